@@ -1,0 +1,17 @@
+// Writes everything under gen/ anew from proto/. `npm test` runs it into the working tree and fails on a difference.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { file_buf_validate_validate as validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { printProto } from "./print-proto.ts";
+
+const root = join(import.meta.dirname, "..");
+
+export function generate(outDir: string): void {
+  const validateProto = join(root, ".proto", validate.proto.name);
+  mkdirSync(dirname(validateProto), { recursive: true });
+  writeFileSync(validateProto, printProto(validate));
+  execFileSync("buf", ["generate", "--output", outDir], { cwd: root, stdio: "inherit" });
+}
+
+if (import.meta.main) generate(root);
