@@ -46,7 +46,9 @@ export function printProto({ proto: file }: DescFile): string {
   }
 
   function printField(field: FieldDescriptorProto, parent?: DescriptorProto): string {
-    const entry = parent?.nestedType.find((nested) => nested.options?.mapEntry && field.typeName.endsWith(`.${nested.name}`));
+    const entry = parent?.nestedType.find(
+      (nested) => nested.options?.mapEntry && field.typeName.endsWith(`.${nested.name}`),
+    );
     if (entry?.field[0] && entry.field[1]) {
       return `map<${typeOf(entry.field[0])}, ${typeOf(entry.field[1])}> ${field.name} = ${field.number};`;
     }

@@ -1,0 +1,36 @@
+import { pino } from "pino";
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/** Fields of a log line. Never a key, a root key, a body or a message of somebody else's that could hold one. */
+export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface Log {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  /** The cause goes to the log only; callers get a fixed message and the request id. */
+  error(message: string, cause: unknown, fields?: LogFields): void;
+  readonly debugEnabled: boolean;
+}
+
+/** JSON lines on standard error, so that what a start prints for people stands alone on standard output. */
+export function createLog(level: LogLevel, write: (line: string) => void): Log {
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write },
+  );
+  return {
+    debug: (message, fields) => logger.debug(fields ?? {}, message),
+    info: (message, fields) => logger.info(fields ?? {}, message),
+    warn: (message, fields) => logger.warn(fields ?? {}, message),
+    error: (message, cause, fields) => logger.error({ ...fields, err: cause }, message),
+    debugEnabled: logger.isLevelEnabled("debug"),
+  };
+}

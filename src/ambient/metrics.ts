@@ -1,0 +1,79 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** What the service counts about itself. No label ever holds a key, an id or anything else a caller chose. */
+export interface Metrics {
+  verified(code: string): void;
+  /** A call of any method came to an end. */
+  called(method: string, protocol: string, code: string, seconds: number): void;
+  batchCommitted(batcher: string, items: number, seconds: number): void;
+  keyCache(event: "hit" | "miss" | "shared"): void;
+  /** Samples a value whenever the metrics are read. */
+  gauge(name: string, help: string, read: () => number): void;
+}
+
+export interface MetricsRegistry extends Metrics {
+  readonly contentType: string;
+  render(): Promise<string>;
+}
+
+const callBuckets = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+const batchBuckets = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+
+export function createMetrics(): MetricsRegistry {
+  const registry = new Registry();
+  const registers = [registry];
+  const verifications = new Counter({
+    name: "latchkey_verifications_total",
+    help: "Verifications by outcome.",
+    labelNames: ["code"],
+    registers,
+  });
+  const calls = new Histogram({
+    name: "latchkey_call_seconds",
+    help: "Time from a call's last byte to its answer, by method, protocol and outcome.",
+    labelNames: ["method", "protocol", "code"],
+    buckets: callBuckets,
+    registers,
+  });
+  const batchItems = new Histogram({
+    name: "latchkey_batch_items",
+    help: "Items committed together.",
+    labelNames: ["batcher"],
+    buckets: batchBuckets,
+    registers,
+  });
+  const batchSeconds = new Histogram({
+    name: "latchkey_batch_seconds",
+    help: "Time a batch took to commit.",
+    labelNames: ["batcher"],
+    buckets: callBuckets,
+    registers,
+  });
+  const cache = new Counter({
+    name: "latchkey_key_cache_total",
+    help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up already under way).",
+    labelNames: ["event"],
+    registers,
+  });
+  return {
+    verified: (code) => verifications.inc({ code }),
+    called: (method, protocol, code, seconds) => calls.observe({ method, protocol, code }, seconds),
+    batchCommitted(batcher, items, seconds) {
+      batchItems.observe({ batcher }, items);
+      batchSeconds.observe({ batcher }, seconds);
+    },
+    keyCache: (event) => cache.inc({ event }),
+    gauge(name, help, read) {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(read());
+        },
+      });
+    },
+    contentType: registry.contentType,
+    render: () => registry.metrics(),
+  };
+}

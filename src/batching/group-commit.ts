@@ -1,0 +1,81 @@
+import type { Clock } from "../ambient/clock.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+
+export interface GroupCommitOptions<Item, Result> {
+  /** Name in the metrics. */
+  readonly name: string;
+  /** Most items of one batch. */
+  readonly batchMax: number;
+  /** Most items waiting behind the batch under way; one more is refused. */
+  readonly queueMax: number;
+  /** Commits the items as one. Answers one result per item, in order; throws when nothing is known of any of them. */
+  readonly commit: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Commits whatever has gathered as soon as the batch before it is done: one batch under way at a time, no timer. Alone,
+ * an item waits for nothing; under load, everything that waits shares one commit.
+ */
+export class GroupCommit<Item, Result> {
+  readonly #options: GroupCommitOptions<Item, Result>;
+  #queue: Waiting<Item, Result>[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(options: GroupCommitOptions<Item, Result>) {
+    this.#options = options;
+  }
+
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  /** Rejects with `Unavailable` when the queue is full, otherwise with whatever the commit threw. */
+  submit(item: Item): Promise<Result> {
+    if (this.#queue.length >= this.#options.queueMax) {
+      return Promise.reject(new Unavailable(`the ${this.#options.name} queue is full`));
+    }
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ item, resolve, reject });
+      // A microtask later, so that everything submitted in this turn of the event loop goes together.
+      this.#running ??= Promise.resolve().then(() => this.#run());
+    });
+  }
+
+  /** Resolves when nothing is queued or under way. */
+  async drained(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const batch = this.#queue.splice(0, this.#options.batchMax);
+      await this.#commit(batch);
+    }
+    this.#running = undefined;
+  }
+
+  async #commit(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    const { name, commit, clock, metrics } = this.#options;
+    const startedMs = clock.monotonicMs();
+    try {
+      const results = await commit(batch.map((waiting) => waiting.item));
+      if (results.length !== batch.length)
+        throw new Error(`${name}: ${results.length} results for ${batch.length} items`);
+      batch.forEach((waiting, i) => {
+        waiting.resolve(results[i] as Result);
+      });
+    } catch (error) {
+      for (const waiting of batch) waiting.reject(error);
+    }
+    metrics.batchCommitted(name, batch.length, (clock.monotonicMs() - startedMs) / 1000);
+  }
+}
+
+interface Waiting<Item, Result> {
+  readonly item: Item;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}

@@ -1,0 +1,40 @@
+import { systemClock } from "../ambient/clock.ts";
+import { createLog } from "../ambient/log.ts";
+import { createSystemRandom } from "../ambient/random.ts";
+import { startServer } from "../server/start.ts";
+import { banner } from "./banner.ts";
+import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
+
+/** Serves until a signal says stop: the first ends it in order, a second at once. */
+export async function serve(): Promise<void> {
+  const { settings, warnings } = readSettingsOrExit();
+  const log = createLog(settings.logLevel, (line) => process.stderr.write(line));
+  for (const warning of warnings) log.warn(warning);
+
+  const onFatal = (cause: unknown) => {
+    log.error("the process cannot go on", cause);
+    process.exit(1);
+  };
+  process.on("uncaughtException", onFatal);
+  process.on("unhandledRejection", onFatal);
+
+  const ambient = { clock: systemClock, random: createSystemRandom(), log };
+  const server = await startServer({ ...ambient, settings, onFatal }).catch((error: unknown) =>
+    exitWithProblems("latchkey cannot start", error),
+  );
+  process.stdout.write(banner(settings, server));
+  log.info("serving", { port: server.port, internalPort: server.internalPort });
+
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    log.info("stopping", { signal });
+    server.stop().then(() => {
+      log.info("stopped");
+      process.exit(0);
+    }, onFatal);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+}

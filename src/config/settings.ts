@@ -1,0 +1,153 @@
+import { isIP } from "node:net";
+import { Secret } from "../domain/secret.ts";
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** Everything the environment decides, parsed once. */
+export interface Settings {
+  readonly host: string;
+  readonly port: number;
+  readonly dataDir: string;
+  readonly rootKeys: readonly Secret[];
+  readonly internalHost: string;
+  readonly internalPort: number;
+  readonly internalSecret: Secret | undefined;
+  readonly cacheTtlMs: number;
+  readonly cacheKeysMax: number;
+  readonly drainMs: number;
+  readonly logLevel: LogLevel;
+}
+
+/** One environment variable. `docs/configuration.md` is tested against this list. */
+interface Variable<Value> {
+  readonly name: string;
+  readonly fallback: string;
+  /** Whether the value may come from a file named by `<name>_FILE`, so that it need not stand in the environment. */
+  readonly secret?: true;
+  /** Throws an Error whose message completes "<NAME> …". It must not repeat the value of a secret. */
+  readonly parse: (text: string) => Value;
+}
+
+const secretLengthMin = 32;
+
+export const variables: { readonly [Setting in keyof Settings]: Variable<Settings[Setting]> } = {
+  host: { name: "HOST", fallback: "127.0.0.1", parse: nonEmpty },
+  port: { name: "PORT", fallback: "8080", parse: wholeNumber(0, 65_535) },
+  dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
+  rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
+  internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
+  internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
+  internalSecret: { name: "LATCHKEY_INTERNAL_SECRET", fallback: "", secret: true, parse: optionalSecret },
+  cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumber(0, 86_400_000) },
+  cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumber(1, 10_000_000) },
+  drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", parse: wholeNumber(0, 600_000) },
+  logLevel: { name: "LATCHKEY_LOG_LEVEL", fallback: "info", parse: oneOf("debug", "info", "warn", "error") },
+};
+
+/** Variables that a later version will know. Ignoring one would be worse than refusing it: data would go elsewhere. */
+const notYet = ["DATABASE_URL", "REDIS_URL", "LATCHKEY_COORDINATORS"];
+
+/** What is wrong with the settings, all of it at once. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+  readonly problems: readonly string[];
+  /** The data folder, if at least that setting was right: it may have a problem of its own. */
+  readonly dataDir: string | undefined;
+
+  constructor(problems: readonly string[], dataDir: string | undefined) {
+    super(problems.join("\n"));
+    this.problems = problems;
+    this.dataDir = dataDir;
+  }
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Throws `SettingsError`. `warnings` are about things that are odd but do no harm. */
+export function readSettings(
+  environment: Environment,
+  readFile: (path: string) => string,
+): { settings: Settings; warnings: readonly string[] } {
+  const problems: string[] = [];
+  const parsed = Object.entries(variables).map(([setting, variable]) => {
+    try {
+      return [setting, (variable as Variable<unknown>).parse(textOf(variable, environment, readFile))];
+    } catch (error) {
+      problems.push(`${variable.name} ${(error as Error).message}`);
+      return [setting, undefined];
+    }
+  });
+  for (const name of notYet) {
+    if (environment[name]) problems.push(`${name} is not supported yet by this version`);
+  }
+  const settings = Object.freeze(Object.fromEntries(parsed)) as Settings;
+  if (problems.length === 0 && !isLoopback(settings.internalHost) && settings.internalSecret === undefined) {
+    problems.push(
+      "LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET is set: " +
+        "the internal listener would be open to everybody",
+    );
+  }
+  if (problems.length > 0) throw new SettingsError(problems, settings.dataDir);
+  return { settings, warnings: unknownNames(environment).map((name) => `${name} is not a setting of Latchkey`) };
+}
+
+function textOf(variable: Variable<unknown>, environment: Environment, readFile: (path: string) => string): string {
+  const text = environment[variable.name];
+  const path = variable.secret && environment[`${variable.name}_FILE`];
+  if (!path) return text || variable.fallback;
+  if (text) throw new Error(`and ${variable.name}_FILE are both set: set one of them`);
+  try {
+    return readFile(path).trim();
+  } catch (error) {
+    throw new Error(`cannot be read from ${variable.name}_FILE: ${(error as NodeJS.ErrnoException).code ?? "error"}`);
+  }
+}
+
+function unknownNames(environment: Environment): string[] {
+  const known = new Set(
+    Object.values(variables).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name])),
+  );
+  return Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}
+
+function nonEmpty(text: string): string {
+  if (text.trim() === "") throw new Error("must not be blank");
+  return text;
+}
+
+function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new Error(`must be a whole number from ${min} to ${max}`);
+    return value;
+  };
+}
+
+function oneOf<Choice extends string>(...choices: Choice[]): (text: string) => Choice {
+  return (text) => {
+    const choice = choices.find((known) => known === text);
+    if (choice === undefined) throw new Error(`must be one of ${choices.join(", ")}`);
+    return choice;
+  };
+}
+
+function rootKeys(text: string): readonly Secret[] {
+  if (text === "") return [];
+  const keys = text.split(",").map((key) => key.trim());
+  if (keys.length > 2) throw new Error("must hold one root key, or two separated by a comma while rotating");
+  if (keys.some((key) => !/^[\x21-\x7e]+$/.test(key))) throw new Error("must be of visible ASCII characters");
+  if (keys.some((key) => key.length < secretLengthMin)) {
+    throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
+  }
+  return keys.map((key) => new Secret(key));
+}
+
+function optionalSecret(text: string): Secret | undefined {
+  if (text === "") return undefined;
+  if (text.length < secretLengthMin) throw new Error(`must be at least ${secretLengthMin} characters long`);
+  return new Secret(text);
+}

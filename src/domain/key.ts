@@ -1,0 +1,32 @@
+import type { RefillRule } from "./usage.ts";
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [name: string]: Json };
+
+/** What a verification needs to know of a key. The secret is not part of it. */
+export interface Key {
+  readonly id: string;
+  readonly apiId: string;
+  /** The first characters of the secret: safe to show and to log. */
+  readonly start: string;
+  readonly ownerId: string | undefined;
+  readonly name: string | undefined;
+  readonly meta: JsonObject;
+  readonly enabled: boolean;
+  readonly expiresAtMs: number | undefined;
+  /** Present when verifications use up a counter. The count itself is the ledger's. */
+  readonly counter: BalanceSeen | undefined;
+}
+
+/** The latest balance of a counter that this replica has seen: what a refusal shows, never what decides. */
+export interface BalanceSeen {
+  remaining: number;
+}
+
+/** A key to be stored: with its counter, which only the ledger touches from then on. */
+export interface NewKey extends Omit<Key, "counter"> {
+  readonly createdAtMs: number;
+  readonly secretDigest: string;
+  readonly remaining: number | undefined;
+  readonly refill: RefillRule | undefined;
+}

@@ -1,0 +1,49 @@
+import { Code } from "@connectrpc/connect";
+import type { Violation } from "./invalid-request.ts";
+
+/**
+ * Every error a caller can get: its code, the HTTP status on the gateway and the code over gRPC and Connect.
+ * `docs/errors.md` explains each and is tested against this table.
+ */
+export const errorCodes = {
+  BAD_REQUEST: { status: 400, rpc: Code.InvalidArgument },
+  UNAUTHORIZED: { status: 401, rpc: Code.Unauthenticated },
+  FORBIDDEN: { status: 403, rpc: Code.PermissionDenied },
+  NOT_FOUND: { status: 404, rpc: Code.NotFound },
+  METHOD_NOT_ALLOWED: { status: 405, rpc: Code.Unimplemented },
+  CONFLICT: { status: 409, rpc: Code.AlreadyExists },
+  PAYLOAD_TOO_LARGE: { status: 413, rpc: Code.ResourceExhausted },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: Code.InvalidArgument },
+  TOO_MANY_REQUESTS: { status: 429, rpc: Code.ResourceExhausted },
+  INTERNAL_SERVER_ERROR: { status: 500, rpc: Code.Internal },
+  SERVICE_UNAVAILABLE: { status: 503, rpc: Code.Unavailable },
+} as const satisfies Record<string, { status: number; rpc: Code }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export interface ApiErrorOptions {
+  readonly violations?: readonly Violation[];
+  readonly retryAfterMs?: number;
+  /** For the log; a caller never sees it. */
+  readonly cause?: unknown;
+}
+
+/** An error as a caller gets it. Its message is safe to show: it holds nothing that was sent and nothing internal. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly code: ErrorCode;
+  readonly violations: readonly Violation[];
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.violations = options.violations ?? [];
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** Where an error is explained. */
+export function docsOf(code: ErrorCode): string {
+  return `docs/errors.md#${code.toLowerCase()}`;
+}

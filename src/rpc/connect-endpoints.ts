@@ -1,0 +1,155 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import {
+  ConnectError,
+  type ConnectRouter,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
+import { ApiError, docsOf, errorCodes } from "./api-error.ts";
+import type { Endpoint, RunCall } from "./call.ts";
+import { type HttpHandler, headerOf } from "./http-handler.ts";
+import { InvalidRequest } from "./invalid-request.ts";
+import { bodyBytesMax, readBody } from "./read-body.ts";
+import { errorHeaders } from "./respond.ts";
+import { dialectOf, type RpcDialect } from "./rpc-dialect.ts";
+import { shieldStreams } from "./shield-streams.ts";
+import { abortSignalOf, sendUniversalResponse } from "./universal-http.ts";
+
+type Answer = () => Promise<MessageInitShape<DescMessage>>;
+const answerKey = createContextKey<Answer | undefined>(undefined);
+
+/**
+ * gRPC, gRPC-Web and Connect, by way of Connect: it frames, we decode. Connect's own decoding repeats what was sent,
+ * ignores unknown fields and decompresses bombs, so for unary methods it is handed an empty message, and our pipeline,
+ * which decodes the real one, answers as the method's implementation.
+ */
+export function createConnectEndpoints(options: {
+  endpoints: readonly Endpoint[];
+  /** Registers the methods that stream; those Connect decodes itself. */
+  addStreams: (router: ConnectRouter) => void;
+  runCall: RunCall;
+  shutdownSignal: AbortSignal;
+}): Map<string, HttpHandler> {
+  const { endpoints, addStreams, runCall, shutdownSignal } = options;
+  const router = createConnectRouter({
+    acceptCompression: [],
+    readMaxBytes: bodyBytesMax,
+    jsonOptions: { alwaysEmitImplicit: true },
+    interceptors: [shieldStreams],
+    shutdownSignal,
+  });
+  const byMethod = new Map(endpoints.map((endpoint) => [endpoint.method, endpoint]));
+  for (const { method } of endpoints) {
+    // Connect types implementations by their method; this one serves whichever it stands for.
+    const implementation = (_: unknown, { values }: HandlerContext) => (values.get(answerKey) as Answer)();
+    router.rpc(method, implementation as never);
+  }
+  addStreams(router);
+  return new Map(
+    router.handlers.map((handler) => {
+      const endpoint = byMethod.get(handler.method);
+      return [handler.requestPath, endpoint ? unary(handler, endpoint, runCall) : stream(handler)];
+    }),
+  );
+}
+
+function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall): HttpHandler {
+  return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
+    const dialect = requireDialect(req);
+    const header = headerOf(req);
+    // A body that is too large is an error like any other, but it must wait for Connect to phrase it.
+    const body = await readBody(req).catch((error: unknown) => {
+      if (error instanceof ApiError) return error;
+      throw error;
+    });
+    const decode = () => {
+      if (body instanceof ApiError) throw body;
+      requireKnownHeaders(dialect, header);
+      return dialect.decode(endpoint.method.input, body);
+    };
+    const answer: Answer = () =>
+      runCall({ endpoint, protocol: dialect.protocol, requestId, header, decode }).catch((error: ApiError) => {
+        throw toConnectError(error, requestId);
+      });
+    const response = await handler({
+      httpVersion: req.httpVersion,
+      method: "POST",
+      url: `http://latchkey${handler.requestPath}`,
+      header: protocolHeaders(dialect, header),
+      body: once(dialect.emptyBody),
+      signal: abortSignalOf(res),
+      contextValues: createContextValues().set(answerKey, answer),
+    });
+    await sendUniversalResponse(response, res, requestId);
+  };
+}
+
+function stream(handler: UniversalHandler): HttpHandler {
+  return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
+    if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
+    if (!handler.supportedContentType(req.headers["content-type"] ?? "")) {
+      throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "the header Content-Type names no protocol that streams");
+    }
+    if (req.httpVersionMajor < 2) throw new ApiError("BAD_REQUEST", "this method streams, which needs HTTP/2");
+    const header = new Headers();
+    for (const name of ["content-type", "grpc-timeout", "grpc-encoding", "connect-content-encoding", "te"]) {
+      const value = req.headers[name];
+      if (typeof value === "string") header.set(name, value);
+    }
+    const url = `http://latchkey${handler.requestPath}`;
+    const { httpVersion } = req;
+    const response = await handler({ httpVersion, method: "POST", url, header, body: req, signal: abortSignalOf(res) });
+    await sendUniversalResponse(response, res, requestId);
+  };
+}
+
+function requireDialect(req: IncomingMessage): RpcDialect {
+  if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
+  const dialect = dialectOf(req.headers["content-type"]);
+  if (dialect === undefined) {
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "the header Content-Type names no protocol that is served here");
+  }
+  if (dialect.needsHttp2 && req.httpVersionMajor < 2) throw new ApiError("BAD_REQUEST", "gRPC needs HTTP/2");
+  return dialect;
+}
+
+function requireKnownHeaders(dialect: RpcDialect, header: (name: string) => string | undefined): void {
+  if (!/^(identity)?$/i.test(header(dialect.compressionHeader) ?? "")) {
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
+  }
+  const timeout = header(dialect.timeoutHeader);
+  if (timeout !== undefined && !dialect.timeoutPattern.test(timeout)) {
+    throw new InvalidRequest([{ path: dialect.timeoutHeader, message: "is not a timeout" }]);
+  }
+}
+
+/** The headers that Connect acts on, and no others: what it does not see it cannot trip over. */
+function protocolHeaders(dialect: RpcDialect, header: (name: string) => string | undefined): Headers {
+  const headers = new Headers({ "content-type": header("content-type") ?? "" });
+  const timeout = header(dialect.timeoutHeader);
+  if (timeout !== undefined && dialect.timeoutPattern.test(timeout)) headers.set(dialect.timeoutHeader, timeout);
+  return headers;
+}
+
+function toConnectError(error: ApiError, requestId: string): ConnectError {
+  const { code, message, violations, retryAfterMs } = error;
+  const detail = {
+    code,
+    docs: docsOf(code),
+    requestId,
+    violations: violations.map((violation) => ({ ...violation })),
+    ...(retryAfterMs !== undefined && { retryDelayMs: retryAfterMs }),
+  };
+  return new ConnectError(message, errorCodes[code].rpc, errorHeaders(error), [
+    { desc: ErrorDetailSchema, value: detail },
+  ]);
+}
+
+async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+  yield bytes;
+}

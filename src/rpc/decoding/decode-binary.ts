@@ -1,0 +1,164 @@
+import { type DescField, type DescMessage, fromBinary, type MessageShape, ScalarType } from "@bufbuild/protobuf";
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { DEPTH_MAX, InvalidRequest, joinPath, TOO_DEEP, Violations } from "../invalid-request.ts";
+
+/**
+ * Decodes protobuf bytes into a message, or throws a `InvalidRequest` that lists what is wrong with them.
+ *
+ * Holds binary requests to the rules of JSON ones: no unknown fields, nothing twice, no NUL, only finite numbers.
+ * The bytes are inspected before `fromBinary` sees them, because it accepts fields of the wrong wire type and lengths
+ * that reach beyond their message, and needs seconds to merge a Struct that 64 KiB repeat thousands of times.
+ */
+export function decodeBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
+  const violations = new Violations();
+  try {
+    new Inspector(bytes, violations).inspectMessage(desc, bytes.length, "", 1);
+    violations.throwIfAny();
+    return fromBinary(desc, bytes);
+  } catch (error) {
+    if (error instanceof InvalidRequest) throw error;
+    // Malformed bytes, invalid UTF-8 included, surface as plain errors. They are dropped: one may repeat input.
+    throw new InvalidRequest([{ path: "", message: "is not a valid protobuf message" }]);
+  }
+}
+
+const VALUE = "google.protobuf.Value";
+/** The messages that carry free JSON: names inside are the caller's data, so the path ends at the Struct field. */
+const FREE_JSON = new Set(["google.protobuf.Struct", "google.protobuf.ListValue", VALUE]);
+
+/** How the wire format numbers the two fields of a map entry. */
+const MAP_KEY = 1;
+const MAP_VALUE = 2;
+
+/**
+ * Walks the wire format once, descending into messages; `DEPTH_MAX` bounds the recursion. Well-formed bytes that break
+ * a rule add a violation, malformed ones throw.
+ */
+class Inspector {
+  readonly #reader: BinaryReader;
+  readonly #violations: Violations;
+
+  constructor(bytes: Uint8Array, violations: Violations) {
+    this.#reader = new BinaryReader(bytes);
+    this.#violations = violations;
+  }
+
+  /** `depth` counts as JSON does, where a Value is no level of its own. */
+  inspectMessage(desc: DescMessage, end: number, path: string, depth: number): void {
+    if (depth > DEPTH_MAX) throw new InvalidRequest([{ path, message: TOO_DEEP }]);
+    const seen = new Set<unknown>();
+    this.#readFields(end, (number, wireType) => {
+      const field = desc.fields.find((candidate) => candidate.number === number);
+      if (field === undefined) {
+        this.#skip(wireType, path, `has unknown field number ${number}`);
+        return;
+      }
+      const fieldPath = FREE_JSON.has(desc.typeName) ? path : joinPath(path, field.jsonName);
+      if (field.fieldKind === "map") {
+        const key = this.#inspectMapEntry(field, wireType, fieldPath, depth);
+        this.#checkFirst(seen, `${number}:${key}`, fieldPath);
+      } else {
+        // Members of a oneof exclude each other, as if they were one field.
+        if (field.fieldKind !== "list") this.#checkFirst(seen, field.oneof ?? field, path);
+        this.#inspectField(field, wireType, fieldPath, depth);
+      }
+    });
+    // It would be read as null, which is a kind of value too.
+    if (desc.typeName === VALUE && seen.size === 0) this.#violations.add(path, "has a value of no kind");
+  }
+
+  /** Returns the key, taken for a string: the only maps in requests are those of Structs. */
+  #inspectMapEntry(field: DescField, wireType: WireType, path: string, depth: number): string {
+    let key = "";
+    if (wireType !== WireType.LengthDelimited) {
+      this.#skip(wireType, path, "has the wrong wire type");
+      return key;
+    }
+    const seen = new Set<unknown>();
+    this.#readFields(this.#readEnd(), (number, entryWireType) => {
+      this.#checkFirst(seen, number, path);
+      if (number === MAP_KEY && entryWireType === WireType.LengthDelimited) key = this.#inspectText(path);
+      else if (number === MAP_VALUE) this.#inspectField(field, entryWireType, path, depth);
+      else this.#skip(entryWireType, path, `has unknown field number ${number}`);
+    });
+    if (!seen.has(MAP_VALUE)) this.#violations.add(path, "has a field without a value");
+    if (key === "__proto__") this.#violations.add(path, "has a field with a reserved name");
+    return key;
+  }
+
+  #inspectField(field: DescField, wireType: WireType, path: string, depth: number): void {
+    const expected = wireTypeOf(field);
+    if (wireType === expected) {
+      this.#inspectValue(field, wireType, path, depth);
+    } else if (field.fieldKind === "list" && wireType === WireType.LengthDelimited) {
+      const end = this.#readEnd();
+      while (this.#reader.pos < end) this.#inspectValue(field, expected, path, depth);
+      if (this.#reader.pos > end) throw new RangeError("a packed element reaches beyond its list");
+    } else {
+      this.#skip(wireType, path, "has the wrong wire type");
+    }
+  }
+
+  #inspectValue(field: DescField, wireType: WireType, path: string, depth: number): void {
+    if (field.message !== undefined) {
+      const nested = field.message.typeName === VALUE ? depth : depth + 1;
+      this.inspectMessage(field.message, this.#readEnd(), path, nested);
+    } else if (field.scalar === ScalarType.STRING) {
+      this.#inspectText(path);
+    } else if (field.scalar === ScalarType.DOUBLE || field.scalar === ScalarType.FLOAT) {
+      const value = field.scalar === ScalarType.DOUBLE ? this.#reader.double() : this.#reader.float();
+      if (!Number.isFinite(value)) this.#violations.add(path, "must be a finite number");
+    } else {
+      this.#reader.skip(wireType);
+    }
+  }
+
+  /** Returns the text as one character per byte: enough to compare, and `fromBinary` checks that it is UTF-8. */
+  #inspectText(path: string): string {
+    const text = Buffer.from(this.#reader.bytes()).toString("latin1");
+    if (text.includes("\0")) this.#violations.add(path, "must not contain the NUL character");
+    // `fromBinary` would drop it silently, and what follows it would have gone unchecked.
+    if (text.startsWith("\xef\xbb\xbf")) this.#violations.add(path, "must not start with a byte order mark");
+    return text;
+  }
+
+  #readFields(end: number, inspect: (number: number, wireType: WireType) => void): void {
+    while (this.#reader.pos < end) inspect(...this.#reader.tag());
+    if (this.#reader.pos > end) throw new RangeError("a field reaches beyond its message");
+  }
+
+  /** Reads a length, and returns where what has that length ends. */
+  #readEnd(): number {
+    const length = this.#reader.uint32();
+    return this.#reader.pos + length;
+  }
+
+  #skip(wireType: WireType, path: string, message: string): void {
+    this.#violations.add(path, message);
+    this.#reader.skip(wireType);
+  }
+
+  #checkFirst(seen: Set<unknown>, item: unknown, path: string): void {
+    if (seen.has(item)) this.#violations.add(path, "has the same field twice");
+    seen.add(item);
+  }
+}
+
+function wireTypeOf(field: DescField): WireType {
+  if (field.message !== undefined) return WireType.LengthDelimited;
+  switch (field.scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return WireType.LengthDelimited;
+    case ScalarType.DOUBLE:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return WireType.Bit64;
+    case ScalarType.FLOAT:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+      return WireType.Bit32;
+    default:
+      return WireType.Varint;
+  }
+}

@@ -1,0 +1,181 @@
+import {
+  create,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { isPlainName, joinPath, Violations } from "../invalid-request.ts";
+import { parseJson } from "./parse-json.ts";
+
+/**
+ * Decodes a JSON body into a message, or throws a `InvalidRequest` that lists what is wrong with it.
+ *
+ * Stricter than protobuf's own JSON mapping, which takes numbers as strings, ignores or echoes what it does not
+ * know, and knows two names for each field. `null` means absent, for every field.
+ */
+export function decodeJson<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
+  const read = messageReader(desc);
+  const violations = new Violations();
+  const message = read(parseJson(bytes), "", violations);
+  violations.throwIfAny();
+  return message as MessageShape<Desc>;
+}
+
+/** Returns the value for the message, or adds to `violations` and returns something that is then never used. */
+type Reader = (value: JsonValue, path: string, violations: Violations) => unknown;
+
+interface FieldReader {
+  readonly localName: string;
+  readonly read: Reader;
+}
+
+const messageReaders = new WeakMap<DescMessage, Reader>();
+
+/**
+ * Compiles a message once, so that a field nobody taught this file to read fails on the first request of its method,
+ * whatever that request holds. A message that contains itself would never finish compiling; no request does.
+ */
+function messageReader(desc: DescMessage): Reader {
+  let read = messageReaders.get(desc);
+  if (read === undefined) {
+    const fields = new Map(desc.fields.map((field) => [field.jsonName, fieldReader(field)]));
+    read = (value, path, violations) =>
+      isObject(value)
+        ? create(desc, readFields(fields, value, path, violations))
+        : violations.add(path, "must be an object");
+    messageReaders.set(desc, read);
+  }
+  return read;
+}
+
+function readFields(
+  fields: ReadonlyMap<string, FieldReader>,
+  object: JsonObject,
+  path: string,
+  violations: Violations,
+): Record<string, unknown> {
+  const init: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(object)) {
+    const field = fields.get(name);
+    if (field === undefined) addUnknownField(path, name, [...fields.keys()], violations);
+    else if (value !== null) init[field.localName] = field.read(value, joinPath(path, name), violations);
+  }
+  return init;
+}
+
+function addUnknownField(path: string, name: string, known: readonly string[], violations: Violations): void {
+  if (!isPlainName(name)) {
+    violations.add(path, "has an unknown field");
+    return;
+  }
+  const suggestion = suggestName(name, known);
+  const hint = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
+  violations.add(joinPath(path, name), `is not a known field${hint}`);
+}
+
+/** The known name nearest to what the caller wrote: another spelling of it, or at most two typing errors away. */
+function suggestName(name: string, known: readonly string[]): string | undefined {
+  const respelt = known.find((candidate) => foldName(candidate) === foldName(name));
+  if (respelt !== undefined) return respelt;
+  const byDistance = known
+    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+    .sort((a, b) => a.distance - b.distance);
+  return byDistance.find(({ distance }) => distance <= 2)?.candidate;
+}
+
+function foldName(name: string): string {
+  return name.replaceAll("_", "").toLowerCase();
+}
+
+/** Levenshtein's: how many characters to insert, delete or replace. */
+function editDistance(from: string, to: string): number {
+  let distance = to.length;
+  // row[j] is the distance between the part of `from` read so far and the first j characters of `to`.
+  let row = Array.from({ length: to.length + 1 }, (_, j) => j);
+  for (const character of from) {
+    let diagonal = 0;
+    row = row.map((above, j) => {
+      const replaced = diagonal + (character === to[j - 1] ? 0 : 1);
+      diagonal = above;
+      distance = j === 0 ? above + 1 : Math.min(replaced, above + 1, distance + 1);
+      return distance;
+    });
+  }
+  return distance;
+}
+
+function fieldReader(field: DescField): FieldReader {
+  if (field.oneof !== undefined || field.fieldKind === "map") throw unsupported(field);
+  const readOne = singleReader(field);
+  return { localName: field.localName, read: field.fieldKind === "list" ? listReader(readOne) : readOne };
+}
+
+/** Reads a singular field, or one element of a list. */
+function singleReader(field: DescField): Reader {
+  if (field.enum !== undefined) return enumReader(field.enum);
+  if (field.message?.typeName === "google.protobuf.Struct") return readStruct;
+  // Every other well-known type has a JSON form of its own.
+  if (field.message?.file.proto.package === "google.protobuf") throw unsupported(field);
+  if (field.message !== undefined) return messageReader(field.message);
+  switch (field.scalar) {
+    case ScalarType.STRING:
+      return readString;
+    case ScalarType.BOOL:
+      return readBoolean;
+    case ScalarType.DOUBLE:
+      return readNumber;
+    case ScalarType.INT32:
+      return wholeNumberReader(-(2 ** 31), 2 ** 31 - 1);
+    case ScalarType.UINT32:
+      return wholeNumberReader(0, 2 ** 32 - 1);
+    default:
+      throw unsupported(field);
+  }
+}
+
+const readString: Reader = (value, path, violations) =>
+  typeof value === "string" ? value : violations.add(path, "must be a string");
+
+const readBoolean: Reader = (value, path, violations) =>
+  typeof value === "boolean" ? value : violations.add(path, "must be a boolean");
+
+const readNumber: Reader = (value, path, violations) =>
+  typeof value === "number" ? value : violations.add(path, "must be a number");
+
+/** The parser has already refused whatever a Struct cannot carry. */
+const readStruct: Reader = (value, path, violations) =>
+  isObject(value) ? value : violations.add(path, "must be an object");
+
+function wholeNumberReader(min: number, max: number): Reader {
+  return (value, path, violations) => {
+    if (typeof value !== "number") return violations.add(path, "must be a number");
+    if (!Number.isInteger(value)) return violations.add(path, "must be a whole number");
+    if (value < min || value > max) return violations.add(path, `must be between ${min} and ${max}`);
+    return value + 0; // JSON has a negative zero, integers have not.
+  };
+}
+
+function enumReader(desc: DescEnum): Reader {
+  const numbers = new Map<JsonValue, number>(desc.values.map((value) => [value.name, value.number]));
+  const message = `must be one of ${[...numbers.keys()].join(", ")}`;
+  return (value, path, violations) => numbers.get(value) ?? violations.add(path, message);
+}
+
+function listReader(readElement: Reader): Reader {
+  return (value, path, violations) =>
+    Array.isArray(value)
+      ? value.map((element, index) => readElement(element, `${path}[${index}]`, violations))
+      : violations.add(path, "must be an array");
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function unsupported(field: DescField): Error {
+  return new Error(`unsupported field kind: ${field} cannot be decoded from JSON; teach decode-json.ts to read it`);
+}

@@ -1,0 +1,47 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import {
+  Health,
+  type HealthCheckRequest,
+  HealthCheckResponse_ServingStatus as Status,
+} from "../../gen/health/v1/health_pb.js";
+import { ApiError } from "./api-error.ts";
+import type { Endpoint } from "./call.ts";
+import type { Readiness } from "./readiness.ts";
+
+/** `grpc.health.v1.Health` for the server as a whole (the empty name) and for each service it serves. */
+export function createHealth(readiness: Readiness, serviceNames: readonly string[]) {
+  const known = new Set(["", ...serviceNames]);
+  const status = () => (readiness.ready ? Status.SERVING : Status.NOT_SERVING);
+
+  const check: Endpoint = {
+    method: Health.method.check,
+    access: "public",
+    async handle(request) {
+      const { service } = request as HealthCheckRequest;
+      if (!known.has(service)) throw new ApiError("NOT_FOUND", "there is no such service");
+      return { status: status() };
+    },
+  };
+
+  const list: Endpoint = {
+    method: Health.method.list,
+    access: "public",
+    handle: async () => ({ statuses: Object.fromEntries([...known].map((name) => [name, { status: status() }])) }),
+  };
+
+  function addWatch(router: ConnectRouter): void {
+    router.rpc(Health.method.watch, async function* watch({ service }, { signal }) {
+      if (!known.has(service)) {
+        yield { status: Status.SERVICE_UNKNOWN };
+        await readiness.changed(signal);
+        return;
+      }
+      while (!signal.aborted) {
+        yield { status: status() };
+        await readiness.changed(signal);
+      }
+    });
+  }
+
+  return { endpoints: [check, list], addWatch };
+}

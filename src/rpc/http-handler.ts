@@ -1,0 +1,15 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/**
+ * Answers one HTTP request, over HTTP/1.1 or HTTP/2 alike (through Node's compatibility API). What it throws becomes an
+ * error answer in JSON.
+ */
+export type HttpHandler = (req: IncomingMessage, res: ServerResponse, requestId: string) => Promise<void> | void;
+
+/** Looks one header up by its lower-case name; several of one name are no header we know. */
+export function headerOf(req: IncomingMessage): (name: string) => string | undefined {
+  return (name) => {
+    const value = req.headers[name];
+    return typeof value === "string" ? value : undefined;
+  };
+}

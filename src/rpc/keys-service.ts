@@ -1,0 +1,124 @@
+import type { DescMethod, DescService, JsonObject, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { getOption } from "@bufbuild/protobuf";
+import type { Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
+import type { Log } from "../ambient/log.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import { Secret } from "../domain/secret.ts";
+import type { RefillRule } from "../domain/usage.ts";
+import type { Verdict } from "../domain/verification.ts";
+import type { CreateKey, IdempotencyKey } from "../usecases/create-key.ts";
+import type { DeleteKey } from "../usecases/delete-key.ts";
+import type { VerifyKey } from "../usecases/verify-key.ts";
+import { ApiError } from "./api-error.ts";
+import type { CallContext, Endpoint } from "./call.ts";
+import { checkMeta } from "./check-meta.ts";
+import { InvalidRequest } from "./invalid-request.ts";
+
+/** The methods of KeysService: messages in, use cases run, messages out. */
+export function createKeysEndpoints(deps: {
+  createKey: CreateKey;
+  verifyKey: VerifyKey;
+  deleteKey: DeleteKey;
+  metrics: Metrics;
+  log: Log;
+}): Endpoint[] {
+  const { createKey, verifyKey, deleteKey, metrics, log } = deps;
+
+  const handlers: Handlers<typeof KeysService> = {
+    async createKey(request, context) {
+      // A limit that is accepted and then ignored would be worse than none.
+      if (request.ratelimit !== undefined) throw badField("ratelimit", "rate limits are not available yet");
+      const created = await createKey(
+        {
+          apiId: request.apiId,
+          prefix: request.prefix,
+          byteLength: request.byteLength,
+          ownerId: request.ownerId,
+          name: request.name,
+          meta: checkMeta(request.meta ?? {}),
+          enabled: request.enabled ?? true,
+          expiresAtMs: request.expires,
+          remaining: request.remaining,
+          refill: request.refill && toRefillRule(request.refill),
+        },
+        idempotencyKeyOf(context),
+      );
+      log.info("key created", { requestId: context.requestId, keyId: created.keyId });
+      return created;
+    },
+
+    async verifyKey(request, { requestId }) {
+      const verdict = await verifyKey({ key: new Secret(request.key), apiId: request.apiId });
+      metrics.verified(verdict.code);
+      return toResponse(verdict, requestId);
+    },
+
+    async deleteKey(request, { requestId }) {
+      if (!(await deleteKey(request.keyId))) throw new ApiError("NOT_FOUND", "there is no such key");
+      log.info("key deleted", { requestId, keyId: request.keyId });
+      return {};
+    },
+  };
+
+  return KeysService.methods.map((method) => ({
+    method,
+    access: accessOf(method),
+    handle: handlers[method.localName as keyof typeof handlers] as Endpoint["handle"],
+  }));
+}
+
+type Handlers<Service extends DescService> = {
+  [Name in keyof Service["method"]]: (
+    request: MessageShape<Service["method"][Name]["input"]>,
+    context: CallContext,
+  ) => Promise<MessageInitShape<Service["method"][Name]["output"]>>;
+};
+
+/** A method that does not say who may call it does not start. */
+function accessOf(method: DescMethod): Endpoint["access"] {
+  switch (getOption(method, access)) {
+    case Access.PUBLIC:
+      return "public";
+    case Access.ROOT_KEY:
+      return "root";
+    default:
+      throw new Error(`${method.name} does not say who may call it`);
+  }
+}
+
+function toRefillRule({ interval, amount, carryOver }: Refill): RefillRule {
+  // The message's rules allow nothing else.
+  return { interval: interval as RefillRule["interval"], amount, carryOver };
+}
+
+function idempotencyKeyOf({ header, rootKey }: CallContext): IdempotencyKey | undefined {
+  const value = header("idempotency-key");
+  if (value === undefined || rootKey === undefined) return undefined;
+  if (!/^[\x21-\x7e]{1,255}$/.test(value)) {
+    throw badField("Idempotency-Key", "must be 1 to 255 visible ASCII characters");
+  }
+  return { rootKey, value: new Secret(value) };
+}
+
+function toResponse(verdict: Verdict, requestId: string): MessageInitShape<typeof VerifyKeyResponseSchema> {
+  const valid = verdict.code === "VALID";
+  if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId };
+  const { key, remaining, code } = verdict;
+  return {
+    keyId: key.id,
+    valid,
+    code,
+    meta: key.meta as JsonObject,
+    remaining,
+    ownerId: key.ownerId,
+    name: key.name,
+    expires: key.expiresAtMs,
+    requestId,
+  };
+}
+
+function badField(path: string, message: string): InvalidRequest {
+  return new InvalidRequest([{ path, message }]);
+}

@@ -1,0 +1,24 @@
+import { readFileSync } from "node:fs";
+import type { HttpHandler } from "./http-handler.ts";
+import type { Readiness } from "./readiness.ts";
+import { sendJson } from "./respond.ts";
+
+/** For those who run the service: is the process alive, should it get requests. */
+export function createProbes(readiness: Readiness): Map<string, HttpHandler> {
+  return new Map<string, HttpHandler>([
+    ["/livez", (_, res) => sendJson(res, 200, '{"status":"alive"}')],
+    [
+      "/readyz",
+      (_, res) => {
+        if (readiness.ready) sendJson(res, 200, '{"status":"ready"}');
+        else sendJson(res, 503, '{"status":"not ready"}', { "retry-after": "1" });
+      },
+    ],
+  ]);
+}
+
+/** The OpenAPI document, generated beside the code that it describes. */
+export function createOpenApiHandler(): HttpHandler {
+  const document = readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8");
+  return (_, res) => sendJson(res, 200, document);
+}

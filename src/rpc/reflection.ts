@@ -1,0 +1,72 @@
+import { type DescEnum, type DescFile, type DescMessage, type DescService, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { ServerReflection, type ServerReflectionRequest } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+
+const notFound = 5;
+const unimplemented = 12;
+
+/** `grpc.reflection.v1.ServerReflection`: lets clients such as `buf curl` learn the schema from the server itself. */
+export function addReflection(router: ConnectRouter, services: readonly DescService[]): void {
+  const served = [...services, ServerReflection];
+  const files = new Map<string, DescFile>();
+  for (const service of served) addWithDependencies(files, service.file);
+  const fileOfSymbol = new Map([...files.values()].flatMap((file) => symbolsOf(file).map((name) => [name, file])));
+
+  router.rpc(ServerReflection.method.serverReflectionInfo, async function* reflect(requests) {
+    for await (const request of requests) {
+      yield { validHost: request.host, originalRequest: request, messageResponse: respond(request) };
+    }
+  });
+
+  function respond({ messageRequest: { case: kind, value } }: ServerReflectionRequest) {
+    switch (kind) {
+      case "listServices":
+        return {
+          case: "listServicesResponse" as const,
+          value: { service: served.map((service) => ({ name: service.typeName })) },
+        };
+      case "fileByFilename":
+        return fileAnswer(files.get(value));
+      case "fileContainingSymbol":
+        return fileAnswer(fileOfSymbol.get(value));
+      default:
+        return errorAnswer(unimplemented, "only services, files and symbols can be asked for");
+    }
+  }
+}
+
+function fileAnswer(file: DescFile | undefined) {
+  if (file === undefined) return errorAnswer(notFound, "there is no such file or symbol");
+  const closure = new Map<string, DescFile>();
+  addWithDependencies(closure, file);
+  const fileDescriptorProto = [...closure.values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  return { case: "fileDescriptorResponse" as const, value: { fileDescriptorProto } };
+}
+
+function errorAnswer(errorCode: number, errorMessage: string) {
+  return { case: "errorResponse" as const, value: { errorCode, errorMessage } };
+}
+
+function addWithDependencies(files: Map<string, DescFile>, file: DescFile): void {
+  if (files.has(file.proto.name)) return;
+  files.set(file.proto.name, file);
+  for (const dependency of file.dependencies) addWithDependencies(files, dependency);
+}
+
+function symbolsOf(file: DescFile): string[] {
+  const ofMessage = (message: DescMessage): string[] => [
+    message.typeName,
+    ...message.nestedMessages.flatMap(ofMessage),
+    ...message.nestedEnums.map((nested: DescEnum) => nested.typeName),
+  ];
+  return [
+    ...file.services.flatMap((service) => [
+      service.typeName,
+      ...service.methods.map((method) => `${service.typeName}.${method.name}`),
+    ]),
+    ...file.messages.flatMap(ofMessage),
+    ...file.enums.map((type) => type.typeName),
+    ...file.extensions.map((extension) => extension.typeName),
+  ];
+}

@@ -1,0 +1,49 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Log } from "../ambient/log.ts";
+import { ApiError } from "./api-error.ts";
+import type { HttpHandler } from "./http-handler.ts";
+import { ClientGone } from "./read-body.ts";
+import { sendError } from "./respond.ts";
+import { toApiError } from "./to-api-error.ts";
+
+export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** Finds the handler of a path and sees to it that every request is answered, whatever happens. */
+export function createRequestListener(
+  handlers: ReadonlyMap<string, HttpHandler>,
+  deps: { newRequestId: () => string; log: Log },
+): RequestListener {
+  const { newRequestId, log } = deps;
+  return function listen(req, res) {
+    const requestId = newRequestId();
+    // A client that breaks off in the middle is nobody's error; without a listener it would end the process.
+    req.on("error", () => {});
+    res.on("error", () => {});
+    Promise.resolve()
+      .then(() => (handlers.get(pathOf(req)) ?? notFound)(req, res, requestId))
+      .catch((thrown: unknown) => {
+        if (thrown instanceof ClientGone) return;
+        const error = toApiError(thrown);
+        if (error.code === "INTERNAL_SERVER_ERROR") log.error("a request failed", error.cause, { requestId });
+        // What is left of an oversized body is not worth waiting for.
+        if (error.code === "PAYLOAD_TOO_LARGE" && req.httpVersionMajor === 1) res.setHeader("connection", "close");
+        if (res.headersSent) res.destroy();
+        else sendError(res, error, requestId);
+      });
+  };
+}
+
+const notFound: HttpHandler = (req, res, requestId) => {
+  // gRPC clients look for a status in the trailers, and only there.
+  if (req.headers["content-type"]?.startsWith("application/grpc") && req.httpVersionMajor >= 2) {
+    const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
+    res.writeHead(200, { ...headers, "x-request-id": requestId }).end();
+    return;
+  }
+  throw new ApiError("NOT_FOUND", "there is nothing at this path; POST /v1/keys.verifyKey verifies a key");
+};
+
+function pathOf({ url = "" }: IncomingMessage): string {
+  const query = url.indexOf("?");
+  return query === -1 ? url : url.slice(0, query);
+}

@@ -1,0 +1,33 @@
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
+
+/** Answers with JSON. Does nothing when the client has gone or has been answered. */
+export function sendJson(res: ServerResponse, status: number, body: string, headers: OutgoingHttpHeaders = {}): void {
+  if (res.headersSent || res.destroyed) return;
+  res.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    ...headers,
+  });
+  res.end(body);
+}
+
+/** Answers with an error in the gateway's form. */
+export function sendError(res: ServerResponse, error: ApiError, requestId: string): void {
+  sendJson(res, errorCodes[error.code].status, errorBody(error, requestId), {
+    "x-request-id": requestId,
+    ...errorHeaders(error),
+  });
+}
+
+export function errorBody({ code, message }: ApiError, requestId: string): string {
+  return JSON.stringify({ error: { code, message, docs: docsOf(code), requestId } });
+}
+
+/** Headers that tell a client what to do next. */
+export function errorHeaders({ code, retryAfterMs }: ApiError): Record<string, string> {
+  if (code === "UNAUTHORIZED") return { "www-authenticate": "Bearer" };
+  if (code === "METHOD_NOT_ALLOWED") return { allow: "POST" };
+  if (retryAfterMs !== undefined) return { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
+  return {};
+}

@@ -1,0 +1,81 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { ApiError } from "./api-error.ts";
+import type { Protocol } from "./call.ts";
+import { decodeBinary } from "./decoding/decode-binary.ts";
+import { decodeJson } from "./decoding/decode-json.ts";
+import { InvalidRequest } from "./invalid-request.ts";
+
+/** How a unary message travels under one content type. */
+export interface RpcDialect {
+  readonly protocol: Protocol;
+  readonly needsHttp2: boolean;
+  readonly compressionHeader: string;
+  readonly timeoutHeader: string;
+  readonly timeoutPattern: RegExp;
+  /** A body that holds a message without fields. */
+  readonly emptyBody: Uint8Array;
+  decode<Desc extends DescMessage>(desc: Desc, body: Uint8Array): MessageShape<Desc>;
+}
+
+/** The dialect of a content type; undefined for one that no unary method speaks. */
+export function dialectOf(contentType: string | undefined): RpcDialect | undefined {
+  const [type = ""] = (contentType ?? "").toLowerCase().split(";", 1);
+  return dialects.get(type.trim());
+}
+
+const frameHeaderLength = 5;
+
+const connectRules = {
+  protocol: "connect",
+  needsHttp2: false,
+  compressionHeader: "content-encoding",
+  timeoutHeader: "connect-timeout-ms",
+  timeoutPattern: /^\d{1,10}$/,
+} as const;
+const grpcRules = {
+  protocol: "grpc",
+  needsHttp2: true,
+  compressionHeader: "grpc-encoding",
+  timeoutHeader: "grpc-timeout",
+  timeoutPattern: /^\d{1,8}[HMSmun]$/,
+} as const;
+const grpcWebRules = { ...grpcRules, protocol: "grpc-web", needsHttp2: false } as const;
+
+const binary = { emptyBody: new Uint8Array(), decode: decodeBinary };
+const json = { emptyBody: new TextEncoder().encode("{}"), decode: decodeJson };
+const framedBinary = framed(binary);
+const framedJson = framed(json);
+
+const dialects: ReadonlyMap<string, RpcDialect> = new Map<string, RpcDialect>([
+  ["application/json", { ...connectRules, ...json }],
+  ["application/proto", { ...connectRules, ...binary }],
+  ["application/grpc", { ...grpcRules, ...framedBinary }],
+  ["application/grpc+proto", { ...grpcRules, ...framedBinary }],
+  ["application/grpc+json", { ...grpcRules, ...framedJson }],
+  ["application/grpc-web", { ...grpcWebRules, ...framedBinary }],
+  ["application/grpc-web+proto", { ...grpcWebRules, ...framedBinary }],
+  ["application/grpc-web+json", { ...grpcWebRules, ...framedJson }],
+]);
+
+type Codec = Pick<RpcDialect, "emptyBody" | "decode">;
+
+/** gRPC puts five bytes in front of a message: a flag for compression, and the message's length. */
+function framed({ emptyBody, decode }: Codec): Codec {
+  const frame = new Uint8Array(frameHeaderLength + emptyBody.length);
+  frame[4] = emptyBody.length;
+  frame.set(emptyBody, frameHeaderLength);
+  return { emptyBody: frame, decode: (desc, body) => decode(desc, unframe(body)) };
+}
+
+function unframe(body: Uint8Array): Uint8Array {
+  if (body.length < frameHeaderLength) throw new InvalidRequest([{ path: "", message: "there is no whole message" }]);
+  const view = new DataView(body.buffer, body.byteOffset, body.length);
+  if (view.getUint8(0) !== 0) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
+  const message = body.subarray(frameHeaderLength);
+  if (view.getUint32(1) !== message.length) {
+    throw new InvalidRequest([
+      { path: "", message: "the message is not as long as its frame says, or there are several" },
+    ]);
+  }
+  return message;
+}

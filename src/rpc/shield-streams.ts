@@ -1,0 +1,29 @@
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+
+/** What may be said of a stream that failed, by code. Connect's own messages can repeat what was sent. */
+const messages = new Map<Code, string>([
+  [Code.Canceled, "the stream was cancelled"],
+  [Code.DeadlineExceeded, "the stream's deadline has passed"],
+  [Code.ResourceExhausted, "a message of the stream is too large"],
+  [Code.Unimplemented, "the stream asks for something that is not supported"],
+  [Code.Unavailable, "the service is shutting down"],
+]);
+
+/** Gives every failure of a streaming method a fixed message; one that is not known is the client's malformed message. */
+export const shieldStreams: Interceptor = (next) => async (request) => {
+  if (!request.stream) return next(request);
+  const response = await next(request);
+  return response.stream ? { ...response, message: shield(response.message) } : response;
+};
+
+async function* shield<Message>(stream: AsyncIterable<Message>): AsyncIterable<Message> {
+  try {
+    yield* stream;
+  } catch (error) {
+    const code = error instanceof ConnectError ? error.code : Code.InvalidArgument;
+    const message = messages.get(code);
+    throw message === undefined
+      ? new ConnectError("a message of the stream could not be read", Code.InvalidArgument)
+      : new ConnectError(message, code);
+  }
+}

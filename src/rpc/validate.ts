@@ -1,0 +1,34 @@
+import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import type { Path } from "@bufbuild/protobuf/reflect";
+import { createValidator, type Violation as RuleViolation } from "@bufbuild/protovalidate";
+import { InvalidRequest, type Violation } from "./invalid-request.ts";
+
+const validator = createValidator();
+
+/** Holds a message to the rules written in its proto file. */
+export function validate<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>): void {
+  const result = validator.validate(desc, message);
+  if (result.kind === "error") throw result.error;
+  if (result.kind === "valid") return;
+  throw new InvalidRequest(result.violations.map(toViolation));
+}
+
+/** Compiles the rules of a message ahead of its first use, which would otherwise pay for it. */
+export function prepareRules(desc: DescMessage): void {
+  validator.validate(desc, create(desc));
+}
+
+function toViolation({ field, ruleId, message }: RuleViolation): Violation {
+  // A rule about a whole message names the field it is about in its id: `refill.needs_remaining` is about `refill`.
+  const path = field.length > 0 ? jsonPath(field) : ruleId.slice(0, Math.max(0, ruleId.lastIndexOf(".")));
+  return { path, message: message.replace(/^value /, "") };
+}
+
+function jsonPath(path: Path): string {
+  let text = "";
+  for (const segment of path) {
+    if (segment.kind === "field") text += text === "" ? segment.jsonName : `.${segment.jsonName}`;
+    else if (segment.kind === "list_sub") text += `[${segment.index}]`;
+  }
+  return text;
+}

@@ -1,0 +1,127 @@
+// The client over fetch. It uses what browsers, Node, Deno, Bun and workers share, and nothing else.
+import { type IdempotentCallOptions, type KeysClient, methods } from "../../gen/latchkey/v1/keys_client.ts";
+import { errorOfAnswer, LatchkeyError } from "./errors.ts";
+
+export interface ClientOptions {
+  /** Where the service is, such as `https://keys.example.com`. */
+  readonly baseUrl: string | URL;
+  /** Needed to create and delete keys, not to verify them. Keep it out of browsers. */
+  readonly rootKey?: string | undefined;
+  /** Used in place of the global `fetch`. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+  /** How long a call may take, its answer included. Default: 10 000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+type Method = (typeof methods)[keyof typeof methods];
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+// Timers take no more, and fire at once when given more.
+const TIMEOUT_MS_MAX = 2_147_483_647;
+const VISIBLE_ASCII = /^[!-~]+$/;
+
+/**
+ * Makes a client. It repeats no call by itself: a verification whose answer was lost may have used a unit of the key,
+ * and a second one would use another. Repeat `createKey` under an `idempotencyKey`.
+ *
+ * Calls reject with a `LatchkeyError`, or with the reason of the caller's own signal. A key that is not valid is an
+ * answer, not an error.
+ */
+export function createClient(client: ClientOptions): KeysClient {
+  const base = parseBaseUrl(client.baseUrl);
+  const fetch = client.fetch ?? globalThis.fetch;
+  const { rootKey, timeoutMs: clientTimeoutMs = DEFAULT_TIMEOUT_MS } = client;
+  checkTimeout(clientTimeoutMs);
+  // Checked here because fetch repeats a header it refuses in its error.
+  if (rootKey !== undefined && !VISIBLE_ASCII.test(rootKey)) {
+    throw new TypeError("rootKey must be visible ASCII characters only");
+  }
+
+  return {
+    createKey: (request, options) => call(methods.createKey, request, options),
+    verifyKey: (request, options) => call(methods.verifyKey, request, options),
+    deleteKey: (request, options) => call(methods.deleteKey, request, options),
+  };
+
+  async function call<Response>(
+    method: Method,
+    request: object,
+    options: IdempotentCallOptions = {},
+  ): Promise<Response> {
+    const { signal, timeoutMs = clientTimeoutMs } = options;
+    checkTimeout(timeoutMs);
+    const headers = headersOf(method, options);
+    const body = JSON.stringify(request);
+    // A redirect is not followed: it could carry the key to another host.
+    const init = { method: "POST", headers, body, redirect: "manual" } as const;
+    const answer = await withDeadline(timeoutMs, signal, async (signal) => {
+      const response = await fetch(base + method.path, { ...init, signal });
+      return { ok: response.ok, status: response.status, headers: response.headers, text: await response.text() };
+    });
+
+    const json = parseJson(answer.text);
+    if (!answer.ok || !isObject(json)) throw errorOfAnswer(answer.status, answer.headers, json);
+    return json as Response;
+  }
+
+  function headersOf({ access }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {
+    const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
+    if (access === "root") {
+      if (!rootKey) throw new LatchkeyError("UNAUTHORIZED", "this method needs the client's rootKey, which is not set");
+      headers.set("authorization", `Bearer ${rootKey}`);
+    }
+    if (idempotencyKey !== undefined) {
+      if (idempotencyKey.length > 255 || !VISIBLE_ASCII.test(idempotencyKey)) {
+        throw new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters");
+      }
+      headers.set("idempotency-key", idempotencyKey);
+    }
+    return headers;
+  }
+}
+
+/** Runs an exchange until the deadline or the caller's signal ends it, whichever is first. */
+async function withDeadline<T>(
+  timeoutMs: number,
+  caller: AbortSignal | undefined,
+  exchange: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const deadline = new AbortController();
+  // Not AbortSignal.timeout: its timer would outlive the call.
+  const timer = setTimeout(() => deadline.abort(), timeoutMs);
+  try {
+    return await exchange(caller ? AbortSignal.any([caller, deadline.signal]) : deadline.signal);
+  } catch (cause) {
+    caller?.throwIfAborted();
+    if (deadline.signal.aborted) throw new LatchkeyError("TIMEOUT", `no answer within ${timeoutMs} ms`);
+    throw new LatchkeyError("NETWORK_ERROR", "the service could not be reached", { cause });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function parseBaseUrl(baseUrl: string | URL): string {
+  const url = URL.canParse(String(baseUrl)) ? new URL(baseUrl) : undefined;
+  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
+  if (!isPlain) throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment");
+  return url.href.replace(/\/+$/, "");
+}
+
+function checkTimeout(timeoutMs: number): void {
+  if (!(timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
+    throw new RangeError(`timeoutMs must be more than 0 and at most ${TIMEOUT_MS_MAX}`);
+  }
+}
+
+// Undefined for what is not JSON. The parser's own error is dropped: it quotes the text, which may hold a new key.
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

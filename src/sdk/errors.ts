@@ -1,0 +1,60 @@
+import type { ErrorCode } from "../../gen/latchkey/v1/keys_client.ts";
+
+/** A code of the service, or what went wrong on the way to it. */
+export type LatchkeyErrorCode = "NETWORK_ERROR" | "TIMEOUT" | "BAD_RESPONSE" | ErrorCode;
+
+interface LatchkeyErrorDetails {
+  readonly status?: number | undefined;
+  readonly requestId?: string | undefined;
+  readonly docs?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** Why a call failed. Safe to log: it never holds a key, a root key or the body of a request or an answer. */
+export class LatchkeyError extends Error {
+  override readonly name = "LatchkeyError";
+  readonly code: LatchkeyErrorCode;
+  /** HTTP status. Absent when no answer came. */
+  readonly status: number | undefined;
+  /** Identifier of the request in the service's log. */
+  readonly requestId: string | undefined;
+  /** Where the error is explained. */
+  readonly docs: string | undefined;
+  /** How long the service asks to wait before trying again. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: LatchkeyErrorCode, message: string, details: LatchkeyErrorDetails = {}) {
+    super(message, "cause" in details ? { cause: details.cause } : undefined);
+    this.code = code;
+    this.status = details.status;
+    this.requestId = details.requestId;
+    this.docs = details.docs;
+    this.retryAfterMs = details.retryAfterMs;
+  }
+}
+
+/** Turns an answer that is not a success into the error it tells of. */
+export function errorOfAnswer(status: number, headers: Headers, body: unknown): LatchkeyError {
+  const { error } = Object(body) as { error?: unknown };
+  const { code, message, docs, requestId } = Object(error) as Record<string, unknown>;
+  const details = {
+    status,
+    requestId: asString(requestId) ?? headers.get("x-request-id") ?? undefined,
+    docs: asString(docs),
+    retryAfterMs: retryAfterMs(headers),
+  };
+  if (typeof code === "string" && typeof message === "string") return new LatchkeyError(code, message, details);
+  // Written by something in between, such as a proxy. Its text stays out: it may repeat what was sent.
+  return new LatchkeyError("BAD_RESPONSE", `answer with status ${status} is not one of Latchkey`, details);
+}
+
+function asString(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+// Of the header's two forms only seconds are read; the service sends no dates.
+function retryAfterMs(headers: Headers): number | undefined {
+  const seconds = headers.get("retry-after") ?? "";
+  return /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : undefined;
+}

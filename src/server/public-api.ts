@@ -1,0 +1,80 @@
+import { Health } from "../../gen/health/v1/health_pb.js";
+import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import type { Clock } from "../ambient/clock.ts";
+import type { Log } from "../ambient/log.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import type { Random } from "../ambient/random.ts";
+import { formatId, idRandomLength } from "../domain/id.ts";
+import { createRunCall } from "../rpc/call.ts";
+import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
+import { createGateway } from "../rpc/gateway.ts";
+import { createHealth } from "../rpc/health.ts";
+import { createKeysEndpoints } from "../rpc/keys-service.ts";
+import { malformedResponse } from "../rpc/malformed.ts";
+import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
+import { Readiness } from "../rpc/readiness.ts";
+import { addReflection } from "../rpc/reflection.ts";
+import { createRequestListener } from "../rpc/request-listener.ts";
+import { prepareRules } from "../rpc/validate.ts";
+import type { KeyStore } from "../store/key-store.ts";
+import type { UsageLedger } from "../store/usage-ledger.ts";
+import { createCreateKey } from "../usecases/create-key.ts";
+import { createDeleteKey } from "../usecases/delete-key.ts";
+import type { IsRootKey } from "../usecases/root-keys.ts";
+import { createVerifyKey } from "../usecases/verify-key.ts";
+import { OnePort } from "./one-port.ts";
+
+export interface PublicApiDeps {
+  readonly keys: KeyStore;
+  readonly usage: UsageLedger;
+  readonly isRootKey: IsRootKey;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Everything that is served on the public port. */
+export function createPublicApi(deps: PublicApiDeps): {
+  onePort: OnePort;
+  readiness: Readiness;
+  stopStreams: () => void;
+} {
+  const readiness = new Readiness();
+  const shutdown = new AbortController();
+  const services = [KeysService, Health];
+  const runCall = createRunCall(deps);
+  const keysEndpoints = createKeysEndpoints({
+    ...deps,
+    createKey: createCreateKey(deps),
+    verifyKey: createVerifyKey(deps),
+    deleteKey: createDeleteKey(deps),
+  });
+  const health = createHealth(
+    readiness,
+    services.map((service) => service.typeName),
+  );
+
+  const connectEndpoints = createConnectEndpoints({
+    endpoints: [...keysEndpoints, ...health.endpoints],
+    addStreams(router) {
+      health.addWatch(router);
+      addReflection(router, services);
+    },
+    runCall,
+    shutdownSignal: shutdown.signal,
+  });
+  const handlers = new Map([
+    ...createGateway(keysEndpoints, runCall),
+    ...connectEndpoints,
+    ...createProbes(readiness),
+    ["/openapi.json", createOpenApiHandler()] as const,
+  ]);
+  for (const { method } of keysEndpoints) prepareRules(method.input);
+  const newRequestId = () => formatId("req", deps.clock.nowMs(), deps.random.bytes(idRandomLength));
+  const onePort = new OnePort({
+    listener: createRequestListener(handlers, { newRequestId, log: deps.log }),
+    malformed: (error) => malformedResponse(error, newRequestId()),
+  });
+  return { onePort, readiness, stopStreams: () => shutdown.abort() };
+}

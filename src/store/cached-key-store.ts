@@ -1,0 +1,114 @@
+import type { Clock } from "../ambient/clock.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import type { Key } from "../domain/key.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+import type { KeyStore } from "./key-store.ts";
+
+export interface KeyCacheOptions {
+  /** How long a key may be served without looking again; 0 turns the cache off. */
+  readonly ttlMs: number;
+  readonly keysMax: number;
+  /** Look-ups in the store at once; more wait their turn. A flood of unknown keys cannot take more than these. */
+  readonly lookupsMax: number;
+  /** Look-ups waiting for their turn; one more is refused with `Unavailable`. */
+  readonly lookupsQueuedMax: number;
+}
+
+/**
+ * Remembers verified keys. Only keys that exist are remembered, and only for a while; this replica's own deletions show
+ * at once. Callers who miss the same key share one look-up.
+ */
+export class CachedKeyStore implements KeyStore {
+  readonly #store: KeyStore;
+  readonly #options: KeyCacheOptions;
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  /** In order of their age: the first is the first to go. */
+  readonly #entries = new Map<string, { key: Key; untilMs: number }>();
+  readonly #underWay = new Map<string, Promise<Key | undefined>>();
+  readonly #turns: (() => void)[] = [];
+  #lookups = 0;
+  /** Counts deletions: a look-up that began before one must not put the deleted key back. */
+  #deletions = 0;
+
+  readonly create: KeyStore["create"];
+
+  constructor(store: KeyStore, options: KeyCacheOptions, ambient: { clock: Clock; metrics: Metrics }) {
+    this.#store = store;
+    this.#options = options;
+    this.#clock = ambient.clock;
+    this.#metrics = ambient.metrics;
+    this.create = store.create.bind(store);
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  async findByDigest(digest: string): Promise<Key | undefined> {
+    const entry = this.#entries.get(digest);
+    if (entry !== undefined && this.#clock.monotonicMs() < entry.untilMs) {
+      this.#metrics.keyCache("hit");
+      return entry.key;
+    }
+    const underWay = this.#underWay.get(digest);
+    if (underWay !== undefined) {
+      this.#metrics.keyCache("shared");
+      return underWay;
+    }
+    this.#metrics.keyCache("miss");
+    const lookup = this.#lookUp(digest).finally(() => this.#underWay.delete(digest));
+    this.#underWay.set(digest, lookup);
+    return lookup;
+  }
+
+  async delete(keyId: string): Promise<readonly string[] | undefined> {
+    const digests = await this.#store.delete(keyId);
+    this.#deletions++;
+    for (const digest of digests ?? []) {
+      this.#entries.delete(digest);
+      this.#underWay.delete(digest);
+    }
+    return digests;
+  }
+
+  async #lookUp(digest: string): Promise<Key | undefined> {
+    await this.#turn();
+    try {
+      const deletionsBefore = this.#deletions;
+      const key = await this.#store.findByDigest(digest);
+      if (key !== undefined && deletionsBefore === this.#deletions) this.#remember(digest, key);
+      return key;
+    } finally {
+      // The place goes straight to the next in line: a newcomer in between would be one too many.
+      const next = this.#turns.shift();
+      if (next === undefined) this.#lookups--;
+      else next();
+    }
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#lookups < this.#options.lookupsMax) {
+      this.#lookups++;
+      return;
+    }
+    if (this.#turns.length >= this.#options.lookupsQueuedMax)
+      throw new Unavailable("too many keys are being looked up");
+    await new Promise<void>((resolve) => {
+      this.#turns.push(resolve);
+    });
+  }
+
+  #remember(digest: string, key: Key): void {
+    if (this.#options.ttlMs === 0) return;
+    // Deleted first, so that a renewed entry moves to the young end.
+    this.#entries.delete(digest);
+    this.#entries.set(digest, { key, untilMs: this.#clock.monotonicMs() + this.#options.ttlMs });
+    if (this.#entries.size > this.#options.keysMax) {
+      for (const oldest of this.#entries.keys()) {
+        this.#entries.delete(oldest);
+        break;
+      }
+    }
+  }
+}

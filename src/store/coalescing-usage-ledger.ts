@@ -1,0 +1,88 @@
+import type { Clock } from "../ambient/clock.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import { GroupCommit } from "../batching/group-commit.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+import type { Spend } from "../domain/verification.ts";
+import type { ChargeResult, UsageEngine, UsageLedger } from "./usage-ledger.ts";
+
+const keysPerBatchMax = 500;
+const keysQueuedMax = 50_000;
+const usesQueuedMax = 100_000;
+
+/**
+ * Settles any number of waiting uses with few commits: all uses of one key that wait become one charge, and up to 500
+ * keys share one commit. A hot key thus costs one row per commit, however many callers it has.
+ */
+export class CoalescingUsageLedger implements UsageLedger {
+  readonly #batcher: GroupCommit<PendingCharge, ChargeResult>;
+  /** Charges not yet sent, by key: more uses of the key may still join them. */
+  readonly #joinable = new Map<string, PendingCharge>();
+  #usesQueued = 0;
+
+  constructor(engine: UsageEngine, ambient: { clock: Clock; metrics: Metrics }) {
+    this.#batcher = new GroupCommit({
+      ...ambient,
+      name: "usage",
+      batchMax: keysPerBatchMax,
+      queueMax: keysQueuedMax,
+      commit: (pending) => {
+        for (const charge of pending) this.#joinable.delete(charge.keyId);
+        return engine.settle(pending.map(({ keyId, uses }) => ({ keyId, wanted: uses.length })));
+      },
+    });
+  }
+
+  spend(keyId: string): Promise<Spend> {
+    if (this.#usesQueued >= usesQueuedMax) return Promise.reject(new Unavailable("too many uses are waiting"));
+    this.#usesQueued++;
+    return new Promise((resolve, reject) => {
+      const use = { resolve, reject };
+      const joinable = this.#joinable.get(keyId);
+      if (joinable === undefined) this.#charge({ keyId, uses: [use] });
+      else joinable.uses.push(use);
+    });
+  }
+
+  drained(): Promise<void> {
+    return this.#batcher.drained();
+  }
+
+  #charge(charge: PendingCharge): void {
+    this.#joinable.set(charge.keyId, charge);
+    this.#batcher.submit(charge).then(
+      (result) => {
+        this.#usesQueued -= charge.uses.length;
+        distribute(charge.uses, result);
+      },
+      (error: unknown) => {
+        if (this.#joinable.get(charge.keyId) === charge) this.#joinable.delete(charge.keyId);
+        this.#usesQueued -= charge.uses.length;
+        for (const use of charge.uses) use.reject(error);
+      },
+    );
+  }
+}
+
+interface PendingUse {
+  readonly resolve: (spend: Spend) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface PendingCharge {
+  readonly keyId: string;
+  readonly uses: PendingUse[];
+}
+
+/** The first `granted` uses get what remained after each of them, in order; the others find the counter used up. */
+function distribute(uses: readonly PendingUse[], result: ChargeResult): void {
+  if (result.outcome === "failed") {
+    for (const use of uses) use.reject(new Unavailable(`the counter could not be settled: ${result.reason}`));
+    return;
+  }
+  uses.forEach((use, i) => {
+    if (result.outcome === "missing") use.resolve({ outcome: "missing" });
+    else if (i < result.granted)
+      use.resolve({ outcome: "spent", remaining: result.remaining + result.granted - 1 - i });
+    else use.resolve({ outcome: "exhausted", remaining: result.remaining });
+  });
+}

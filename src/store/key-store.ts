@@ -1,0 +1,33 @@
+import type { Key, NewKey } from "../domain/key.ts";
+
+/**
+ * Keys and their secrets. Every method may throw `Unavailable`. Safe to call concurrently; what a method has answered,
+ * every later call sees.
+ */
+export interface KeyStore {
+  /**
+   * Stores the key with its secret and counter and registers its API, all or nothing, and resolves after COMMIT. With an
+   * idempotency record whose `lookup` is already kept, nothing is stored and the kept record is answered.
+   */
+  create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome>;
+
+  /** The key that this digest is a secret of. */
+  findByDigest(secretDigest: string): Promise<Key | undefined>;
+
+  /** Removes the key with its secrets and counter. Answers the digests of its secrets; undefined if there was no such key. */
+  delete(keyId: string): Promise<readonly string[] | undefined>;
+}
+
+/** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
+export interface IdempotencyRecord {
+  readonly lookup: string;
+  readonly requestDigest: string;
+  readonly sealedAnswer: string;
+  readonly createdAtMs: number;
+  /** From then on the record counts as gone. */
+  readonly expiresAtMs: number;
+}
+
+export type CreateOutcome =
+  | { readonly outcome: "created" }
+  | { readonly outcome: "repeated"; readonly record: Pick<IdempotencyRecord, "requestDigest" | "sealedAnswer"> };

@@ -1,0 +1,62 @@
+import type { Clock } from "../ambient/clock.ts";
+import type { Key, NewKey } from "../domain/key.ts";
+import { newCounter, settle, type UsageCounter } from "../domain/usage.ts";
+import type { CreateOutcome, IdempotencyRecord } from "./key-store.ts";
+import type { Store } from "./store.ts";
+import type { Charge, ChargeResult } from "./usage-ledger.ts";
+
+/** The store's behaviour in its plainest form, for tests: what the SQL engines do is measured against it. */
+export function createMemoryStore(clock: Clock): Store {
+  const keys = new Map<string, NewKey>();
+  const keyIdsByDigest = new Map<string, string>();
+  const counters = new Map<string, UsageCounter>();
+  const idempotency = new Map<string, IdempotencyRecord>();
+  const rootDigests: string[] = [];
+
+  async function create(key: NewKey, record?: IdempotencyRecord): Promise<CreateOutcome> {
+    if (record !== undefined) {
+      const kept = idempotency.get(record.lookup);
+      if (kept !== undefined && kept.expiresAtMs > record.createdAtMs) return { outcome: "repeated", record: kept };
+      idempotency.set(record.lookup, record);
+    }
+    keys.set(key.id, key);
+    keyIdsByDigest.set(key.secretDigest, key.id);
+    if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, key.createdAtMs));
+    return { outcome: "created" };
+  }
+
+  async function findByDigest(digest: string): Promise<Key | undefined> {
+    const key = keys.get(keyIdsByDigest.get(digest) ?? "");
+    if (key === undefined) return undefined;
+    const { createdAtMs: _, secretDigest: __, remaining: ___, refill: ____, ...visible } = key;
+    const counter = counters.get(key.id);
+    return { ...visible, counter: counter && { remaining: counter.remaining } };
+  }
+
+  async function deleteKey(keyId: string): Promise<readonly string[] | undefined> {
+    const key = keys.get(keyId);
+    if (key === undefined) return undefined;
+    keys.delete(keyId);
+    keyIdsByDigest.delete(key.secretDigest);
+    counters.delete(keyId);
+    return [key.secretDigest];
+  }
+
+  function settleOne({ keyId, wanted }: Charge): ChargeResult {
+    const counter = counters.get(keyId);
+    if (counter === undefined) return { outcome: "missing" };
+    const settled = settle(counter, wanted, clock.nowMs());
+    counters.set(keyId, settled.counter);
+    return { outcome: "settled", granted: settled.granted, remaining: settled.counter.remaining };
+  }
+
+  return {
+    keys: { create, findByDigest, delete: deleteKey },
+    rootKeys: {
+      digests: async () => [...rootDigests],
+      addFirst: async (digest) => rootDigests.length === 0 && rootDigests.push(digest) > 0,
+    },
+    usage: { settle: async (charges) => charges.map(settleOne) },
+    close: async () => {},
+  };
+}

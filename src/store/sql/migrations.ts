@@ -1,0 +1,83 @@
+import { type CompiledQuery, type Kysely, sql } from "kysely";
+import type { Schema } from "./schema.ts";
+
+export interface Migration {
+  readonly name: string;
+  up(db: Kysely<Schema>): readonly CompiledQuery[];
+  down(db: Kysely<Schema>): readonly CompiledQuery[];
+}
+
+/** In the order in which they are applied. Never edit one that has been released: add another. */
+export const migrations: readonly Migration[] = [
+  {
+    name: "0001-keys",
+    up: ({ schema }) => [
+      schema
+        .createTable("apis")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .compile(),
+      schema
+        .createTable("keys")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("api_id", "text", (column) => column.notNull().references("apis.id"))
+        .addColumn("start", "text", (column) => column.notNull())
+        .addColumn("owner_id", "text")
+        .addColumn("name", "text")
+        .addColumn("meta", "text", (column) => column.notNull())
+        .addColumn("enabled", "integer", (column) => column.notNull())
+        .addColumn("expires_at_ms", "bigint")
+        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .compile(),
+      schema
+        .createTable("key_secrets")
+        .addColumn("digest", "text", (column) => column.primaryKey())
+        .addColumn("key_id", "text", (column) => column.notNull().references("keys.id").onDelete("cascade"))
+        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .compile(),
+      schema.createIndex("key_secrets_of_key").on("key_secrets").column("key_id").compile(),
+      schema
+        .createTable("key_usage")
+        .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))
+        .addColumn("remaining", "bigint", (column) => column.notNull().check(sql`remaining >= 0`))
+        .addColumn("refill_interval", "text", (column) => column.check(sql`refill_interval in ('daily', 'monthly')`))
+        .addColumn("refill_amount", "bigint")
+        .addColumn("refill_carry_over", "integer")
+        .addColumn("refilled_through_ms", "bigint")
+        .compile(),
+    ],
+    down: ({ schema }) => [
+      schema.dropTable("key_usage").compile(),
+      schema.dropTable("key_secrets").compile(),
+      schema.dropTable("keys").compile(),
+      schema.dropTable("apis").compile(),
+    ],
+  },
+  {
+    name: "0002-root-keys",
+    up: ({ schema }) => [
+      schema
+        .createTable("root_keys")
+        // Always 1: the primary key that lets only one of several first starts keep its key.
+        .addColumn("slot", "integer", (column) => column.primaryKey())
+        .addColumn("digest", "text", (column) => column.notNull())
+        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .compile(),
+    ],
+    down: ({ schema }) => [schema.dropTable("root_keys").compile()],
+  },
+  {
+    name: "0003-idempotency",
+    up: ({ schema }) => [
+      schema
+        .createTable("idempotency")
+        .addColumn("lookup", "text", (column) => column.primaryKey())
+        .addColumn("request_digest", "text", (column) => column.notNull())
+        .addColumn("sealed_answer", "text", (column) => column.notNull())
+        .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
+        .compile(),
+      schema.createIndex("idempotency_expiry").on("idempotency").column("expires_at_ms").compile(),
+    ],
+    down: ({ schema }) => [schema.dropTable("idempotency").compile()],
+  },
+];

@@ -1,0 +1,32 @@
+/*
+ * The tables as Kysely sees them. Only column types that every engine keeps alike are used: text, and integers up to
+ * 2^53; booleans are 0 or 1, moments are Unix milliseconds, JSON and digests are text.
+ */
+
+export interface Schema {
+  apis: { id: string; created_at_ms: number };
+  keys: {
+    id: string;
+    api_id: string;
+    start: string;
+    owner_id: string | null;
+    name: string | null;
+    meta: string;
+    enabled: number;
+    expires_at_ms: number | null;
+    created_at_ms: number;
+  };
+  /** Apart from keys, so that a key can have several while one is being replaced. */
+  key_secrets: { digest: string; key_id: string; created_at_ms: number };
+  key_usage: {
+    key_id: string;
+    remaining: number;
+    refill_interval: string | null;
+    refill_amount: number | null;
+    refill_carry_over: number | null;
+    refilled_through_ms: number | null;
+  };
+  root_keys: { slot: number; digest: string; created_at_ms: number };
+  idempotency: { lookup: string; request_digest: string; sealed_answer: string; expires_at_ms: number };
+  schema_migrations: { name: string; applied_at_ms: number };
+}

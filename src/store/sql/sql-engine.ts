@@ -1,0 +1,20 @@
+import type { CompiledQuery, Kysely, QueryResult } from "kysely";
+import type { Schema } from "./schema.ts";
+
+/** What the shared queries ask of a database. */
+export interface SqlEngine {
+  /** Builds every query; runs single ones. */
+  readonly db: Kysely<Schema>;
+
+  /**
+   * Runs the queries in order as one transaction and answers their results after COMMIT. There are no interactive
+   * transactions: the embedded engine has one writer, which must never wait for the event loop in the middle of one.
+   * Throws `UniqueViolation` or `Unavailable`; then nothing has been stored, or in the latter case it may be unknown.
+   */
+  atomically(queries: readonly CompiledQuery[]): Promise<readonly QueryResult<unknown>[]>;
+}
+
+/** A row with that primary or unique key is there already. */
+export class UniqueViolation extends Error {
+  override readonly name = "UniqueViolation";
+}

@@ -1,0 +1,130 @@
+import type { CompiledQuery } from "kysely";
+import type { JsonObject, Key, NewKey } from "../../domain/key.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
+import { newCounter } from "../../domain/usage.ts";
+import type { CreateOutcome, IdempotencyRecord, KeyStore } from "../key-store.ts";
+import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
+
+/** Keys in SQL: the same queries on every engine. */
+export function createSqlKeyStore(engine: SqlEngine): KeyStore {
+  const { db } = engine;
+  // Compiled once: building the query would cost more than running it.
+  const findQuery = db
+    .selectFrom("key_secrets")
+    .innerJoin("keys", "keys.id", "key_secrets.key_id")
+    .leftJoin("key_usage", "key_usage.key_id", "keys.id")
+    .where("key_secrets.digest", "=", "")
+    .select(["keys.id", "api_id", "start", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
+    .compile();
+  type FoundRow = typeof findQuery extends CompiledQuery<infer Row> ? Row : never;
+
+  return { create, findByDigest, delete: deleteKey };
+
+  async function create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome> {
+    // The idempotency record goes first: if it is there already, its key fails the transaction and nothing is stored.
+    const queries = [...(idempotency ? keep(idempotency) : []), ...insertKey(key)];
+    try {
+      await engine.atomically(queries);
+      return { outcome: "created" };
+    } catch (error) {
+      if (!(error instanceof UniqueViolation) || idempotency === undefined) throw error;
+      return { outcome: "repeated", record: await kept(idempotency.lookup) };
+    }
+  }
+
+  async function findByDigest(digest: string): Promise<Key | undefined> {
+    const { rows } = await db.executeQuery<FoundRow>({ ...findQuery, parameters: [digest] });
+    const row = rows[0];
+    return (
+      row && {
+        id: row.id,
+        apiId: row.api_id,
+        start: row.start,
+        ownerId: row.owner_id ?? undefined,
+        name: row.name ?? undefined,
+        meta: JSON.parse(row.meta) as JsonObject,
+        enabled: row.enabled === 1,
+        expiresAtMs: row.expires_at_ms ?? undefined,
+        counter: row.remaining === null ? undefined : { remaining: row.remaining },
+      }
+    );
+  }
+
+  async function deleteKey(keyId: string): Promise<readonly string[] | undefined> {
+    const [secrets, , keys] = await engine.atomically([
+      db.deleteFrom("key_secrets").where("key_id", "=", keyId).returning("digest").compile(),
+      db.deleteFrom("key_usage").where("key_id", "=", keyId).compile(),
+      db.deleteFrom("keys").where("id", "=", keyId).returning("id").compile(),
+    ]);
+    if (keys?.rows.length === 0) return undefined;
+    return (secrets?.rows ?? []).map((row) => (row as { digest: string }).digest);
+  }
+
+  function insertKey(key: NewKey): CompiledQuery[] {
+    const api = { id: key.apiId, created_at_ms: key.createdAtMs };
+    const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, key.createdAtMs);
+    return [
+      db
+        .insertInto("apis")
+        .values(api)
+        .onConflict((conflict) => conflict.column("id").doNothing())
+        .compile(),
+      db
+        .insertInto("keys")
+        .values({
+          id: key.id,
+          api_id: key.apiId,
+          start: key.start,
+          owner_id: key.ownerId ?? null,
+          name: key.name ?? null,
+          meta: JSON.stringify(key.meta),
+          enabled: key.enabled ? 1 : 0,
+          expires_at_ms: key.expiresAtMs ?? null,
+          created_at_ms: key.createdAtMs,
+        })
+        .compile(),
+      db
+        .insertInto("key_secrets")
+        .values({ digest: key.secretDigest, key_id: key.id, created_at_ms: key.createdAtMs })
+        .compile(),
+      ...(counter === undefined
+        ? []
+        : [
+            db
+              .insertInto("key_usage")
+              .values({
+                key_id: key.id,
+                remaining: counter.remaining,
+                refill_interval: counter.refill?.interval ?? null,
+                refill_amount: counter.refill?.amount ?? null,
+                refill_carry_over: counter.refill === undefined ? null : Number(counter.refill.carryOver),
+                refilled_through_ms: counter.refill?.refilledThroughMs ?? null,
+              })
+              .compile(),
+          ]),
+    ];
+  }
+
+  function keep(record: IdempotencyRecord): CompiledQuery[] {
+    return [
+      // Every create clears away what has expired, so no background job is needed and the table stays small.
+      db.deleteFrom("idempotency").where("expires_at_ms", "<=", record.createdAtMs).compile(),
+      db
+        .insertInto("idempotency")
+        .values({
+          lookup: record.lookup,
+          request_digest: record.requestDigest,
+          sealed_answer: record.sealedAnswer,
+          expires_at_ms: record.expiresAtMs,
+        })
+        .compile(),
+    ];
+  }
+
+  async function kept(lookup: string): Promise<{ requestDigest: string; sealedAnswer: string }> {
+    const row = await db.selectFrom("idempotency").selectAll().where("lookup", "=", lookup).executeTakeFirst();
+    // Gone between the two statements only if it expired just then: the repeated request may try again.
+    if (row === undefined) throw new Unavailable("the kept answer has just expired");
+    return { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
+  }
+}

@@ -1,0 +1,20 @@
+import { existsSync } from "node:fs";
+import { backup, DatabaseSync } from "node:sqlite";
+import { DataFolderError, databaseFileIn } from "./data-folder.ts";
+
+/**
+ * Copies the data as of one moment into a new file, also while the service runs on it. The copy is a data file in its
+ * own right: put it into an empty data folder under the name `latchkey.db` to restore it.
+ */
+export async function backUpDataFolder(path: string, targetFile: string): Promise<void> {
+  const databaseFile = databaseFileIn(path);
+  if (!existsSync(databaseFile)) throw new DataFolderError(`there is no Latchkey data in ${path}`);
+  if (existsSync(targetFile)) throw new DataFolderError(`${targetFile} exists already`);
+  const source = new DatabaseSync(databaseFile, { readOnly: true, timeout: 5000 });
+  try {
+    // All pages in one step: a copy in several would start over whenever the service writes in between.
+    await backup(source, targetFile, { rate: -1 });
+  } finally {
+    source.close();
+  }
+}

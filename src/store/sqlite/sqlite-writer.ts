@@ -1,0 +1,117 @@
+import { Worker } from "node:worker_threads";
+import type { Clock } from "../../ambient/clock.ts";
+import type { Metrics } from "../../ambient/metrics.ts";
+import { GroupCommit } from "../../batching/group-commit.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
+import { UniqueViolation } from "../sql/sql-engine.ts";
+import type { Charge, ChargeResult } from "../usage-ledger.ts";
+import type {
+  JobResult,
+  Statement,
+  StatementResult,
+  WriterFailure,
+  WriterJob,
+  WriterReply,
+  WriterRequest,
+} from "./writer-protocol.ts";
+
+const jobsPerCommitMax = 500;
+const jobsQueuedMax = 10_000;
+
+export interface SqliteWriterOptions {
+  readonly file: string;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** The writer thread died. What it had under way is unknown; only a new process can go on. */
+  readonly onDeath: (cause: unknown) => void;
+}
+
+/** The event loop's side of the writer thread. Everything that waits shares one transaction and one flush to disk. */
+export class SqliteWriter {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #jobs: GroupCommit<WriterJob, JobResult>;
+  /** Takes the reply that is awaited: there is one request under way at most. */
+  #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
+  #closing = false;
+
+  /** Resolves when the file is open. */
+  static async open(options: SqliteWriterOptions): Promise<SqliteWriter> {
+    const writer = new SqliteWriter(options);
+    await writer.#reply();
+    return writer;
+  }
+
+  private constructor({ file, clock, metrics, onDeath }: SqliteWriterOptions) {
+    this.#clock = clock;
+    this.#jobs = new GroupCommit({
+      name: "sqlite",
+      batchMax: jobsPerCommitMax,
+      queueMax: jobsQueuedMax,
+      commit: (jobs) => this.#commit(jobs),
+      clock,
+      metrics,
+    });
+    // Beside this file, with its extension: TypeScript in the repository, JavaScript in the package.
+    const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
+    this.#worker = new Worker(new URL(`./writer-worker${extension}`, import.meta.url), { workerData: { file } });
+    let cause: unknown;
+    this.#worker.on("message", (reply: WriterReply) => this.#awaited?.resolve(reply));
+    this.#worker.on("error", (error) => {
+      cause = error;
+    });
+    this.#worker.on("exit", (code) => {
+      if (this.#closing) return;
+      this.#awaited?.reject(new Unavailable("the writer thread died", { cause }));
+      onDeath(cause ?? new Error(`the writer thread exited with ${code}`));
+    });
+  }
+
+  /** Runs the statements as one transaction. Throws `UniqueViolation` or `Unavailable`. */
+  async run(statements: readonly Statement[]): Promise<readonly StatementResult[]> {
+    const result = await this.#jobs.submit({ kind: "statements", statements });
+    if (result.kind !== "statements") throw errorOf(result);
+    return result.results;
+  }
+
+  async settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
+    const result = await this.#jobs.submit({ kind: "settle", charges, nowMs: this.#clock.nowMs() });
+    if (result.kind !== "settle") throw errorOf(result);
+    return result.results;
+  }
+
+  async close(): Promise<void> {
+    await this.#jobs.drained();
+    this.#closing = true;
+    await this.#request("close");
+  }
+
+  async #commit(jobs: readonly WriterJob[]): Promise<readonly JobResult[]> {
+    const reply = await this.#request({ jobs });
+    if (typeof reply === "string") throw new Error(`the writer answered ${reply} to a batch`);
+    if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);
+    return reply.committed;
+  }
+
+  #request(request: WriterRequest): Promise<WriterReply> {
+    const reply = this.#reply();
+    this.#worker.postMessage(request);
+    return reply;
+  }
+
+  #reply(): Promise<WriterReply> {
+    return new Promise((resolve, reject) => {
+      this.#awaited = { resolve, reject };
+    });
+  }
+}
+
+// SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE.
+const uniqueViolations = [1555, 2067];
+
+function errorOf(result: JobResult): Error {
+  const failure: WriterFailure =
+    result.kind === "failed" ? result.failure : { resultCode: 0, message: "wrong kind of result" };
+  if (uniqueViolations.includes(failure.resultCode)) return new UniqueViolation(failure.message);
+  return new Unavailable(`the write failed: ${failure.message}`);
+}

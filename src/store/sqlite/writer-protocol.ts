@@ -1,0 +1,41 @@
+import type { Charge, ChargeResult } from "../usage-ledger.ts";
+
+/* What the event loop and the writer thread tell each other. Plain data: it crosses threads by structured clone. */
+
+/** One piece of work, done wholly or not at all. */
+export type WriterJob =
+  | { readonly kind: "statements"; readonly statements: readonly Statement[] }
+  | { readonly kind: "settle"; readonly charges: readonly Charge[]; readonly nowMs: number };
+
+export interface Statement {
+  readonly sql: string;
+  readonly parameters: readonly SqlValue[];
+}
+
+export type SqlValue = string | number | bigint | null | Uint8Array;
+
+export interface StatementResult {
+  readonly rows: readonly unknown[];
+  readonly changes: number;
+}
+
+export type JobResult =
+  | { readonly kind: "statements"; readonly results: readonly StatementResult[] }
+  | { readonly kind: "settle"; readonly results: readonly ChargeResult[] }
+  | { readonly kind: "failed"; readonly failure: WriterFailure };
+
+/** SQLite's result code and its message, which names tables and columns but never a value. */
+export interface WriterFailure {
+  readonly resultCode: number;
+  readonly message: string;
+}
+
+export type WriterRequest = { readonly jobs: readonly WriterJob[] } | "close";
+
+export type WriterReply =
+  | "ready"
+  | "closed"
+  /** One result per job: the transaction is durable. */
+  | { readonly committed: readonly JobResult[] }
+  /** The transaction as a whole failed: none of its jobs happened. */
+  | { readonly aborted: WriterFailure };

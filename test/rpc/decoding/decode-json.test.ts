@@ -1,0 +1,199 @@
+import { create, type DescMessage, type JsonObject, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
+import { OptionSchema } from "@bufbuild/protobuf/wkt";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ServerReflectionRequestSchema } from "../../../gen/grpc/reflection/v1/reflection_pb.js";
+import {
+  HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus,
+  HealthCheckResponseSchema,
+  HealthListResponseSchema,
+} from "../../../gen/health/v1/health_pb.js";
+import { ErrorDetailSchema } from "../../../gen/latchkey/v1/errors_pb.js";
+import { CreateKeyRequestSchema, DeleteKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
+import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
+import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
+import { CANARY, refusalOf } from "./refusal.ts";
+
+describe("decodeJson accepts", () => {
+  it("every field of a request", () => {
+    const body = {
+      apiId: "api_1",
+      prefix: "sk",
+      byteLength: 16,
+      ownerId: "anna",
+      remaining: -(2 ** 31),
+      refill: { interval: "daily", amount: 2 ** 31 - 1, carryOver: true },
+      ratelimit: { async: false, limit: 1e3, duration: 2 ** 32 - 1 },
+      name: "",
+      meta: { plan: null, nested: { list: [1, "two", { three: 0.3 }] } },
+      expires: 253402300799999.5,
+      enabled: false,
+    };
+    expect(decode(CreateKeyRequestSchema, body)).toStrictEqual(create(CreateKeyRequestSchema, body));
+  });
+
+  it("null as absent, for every field", () => {
+    const nulls = Object.fromEntries(CreateKeyRequestSchema.fields.map((field) => [field.jsonName, null]));
+    expect(decode(CreateKeyRequestSchema, nulls)).toStrictEqual(create(CreateKeyRequestSchema));
+  });
+
+  it("a negative zero as zero, for whole numbers", () => {
+    expect(decodeJson(CreateKeyRequestSchema, Buffer.from('{"remaining":-0}')).remaining).toBe(0);
+  });
+
+  it("repeated messages and enums by name", () => {
+    const body = { violations: [{ path: "a", message: "b" }, {}] };
+    expect(decode(ErrorDetailSchema, body)).toStrictEqual(create(ErrorDetailSchema, body));
+    expect(decode(HealthCheckResponseSchema, { status: "UNKNOWN" }).status).toBe(
+      HealthCheckResponse_ServingStatus.UNKNOWN,
+    );
+    expect(decode(HealthCheckResponseSchema, { status: "SERVING" }).status).toBe(
+      HealthCheckResponse_ServingStatus.SERVING,
+    );
+  });
+
+  it("what protobuf prints, with and without defaults", () => {
+    fc.assert(
+      fc.property(createKeyRequest, fc.boolean(), (init, alwaysEmitImplicit) => {
+        const message = create(CreateKeyRequestSchema, init);
+        const text = toJsonString(CreateKeyRequestSchema, message, { alwaysEmitImplicit });
+        expect(decodeJson(CreateKeyRequestSchema, Buffer.from(text))).toStrictEqual(message);
+      }),
+    );
+  });
+});
+
+describe("decodeJson refuses", () => {
+  const int32Range = "must be between -2147483648 and 2147483647";
+  it.each<[string, unknown, string]>([
+    ["text at the top", CANARY, "must be an object"],
+    ["null at the top", null, "must be an object"],
+    ["an array at the top", [CANARY], "must be an object"],
+    ["a number for a string", { apiId: 5150 }, "apiId: must be a string"],
+    ["an object for a string", { apiId: { a: CANARY } }, "apiId: must be a string"],
+    ["a string for a boolean", { enabled: CANARY }, "enabled: must be a boolean"],
+    ["a number for a boolean", { enabled: 1 }, "enabled: must be a boolean"],
+    ["a string for an int32", { remaining: "5150" }, "remaining: must be a number"],
+    ["a boolean for an int32", { remaining: true }, "remaining: must be a number"],
+    ["a fraction for an int32", { remaining: 5150.5 }, "remaining: must be a whole number"],
+    ["an int32 too large", { remaining: 2 ** 31 }, `remaining: ${int32Range}`],
+    ["an int32 too small", { remaining: -(2 ** 31) - 1 }, `remaining: ${int32Range}`],
+    ["a negative uint32", { ratelimit: { duration: -1 } }, "ratelimit.duration: must be between 0 and 4294967295"],
+    [
+      "a uint32 too large",
+      { ratelimit: { duration: 2 ** 32 } },
+      "ratelimit.duration: must be between 0 and 4294967295",
+    ],
+    ["a string for a double", { expires: CANARY }, "expires: must be a number"],
+    ["a named number for a double", { expires: "Infinity" }, "expires: must be a number"],
+    ["a string for a message", { refill: CANARY }, "refill: must be an object"],
+    ["an array for a message", { refill: [] }, "refill: must be an object"],
+    ["a string for a Struct", { meta: CANARY }, "meta: must be an object"],
+    ["an array for a Struct", { meta: [CANARY] }, "meta: must be an object"],
+    ["a string inside a message", { refill: { amount: CANARY } }, "refill.amount: must be a number"],
+    ["an unknown field", { frobnicate: CANARY }, "frobnicate: is not a known field"],
+    ["a misspelt field", { ratelimt: CANARY }, "ratelimt: is not a known field; did you mean ratelimit?"],
+    ["swapped letters", { nmae: CANARY }, "nmae: is not a known field; did you mean name?"],
+    ["three typing errors", { nnnne: CANARY }, "nnnne: is not a known field"],
+    ["another case", { RATELIMIT: CANARY }, "RATELIMIT: is not a known field; did you mean ratelimit?"],
+    ["snake case", { byte_length: 16 }, "byte_length: is not a known field; did you mean byteLength?"],
+    [
+      "snake case inside",
+      { refill: { carry_over: true } },
+      "refill.carry_over: is not a known field; did you mean carryOver?",
+    ],
+    ["an unknown field that is null", { frobnicate: null }, "frobnicate: is not a known field"],
+    ["a name that is not plain", { [CANARY]: 1 }, "has an unknown field"],
+    ["a name that is not plain, inside", { refill: { [CANARY]: 1 } }, "refill: has an unknown field"],
+    ["a name of 65 characters", { ["a".repeat(65)]: CANARY }, "has an unknown field"],
+    ["a name of 64 characters", { ["a".repeat(64)]: CANARY }, `${"a".repeat(64)}: is not a known field`],
+    ["an inherited name", { constructor: CANARY }, "constructor: is not a known field"],
+  ])("%s", (_, body, message) => {
+    const error = refuse(CreateKeyRequestSchema, JSON.stringify(body));
+    expect(error.message).toBe(message);
+    expect(JSON.stringify(error.violations)).not.toMatch(/canary-7f3a|5150/);
+  });
+
+  it("enums by number, alien elements, and lists that are none", () => {
+    const status = "status: must be one of UNKNOWN, SERVING, NOT_SERVING, SERVICE_UNKNOWN";
+    expect(refuse(HealthCheckResponseSchema, '{"status":1}').message).toBe(status);
+    expect(refuse(HealthCheckResponseSchema, `{"status":"${CANARY}"}`).message).toBe(status);
+    expect(refuse(ErrorDetailSchema, '{"violations":{}}').message).toBe("violations: must be an array");
+    expect(refuse(ErrorDetailSchema, '{"violations":[{},null,{"path":1}]}').violations).toEqual([
+      { path: "violations[1]", message: "must be an object" },
+      { path: "violations[2].path", message: "must be a string" },
+    ]);
+  });
+
+  it("what the parser refuses, with the path of the field", () => {
+    const error = refuse(HealthCheckRequestSchema, `{"service":"${CANARY}\\u0000"}`);
+    expect(error.violations).toEqual([{ path: "service", message: "must not contain the NUL character" }]);
+  });
+
+  it("all faults of a request at once", () => {
+    const error = refuse(CreateKeyRequestSchema, '{"apiId":1,"limit":2,"refill":{"amount":"3","interval":4}}');
+    expect(error.message).toBe(
+      "apiId: must be a string; limit: is not a known field; " +
+        "refill.amount: must be a number; refill.interval: must be a string",
+    );
+  });
+
+  it("more than ten faults by naming ten", () => {
+    const body = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`unknown${i}`, CANARY]));
+    const error = refuse(DeleteKeyRequestSchema, JSON.stringify(body));
+    expect(error.violations).toHaveLength(10);
+    expect(error.message).toContain("unknown9: ");
+    expect(error.message).not.toContain("unknown10: ");
+  });
+});
+
+it.each<[string, DescMessage, string]>([
+  ["a map", HealthListResponseSchema, "grpc.health.v1.HealthListResponse.statuses"],
+  ["a oneof", ServerReflectionRequestSchema, "grpc.reflection.v1.ServerReflectionRequest.file_by_filename"],
+  ["a well-known type", OptionSchema, "google.protobuf.Option.value"],
+])("a message with %s is a programming error on every request, whatever it holds", (_, desc, field) => {
+  for (let request = 0; request < 2; request++) {
+    expect(() => decode(desc, {})).toThrow(`unsupported field kind: field ${field} `);
+  }
+});
+
+it("a InvalidRequest prints at most ten violations", () => {
+  const violations = Array.from({ length: 11 }, (_, i) => ({ path: i === 0 ? "" : `f${i}`, message: `m${i}` }));
+  const error = new InvalidRequest(violations);
+  expect(error.message).toMatch(/^m0; f1: m1; .*; f9: m9$/);
+  expect(error.violations).toEqual(violations);
+});
+
+const text = fc.string({ unit: "grapheme" }).filter((value) => value !== "__proto__" && !value.includes("\0"));
+const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
+/** Adding 0 turns -0, which JSON prints as 0, into 0. */
+const double = fc.double({ min: -(2 ** 53) + 1, max: 2 ** 53 - 1, noNaN: true }).map((value) => value + 0);
+const meta = fc.object({ key: text, values: [text, double, fc.boolean(), fc.constant(null)], maxDepth: 4 });
+const createKeyRequest: fc.Arbitrary<MessageInitShape<typeof CreateKeyRequestSchema>> = fc.record(
+  {
+    apiId: text,
+    prefix: text,
+    byteLength: int32,
+    ownerId: text,
+    remaining: int32,
+    refill: fc.record({ interval: text, amount: int32, carryOver: fc.boolean() }),
+    ratelimit: fc.record(
+      { async: fc.boolean(), limit: int32, duration: fc.nat(2 ** 32 - 1) },
+      { requiredKeys: ["limit"] },
+    ),
+    name: text,
+    meta: meta as fc.Arbitrary<JsonObject>,
+    expires: double,
+    enabled: fc.boolean(),
+  },
+  { requiredKeys: [] },
+);
+
+function decode<Desc extends DescMessage>(desc: Desc, body: unknown) {
+  return decodeJson(desc, Buffer.from(JSON.stringify(body)));
+}
+
+function refuse(desc: DescMessage, body: string): InvalidRequest {
+  return refusalOf(() => decodeJson(desc, Buffer.from(body)));
+}

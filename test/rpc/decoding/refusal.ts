@@ -1,0 +1,31 @@
+import { expect } from "vitest";
+import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
+
+/** A value that must never come back in an error. Not a plain name, so no rule lets it through as one either. */
+export const CANARY = "canary-7f3a";
+
+/** The largest body the service takes. */
+export const BODY_MAX_BYTES = 64 * 1024;
+
+/** What `run` returns, or the InvalidRequest it throws. Any other error goes on to fail the test. */
+export function outcomeOf<T>(run: () => T): T | InvalidRequest {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof InvalidRequest) return error;
+    throw error;
+  }
+}
+
+export function refusalOf(run: () => unknown): InvalidRequest {
+  const outcome = outcomeOf(run);
+  if (outcome instanceof InvalidRequest) return outcome;
+  return expect.fail("was accepted");
+}
+
+/** A guard against quadratic time, far above what linear time takes. */
+export function expectWithinDeadline(run: () => unknown): void {
+  const startMs = performance.now();
+  run();
+  expect(performance.now() - startMs).toBeLessThan(1_000);
+}

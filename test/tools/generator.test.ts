@@ -1,0 +1,244 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  clearExtension,
+  clone,
+  create,
+  type DescFile,
+  type MessageInitShape as Init,
+  setExtension,
+} from "@bufbuild/protobuf";
+import {
+  CodeGeneratorRequestSchema,
+  FieldDescriptorProto_Type as FieldType,
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  MethodOptionsSchema,
+} from "@bufbuild/protobuf/wkt";
+import { FieldRulesSchema, field as fieldRules, Ignore } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { describe, expect, it } from "vitest";
+import { http } from "../../gen/google/api/annotations_pb.js";
+import { HttpRuleSchema } from "../../gen/google/api/http_pb.js";
+import { methods } from "../../gen/latchkey/v1/keys_client.ts";
+import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
+import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
+import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
+import { ERRORS } from "../../tools/protoc-gen-latchkey/http-facts.ts";
+import { plugin } from "../../tools/protoc-gen-latchkey.ts";
+
+const root = join(import.meta.dirname, "../..");
+const openapi = readJson("gen/openapi.json");
+
+describe("openapi.json", () => {
+  it("is a valid OpenAPI document whose references resolve", async () => {
+    const validator = new Validator();
+    expect(await validator.validate(structuredClone(openapi))).toMatchObject({ valid: true });
+    expect(JSON.stringify(validator.resolveRefs())).not.toContain('"$ref"');
+    expect(await new Validator().validate({ ...openapi, info: {} })).toMatchObject({ valid: false });
+  });
+
+  it("holds exactly the routes of the gateway, with the access that the client assumes", () => {
+    expect(Object.keys(openapi.paths)).toEqual(routes.map((route) => route.path));
+    for (const { path, method } of routes) {
+      const { post } = operationsOf(path);
+      const isRoot = Object.values(methods).find((each) => each.path === path)?.access === "root";
+      expect(post.operationId).toBe(method.localName);
+      expect(post.summary).not.toBe("");
+      expect(post.security).toEqual(isRoot ? [{ rootKey: [] }] : []);
+      expect("401" in post.responses).toBe(isRoot);
+      expect(post.requestBody.content["application/json"].schema.$ref).toContain(method.input.name);
+      expect(post.responses["200"].content["application/json"].schema.$ref).toContain(method.output.name);
+    }
+    expect(operationsOf("/v1/keys.verifyKey").post.security).toEqual([]);
+  });
+
+  it("refuses unknown fields in requests and tolerates them in answers", () => {
+    const closed = Object.entries(openapi.components.schemas).filter(([, each]) => each.additionalProperties === false);
+    expect(closed.map(([name]) => name)).toEqual([
+      "CreateKeyRequest",
+      "Refill",
+      "Ratelimit",
+      "VerifyKeyRequest",
+      "DeleteKeyRequest",
+    ]);
+  });
+
+  it("states the bounds of the contract", () => {
+    const { properties, ...request } = schemaOf("CreateKeyRequest");
+    expect(request).toMatchObject({ required: ["apiId"], dependentRequired: { refill: ["remaining"] } });
+    expect(properties.apiId).toMatchObject({ type: "string", minLength: 1, maxLength: 255 });
+    expect(properties.remaining).toMatchObject({ type: "integer", minimum: 0, maximum: 2_147_483_647 });
+    expect(properties.expires).toMatchObject({ type: "integer", format: "int64", maximum: 253_402_300_799_999 });
+    expect(properties.meta).toMatchObject({ type: "object", additionalProperties: true });
+    expect(schemaOf("Refill").properties.interval?.enum).toEqual(["daily", "monthly"]);
+    expect(schemaOf("Ratelimit").properties.duration).toMatchObject({ minimum: 1000, maximum: 2_592_000_000 });
+    expect(schemaOf("VerifyKeyResponse").required).toEqual(["valid", "code", "meta", "requestId"]);
+    expect(schemaOf("RatelimitState").properties.reset).toMatchObject({ type: "integer", format: "int64" });
+    expect(schemaOf("Error").properties.error?.properties.code?.enum).toEqual(ERRORS.map((error) => error.code));
+  });
+
+  it("tells the errors and headers that are particular to a method", () => {
+    const create = operationsOf("/v1/keys.createKey").post;
+    expect(create.parameters).toEqual([{ $ref: "#/components/parameters/IdempotencyKey" }]);
+    expect(create.responses).toHaveProperty("409");
+    expect(operationsOf("/v1/keys.deleteKey").post.responses).toHaveProperty("404");
+    expect(openapi.components.responses.Unavailable?.headers).toHaveProperty("Retry-After");
+  });
+
+  it("gives examples of fields that exist", () => {
+    const contents = Object.values(openapi.paths).flatMap(({ post }) => [
+      post.requestBody.content["application/json"],
+      post.responses["200"].content["application/json"],
+    ]);
+    const examples = contents.filter((content) => content.example);
+    expect(examples.length).toBeGreaterThan(0);
+    for (const { schema, example } of examples) {
+      const { properties, required = [] } = schemaOf(schema.$ref.replace(/.*\//, ""));
+      expect(Object.keys(properties)).toEqual(expect.arrayContaining(Object.keys(example)));
+      expect(Object.keys(example)).toEqual(expect.arrayContaining(required));
+    }
+  });
+});
+
+describe("protoc-gen-latchkey", () => {
+  it("writes the same bytes each time, and the routes that are checked in", () => {
+    const files = new Map(generate().map((file) => [file.name, file.content]));
+    expect([...files.keys()]).toEqual(["latchkey/v1/keys_gateway.ts", "latchkey/v1/keys_client.ts", "openapi.json"]);
+    expect(new Map(generate().map((file) => [file.name, file.content]))).toEqual(files);
+    expect(files.get("latchkey/v1/keys_gateway.ts")).toBe(readText("gen/latchkey/v1/keys_gateway.ts"));
+  });
+
+  it("writes nothing for an input without routes of ours", () => {
+    expect(generate(() => {}, "google/api/annotations.proto")).toEqual([]);
+    expect(generate(() => {}, "latchkey/v1/options.proto")).toEqual([]);
+    expect(generate((file) => file.service.splice(0))).toEqual([]);
+  });
+
+  const post = { case: "post", value: "/v1/keys.createKey" } as const;
+  it.each<[string, Init<typeof HttpRuleSchema>, RegExp]>([
+    ["another HTTP method", { pattern: { case: "get", value: "/v1/keys.createKey" } }, /must be `post`/],
+    ["no body", { pattern: post }, /must be `post` with `body: "\*"`/],
+    ["a body that is one field", { pattern: post, body: "refill" }, /must be `post` with `body: "\*"`/],
+    ["anything beside", { pattern: post, body: "*", selector: "latchkey.v1.*" }, /and nothing else/],
+    [
+      "a second route",
+      { pattern: post, body: "*", additionalBindings: [create(HttpRuleSchema, { pattern: post })] },
+      /and nothing else/,
+    ],
+    ["a variable path", { pattern: { case: "post", value: "/v1/keys/{key_id}" }, body: "*" }, /without variables/],
+  ])("refuses an annotation with %s, naming the method", (_, rule, message) => {
+    const run = () => generate((file) => setExtension(optionsOf(file), http, create(HttpRuleSchema, rule)));
+    expect(run).toThrow(message);
+    expect(run).toThrow("latchkey.v1.KeysService.CreateKey");
+  });
+
+  it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([
+    ["a method without access", (file) => clearExtension(optionsOf(file), access), /access\) must say who/],
+    ["unspecified access", (file) => setExtension(optionsOf(file), access, Access.UNSPECIFIED), /must say who/],
+    ["RPC without access", (file) => file.service[0]?.method.push(rpcWithoutOptions(file)), /must say who/],
+    ["a streaming method", (file) => Object.assign(methodOf(file), { serverStreaming: true }), /streams/],
+    [
+      "64-bit integers, strings in JSON",
+      (file) => setType(file, "remaining", FieldType.INT64),
+      /remaining.*no JSON type/,
+    ],
+    ["doubles that may be fractions", (file) => setRules(file, "expires", {}), /expires.*"\.whole"/],
+    ["rules with exceptions", (file) => setRules(file, "name", { ignore: Ignore.ALWAYS }), /name.*no counterpart/],
+    [
+      "rules that JSON Schema cannot state",
+      (file) => setRules(file, "name", { type: { case: "string", value: { contains: "x" } } }),
+      /name.*rule contains has no counterpart/,
+    ],
+    [
+      "a message that is both sent and answered",
+      (file) => Object.assign(methodOf(file), { outputType: methodOf(file).inputType }),
+      /CreateKeyRequest.*give each its own/,
+    ],
+  ])("refuses %s", (_, edit, message) => {
+    expect(() => generate(edit)).toThrow(message);
+  });
+});
+
+/** Runs the plugin on keys.proto as it is after an edit. */
+function generate(edit: (file: FileDescriptorProto) => void = () => {}, fileToGenerate = keys.proto.name) {
+  const edited = clone(FileDescriptorProtoSchema, keys.proto);
+  edit(edited);
+  const protoFile = [...new Set(keys.dependencies.flatMap(withDependencies))].map((file) => file.proto);
+  const request = { fileToGenerate: [fileToGenerate], protoFile: [...protoFile, edited] };
+  return plugin.run(create(CodeGeneratorRequestSchema, request)).file;
+}
+
+function withDependencies(file: DescFile): DescFile[] {
+  return [...file.dependencies.flatMap(withDependencies), file];
+}
+
+function methodOf(file: FileDescriptorProto) {
+  return defined(file.service[0]?.method.find((method) => method.name === "CreateKey"));
+}
+
+function optionsOf(file: FileDescriptorProto) {
+  return defined(methodOf(file).options);
+}
+
+function rpcWithoutOptions(file: FileDescriptorProto) {
+  return { ...methodOf(file), name: "Internal", options: create(MethodOptionsSchema) };
+}
+
+function fieldOf(file: FileDescriptorProto, name: string) {
+  const message = file.messageType.find((each) => each.name === "CreateKeyRequest");
+  return defined(message?.field.find((field) => field.name === name));
+}
+
+function setType(file: FileDescriptorProto, name: string, type: FieldType): void {
+  const field = fieldOf(file, name);
+  field.type = type;
+  clearExtension(defined(field.options), fieldRules);
+}
+
+function setRules(file: FileDescriptorProto, name: string, rules: Init<typeof FieldRulesSchema>) {
+  setExtension(defined(fieldOf(file, name).options), fieldRules, create(FieldRulesSchema, rules));
+}
+
+function defined<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("the contract no longer holds what this test looks for");
+  return value;
+}
+
+interface Content {
+  "application/json": { schema: { $ref: string }; example: object };
+}
+interface Operation {
+  operationId: string;
+  summary: string;
+  security: object[];
+  parameters?: object[];
+  requestBody: { content: Content };
+  responses: Record<string, object> & { "200": { content: Content } };
+}
+interface Schema {
+  properties: Record<string, Schema>;
+  required?: string[];
+  enum?: string[];
+  additionalProperties?: boolean;
+}
+interface Document extends Record<string, unknown> {
+  paths: Record<string, { post: Operation }>;
+  components: { schemas: Record<string, Schema>; responses: Record<string, { headers: object }> };
+}
+
+function operationsOf(path: string): { post: Operation } {
+  return defined(openapi.paths[path]);
+}
+
+function schemaOf(name: string): Schema {
+  return defined(openapi.components.schemas[name]);
+}
+
+function readJson(path: string): Document {
+  return JSON.parse(readText(path));
+}
+
+function readText(path: string): string {
+  return readFileSync(join(root, path), "utf8");
+}

@@ -1,0 +1,166 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ERRORS, factsOf, type Status } from "./http-facts.ts";
+import type { Contract, Message, Method } from "./read-contract.ts";
+import type { Field } from "./read-field.ts";
+
+/** Prints one OpenAPI 3.1 document for all services. */
+export function emitOpenapi(contracts: readonly Contract[]): string {
+  const paths = contracts.flatMap((contract) =>
+    contract.methods.map((method) => [method.path, { post: operation(method, contract) }] as const),
+  );
+  const messages = contracts.flatMap((contract) => contract.messages);
+  const document = {
+    openapi: "3.1.0",
+    info: {
+      title: "Latchkey",
+      version: "v1",
+      description: "The same methods are served over gRPC, gRPC-Web and Connect.",
+      license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+    },
+    tags: contracts.map((contract) => ({ name: tagOf(contract), description: unwrap(contract.comment) })),
+    paths: Object.fromEntries(paths),
+    components: {
+      schemas: {
+        ...Object.fromEntries(messages.map((message) => [message.name, schemaOf(message)])),
+        Error: errorSchema,
+      },
+      responses: sharedResponses,
+      headers: sharedHeaders,
+      parameters: { IdempotencyKey: idempotencyKey },
+      securitySchemes: { rootKey: { type: "http", scheme: "bearer", description: "The root key of the service." } },
+    },
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** `KeysService` is shown as `Keys`. */
+function tagOf(contract: Contract): string {
+  return contract.service.replace(/Service$/, "");
+}
+
+function operation(method: Method, contract: Contract): object {
+  const facts = factsOf(method);
+  const [summary, description] = splitSummary(unwrap(method.comment));
+  const answer = contract.messages.find((message) => message.name === method.response)?.comment;
+  return {
+    operationId: method.name,
+    tags: [tagOf(contract)],
+    summary,
+    ...(description && { description }),
+    // Said even where it is empty: a missing list would leave it to the reader whether somebody forgot it.
+    security: method.access === "root" ? [{ rootKey: [] }] : [],
+    ...(facts.idempotencyKey && { parameters: [ref("parameters", "IdempotencyKey")] }),
+    requestBody: { required: true, content: json(method.request, facts.request) },
+    responses: {
+      200: {
+        description: unwrap(answer || "The answer."),
+        headers: { "x-request-id": ref("headers", "RequestId") },
+        content: json(method.response, facts.response),
+      },
+      ...errorResponses([...(method.access === "root" ? [401 as const] : []), ...(facts.errors ?? [])]),
+    },
+  };
+}
+
+function errorResponses(more: readonly Status[]): object {
+  const statuses = new Set<Status>([400, 413, 415, 503, ...more]);
+  const entries = ERRORS.filter(({ status }) => statuses.has(status)).map(({ status, code, description }) => [
+    status,
+    { ...ref("responses", status === 503 ? "Unavailable" : "Error"), description: `\`${code}\`: ${description}` },
+  ]);
+  return { ...Object.fromEntries(entries), default: ref("responses", "Error") };
+}
+
+function schemaOf({ role, comment, fields, needs }: Message): object {
+  const required = fields.filter((field) => field.required).map((field) => field.name);
+  return {
+    type: "object",
+    ...(comment && { description: unwrap(comment) }),
+    properties: Object.fromEntries(fields.map((field) => [field.name, propertyOf(field)])),
+    ...(required.length > 0 && { required }),
+    ...(Object.keys(needs).length > 0 && { dependentRequired: needs }),
+    // The service refuses what it does not know; callers must not, since answers may grow.
+    ...(role === "request" && { additionalProperties: false }),
+  };
+}
+
+function propertyOf({ type, comment, bounds }: Field): JsonObject {
+  const description: JsonObject = comment ? { description: unwrap(comment) } : {};
+  switch (type.kind) {
+    case "message":
+      return { ...ref("schemas", type.name), ...description };
+    case "struct":
+      return { type: "object", ...description, additionalProperties: true };
+    case "integer":
+      return { type: "integer", format: type.format, ...description, ...bounds };
+    default:
+      return { type: type.kind, ...description, ...bounds };
+  }
+}
+
+const errorSchema = {
+  type: "object",
+  description: "The body of every error.",
+  properties: {
+    error: {
+      type: "object",
+      properties: {
+        code: { type: "string", description: "Stable code of the error.", enum: ERRORS.map(({ code }) => code) },
+        message: { type: "string", description: "What is wrong, for people. Never repeats a value that was sent." },
+        docs: { type: "string", description: "Where the error is explained." },
+        requestId: { type: "string", description: "Identifier of the request; the service's log carries it too." },
+      },
+      required: ["code", "message", "docs", "requestId"],
+    },
+  },
+  required: ["error"],
+};
+
+const sharedHeaders = {
+  RequestId: {
+    description: "Identifier of the request; the service's log carries it too.",
+    schema: { type: "string" },
+  },
+  RetryAfter: {
+    description: "How many seconds to wait before trying again.",
+    schema: { type: "integer", minimum: 0 },
+  },
+};
+
+const sharedResponses = {
+  Error: {
+    description: "The request failed.",
+    headers: { "x-request-id": ref("headers", "RequestId") },
+    content: json("Error"),
+  },
+  Unavailable: {
+    description: "The service could not decide. Try again later.",
+    headers: { "x-request-id": ref("headers", "RequestId"), "Retry-After": ref("headers", "RetryAfter") },
+    content: json("Error"),
+  },
+};
+
+const idempotencyKey = {
+  name: "Idempotency-Key",
+  in: "header",
+  description: "Makes a repeated request return the first answer again. Remembered for 24 hours.",
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
+};
+
+function json(schema: string, example?: object): object {
+  return { "application/json": { schema: ref("schemas", schema), ...(example && { example }) } };
+}
+
+function ref(section: string, name: string): { $ref: string } {
+  return { $ref: `#/components/${section}/${name}` };
+}
+
+// Proto comments are wrapped at a column; Markdown wants a paragraph on one line.
+function unwrap(comment: string): string {
+  return comment.replace(/(?<!\n)\n(?!\n)/g, " ");
+}
+
+function splitSummary(text: string): [summary: string, description: string] {
+  const [sentence = text] = /^.*?[.!?](?=\s|$)/s.exec(text) ?? [];
+  return [sentence.replace(/\.$/, ""), text.slice(sentence.length).trim()];
+}

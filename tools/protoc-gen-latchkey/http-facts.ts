@@ -1,0 +1,59 @@
+// What HTTP adds to the contract and no descriptor says: error codes, headers and examples.
+
+/** Every code of an error response, with its status. */
+export const ERRORS = [
+  { status: 400, code: "BAD_REQUEST", description: "The body is not what the schema asks for." },
+  { status: 401, code: "UNAUTHORIZED", description: "The root key is missing or wrong." },
+  { status: 403, code: "FORBIDDEN", description: "The root key may not do this." },
+  { status: 404, code: "NOT_FOUND", description: "There is no such key." },
+  { status: 405, code: "METHOD_NOT_ALLOWED", description: "Routes answer POST only." },
+  { status: 409, code: "CONFLICT", description: "Another body came with this `Idempotency-Key` before." },
+  { status: 413, code: "PAYLOAD_TOO_LARGE", description: "The body is too large." },
+  { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", description: "The body is not `application/json`." },
+  { status: 429, code: "TOO_MANY_REQUESTS", description: "Too many requests." },
+  { status: 500, code: "INTERNAL_SERVER_ERROR", description: "The service failed in a way it does not know." },
+  { status: 503, code: "SERVICE_UNAVAILABLE", description: "The service could not decide. Try again later." },
+] as const;
+
+export type Status = (typeof ERRORS)[number]["status"];
+
+interface MethodFacts {
+  /** Whether the method honours the `Idempotency-Key` header. */
+  readonly idempotencyKey?: boolean;
+  /** Errors beyond those that any method can answer. */
+  readonly errors?: readonly Status[];
+  readonly request?: object;
+  readonly response?: object;
+}
+
+const METHODS: Readonly<Record<string, MethodFacts>> = {
+  "/v1/keys.createKey": {
+    idempotencyKey: true,
+    errors: [409],
+    request: {
+      apiId: "api_weather",
+      prefix: "live",
+      ownerId: "user_42",
+      remaining: 1000,
+      refill: { interval: "monthly", amount: 1000 },
+    },
+    response: { keyId: "key_…", key: "live_…" },
+  },
+  "/v1/keys.verifyKey": {
+    request: { key: "live_…", apiId: "api_weather" },
+    response: {
+      valid: true,
+      code: "VALID",
+      keyId: "key_…",
+      meta: {},
+      remaining: 999,
+      ownerId: "user_42",
+      requestId: "req_…",
+    },
+  },
+  "/v1/keys.deleteKey": { errors: [404] },
+};
+
+export function factsOf(method: { readonly path: string }): MethodFacts {
+  return METHODS[method.path] ?? {};
+}

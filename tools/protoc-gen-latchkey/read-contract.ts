@@ -1,0 +1,156 @@
+// Reads what a proto file says about HTTP into plain values that the emitters print. Whatever has no faithful
+// translation is refused here, so that a document that is generated is a document that is true.
+import type { DescExtension, DescFile, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
+import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
+import { getComments } from "@bufbuild/protoplugin";
+import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { type Field, isStruct, type Role, readField } from "./read-field.ts";
+
+/** The service of one proto file as its JSON callers see it. */
+export interface Contract {
+  /** Path of the proto file without its extension, such as `latchkey/v1/keys`. */
+  readonly path: string;
+  /** Name of the service, such as `KeysService`. */
+  readonly service: string;
+  readonly comment: string;
+  readonly methods: readonly Method[];
+  /** Every message that a method reaches, in the order in which a reader meets them. */
+  readonly messages: readonly Message[];
+}
+
+export interface Method {
+  /** Name in JavaScript, such as `createKey`. */
+  readonly name: string;
+  /** Path of the route, such as `/v1/keys.createKey`. */
+  readonly path: string;
+  readonly access: "public" | "root";
+  readonly comment: string;
+  readonly request: string;
+  readonly response: string;
+}
+
+export interface Message {
+  readonly name: string;
+  readonly role: Role;
+  readonly comment: string;
+  readonly fields: readonly Field[];
+  /** Fields that need another one beside them. */
+  readonly needs: Readonly<Record<string, readonly string[]>>;
+}
+
+const PACKAGE = "latchkey.v1";
+const ACCESS = new Map<string, Method["access"]>([
+  ["ACCESS_PUBLIC", "public"],
+  ["ACCESS_ROOT_KEY", "root"],
+]);
+
+/** Answers undefined for a file that is not ours or serves nothing over HTTP. */
+export function readContract(registry: FileRegistry, fileName: string): Contract | undefined {
+  const file = registry.getFile(fileName);
+  const http = registry.getExtension("google.api.http");
+  if (file?.proto.package !== PACKAGE || !http) return undefined;
+  const [service, second] = file.services.filter((each) => each.methods.some((method) => hasOption(method, http)));
+  if (!service) return undefined;
+  if (second) throw new Error(`${second}: a file holds one service with HTTP routes, and ${service} is one already`);
+
+  // Asked of methods without a route too: the option guards every protocol.
+  for (const method of service.methods) readAccess(method, registry);
+  const routed = service.methods.filter((method) => hasOption(method, http));
+  return {
+    path: file.name,
+    service: service.name,
+    comment: readComment(service),
+    methods: routed.map((method) => readMethod(method, http, registry)),
+    messages: readMessages(file, routed),
+  };
+}
+
+function readMethod(method: DescMethod, http: DescExtension, registry: FileRegistry): Method {
+  if (method.methodKind !== "unary") throw new Error(`${method}: a route answers once, but the method streams`);
+  return {
+    name: method.localName,
+    path: readPath(method, http),
+    access: readAccess(method, registry),
+    comment: readComment(method),
+    request: method.input.name,
+    response: method.output.name,
+  };
+}
+
+function readPath(method: DescMethod, http: DescExtension): string {
+  const value = getOption(method, http);
+  const rule = http.message && isMessage(value) ? toJson(http.message, value) : null;
+  const { post, body, ...others } = Object(rule) as Record<string, unknown>;
+  if (typeof post !== "string" || body !== "*" || Object.keys(others).length > 0) {
+    throw new Error(`${method}: google.api.http must be \`post\` with \`body: "*"\` and nothing else`);
+  }
+  if (!/^\/v1\/[A-Za-z]+\.[A-Za-z]+$/.test(post)) {
+    throw new Error(`${method}: the path of google.api.http must look like /v1/keys.createKey, without variables`);
+  }
+  return post;
+}
+
+function readAccess(method: DescMethod, registry: FileRegistry): Method["access"] {
+  const extension = registry.getExtension(`${PACKAGE}.access`);
+  const value = extension && hasOption(method, extension) ? getOption(method, extension) : undefined;
+  const access = ACCESS.get(extension?.enum?.values.find((each) => each.number === value)?.name ?? "");
+  if (!access) throw new Error(`${method}: option (${PACKAGE}.access) must say who may call it`);
+  return access;
+}
+
+function readMessages(file: DescFile, methods: readonly DescMethod[]): Message[] {
+  const roles = new Map<DescMessage, Role>();
+  for (const method of methods) {
+    visit(method.input, "request");
+    visit(method.output, "response");
+  }
+  return [...roles].map(([message, role]) => readMessage(message, role));
+
+  function visit(message: DescMessage, role: Role): void {
+    const known = roles.get(message);
+    if (known === role) return;
+    if (known) throw new Error(`${message}: reached from a request and from a response; give each its own message`);
+    if (message.parent || message.file.proto.package !== file.proto.package) {
+      throw new Error(`${message}: only top-level messages of ${PACKAGE} and google.protobuf.Struct have a JSON type`);
+    }
+    roles.set(message, role);
+    for (const { message: nested } of message.fields) {
+      if (nested && !isStruct(nested)) visit(nested, role);
+    }
+  }
+}
+
+function readMessage(message: DescMessage, role: Role): Message {
+  return {
+    name: message.name,
+    role,
+    comment: readComment(message),
+    fields: message.fields.map((field) => readField(field, role, readComment(field))),
+    needs: readNeeds(message),
+  };
+}
+
+// One form of CEL rule has a counterpart in JSON Schema: "a without b is refused". The others are for the comments.
+function readNeeds(message: DescMessage): Record<string, string[]> {
+  const needs: Record<string, string[]> = {};
+  for (const { expression } of getOption(message, messageRules).cel) {
+    const [, name, needed] = /^!has\(this\.(\w+)\) \|\| has\(this\.(\w+)\)$/.exec(expression) ?? [];
+    if (name && needed) needs[jsonName(name)] = [...(needs[jsonName(name)] ?? []), jsonName(needed)];
+  }
+  return needs;
+
+  function jsonName(name: string): string {
+    const field = message.fields.find((each) => each.name === name);
+    if (!field) throw new Error(`${message}: a rule names the field ${name}, which does not exist`);
+    return field.jsonName;
+  }
+}
+
+/** The comment above a declaration, line by line as written. */
+function readComment(desc: DescService | DescMethod | DescMessage | DescMessage["fields"][number]): string {
+  const lines = getComments(desc).leading?.split("\n") ?? [];
+  return lines
+    .map((line) => line.trim())
+    .join("\n")
+    .trim();
+}

@@ -1,0 +1,119 @@
+// Reads one field: what its JSON is, and which of its protovalidate rules JSON Schema can state.
+import { type DescField, type DescMessage, getOption, type JsonValue, ScalarType, toJson } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
+import { FieldRulesSchema, field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+
+export interface Field {
+  /** Name in JSON, such as `apiId`. */
+  readonly name: string;
+  readonly comment: string;
+  /** In a request: must be sent. In a response: always there. */
+  readonly required: boolean;
+  readonly type: FieldType;
+  /** Keywords of JSON Schema, such as `minLength`. */
+  readonly bounds: Readonly<Record<string, JsonValue>>;
+}
+
+export type FieldType =
+  | { readonly kind: "string"; readonly oneOf: readonly string[] }
+  | { readonly kind: "integer"; readonly format: "int32" | "int64" }
+  | { readonly kind: "boolean" }
+  /** An object of any shape. */
+  | { readonly kind: "struct" }
+  | { readonly kind: "message"; readonly name: string };
+
+/** Whether callers write a message or read it: the one is strict, the other open to growth. */
+export type Role = "request" | "response";
+
+type Rules = Readonly<Record<string, JsonValue>>;
+
+const KEYWORDS = new Map([
+  ["minLen", "minLength"],
+  ["maxLen", "maxLength"],
+  ["pattern", "pattern"],
+  ["in", "enum"],
+  ["gt", "exclusiveMinimum"],
+  ["gte", "minimum"],
+  ["lt", "exclusiveMaximum"],
+  ["lte", "maximum"],
+]);
+
+const INT32_MAX = 2_147_483_647;
+const UINT32_MAX = 4_294_967_295;
+
+export function readField(field: DescField, role: Role, comment: string): Field {
+  const allRules = asObject(toJson(FieldRulesSchema, getOption(field, fieldRules)));
+  const { required = false, cel = [], ignore, ...byKind } = allRules;
+  const [rules = {}, ...others] = Object.values(byKind).map(asObject);
+  if (ignore !== undefined || others.length > 0)
+    throw new Error(`${field}: its rules have no counterpart in JSON Schema`);
+
+  const alwaysPrinted = role === "response" && field.presence === Presence.IMPLICIT;
+  const bounds = inOrder({ ...boundsOfKind(field, rules), ...readBounds(field, rules) });
+  return {
+    name: field.jsonName,
+    comment,
+    required: required === true || alwaysPrinted,
+    type: readType(field, role, bounds, cel),
+    bounds,
+  };
+}
+
+export function isStruct(message: DescMessage): boolean {
+  return message.typeName === "google.protobuf.Struct";
+}
+
+function readType(field: DescField, role: Role, bounds: Rules, cel: JsonValue): FieldType {
+  if (field.fieldKind === "message") {
+    return isStruct(field.message) ? { kind: "struct" } : { kind: "message", name: field.message.name };
+  }
+  switch (field.fieldKind === "scalar" ? field.scalar : undefined) {
+    case ScalarType.STRING:
+      return { kind: "string", oneOf: Array.isArray(bounds.enum) ? bounds.enum.map(String) : [] };
+    case ScalarType.BOOL:
+      return { kind: "boolean" };
+    case ScalarType.INT32:
+      return { kind: "integer", format: "int32" };
+    case ScalarType.UINT32:
+      return { kind: "integer", format: "int64" };
+    case ScalarType.DOUBLE:
+      // The only proto kind that prints whole numbers beyond 32 bits as JSON numbers; the contract has no fractions.
+      if (role === "request" && !hasWholeRule(cel)) {
+        throw new Error(`${field}: a double needs a CEL rule whose id ends in ".whole"`);
+      }
+      return { kind: "integer", format: "int64" };
+    default:
+      // 64-bit kinds and enums among them: their JSON is a string that the API does not want.
+      throw new Error(`${field}: fields of this kind have no JSON type in this API`);
+  }
+}
+
+function hasWholeRule(cel: JsonValue): boolean {
+  return Array.isArray(cel) && cel.some((rule) => String(asObject(rule).id).endsWith(".whole"));
+}
+
+function readBounds(field: DescField, rules: Rules): Rules {
+  const entries = Object.entries(rules).map(([rule, value]) => {
+    const keyword = KEYWORDS.get(rule);
+    if (!keyword) throw new Error(`${field}: the rule ${rule} has no counterpart in JSON Schema`);
+    // ProtoJSON prints the 64-bit lengths as strings.
+    return [keyword, keyword.endsWith("Length") ? Number(value) : value] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+// What the proto kind itself bounds, where no rule is tighter.
+function boundsOfKind(field: DescField, rules: Rules): Rules {
+  if (field.scalar === ScalarType.INT32) return "lt" in rules ? {} : { maximum: INT32_MAX };
+  if (field.scalar === ScalarType.UINT32) return "lt" in rules ? { minimum: 0 } : { minimum: 0, maximum: UINT32_MAX };
+  return {};
+}
+
+function inOrder(bounds: Rules): Rules {
+  const order = [...KEYWORDS.values()];
+  return Object.fromEntries(Object.entries(bounds).sort(([a], [b]) => order.indexOf(a) - order.indexOf(b)));
+}
+
+function asObject(value: JsonValue): Rules {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+}
