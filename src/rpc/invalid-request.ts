@@ -48,5 +48,5 @@ export function joinPath(parent: string, name: string): string {
 const VIOLATIONS_MAX = 10;
 
 function printViolation({ path, message }: Violation): string {
-  return path === "" ? message : `${path}: ${message}`;
+  return path === "" ? `the request ${message}` : `${path}: ${message}`;
 }

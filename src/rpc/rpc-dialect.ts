@@ -68,13 +68,13 @@ function framed({ emptyBody, decode }: Codec): Codec {
 }
 
 function unframe(body: Uint8Array): Uint8Array {
-  if (body.length < frameHeaderLength) throw new InvalidRequest([{ path: "", message: "there is no whole message" }]);
+  if (body.length < frameHeaderLength) throw new InvalidRequest([{ path: "", message: "holds no whole message" }]);
   const view = new DataView(body.buffer, body.byteOffset, body.length);
   if (view.getUint8(0) !== 0) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
   const message = body.subarray(frameHeaderLength);
   if (view.getUint32(1) !== message.length) {
     throw new InvalidRequest([
-      { path: "", message: "the message is not as long as its frame says, or there are several" },
+      { path: "", message: "is not as long as its frame says, or holds several messages" },
     ]);
   }
   return message;

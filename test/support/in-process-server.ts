@@ -1,0 +1,58 @@
+import { onTestFinished } from "vitest";
+import { type Clock, systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import type { Settings } from "../../src/config/settings.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import { startServer } from "../../src/server/start.ts";
+import { tempFolder } from "./temp-folder.ts";
+
+export const testRootKey = "root-key-of-the-tests-0123456789abcdef";
+
+export interface TestServer {
+  readonly baseUrl: string;
+  readonly port: number;
+  readonly internalPort: number;
+  readonly rootKey: string;
+  /** Everything logged so far, as printed, at debug level. */
+  readonly logLines: string[];
+  stop(): Promise<void>;
+}
+
+/** The whole service in this process, on ports and a data folder of its own; stopped with the test. */
+export async function startTestServer(
+  options: { settings?: Partial<Settings>; clock?: Clock } = {},
+): Promise<TestServer> {
+  const logLines: string[] = [];
+  const settings: Settings = {
+    host: "127.0.0.1",
+    port: 0,
+    dataDir: options.settings?.dataDir ?? tempFolder(),
+    rootKeys: [new Secret(testRootKey)],
+    internalHost: "127.0.0.1",
+    internalPort: 0,
+    internalSecret: undefined,
+    cacheTtlMs: 60_000,
+    cacheKeysMax: 100_000,
+    drainMs: 0,
+    logLevel: "debug",
+    ...options.settings,
+  };
+  const server = await startServer({
+    settings,
+    clock: options.clock ?? systemClock,
+    random: createSystemRandom(),
+    log: createLog("debug", (line) => logLines.push(line)),
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= server.stop();
+    return stopped;
+  };
+  onTestFinished(stop);
+  const { port, internalPort } = server;
+  return { baseUrl: `http://127.0.0.1:${port}`, port, internalPort, rootKey: testRootKey, logLines, stop };
+}

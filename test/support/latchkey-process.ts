@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+
+const entry = join(import.meta.dirname, "../../src/cli/latchkey.ts");
+
+export interface LatchkeyProcess {
+  readonly pid: number;
+  /** Set once the process serves. */
+  readonly baseUrl: string;
+  readonly internalUrl: string;
+  stdout(): string;
+  stderr(): string;
+  kill(signal: NodeJS.Signals): void;
+  /** Resolves to the exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+}
+
+/** Only what a process needs to run: no LATCHKEY_* or PORT of the machine's gets in. */
+function bareEnvironment(extra: Record<string, string>): Record<string, string> {
+  return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...extra };
+}
+
+/** Runs `latchkey` for real and resolves when it has ended by itself. */
+export async function runLatchkey(args: readonly string[], environment: Record<string, string> = {}, cwd?: string) {
+  const child = spawn(process.execPath, [entry, ...args], { env: bareEnvironment(environment), cwd });
+  const output = collect(child);
+  const [code] = (await once(child, "close")) as [number];
+  return { code, ...output() };
+}
+
+/** Starts `latchkey serve` in a process of its own, on ports of its own, and resolves when it serves. */
+export async function startLatchkey(environment: Record<string, string>): Promise<LatchkeyProcess> {
+  const env = bareEnvironment({ PORT: "0", LATCHKEY_INTERNAL_PORT: "0", ...environment });
+  const child = spawn(process.execPath, [entry, "serve"], { env });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const output = collect(child);
+  const exited = once(child, "close").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
+  const serving = new Promise<{ port: number; internalPort: number }>((resolve) => {
+    child.stderr?.on("data", () => {
+      const line = output()
+        .stderr.split("\n")
+        .find((text) => text.includes('"msg":"serving"'));
+      if (line !== undefined) resolve(JSON.parse(line));
+    });
+  });
+  const first = await Promise.race([serving, exited]);
+  if (typeof first !== "object") throw new Error(`latchkey ended with ${first}: ${output().stderr}`);
+  return {
+    pid: child.pid as number,
+    baseUrl: `http://127.0.0.1:${first.port}`,
+    internalUrl: `http://127.0.0.1:${first.internalPort}`,
+    stdout: () => output().stdout,
+    stderr: () => output().stderr,
+    kill: (signal) => void child.kill(signal),
+    exited,
+  };
+}
+
+function collect(child: ChildProcess): () => { stdout: string; stderr: string } {
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr?.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  return () => ({ stdout, stderr });
+}

@@ -1,0 +1,29 @@
+import type { Clock } from "../../src/ambient/clock.ts";
+
+/** A clock that stands still until it is told otherwise. Wall time can step; monotonic time only goes on. */
+export class TestClock implements Clock {
+  #wallMs: number;
+  #monotonicMs = 0;
+
+  constructor(wallMs: number | string = "2026-01-15T12:00:00Z") {
+    this.#wallMs = new Date(wallMs).getTime();
+  }
+
+  nowMs(): number {
+    return this.#wallMs;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
+
+  advance(ms: number): void {
+    this.#wallMs += ms;
+    this.#monotonicMs += ms;
+  }
+
+  /** Someone sets the clock. */
+  stepTo(wallMs: number | string): void {
+    this.#wallMs = new Date(wallMs).getTime();
+  }
+}
