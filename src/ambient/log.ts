@@ -1,7 +1,6 @@
 import { pino } from "pino";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
-export const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /** Fields of a log line. Never a key, a root key, a body or a message of somebody else's that could hold one. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;

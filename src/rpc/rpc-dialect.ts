@@ -73,9 +73,7 @@ function unframe(body: Uint8Array): Uint8Array {
   if (view.getUint8(0) !== 0) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
   const message = body.subarray(frameHeaderLength);
   if (view.getUint32(1) !== message.length) {
-    throw new InvalidRequest([
-      { path: "", message: "is not as long as its frame says, or holds several messages" },
-    ]);
+    throw new InvalidRequest([{ path: "", message: "is not as long as its frame says, or holds several messages" }]);
   }
   return message;
 }

@@ -1,0 +1,88 @@
+// Which room may import which: the table of docs/architecture.md as rules.
+
+export interface Room {
+  /** What the room may import of ours, beside itself: folders end in a slash. */
+  readonly ours: readonly string[];
+  /** What it may import from npm. */
+  readonly packages?: readonly string[];
+  /** Whether it may use Node's own modules. */
+  readonly node: boolean;
+}
+
+const storeInterfaces = ["src/store/key-store.ts", "src/store/root-key-store.ts", "src/store/usage-ledger.ts"];
+
+export const rooms: Readonly<Record<string, Room>> = {
+  domain: { ours: [], node: false },
+  ambient: { ours: [], node: true, packages: ["pino", "prom-client"] },
+  config: { ours: ["src/domain/"], node: true },
+  batching: { ours: ["src/domain/", "src/ambient/"], node: false },
+  store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely"] },
+  usecases: { ours: ["src/domain/", "src/ambient/", ...storeInterfaces], node: false },
+  rpc: {
+    ours: ["src/domain/", "src/ambient/", "src/usecases/", "gen/"],
+    node: true,
+    packages: ["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect"],
+  },
+  server: {
+    ours: ["src/domain/", "src/ambient/", "src/config/", "src/store/", "src/usecases/", "src/rpc/", "gen/"],
+    node: true,
+  },
+  cli: {
+    ours: [
+      "src/ambient/",
+      "src/config/",
+      "src/server/",
+      "src/store/sql/migrate.ts",
+      "src/store/sqlite/backup.ts",
+      "src/store/sqlite/data-folder.ts",
+    ],
+    node: true,
+  },
+  sdk: { ours: ["gen/latchkey/v1/keys_client.ts"], node: false },
+};
+
+/** A source file's path from the root of the repository, and its text. */
+export type Sources = ReadonlyMap<string, string>;
+
+/** Every import that its room does not allow, and every cycle, each in a line. */
+export function findTrespasses(sources: Sources): string[] {
+  const imports = new Map([...sources].map(([file, text]) => [file, importsOf(file, text)]));
+  const trespasses = [...imports].flatMap(([file, targets]) =>
+    targets.filter((target) => !isAllowed(file, target)).map((target) => `${file} imports ${target}`),
+  );
+  return [...trespasses, ...findCycles(imports)];
+}
+
+function isAllowed(file: string, target: string): boolean {
+  const name = file.split("/")[1] ?? "";
+  const room = rooms[name];
+  if (room === undefined) return false;
+  if (target.startsWith("node:")) return room.node;
+  if (target.startsWith(`src/${name}/`)) return true;
+  if (/^(src|gen|test|tools|bench)\//.test(target)) {
+    return room.ours.some((allowed) => (allowed.endsWith("/") ? target.startsWith(allowed) : target === allowed));
+  }
+  return (room.packages ?? []).some((allowed) => target === allowed || target.startsWith(`${allowed}/`));
+}
+
+/** The targets of static and dynamic imports and re-exports; relative ones as paths from the root. */
+function importsOf(file: string, text: string): string[] {
+  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
+  return specifiers.map((specifier) =>
+    specifier.startsWith(".") ? new URL(specifier, `file:///${file}`).pathname.slice(1) : specifier,
+  );
+}
+
+function findCycles(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const finished = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (file: string, path: readonly string[]) => {
+    const seenAt = path.indexOf(file);
+    if (seenAt !== -1) cycles.push(`a cycle: ${[...path.slice(seenAt), file].join(" → ")}`);
+    if (seenAt !== -1 || finished.has(file)) return;
+    for (const target of imports.get(file) ?? []) visit(target, [...path, file]);
+    finished.add(file);
+  };
+  for (const file of imports.keys()) visit(file, []);
+  return cycles;
+}

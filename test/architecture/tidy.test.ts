@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { variables } from "../../src/config/settings.ts";
+import { readText, readTree } from "../support/repository.ts";
+
+const linesMax = 320;
+const sources = new Map([...readTree("src", ".ts"), ...readTree("tools", ".ts")]);
+const everything = new Map([...sources, ...readTree("test", ".ts")]);
+
+describe("the source", () => {
+  it("has files that can be read in one sitting", () => {
+    const long = [...everything].filter(([, text]) => text.split("\n").length > linesMax);
+    expect(long.map(([file]) => file)).toEqual([]);
+  });
+
+  it("has no drawer for everything", () => {
+    const drawers = [...everything.keys()].filter((file) => /(^|\/)(utils?|common|helpers?|misc)(\/|\.ts)/.test(file));
+    expect(drawers).toEqual([]);
+  });
+
+  it("names its files in kebab-case", () => {
+    expect([...everything.keys()].filter((file) => !/^[a-z0-9/.-]+$/.test(file))).toEqual([]);
+  });
+
+  it("takes time and chance from ambient only", () => {
+    const reaches = /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.now\b|\brandomBytes\b|\brandomUUID\b/;
+    const offenders = [...readTree("src", ".ts")].filter(
+      ([file, text]) => !file.startsWith("src/ambient/") && reaches.test(text),
+    );
+    expect(offenders.map(([file]) => file)).toEqual([]);
+  });
+
+  it("prints through the log, and to the console only from the command line", () => {
+    const offenders = [...readTree("src", ".ts")].filter(
+      ([file, text]) => !file.startsWith("src/cli/") && /\bconsole\.|process\.std(out|err)/.test(text),
+    );
+    expect(offenders.map(([file]) => file)).toEqual([]);
+  });
+});
+
+describe("the documentation", () => {
+  it("lists exactly the settings that are read", () => {
+    const listed = [...readText("docs/configuration.md").matchAll(/^\| `([A-Z_]+)` \| ([^|]*) \|/gm)];
+    const documented = Object.fromEntries(
+      listed.map(([, name, fallback]) => [name, fallback?.replaceAll("`", "").trim()]),
+    );
+    const read = Object.values(variables).map(({ name, fallback }) => [name, fallback || "none"]);
+    expect(documented).toEqual(Object.fromEntries(read));
+  });
+
+  it("gives a reason for every dependency", () => {
+    const manifest = JSON.parse(readText("package.json"));
+    const used = Object.keys({ ...manifest.dependencies, ...manifest.devDependencies }).sort();
+    const explained = [...readText("docs/dependencies.md").matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
+    expect(explained.sort()).toEqual(used);
+  });
+
+  it("points only to files that exist", () => {
+    const pages = new Map([
+      ...readTree("docs", ".md"),
+      ...["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map((file) => [file, readText(file)] as const),
+    ]);
+    const broken = [...pages].flatMap(([page, text]) =>
+      [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+        .map((match) => new URL(match[1] ?? "", `file:///${page}`).pathname.slice(1))
+        .filter((target) => !exists(target))
+        .map((target) => `${page} → ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+});
+
+function exists(path: string): boolean {
+  try {
+    readText(path);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EISDIR";
+  }
+}

@@ -1,0 +1,69 @@
+// Everything that can be found out without running the service: `npm run check`, and the first half of `npm test`.
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { generate } from "./generate.ts";
+
+const root = join(import.meta.dirname, "..");
+
+const checks: Record<string, () => Promise<void> | void> = {
+  "generated code is up to date": compareGenerated,
+  "the contract is tidy": () => run("buf", "lint"),
+  "the contract breaks no released one": () => run("buf", "breaking", "proto", "--against", "proto/released.binpb"),
+  "format and lint": () => run("biome", "check", "--error-on-warnings", "."),
+  types: () => run("tsc", "-p", "tsconfig.json"),
+  "the domain is pure": () => run("tsc", "-p", "tsconfig.domain.json"),
+  "nothing is unused": () => run("knip", "--no-progress"),
+};
+
+let failed = 0;
+for (const [name, check] of Object.entries(checks)) {
+  try {
+    await check();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed++;
+    console.log(`FAIL  ${name}\n${(error as Error).message}`);
+  }
+}
+if (failed > 0) process.exit(1);
+
+function compareGenerated(): void {
+  const fresh = mkdtempSync(join(tmpdir(), "latchkey-gen-"));
+  try {
+    generate(fresh);
+    const committed = filesBelow(join(root, "gen"));
+    const regenerated = filesBelow(join(fresh, "gen"));
+    const names = new Set([...committed.keys(), ...regenerated.keys()]);
+    const different = [...names].filter((name) => committed.get(name) !== regenerated.get(name));
+    if (different.length > 0) throw new Error(`run \`npm run generate\`; it changes ${different.join(", ")}`);
+  } finally {
+    rmSync(fresh, { recursive: true });
+  }
+}
+
+function filesBelow(folder: string): Map<string, string> {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return new Map(
+    entries.map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      return [path.slice(folder.length + 1), readFileSync(path, "utf8")];
+    }),
+  );
+}
+
+/** Runs a tool of node_modules/.bin, which npm puts on the path; its output is shown only when it fails. */
+function run(command: string, ...args: string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: root });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (chunk) => {
+        output += chunk;
+      });
+    }
+    child.on("error", reject);
+    child.on("close", (code) => (code === 0 ? resolve() : reject(new Error(output))));
+  });
+}
