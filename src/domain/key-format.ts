@@ -9,6 +9,7 @@ export const byteLengthMin = 16;
 export const byteLengthMax = 255;
 export const byteLengthDefault = 24;
 const prefixLengthMax = 16;
+const prefixPattern = /^[A-Za-z](?:[A-Za-z0-9_]{0,14}[A-Za-z0-9])?$/;
 const checksumLength = 6;
 const shortestKey = base62Width(byteLengthMin) + checksumLength;
 const longestKey = prefixLengthMax + 1 + base62Width(byteLengthMax) + checksumLength;
@@ -25,7 +26,9 @@ export function formatKey(prefix: string | undefined, random: Uint8Array): { key
 /** Whether the text could be a key at all. False for everything with a wrong length, alphabet or checksum. */
 export function isWellFormedKey(text: string): boolean {
   if (text.length < shortestKey || text.length > longestKey) return false;
-  const body = text.slice(text.lastIndexOf("_") + 1);
+  const prefixLength = text.lastIndexOf("_");
+  if (prefixLength !== -1 && !prefixPattern.test(text.slice(0, prefixLength))) return false;
+  const body = text.slice(prefixLength + 1);
   if (body.length < shortestKey || !isBase62(body)) return false;
   const unchecked = text.slice(0, -checksumLength);
   return checksum(unchecked) === text.slice(-checksumLength);

@@ -19,7 +19,7 @@ export class Secret {
     return "[secret]";
   }
 
-  // The name under which Node's inspector (and so console.log) asks a value to print itself.
+  // The name under which Node's inspector, and so the console, asks a value to print itself.
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return "[secret]";
   }

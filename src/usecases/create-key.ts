@@ -55,7 +55,7 @@ export function createCreateKey(deps: { keys: Pick<KeyStore, "create">; clock: C
       await keys.create(newKey);
       return created;
     }
-    const idempotency = createIdempotency(idempotencyKey.rootKey, idempotencyKey.value);
+    const idempotency = createIdempotency<CreatedKey>(idempotencyKey.rootKey, idempotencyKey.value);
     const record = idempotency.record(request, created, nowMs, random);
     const result = await keys.create(newKey, record);
     if (result.outcome === "created") return created;

@@ -2,7 +2,6 @@ import { deriveKey, hmac, seal, unseal } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Secret } from "../domain/secret.ts";
 import type { IdempotencyRecord } from "../store/key-store.ts";
-import type { CreatedKey, CreateKeyRequest } from "./create-key.ts";
 
 const keptForMs = 24 * 60 * 60 * 1000;
 const nonceLength = 12;
@@ -12,12 +11,12 @@ const nonceLength = 12;
  * sealed under a key derived from both, and everything stored beside it is keyed by the root key. A copy of the
  * database reveals neither the secrets, nor the idempotency keys, nor what was asked for.
  */
-export function createIdempotency(rootKey: Secret, idempotencyKey: Secret) {
+export function createIdempotency<Answer>(rootKey: Secret, idempotencyKey: Secret) {
   const lookupKey = deriveKey(rootKey.reveal(), "", "latchkey idempotency lookup");
   const requestKey = deriveKey(rootKey.reveal(), "", "latchkey idempotency request");
   const sealingKey = deriveKey(rootKey.reveal(), idempotencyKey.reveal(), "latchkey idempotency answer");
   return {
-    record(request: CreateKeyRequest, answer: CreatedKey, nowMs: number, random: Random): IdempotencyRecord {
+    record(request: object, answer: Answer, nowMs: number, random: Random): IdempotencyRecord {
       return {
         lookup: hmac(lookupKey, idempotencyKey.reveal()),
         requestDigest: hmac(requestKey, canonicalJson(request)),
@@ -26,7 +25,7 @@ export function createIdempotency(rootKey: Secret, idempotencyKey: Secret) {
         expiresAtMs: nowMs + keptForMs,
       };
     },
-    open: (sealedAnswer: string) => JSON.parse(unseal(sealingKey, sealedAnswer)) as CreatedKey,
+    open: (sealedAnswer: string) => JSON.parse(unseal(sealingKey, sealedAnswer)) as Answer,
   };
 }
 

@@ -67,7 +67,7 @@ function isAllowed(file: string, target: string): boolean {
 
 /** The targets of static and dynamic imports and re-exports; relative ones as paths from the root. */
 function importsOf(file: string, text: string): string[] {
-  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
+  const specifiers = [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(?\s*)"([^"]+)"/g)].map((match) => match[1] ?? "");
   return specifiers.map((specifier) =>
     specifier.startsWith(".") ? new URL(specifier, `file:///${file}`).pathname.slice(1) : specifier,
   );
