@@ -6,6 +6,8 @@ export interface Metrics {
   /** A call of any method came to an end. */
   called(method: string, protocol: string, code: string, seconds: number): void;
   batchCommitted(batcher: string, items: number, seconds: number): void;
+  /** The usage ledger had to do more than send a batch and read its reply. */
+  ledger(event: "retried" | "recovered" | "split" | "given-up"): void;
   keyCache(event: "hit" | "miss" | "shared"): void;
   /** Samples a value whenever the metrics are read. */
   gauge(name: string, help: string, read: () => number): void;
@@ -49,6 +51,12 @@ export function createMetrics(): MetricsRegistry {
     buckets: callBuckets,
     registers,
   });
+  const ledgerEvents = new Counter({
+    name: "latchkey_ledger_events_total",
+    help: "Batches of uses sent again, recovered after a lost reply, split for a bad row, or given up.",
+    labelNames: ["event"],
+    registers,
+  });
   const cache = new Counter({
     name: "latchkey_key_cache_total",
     help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up already under way).",
@@ -62,6 +70,7 @@ export function createMetrics(): MetricsRegistry {
       batchItems.observe({ batcher }, items);
       batchSeconds.observe({ batcher }, seconds);
     },
+    ledger: (event) => ledgerEvents.inc({ event }),
     keyCache: (event) => cache.inc({ event }),
     gauge(name, help, read) {
       new Gauge({

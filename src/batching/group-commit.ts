@@ -32,7 +32,7 @@ export class GroupCommit<Item, Result> {
     return this.#queue.length;
   }
 
-  /** Rejects with `Unavailable` when the queue is full, otherwise with whatever the commit threw. */
+  /** Rejects with `Unavailable` when the queue is full, otherwise with whatever a commit threw. */
   submit(item: Item): Promise<Result> {
     if (this.#queue.length >= this.#options.queueMax) {
       return Promise.reject(new Unavailable(`the ${this.#options.name} queue is full`));
@@ -68,7 +68,8 @@ export class GroupCommit<Item, Result> {
         waiting.resolve(results[i] as Result);
       });
     } catch (error) {
-      for (const waiting of batch) waiting.reject(error);
+      // Those behind it fail along: they have waited for it, and would wait as long again for the same.
+      for (const waiting of [...batch, ...this.#queue.splice(0)]) waiting.reject(error);
     }
     metrics.batchCommitted(name, batch.length, (clock.monotonicMs() - startedMs) / 1000);
   }

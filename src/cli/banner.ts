@@ -1,30 +1,32 @@
-import { join } from "node:path";
+import { resolve } from "node:path";
 import type { Settings } from "../config/settings.ts";
+import type { Secret } from "../domain/secret.ts";
 import type { RunningServer } from "../server/start.ts";
 
 /** What a start tells the person who started it. The lines to paste work as they are; only the first start has a secret. */
-export function banner(settings: Settings, server: RunningServer): string {
+export function banner(settings: Settings, server: RunningServer, generatedRootKey: Secret | undefined): string {
   const base = `http://${reachable(settings.host)}:${server.port}`;
   const metrics = `http://${reachable(settings.internalHost)}:${server.internalPort}/metrics`;
   const head = [
     `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${base}`,
-    `Data in ${settings.dataDir}, metrics on ${metrics}`,
+    `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${metrics}`,
   ];
-  if (server.generatedRootKey === undefined) return print(head);
+  if (generatedRootKey === undefined) return print(head);
 
-  const rootKeyFile = join(settings.dataDir, "root-key");
+  // In full, so that the lines work in whatever folder they are pasted.
+  const rootKeyFile = resolve(settings.dataDir, "root-key");
   return print([
     ...head,
     "",
     `Root key, shown this once (it is also in ${rootKeyFile}):`,
-    `  ${server.generatedRootKey.reveal()}`,
+    `  ${generatedRootKey.reveal()}`,
     "",
     "Create a key that can be used 100 times, and verify it:",
     `  KEY=$(curl -s ${base}/v1/keys.createKey -H "Authorization: Bearer $(cat ${quote(rootKeyFile)})" -H 'Content-Type: application/json' -d '{"apiId":"demo","remaining":100}' | sed 's/.*"key":"//; s/".*//')`,
     `  curl -s ${base}/v1/keys.verifyKey -H 'Content-Type: application/json' -d "{\\"key\\":\\"$KEY\\"}"`,
     "",
     "The same over gRPC:",
-    `  npx buf curl --protocol grpc --http2-prior-knowledge -d "{\\"key\\":\\"$KEY\\"}" ${base}/latchkey.v1.KeysService/VerifyKey`,
+    `  npx @bufbuild/buf curl --protocol grpc --http2-prior-knowledge -d "{\\"key\\":\\"$KEY\\"}" ${base}/latchkey.v1.KeysService/VerifyKey`,
   ]);
 }
 

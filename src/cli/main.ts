@@ -1,34 +1,57 @@
 import { readFileSync } from "node:fs";
+import { findPackageJSON } from "node:module";
 import { parseArgs } from "node:util";
+import { systemClock } from "../ambient/clock.ts";
+import { applyMigrations, readMigrations } from "../server/migrations.ts";
 import { backUpDataFolder } from "../store/sqlite/backup.ts";
 import { serve } from "./serve.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; settings come from the environment
        latchkey backup FILE     copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served
+       latchkey migrate status  list which changes of the schema the store has and lacks
+       latchkey migrate up      apply those it lacks, as every start does
        latchkey --version`;
 
 /** Parses the command line and runs the command. Ends the process with 0 when it was done, with another code if not. */
 export async function main(args: readonly string[]): Promise<void> {
   const { command, operands } = parseCommand(args);
+  const [target] = operands;
   switch (command) {
     case "serve":
+      if (operands.length > 0) return exitWithUsage("serve takes no operands: settings come from the environment");
       return serve();
     case "backup": {
-      const { dataDir } = readSettingsOrExit().settings;
-      const [target] = operands;
       if (target === undefined || operands.length > 1) return exitWithUsage("backup takes one file");
+      const { dataDir } = readSettingsOrExit("latchkey cannot back up").settings;
       return backUpDataFolder(dataDir, target).then(
         () => console.log(`backed up to ${target}`),
         (error: unknown) => exitWithProblems("latchkey cannot back up", error),
       );
     }
+    case "migrate":
+      if ((target !== "status" && target !== "up") || operands.length > 1) {
+        return exitWithUsage("migrate takes status or up");
+      }
+      return migrate(target).catch((error: unknown) => exitWithProblems("latchkey cannot migrate", error));
     case "version":
       return console.log(packageVersion());
     case "help":
       return console.log(usage);
     default:
       return exitWithUsage(`there is no command ${JSON.stringify(command)}`);
+  }
+}
+
+async function migrate(action: "status" | "up"): Promise<void> {
+  const { settings } = readSettingsOrExit("latchkey cannot migrate");
+  if (action === "up") {
+    const applied = await applyMigrations(settings, systemClock);
+    console.log(applied.length === 0 ? "nothing to apply" : applied.map((name) => `applied ${name}`).join("\n"));
+  } else {
+    const { applied, missing } = await readMigrations(settings, systemClock);
+    for (const name of applied) console.log(`has    ${name}`);
+    for (const name of missing) console.log(`lacks  ${name}`);
   }
 }
 
@@ -50,14 +73,7 @@ function exitWithUsage(problem: string): never {
 }
 
 function packageVersion(): string {
-  // Two folders up in the repository, three in the package, whose JavaScript lives in dist.
-  const candidates = ["../../package.json", "../../../package.json"];
-  for (const candidate of candidates) {
-    try {
-      return (JSON.parse(readFileSync(new URL(candidate, import.meta.url), "utf8")) as { version: string }).version;
-    } catch {
-      // Not there: the next one is.
-    }
-  }
-  return "unknown";
+  // Looked for, because it is one folder further up from dist than from the sources.
+  const file = findPackageJSON(import.meta.url) as string;
+  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
 }

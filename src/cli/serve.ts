@@ -7,7 +7,7 @@ import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 /** Serves until a signal says stop: the first ends it in order, a second at once. */
 export async function serve(): Promise<void> {
-  const { settings, warnings } = readSettingsOrExit();
+  const { settings, warnings } = readSettingsOrExit("latchkey cannot start");
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line));
   for (const warning of warnings) log.warn(warning);
 
@@ -22,9 +22,6 @@ export async function serve(): Promise<void> {
   const server = await startServer({ ...ambient, settings, onFatal }).catch((error: unknown) =>
     exitWithProblems("latchkey cannot start", error),
   );
-  process.stdout.write(banner(settings, server));
-  log.info("serving", { port: server.port, internalPort: server.internalPort });
-
   let stopping = false;
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) process.exit(1);
@@ -37,4 +34,12 @@ export async function serve(): Promise<void> {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+
+  const generatedRootKey = await server.ready.catch((error: unknown) =>
+    stopping ? undefined : exitWithProblems("latchkey cannot start", error),
+  );
+  if (stopping) return;
+  // Said last: whoever reads it may send a signal at once.
+  process.stdout.write(banner(settings, server, generatedRootKey));
+  log.info("serving", { port: server.port, internalPort: server.internalPort });
 }

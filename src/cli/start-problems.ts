@@ -1,16 +1,17 @@
 import { existsSync, readFileSync } from "node:fs";
 import { readSettings, type Settings, SettingsError } from "../config/settings.ts";
+import { DatabaseRefused } from "../store/postgres/pg-error.ts";
 import { SchemaTooNew } from "../store/sql/migrate.ts";
 import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
 
 /** Reads the environment. When anything about it is wrong, prints all of it and ends the process. */
-export function readSettingsOrExit(): { settings: Settings; warnings: readonly string[] } {
+export function readSettingsOrExit(title: string): { settings: Settings; warnings: readonly string[] } {
   try {
     return readSettings(process.env, (path) => readFileSync(path, "utf8"));
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     const folderProblem = error.dataDir === undefined ? undefined : problemWithFolder(error.dataDir);
-    return exitWithProblems("latchkey cannot start", [...error.problems, ...(folderProblem ?? [])]);
+    return exitWithProblems(title, [...error.problems, ...(folderProblem ?? [])]);
   }
 }
 
@@ -22,12 +23,15 @@ export function exitWithProblems(title: string, problem: unknown): never {
 }
 
 function describe(problem: unknown): string {
-  if (problem instanceof DataFolderError || problem instanceof SchemaTooNew) return problem.message;
+  const inWords = [DataFolderError, DatabaseRefused, SchemaTooNew];
+  if (inWords.some((kind) => problem instanceof kind)) return (problem as Error).message;
+  if (problem instanceof Error && problem.cause !== undefined) return describe(problem.cause);
   const { code, address, port } = problem as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code === "EADDRINUSE") return `${address}:${port} is in use by another process`;
   if (code === "EACCES" && port !== undefined) return `${address}:${port} may not be used by this user`;
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN")
     return `this machine has no address ${address ?? "of that name"}`;
+  if (code === "ERR_SQLITE_ERROR") return `the data cannot be read or written: ${(problem as Error).message}`;
   return problem instanceof Error ? (problem.stack ?? problem.message) : String(problem);
 }
 

@@ -8,6 +8,10 @@ export interface Settings {
   readonly host: string;
   readonly port: number;
   readonly dataDir: string;
+  /** Absent: the embedded store. */
+  readonly databaseUrl: Secret | undefined;
+  readonly databaseConnectionsMax: number;
+  readonly usageLanes: number;
   readonly rootKeys: readonly Secret[];
   readonly internalHost: string;
   readonly internalPort: number;
@@ -34,6 +38,13 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   host: { name: "HOST", fallback: "127.0.0.1", parse: nonEmpty },
   port: { name: "PORT", fallback: "8080", parse: wholeNumber(0, 65_535) },
   dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
+  databaseUrl: { name: "DATABASE_URL", fallback: "", secret: true, parse: databaseUrl },
+  databaseConnectionsMax: {
+    name: "LATCHKEY_DATABASE_CONNECTIONS_MAX",
+    fallback: "10",
+    parse: wholeNumber(1, 1000),
+  },
+  usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumber(1, 16) },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
@@ -45,7 +56,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
 };
 
 /** Variables that a later version will know. Ignoring one would be worse than refusing it: data would go elsewhere. */
-const notYet = ["DATABASE_URL", "REDIS_URL", "LATCHKEY_COORDINATORS"];
+const notYet = ["REDIS_URL", "LATCHKEY_COORDINATORS"];
 
 /** What is wrong with the settings, all of it at once. */
 export class SettingsError extends Error {
@@ -81,7 +92,8 @@ export function readSettings(
     if (environment[name]) problems.push(`${name} is not supported yet by this version`);
   }
   const settings = Object.freeze(Object.fromEntries(parsed)) as Settings;
-  if (problems.length === 0 && !isLoopback(settings.internalHost) && settings.internalSecret === undefined) {
+  const hasInternalSecret = isSet(variables.internalSecret, environment);
+  if (settings.internalHost !== undefined && !isLoopback(settings.internalHost) && !hasInternalSecret) {
     problems.push(
       "LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET is set: " +
         "the internal listener would be open to everybody",
@@ -96,11 +108,19 @@ function textOf(variable: Variable<unknown>, environment: Environment, readFile:
   const path = variable.secret && environment[`${variable.name}_FILE`];
   if (!path) return text || variable.fallback;
   if (text) throw new Error(`and ${variable.name}_FILE are both set: set one of them`);
+  let content: string;
   try {
-    return readFile(path).trim();
+    content = readFile(path).trim();
   } catch (error) {
     throw new Error(`cannot be read from ${variable.name}_FILE: ${(error as NodeJS.ErrnoException).code ?? "error"}`);
   }
+  // A secret that did not arrive: to go on as if none were wanted would go unnoticed.
+  if (content === "") throw new Error(`cannot be read from ${variable.name}_FILE: the file is empty`);
+  return content;
+}
+
+function isSet({ name }: Variable<unknown>, environment: Environment): boolean {
+  return Boolean(environment[name] || environment[`${name}_FILE`]);
 }
 
 function unknownNames(environment: Environment): string[] {
@@ -144,6 +164,14 @@ function rootKeys(text: string): readonly Secret[] {
     throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
   }
   return keys.map((key) => new Secret(key));
+}
+
+function databaseUrl(text: string): Secret | undefined {
+  if (text === "") return undefined;
+  if (!/^postgres(ql)?:\/\/[^\s]+$/.test(text) || !URL.canParse(text)) {
+    throw new Error("must be a URL such as postgres://user:password@host:5432/database");
+  }
+  return new Secret(text);
 }
 
 function optionalSecret(text: string): Secret | undefined {

@@ -12,7 +12,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { ApiError, docsOf, errorCodes } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
-import { type HttpHandler, headerOf } from "./http-handler.ts";
+import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
 import { errorHeaders } from "./respond.ts";
@@ -60,7 +60,7 @@ export function createConnectEndpoints(options: {
 
 function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
-    const dialect = requireDialect(req);
+    const { dialect, mediaType } = requireDialect(req);
     const header = headerOf(req);
     // A body that is too large is an error like any other, but it must wait for Connect to phrase it.
     const body = await readBody(req).catch((error: unknown) => {
@@ -80,7 +80,7 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       httpVersion: req.httpVersion,
       method: "POST",
       url: `http://latchkey${handler.requestPath}`,
-      header: protocolHeaders(dialect, header),
+      header: protocolHeaders(mediaType),
       body: once(dialect.emptyBody),
       signal: abortSignalOf(res),
       contextValues: createContextValues().set(answerKey, answer),
@@ -92,15 +92,12 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
 function stream(handler: UniversalHandler): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
-    if (!handler.supportedContentType(req.headers["content-type"] ?? "")) {
+    const mediaType = mediaTypeOf(req) ?? "";
+    if (!handler.supportedContentType(mediaType)) {
       throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "the header Content-Type names no protocol that streams");
     }
     if (req.httpVersionMajor < 2) throw new ApiError("BAD_REQUEST", "this method streams, which needs HTTP/2");
-    const header = new Headers();
-    for (const name of ["content-type", "grpc-timeout", "grpc-encoding", "connect-content-encoding", "te"]) {
-      const value = req.headers[name];
-      if (typeof value === "string") header.set(name, value);
-    }
+    const header = protocolHeaders(mediaType);
     const url = `http://latchkey${handler.requestPath}`;
     const { httpVersion } = req;
     const response = await handler({ httpVersion, method: "POST", url, header, body: req, signal: abortSignalOf(res) });
@@ -108,14 +105,15 @@ function stream(handler: UniversalHandler): HttpHandler {
   };
 }
 
-function requireDialect(req: IncomingMessage): RpcDialect {
+function requireDialect(req: IncomingMessage): { dialect: RpcDialect; mediaType: string } {
   if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
-  const dialect = dialectOf(req.headers["content-type"]);
+  const mediaType = mediaTypeOf(req) ?? "";
+  const dialect = dialectOf(mediaType);
   if (dialect === undefined) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "the header Content-Type names no protocol that is served here");
   }
   if (dialect.needsHttp2 && req.httpVersionMajor < 2) throw new ApiError("BAD_REQUEST", "gRPC needs HTTP/2");
-  return dialect;
+  return { dialect, mediaType };
 }
 
 function requireKnownHeaders(dialect: RpcDialect, header: (name: string) => string | undefined): void {
@@ -128,12 +126,12 @@ function requireKnownHeaders(dialect: RpcDialect, header: (name: string) => stri
   }
 }
 
-/** The headers that Connect acts on, and no others: what it does not see it cannot trip over. */
-function protocolHeaders(dialect: RpcDialect, header: (name: string) => string | undefined): Headers {
-  const headers = new Headers({ "content-type": header("content-type") ?? "" });
-  const timeout = header(dialect.timeoutHeader);
-  if (timeout !== undefined && dialect.timeoutPattern.test(timeout)) headers.set(dialect.timeoutHeader, timeout);
-  return headers;
+/**
+ * All that Connect needs to see; of other headers it repeats what it cannot read. Deadlines stay with the client, who
+ * hangs up when one has passed: a timer of Connect's would fire at once where one is further off than 24 days.
+ */
+function protocolHeaders(mediaType: string): Headers {
+  return new Headers({ "content-type": mediaType });
 }
 
 function toConnectError(error: ApiError, requestId: string): ConnectError {

@@ -4,7 +4,7 @@ import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
-import { type HttpHandler, headerOf } from "./http-handler.ts";
+import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
 import { readBody } from "./read-body.ts";
 import { sendJson } from "./respond.ts";
 
@@ -42,7 +42,7 @@ function encode(desc: DescMessage, init: MessageInitShape<DescMessage>): string 
 }
 
 function requireJson(req: IncomingMessage): void {
-  if (!/^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(req.headers["content-type"] ?? "")) {
+  if (mediaTypeOf(req) !== "application/json") {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "the header Content-Type must be application/json");
   }
   if (!/^(identity)?$/i.test(req.headers["content-encoding"] ?? "")) {

@@ -6,6 +6,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
  */
 export type HttpHandler = (req: IncomingMessage, res: ServerResponse, requestId: string) => Promise<void> | void;
 
+/** The media type of the body, in lower case; undefined where there is none, or one in another charset than UTF-8. */
+export function mediaTypeOf(req: IncomingMessage): string | undefined {
+  const [, type] = /^([^\s;]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.exec(req.headers["content-type"] ?? "") ?? [];
+  return type?.toLowerCase();
+}
+
 /** Looks one header up by its lower-case name; several of one name are no header we know. */
 export function headerOf(req: IncomingMessage): (name: string) => string | undefined {
   return (name) => {

@@ -20,7 +20,10 @@ export function createRequestListener(
     req.on("error", () => {});
     res.on("error", () => {});
     Promise.resolve()
-      .then(() => (handlers.get(pathOf(req)) ?? notFound)(req, res, requestId))
+      .then(() => {
+        requireHost(req);
+        return (handlers.get(pathOf(req)) ?? notFound)(req, res, requestId);
+      })
       .catch((thrown: unknown) => {
         if (thrown instanceof ClientGone) return;
         const error = toApiError(thrown);
@@ -35,7 +38,7 @@ export function createRequestListener(
 
 const notFound: HttpHandler = (req, res, requestId) => {
   // gRPC clients look for a status in the trailers, and only there.
-  if (req.headers["content-type"]?.startsWith("application/grpc") && req.httpVersionMajor >= 2) {
+  if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
     const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
     res.writeHead(200, { ...headers, "x-request-id": requestId }).end();
     return;
@@ -43,7 +46,16 @@ const notFound: HttpHandler = (req, res, requestId) => {
   throw new ApiError("NOT_FOUND", "there is nothing at this path; POST /v1/keys.verifyKey verifies a key");
 };
 
+/** Node would refuse it too, but without a word. */
+function requireHost({ httpVersion, headers }: IncomingMessage): void {
+  if (httpVersion === "1.1" && headers.host === undefined) {
+    throw new ApiError("BAD_REQUEST", "HTTP/1.1 needs the header Host");
+  }
+}
+
+/** Of `/path?query`, and of `http://host/path?query`, which clients send to a proxy. */
 function pathOf({ url = "" }: IncomingMessage): string {
-  const query = url.indexOf("?");
-  return query === -1 ? url : url.slice(0, query);
+  const path = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*/i, "");
+  const query = path.indexOf("?");
+  return query === -1 ? path : path.slice(0, query);
 }

@@ -17,10 +17,9 @@ export interface RpcDialect {
   decode<Desc extends DescMessage>(desc: Desc, body: Uint8Array): MessageShape<Desc>;
 }
 
-/** The dialect of a content type; undefined for one that no unary method speaks. */
-export function dialectOf(contentType: string | undefined): RpcDialect | undefined {
-  const [type = ""] = (contentType ?? "").toLowerCase().split(";", 1);
-  return dialects.get(type.trim());
+/** The dialect of a media type; undefined for one that no unary method speaks. */
+export function dialectOf(mediaType: string): RpcDialect | undefined {
+  return dialects.get(mediaType);
 }
 
 const frameHeaderLength = 5;

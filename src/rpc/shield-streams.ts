@@ -12,18 +12,26 @@ const messages = new Map<Code, string>([
 /** Gives every failure of a streaming method a fixed message; one that is not known is the client's malformed message. */
 export const shieldStreams: Interceptor = (next) => async (request) => {
   if (!request.stream) return next(request);
-  const response = await next(request);
-  return response.stream ? { ...response, message: shield(response.message) } : response;
+  try {
+    const response = await next(request);
+    return response.stream ? { ...response, message: shield(response.message) } : response;
+  } catch (error) {
+    throw toSafeError(error);
+  }
 };
 
 async function* shield<Message>(stream: AsyncIterable<Message>): AsyncIterable<Message> {
   try {
     yield* stream;
   } catch (error) {
-    const code = error instanceof ConnectError ? error.code : Code.InvalidArgument;
-    const message = messages.get(code);
-    throw message === undefined
-      ? new ConnectError("a message of the stream could not be read", Code.InvalidArgument)
-      : new ConnectError(message, code);
+    throw toSafeError(error);
   }
+}
+
+function toSafeError(error: unknown): ConnectError {
+  const code = error instanceof ConnectError ? error.code : Code.InvalidArgument;
+  const message = messages.get(code);
+  return message === undefined
+    ? new ConnectError("a message of the stream could not be read", Code.InvalidArgument)
+    : new ConnectError(message, code);
 }

@@ -1,22 +1,35 @@
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
+import type { Duplex } from "node:stream";
 import type { RequestListener } from "../rpc/request-listener.ts";
 
 /** What every HTTP/2 client says first; nothing in HTTP/1.1 begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-/** How long a client may take: to say its first bytes, to send its headers, to send a whole request. */
+/** How long a client may take. */
 export interface Patience {
+  /** To say its first bytes. */
   readonly firstBytesMs: number;
+  /** To send the headers of an HTTP/1.1 request. */
   readonly headersMs: number;
+  /** To send a whole request. */
   readonly requestMs: number;
+  /** To take the next part of an answer. More than for a request, so that a slow one is told why it is cut off. */
+  readonly answerMs: number;
+  /** To say anything on an HTTP/2 connection. */
+  readonly idleMs: number;
 }
 
-const defaultPatience: Patience = { firstBytesMs: 10_000, headersMs: 10_000, requestMs: 30_000 };
+const defaultPatience: Patience = {
+  firstBytesMs: 10_000,
+  headersMs: 10_000,
+  requestMs: 30_000,
+  answerMs: 60_000,
+  idleMs: 600_000,
+};
 /** An idle HTTP/1.1 connection is kept longer than most load balancers keep it, so that they are the ones to close. */
 const keepAliveMs = 75_000;
-const idleSessionMs = 600_000;
 const idleSweepMs = 50;
 
 export interface OnePortOptions {
@@ -33,7 +46,10 @@ export class OnePort {
   readonly #h2: http2.Http2Server;
   readonly #patience: Patience;
   readonly #sockets = new Set<net.Socket>();
+  /** Those that have not said enough to tell what they speak. */
+  readonly #undecided = new Set<net.Socket>();
   readonly #sessions = new Set<http2.ServerHttp2Session>();
+  readonly #unanswered = new WeakMap<Duplex, Map<http.IncomingMessage, http.ServerResponse>>();
   #closing = false;
 
   constructor({ listener, malformed, patience = defaultPatience }: OnePortOptions) {
@@ -41,6 +57,11 @@ export class OnePort {
     this.#h1 = this.#createHttp1(listener, malformed);
     this.#h2 = this.#createHttp2(listener);
     this.#server = net.createServer({ noDelay: true }, (socket) => this.#receive(socket));
+  }
+
+  /** Open connections. */
+  get connections(): number {
+    return this.#sockets.size;
   }
 
   /** Resolves to the port that was bound; rejects when it cannot be. */
@@ -57,6 +78,11 @@ export class OnePort {
   /** From now on clients are told to go elsewhere, along with the answer to what they asked. */
   startClosing(): void {
     this.#closing = true;
+    for (const socket of this.#sockets) {
+      for (const res of this.#unanswered.get(socket)?.values() ?? []) {
+        if (!res.headersSent) res.setHeader("connection", "close");
+      }
+    }
     for (const session of this.#sessions) session.close();
   }
 
@@ -64,6 +90,7 @@ export class OnePort {
   async close(graceMs: number): Promise<void> {
     this.startClosing();
     const closed = new Promise((resolve) => this.#server.close(resolve));
+    for (const socket of this.#undecided) socket.destroy();
     // Again and again: a connection whose answer was on its way a moment ago is idle now.
     const sweep = setInterval(() => this.#h1.closeIdleConnections(), idleSweepMs);
     const cutOff = setTimeout(() => {
@@ -82,12 +109,21 @@ export class OnePort {
       requestTimeout: this.#patience.requestMs,
       connectionsCheckingInterval: Math.min(1000, this.#patience.headersMs),
       keepAliveTimeout: keepAliveMs,
+      // The listener sees to it, and says what is missing.
+      requireHostHeader: false,
     });
-    h1.on("request", (req, res) => {
+    h1.setTimeout(this.#patience.answerMs);
+    const onRequest: RequestListener = (req, res) => {
       if (this.#closing) res.setHeader("connection", "close");
+      this.#remember(req, res);
       listener(req, res);
-    });
-    h1.on("clientError", (error, socket) => {
+    };
+    h1.on("request", onRequest);
+    // What else a client expects of us is its own affair: Node would answer without a body.
+    h1.on("checkExpectation", onRequest);
+    h1.on("connect", (_, socket) => socket.end(malformed(new Error("there are no tunnels here"))));
+    h1.on("clientError", async (error, socket) => {
+      await this.#answersOnTheirWay(socket);
       if (socket.writable) socket.end(malformed(error));
       else socket.destroy();
     });
@@ -95,6 +131,18 @@ export class OnePort {
     // timeouts above, and the list behind closeIdleConnections.
     h1.emit("listening");
     return h1;
+  }
+
+  #remember(req: http.IncomingMessage, res: http.ServerResponse): void {
+    const unanswered = this.#unanswered.get(req.socket) ?? new Map();
+    this.#unanswered.set(req.socket, unanswered.set(req, res));
+    res.once("close", () => unanswered.delete(req));
+  }
+
+  /** What follows a whole request may be garbage; its sender must not take the answer to that for its own. */
+  async #answersOnTheirWay(socket: Duplex): Promise<void> {
+    const unanswered = [...(this.#unanswered.get(socket) ?? [])].filter(([req]) => req.complete);
+    await Promise.all(unanswered.map(([, res]) => new Promise((resolve) => res.once("close", resolve))));
   }
 
   #createHttp2(listener: RequestListener): http2.Http2Server {
@@ -106,23 +154,45 @@ export class OnePort {
       this.#sessions.add(session);
       session.on("close", () => this.#sessions.delete(session));
       session.on("error", () => session.destroy());
-      session.setTimeout(idleSessionMs, () => session.close());
+      let open = 0;
+      session.on("stream", (stream) => {
+        open++;
+        stream.once("close", () => open--);
+      });
+      // A frame that stays half sent would keep `close` waiting for the rest of it.
+      session.setTimeout(this.#patience.idleMs, () => (open === 0 ? session.destroy() : session.close()));
       if (this.#closing) session.close();
     });
-    h2.on("request", (req, res) => {
-      // HTTP/2 has no timeouts of its own in Node: a request that stays half sent is ours to end.
-      const impatient = setTimeout(() => req.stream.close(http2.constants.NGHTTP2_CANCEL), this.#patience.requestMs);
-      for (const event of ["end", "close"]) req.once(event, () => clearTimeout(impatient));
+    const onRequest = (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => {
+      this.#limitTime(req);
       // The compatibility API makes one look like the other.
       listener(req as unknown as http.IncomingMessage, res as unknown as http.ServerResponse);
-    });
+    };
+    // All three events bring a request; Node would answer the last two without a body.
+    for (const event of ["request", "checkExpectation", "connect"]) h2.on(event, onRequest);
     return h2;
+  }
+
+  /** HTTP/2 has no timeouts of its own in Node: what stays half sent, or half taken, is ours to end. */
+  #limitTime(req: http2.Http2ServerRequest): void {
+    const { stream } = req;
+    const cancel = () => stream.close(http2.constants.NGHTTP2_CANCEL);
+    const impatient = setTimeout(cancel, this.#patience.requestMs);
+    for (const event of ["end", "close"]) req.once(event, () => clearTimeout(impatient));
+    // A stream may be silent, as one that watches our health is; but an answer that nobody takes stays in memory.
+    stream.setTimeout(this.#patience.answerMs, () => {
+      if (stream.writableLength > 0) cancel();
+    });
   }
 
   /** Reads until it is clear what the client speaks, then puts the bytes back and hands the connection over. */
   #receive(socket: net.Socket): void {
     this.#sockets.add(socket);
-    socket.on("close", () => this.#sockets.delete(socket));
+    this.#undecided.add(socket);
+    socket.on("close", () => {
+      this.#sockets.delete(socket);
+      this.#undecided.delete(socket);
+    });
     const drop = () => socket.destroy();
     socket.on("error", drop);
     socket.setTimeout(this.#patience.firstBytesMs, drop);
@@ -132,6 +202,7 @@ export class OnePort {
       const compared = Math.min(seen.length, preface.length);
       const looksLikeHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
       if (looksLikeHttp2 && compared < preface.length) return;
+      this.#undecided.delete(socket);
       socket.off("data", onData).off("error", drop).setTimeout(0).removeAllListeners("timeout");
       socket.pause();
       socket.unshift(seen);

@@ -22,7 +22,7 @@ import { createCreateKey } from "../usecases/create-key.ts";
 import { createDeleteKey } from "../usecases/delete-key.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
 import { createVerifyKey } from "../usecases/verify-key.ts";
-import { OnePort } from "./one-port.ts";
+import { OnePort, type Patience } from "./one-port.ts";
 
 export interface PublicApiDeps {
   readonly keys: KeyStore;
@@ -32,6 +32,7 @@ export interface PublicApiDeps {
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly patience?: Patience;
 }
 
 /** Everything that is served on the public port. */
@@ -75,6 +76,7 @@ export function createPublicApi(deps: PublicApiDeps): {
   const onePort = new OnePort({
     listener: createRequestListener(handlers, { newRequestId, log: deps.log }),
     malformed: (error) => malformedResponse(error, newRequestId()),
+    ...(deps.patience && { patience: deps.patience }),
   });
   return { onePort, readiness, stopStreams: () => shutdown.abort() };
 }

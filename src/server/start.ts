@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../ambient/clock.ts";
 import type { Log } from "../ambient/log.ts";
 import { createMetrics } from "../ambient/metrics.ts";
@@ -7,17 +7,16 @@ import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { CachedKeyStore } from "../store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
-import { claimDataFolder } from "../store/sqlite/data-folder.ts";
-import { openSqliteStore } from "../store/sqlite/open-sqlite-store.ts";
-import { loadRootKeys } from "../usecases/root-keys.ts";
+import { RootKeys } from "../usecases/root-keys.ts";
 import { startInternalListener } from "./internal-listener.ts";
+import { handOverRootKey, openStore } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
 
 export interface RunningServer {
   readonly port: number;
   readonly internalPort: number;
-  /** The root key, the one time it is generated. */
-  readonly generatedRootKey: Secret | undefined;
+  /** Resolves when the store is there, with the root key if one has just been generated; rejects if it never will be. */
+  readonly ready: Promise<Secret | undefined>;
   /** Resolves when everything under way has been answered and written. */
   stop(): Promise<void>;
 }
@@ -29,33 +28,30 @@ export interface ServerOptions {
   readonly log: Log;
   /** The store is lost to this process; only a new one can go on. */
   readonly onFatal: (cause: unknown) => void;
+  /** Takes the place of the database's clock in tests. */
+  readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
 /** Misses in the key cache that may wait on the store at once, and behind those. */
 const lookupsMax = 64;
 const lookupsQueuedMax = 10_000;
+/** How long clients on open connections have to make the request whose answer tells them to leave. */
+const farewellMs = 250;
 const shutdownGraceMs = 10_000;
 
-/** Puts the parts together, everything in one process on the embedded store, and starts serving. */
-export async function startServer({ settings, clock, random, log, onFatal }: ServerOptions): Promise<RunningServer> {
-  const folder = claimDataFolder(settings.dataDir);
-  const undo: (() => unknown)[] = [() => folder.release()];
+/** Puts the parts together, everything in one process, and starts serving. */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { settings, clock, random, log } = options;
+  const metrics = createMetrics();
+  const ambient = { clock, random, log, metrics };
+  const { store, usable } = await openStore({ ...options, metrics });
+  const undo: (() => unknown)[] = [() => store.close()];
   try {
-    const metrics = createMetrics();
-    const ambient = { clock, random, log, metrics };
-    const store = await openSqliteStore({ ...ambient, file: folder.databaseFile, onDeath: onFatal });
-    undo.unshift(() => store.close());
-
-    const { isRootKey, generated } = await loadRootKeys({
-      ...ambient,
-      configured: settings.rootKeys,
-      store: store.rootKeys,
-      handOver: (rootKey) => writeFileSync(folder.rootKeyFile, `${rootKey.reveal()}\n`, { mode: 0o600, flush: true }),
-    });
     const cache = { ttlMs: settings.cacheTtlMs, keysMax: settings.cacheKeysMax, lookupsMax, lookupsQueuedMax };
     const keys = new CachedKeyStore(store.keys, cache, ambient);
-    const usage = new CoalescingUsageLedger(store.usage, ambient);
+    const usage = new CoalescingUsageLedger(store.usageLanes, ambient);
     metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);
+    const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
 
     const internal = await startInternalListener({
       ...ambient,
@@ -64,25 +60,33 @@ export async function startServer({ settings, clock, random, log, onFatal }: Ser
       secret: settings.internalSecret,
     });
     undo.unshift(() => internal.close());
+    const isRootKey = (presented: Secret) => rootKeys.has(presented);
     const { onePort, readiness, stopStreams } = createPublicApi({ ...ambient, keys, usage, isRootKey });
     const port = await onePort.listen(settings.port, settings.host);
-    readiness.set(true);
+
+    const becomeReady = async () => {
+      await usable;
+      const generated = await rootKeys.load((rootKey) => handOverRootKey(settings.dataDir, rootKey));
+      readiness.set(true);
+      return generated;
+    };
 
     return {
       port,
       internalPort: internal.port,
-      generatedRootKey: generated,
+      ready: becomeReady(),
       async stop() {
-        // Load balancers learn first, and get the time to act on it; then clients are sent away; then the store closes.
+        // Load balancers learn first, and get the time to act on it while everybody is served; then clients are sent
+        // away, those between two requests too; then the store closes.
         readiness.set(false);
+        await delay(settings.drainMs);
         onePort.startClosing();
-        await new Promise((resolve) => setTimeout(resolve, settings.drainMs));
+        await delay(Math.min(settings.drainMs, farewellMs));
         stopStreams();
         await onePort.close(shutdownGraceMs);
         await usage.drained();
         internal.close();
         await store.close();
-        folder.release();
       },
     };
   } catch (error) {

@@ -57,19 +57,38 @@ export class CachedKeyStore implements KeyStore {
       return underWay;
     }
     this.#metrics.keyCache("miss");
-    const lookup = this.#lookUp(digest).finally(() => this.#underWay.delete(digest));
+    const lookup = this.#lookUp(digest).finally(() => {
+      // A deletion meanwhile may have made room for a newer look-up, which others have joined since.
+      if (this.#underWay.get(digest) === lookup) this.#underWay.delete(digest);
+    });
     this.#underWay.set(digest, lookup);
     return lookup;
   }
 
   async delete(keyId: string): Promise<readonly string[] | undefined> {
-    const digests = await this.#store.delete(keyId);
-    this.#deletions++;
-    for (const digest of digests ?? []) {
+    let digests: readonly string[] | undefined;
+    try {
+      digests = await this.#store.delete(keyId);
+      return digests;
+    } finally {
+      this.#deletions++;
+      this.#forget(digests ?? this.#digestsOf(keyId));
+    }
+  }
+
+  #forget(digests: readonly string[]): void {
+    for (const digest of digests) {
       this.#entries.delete(digest);
       this.#underWay.delete(digest);
     }
-    return digests;
+  }
+
+  /**
+   * Looks through everything: only for a deletion whose outcome is not known, or that another replica or a lost reply was
+   * ahead of. The key may be gone all the same.
+   */
+  #digestsOf(keyId: string): string[] {
+    return [...this.#entries].filter(([, { key }]) => key.id === keyId).map(([digest]) => digest);
   }
 
   async #lookUp(digest: string): Promise<Key | undefined> {

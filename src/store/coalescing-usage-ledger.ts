@@ -3,7 +3,7 @@ import type { Metrics } from "../ambient/metrics.ts";
 import { GroupCommit } from "../batching/group-commit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { Spend } from "../domain/verification.ts";
-import type { ChargeResult, UsageEngine, UsageLedger } from "./usage-ledger.ts";
+import { type ChargeResult, laneOf, type UsageEngine, type UsageLedger } from "./usage-ledger.ts";
 
 const keysPerBatchMax = 500;
 const keysQueuedMax = 50_000;
@@ -11,25 +11,29 @@ const usesQueuedMax = 100_000;
 
 /**
  * Settles any number of waiting uses with few commits: all uses of one key that wait become one charge, and up to 500
- * keys share one commit. A hot key thus costs one row per commit, however many callers it has.
+ * keys share one commit. A hot key thus costs one row per commit, however many callers it has. Each lane has one batch
+ * under way.
  */
 export class CoalescingUsageLedger implements UsageLedger {
-  readonly #batcher: GroupCommit<PendingCharge, ChargeResult>;
+  readonly #lanes: readonly GroupCommit<PendingCharge, ChargeResult>[];
   /** Charges not yet sent, by key: more uses of the key may still join them. */
   readonly #joinable = new Map<string, PendingCharge>();
   #usesQueued = 0;
 
-  constructor(engine: UsageEngine, ambient: { clock: Clock; metrics: Metrics }) {
-    this.#batcher = new GroupCommit({
-      ...ambient,
-      name: "usage",
-      batchMax: keysPerBatchMax,
-      queueMax: keysQueuedMax,
-      commit: (pending) => {
-        for (const charge of pending) this.#joinable.delete(charge.keyId);
-        return engine.settle(pending.map(({ keyId, uses }) => ({ keyId, wanted: uses.length })));
-      },
-    });
+  constructor(engines: readonly UsageEngine[], ambient: { clock: Clock; metrics: Metrics }) {
+    this.#lanes = engines.map(
+      (engine) =>
+        new GroupCommit({
+          ...ambient,
+          name: "usage",
+          batchMax: keysPerBatchMax,
+          queueMax: keysQueuedMax,
+          commit: (pending) => {
+            for (const charge of pending) this.#joinable.delete(charge.keyId);
+            return engine.settle(pending.map(({ keyId, uses }) => ({ keyId, wanted: uses.length })));
+          },
+        }),
+    );
   }
 
   spend(keyId: string): Promise<Spend> {
@@ -43,13 +47,14 @@ export class CoalescingUsageLedger implements UsageLedger {
     });
   }
 
-  drained(): Promise<void> {
-    return this.#batcher.drained();
+  async drained(): Promise<void> {
+    await Promise.all(this.#lanes.map((lane) => lane.drained()));
   }
 
   #charge(charge: PendingCharge): void {
     this.#joinable.set(charge.keyId, charge);
-    this.#batcher.submit(charge).then(
+    const lane = this.#lanes[laneOf(charge.keyId, this.#lanes.length)] as GroupCommit<PendingCharge, ChargeResult>;
+    lane.submit(charge).then(
       (result) => {
         this.#usesQueued -= charge.uses.length;
         distribute(charge.uses, result);

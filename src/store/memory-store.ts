@@ -15,8 +15,11 @@ export function createMemoryStore(clock: Clock): Store {
 
   async function create(key: NewKey, record?: IdempotencyRecord): Promise<CreateOutcome> {
     if (record !== undefined) {
+      for (const [lookup, { expiresAtMs }] of idempotency) {
+        if (expiresAtMs <= record.createdAtMs) idempotency.delete(lookup);
+      }
       const kept = idempotency.get(record.lookup);
-      if (kept !== undefined && kept.expiresAtMs > record.createdAtMs) return { outcome: "repeated", record: kept };
+      if (kept !== undefined) return { outcome: "repeated", record: kept };
       idempotency.set(record.lookup, record);
     }
     keys.set(key.id, key);
@@ -56,7 +59,7 @@ export function createMemoryStore(clock: Clock): Store {
       digests: async () => [...rootDigests],
       addFirst: async (digest) => rootDigests.length === 0 && rootDigests.push(digest) > 0,
     },
-    usage: { settle: async (charges) => charges.map(settleOne) },
+    usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
     close: async () => {},
   };
 }

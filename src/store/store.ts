@@ -6,7 +6,8 @@ import type { UsageEngine } from "./usage-ledger.ts";
 export interface Store {
   readonly keys: KeyStore;
   readonly rootKeys: RootKeyStore;
-  readonly usage: UsageEngine;
+  /** The counters. Lanes are independent of each other, and a key always goes to the same one: see `laneOf`. */
+  readonly usageLanes: readonly UsageEngine[];
   /** Finishes what is under way and lets go of the data. */
   close(): Promise<void>;
 }

@@ -3,6 +3,7 @@ import { equalDigests, sha256 } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
 import { formatKey } from "../domain/key-format.ts";
 import { Secret } from "../domain/secret.ts";
+import { Unavailable } from "../domain/unavailable.ts";
 import type { RootKeyStore } from "../store/root-key-store.ts";
 
 /** Whether the secret is a root key, in a time that does not tell how close it came. */
@@ -12,33 +13,53 @@ const rootKeyBytes = 32;
 
 /**
  * The root keys of the settings if there are any: then only those count, so that setting one retires a generated one.
- * Otherwise the generated one, made at the first start and answered as `generated` that one time only.
+ * Otherwise the generated one, made at the first start.
  */
-export async function loadRootKeys(deps: {
-  configured: readonly Secret[];
-  store: RootKeyStore;
-  clock: Clock;
-  random: Random;
-  /** Puts a generated key where its owner finds it. Called before the key counts, so that a crash never loses it. */
-  handOver: (rootKey: Secret) => void;
-}): Promise<{ isRootKey: IsRootKey; generated: Secret | undefined }> {
-  const { configured, store, clock, random, handOver } = deps;
-  if (configured.length > 0) {
-    return { isRootKey: matcher(configured.map((key) => sha256(key.reveal()))), generated: undefined };
+export class RootKeys {
+  readonly #deps: RootKeysDeps;
+  #digests: readonly string[] | undefined;
+
+  constructor(deps: RootKeysDeps) {
+    this.#deps = deps;
+    if (deps.configured.length > 0) this.#digests = deps.configured.map((key) => sha256(key.reveal()));
   }
-  const kept = await store.digests();
-  if (kept.length > 0) return { isRootKey: matcher(kept), generated: undefined };
 
-  const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);
-  handOver(generated);
-  await store.addFirst(sha256(generated.reveal()), clock.nowMs());
-  return { isRootKey: matcher(await store.digests()), generated };
-}
-
-function matcher(digests: readonly string[]): IsRootKey {
-  return (presented) => {
+  /** In a time that does not tell how close the secret came. Throws `Unavailable` until the root keys are known. */
+  has(presented: Secret): boolean {
+    if (this.#digests === undefined) throw new Unavailable("the root keys are not known yet");
     const digest = sha256(presented.reveal());
     // Every digest is compared, also after a match.
-    return digests.filter((known) => equalDigests(known, digest)).length > 0;
-  };
+    return this.#digests.filter((known) => equalDigests(known, digest)).length > 0;
+  }
+
+  /**
+   * Reads the root keys from the store; where there are none, generates one and answers it, this one time only.
+   * `handOver` puts it where its owner finds it, before it counts, so that a crash never loses it; what it answers takes
+   * it back, in case another process was first.
+   */
+  async load(handOver: (rootKey: Secret) => () => void): Promise<Secret | undefined> {
+    const { store, clock, random } = this.#deps;
+    if (this.#digests !== undefined) return undefined;
+    this.#digests = await storedDigests(store);
+    if (this.#digests !== undefined) return undefined;
+
+    const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);
+    const takeBack = handOver(generated);
+    const isFirst = await store.addFirst(sha256(generated.reveal()), clock.nowMs());
+    if (!isFirst) takeBack();
+    this.#digests = await storedDigests(store);
+    return isFirst ? generated : undefined;
+  }
+}
+
+interface RootKeysDeps {
+  readonly configured: readonly Secret[];
+  readonly store: RootKeyStore;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+async function storedDigests(store: RootKeyStore): Promise<readonly string[] | undefined> {
+  const digests = await store.digests();
+  return digests.length === 0 ? undefined : digests;
 }

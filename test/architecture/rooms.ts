@@ -16,7 +16,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   ambient: { ours: [], node: true, packages: ["pino", "prom-client"] },
   config: { ours: ["src/domain/"], node: true },
   batching: { ours: ["src/domain/", "src/ambient/"], node: false },
-  store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely"] },
+  store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely", "pg"] },
   usecases: { ours: ["src/domain/", "src/ambient/", ...storeInterfaces], node: false },
   rpc: {
     ours: ["src/domain/", "src/ambient/", "src/usecases/", "gen/"],
@@ -29,9 +29,11 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   cli: {
     ours: [
+      "src/domain/",
       "src/ambient/",
       "src/config/",
       "src/server/",
+      "src/store/postgres/pg-error.ts",
       "src/store/sql/migrate.ts",
       "src/store/sqlite/backup.ts",
       "src/store/sqlite/data-folder.ts",

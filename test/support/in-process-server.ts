@@ -21,13 +21,21 @@ export interface TestServer {
 
 /** The whole service in this process, on ports and a data folder of its own; stopped with the test. */
 export async function startTestServer(
-  options: { settings?: Partial<Settings>; clock?: Clock } = {},
+  options: {
+    settings?: Partial<Settings>;
+    clock?: Clock;
+    onFatal?: (cause: unknown) => void;
+    waitUntilReady?: boolean;
+  } = {},
 ): Promise<TestServer> {
   const logLines: string[] = [];
   const settings: Settings = {
     host: "127.0.0.1",
     port: 0,
     dataDir: options.settings?.dataDir ?? tempFolder(),
+    databaseUrl: undefined,
+    databaseConnectionsMax: 10,
+    usageLanes: 2,
     rootKeys: [new Secret(testRootKey)],
     internalHost: "127.0.0.1",
     internalPort: 0,
@@ -41,12 +49,16 @@ export async function startTestServer(
   const server = await startServer({
     settings,
     clock: options.clock ?? systemClock,
+    ...(options.clock && { ledgerClock: options.clock }),
     random: createSystemRandom(),
     log: createLog("debug", (line) => logLines.push(line)),
-    onFatal: (cause) => {
-      throw cause;
-    },
+    onFatal:
+      options.onFatal ??
+      ((cause) => {
+        throw cause;
+      }),
   });
+  if (options.waitUntilReady ?? true) await server.ready;
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= server.stop();

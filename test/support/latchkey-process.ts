@@ -25,15 +25,19 @@ function bareEnvironment(extra: Record<string, string>): Record<string, string> 
 /** Runs `latchkey` for real and resolves when it has ended by itself. */
 export async function runLatchkey(args: readonly string[], environment: Record<string, string> = {}, cwd?: string) {
   const child = spawn(process.execPath, [entry, ...args], { env: bareEnvironment(environment), cwd });
+  onTestFinished(() => void child.kill("SIGKILL"));
   const output = collect(child);
   const [code] = (await once(child, "close")) as [number];
   return { code, ...output() };
 }
 
-/** Starts `latchkey serve` in a process of its own, on ports of its own, and resolves when it serves. */
-export async function startLatchkey(environment: Record<string, string>): Promise<LatchkeyProcess> {
+/**
+ * Starts `latchkey serve` in a process of its own, on ports of its own, and resolves when it serves. It is the one of
+ * the sources unless the file of another is given.
+ */
+export async function startLatchkey(environment: Record<string, string>, command?: string): Promise<LatchkeyProcess> {
   const env = bareEnvironment({ PORT: "0", LATCHKEY_INTERNAL_PORT: "0", ...environment });
-  const child = spawn(process.execPath, [entry, "serve"], { env });
+  const child = command ? spawn(command, ["serve"], { env }) : spawn(process.execPath, [entry, "serve"], { env });
   onTestFinished(() => void child.kill("SIGKILL"));
   const output = collect(child);
   const exited = once(child, "close").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);

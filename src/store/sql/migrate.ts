@@ -1,35 +1,53 @@
 import { type Migration, migrations } from "./migrations.ts";
-import type { SqlEngine } from "./sql-engine.ts";
+import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
 /** The data was written by a newer version, which this one cannot be trusted to understand. */
 export class SchemaTooNew extends Error {
   override readonly name = "SchemaTooNew";
 }
 
-/** Applies what is missing, each migration in a transaction of its own, so that an interrupted run can go on. */
+/**
+ * Applies what is missing, each migration in a transaction of its own, so that an interrupted run can go on. Any number
+ * of processes may do so at once: each transaction begins by inserting the migration's name, where the others wait for
+ * it to end and then find the name taken.
+ */
 export async function migrateUp(
   engine: SqlEngine,
   nowMs: number,
   known: readonly Migration[] = migrations,
 ): Promise<readonly string[]> {
+  const applied: string[] = [];
+  for (const migration of (await migrationStatus(engine, known)).missing) {
+    const mark = engine.db.insertInto("schema_migrations").values({ name: migration.name, applied_at_ms: nowMs });
+    const isOurs = await unlessTaken(engine.atomically([mark.compile(), ...migration.up(engine.db)]));
+    if (isOurs) applied.push(migration.name);
+    else if (!(await appliedNames(engine)).has(migration.name))
+      throw new Error(`${migration.name} breaks a unique key`);
+  }
+  return applied;
+}
+
+/** Throws `SchemaTooNew` where the data has migrations that this version does not know. */
+export async function migrationStatus(
+  engine: SqlEngine,
+  known: readonly Migration[] = migrations,
+): Promise<{ applied: readonly string[]; missing: readonly Migration[] }> {
   await ensureTable(engine);
   const applied = await appliedNames(engine);
   const unknown = [...applied].filter((name) => !known.some((migration) => migration.name === name));
   if (unknown.length > 0) {
     throw new SchemaTooNew(`the data was written by a newer version of Latchkey (it has ${unknown.join(", ")})`);
   }
-  const missing = known.filter((migration) => !applied.has(migration.name));
-  for (const migration of missing) {
-    const mark = engine.db.insertInto("schema_migrations").values({ name: migration.name, applied_at_ms: nowMs });
-    await engine.atomically([...migration.up(engine.db), mark.compile()]);
-  }
-  return missing.map((migration) => migration.name);
+  return { applied: [...applied], missing: known.filter((migration) => !applied.has(migration.name)) };
 }
 
 /** Takes the latest migration back. Answers its name; undefined when there is none left. */
-export async function migrateDown(engine: SqlEngine): Promise<string | undefined> {
+export async function migrateDown(
+  engine: SqlEngine,
+  known: readonly Migration[] = migrations,
+): Promise<string | undefined> {
   const applied = await appliedNames(engine);
-  const latest = migrations.findLast((migration) => applied.has(migration.name));
+  const latest = known.findLast((migration) => applied.has(migration.name));
   if (latest === undefined) return undefined;
   const unmark = engine.db.deleteFrom("schema_migrations").where("name", "=", latest.name);
   await engine.atomically([...latest.down(engine.db), unmark.compile()]);
@@ -42,7 +60,18 @@ async function ensureTable({ db, atomically }: SqlEngine): Promise<void> {
     .ifNotExists()
     .addColumn("name", "text", (column) => column.primaryKey())
     .addColumn("applied_at_ms", "bigint", (column) => column.notNull());
-  await atomically([table.compile()]);
+  await unlessTaken(atomically([table.compile()]));
+}
+
+/** Whether it was done by us; if not, another process did it at the same time. */
+async function unlessTaken(work: Promise<unknown>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    if (error instanceof UniqueViolation) return false;
+    throw error;
+  }
 }
 
 async function appliedNames({ db }: SqlEngine): Promise<Set<string>> {

@@ -2,6 +2,9 @@ import { existsSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { DataFolderError, databaseFileIn } from "./data-folder.ts";
 
+/** More pages than any file has. Node refuses SQLite's own word for all of them, a negative number. */
+const pagesMax = 2 ** 31 - 1;
+
 /**
  * Copies the data as of one moment into a new file, also while the service runs on it. The copy is a data file in its
  * own right: put it into an empty data folder under the name `latchkey.db` to restore it.
@@ -13,7 +16,7 @@ export async function backUpDataFolder(path: string, targetFile: string): Promis
   const source = new DatabaseSync(databaseFile, { readOnly: true, timeout: 5000 });
   try {
     // All pages in one step: a copy in several would start over whenever the service writes in between.
-    await backup(source, targetFile, { rate: -1 });
+    await backup(source, targetFile, { rate: pagesMax });
   } finally {
     source.close();
   }

@@ -17,11 +17,17 @@ export interface SqliteEngine extends SqlEngine {
 /** The embedded store: one file, one process. The caller holds the claim on the folder. */
 export async function openSqliteStore(options: SqliteWriterOptions): Promise<Store> {
   const engine = await openSqliteEngine(options);
-  await migrateUp(engine, options.clock.nowMs());
+  try {
+    await migrateUp(engine, options.clock.nowMs());
+  } catch (error) {
+    // Otherwise the writer thread would live on, and the process with it.
+    await engine.close();
+    throw error;
+  }
   return {
     keys: createSqlKeyStore(engine),
     rootKeys: createSqlRootKeyStore(engine),
-    usage: { settle: (charges) => engine.writer.settle(charges) },
+    usageLanes: [engine.writer],
     close: () => engine.close(),
   };
 }
@@ -39,7 +45,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     },
     writer,
     async close() {
-      reader.close();
+      if (reader.isOpen) reader.close();
       await writer.close();
     },
   };

@@ -4,7 +4,8 @@ import type { Metrics } from "../../ambient/metrics.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
-import type { Charge, ChargeResult } from "../usage-ledger.ts";
+import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
+import { DataFolderError } from "./data-folder.ts";
 import type {
   JobResult,
   Statement,
@@ -27,18 +28,23 @@ export interface SqliteWriterOptions {
 }
 
 /** The event loop's side of the writer thread. Everything that waits shares one transaction and one flush to disk. */
-export class SqliteWriter {
+export class SqliteWriter implements UsageEngine {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #jobs: GroupCommit<WriterJob, JobResult>;
   /** Takes the reply that is awaited: there is one request under way at most. */
   #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
-  #closing = false;
+  /** From the moment the file is open until it is closed or the thread has died. */
+  #serving = false;
 
-  /** Resolves when the file is open. */
+  /** Resolves when the file is open; throws `DataFolderError` when it cannot be opened. */
   static async open(options: SqliteWriterOptions): Promise<SqliteWriter> {
     const writer = new SqliteWriter(options);
-    await writer.#reply();
+    await writer.#reply().catch((error: Error) => {
+      const reason = error.cause instanceof Error ? error.cause.message : error.message;
+      throw new DataFolderError(`the data file ${options.file} cannot be opened: ${reason}`);
+    });
+    writer.#serving = true;
     return writer;
   }
 
@@ -61,8 +67,10 @@ export class SqliteWriter {
       cause = error;
     });
     this.#worker.on("exit", (code) => {
-      if (this.#closing) return;
+      // Whoever still waits would do so for ever; for an answered request this changes nothing.
       this.#awaited?.reject(new Unavailable("the writer thread died", { cause }));
+      if (!this.#serving) return;
+      this.#serving = false;
       onDeath(cause ?? new Error(`the writer thread exited with ${code}`));
     });
   }
@@ -82,11 +90,13 @@ export class SqliteWriter {
 
   async close(): Promise<void> {
     await this.#jobs.drained();
-    this.#closing = true;
+    if (!this.#serving) return;
+    this.#serving = false;
     await this.#request("close");
   }
 
   async #commit(jobs: readonly WriterJob[]): Promise<readonly JobResult[]> {
+    if (!this.#serving) throw new Unavailable("nothing was written: the store is closed");
     const reply = await this.#request({ jobs });
     if (typeof reply === "string") throw new Error(`the writer answered ${reply} to a batch`);
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);

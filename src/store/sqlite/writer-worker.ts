@@ -2,7 +2,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import type { RefillInterval } from "../../domain/refill-calendar.ts";
-import { settle, type UsageCounter } from "../../domain/usage.ts";
+import { remainingMax, settle, type UsageCounter } from "../../domain/usage.ts";
 import type { Charge, ChargeResult } from "../usage-ledger.ts";
 import type {
   JobResult,
@@ -107,7 +107,9 @@ interface UsageRow {
   refilled_through_ms: number;
 }
 
+/** Throws on a row that this code never wrote: settled as it stands, it could grant uses that nobody has. */
 function counterOf(row: UsageRow): UsageCounter {
+  if (!isSound(row)) throw new Error("the stored counter is damaged");
   return {
     remaining: row.remaining,
     refill:
@@ -120,6 +122,21 @@ function counterOf(row: UsageRow): UsageCounter {
             refilledThroughMs: row.refilled_through_ms,
           },
   };
+}
+
+function isSound(row: UsageRow): boolean {
+  if (!isIntegerIn(0, row.remaining, remainingMax)) return false;
+  if (row.refill_interval === null) return true;
+  return (
+    (row.refill_interval === "daily" || row.refill_interval === "monthly") &&
+    isIntegerIn(1, row.refill_amount, remainingMax) &&
+    isIntegerIn(0, row.refill_carry_over, 1) &&
+    Number.isSafeInteger(row.refilled_through_ms)
+  );
+}
+
+function isIntegerIn(min: number, value: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max;
 }
 
 function prepare(sql: string): StatementSync {

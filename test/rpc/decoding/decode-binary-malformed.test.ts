@@ -6,7 +6,7 @@ import { CreateKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
 import { decodeBinary } from "../../../src/rpc/decoding/decode-binary.ts";
 import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
 import { bytes, entryOf, META, metaEntry, nestedStructs, STRING_VALUE, text } from "./build-wire.ts";
-import { BODY_MAX_BYTES, CANARY, expectWithinDeadline, outcomeOf, refusalOf } from "./refusal.ts";
+import { BODY_MAX_BYTES, CANARY, expectWithinDeadline, outcomeOf, refusalOf, told } from "./refusal.ts";
 
 // Field numbers of CreateKeyRequest and of Refill.
 const API_ID = 1;
@@ -53,7 +53,7 @@ describe("decodeBinary refuses as malformed", () => {
 
   it("packed numbers that reach beyond their list", () => {
     const body = Buffer.concat([Buffer.from([0x0a, 1, 0x80]), Buffer.from([0x01])]);
-    expect(refusalOf(() => decodeBinary(SourceCodeInfo_LocationSchema, body)).message).toBe(malformed);
+    expect(told(refusalOf(() => decodeBinary(SourceCodeInfo_LocationSchema, body)))).toBe(malformed);
   });
 
   it("damaged requests, unless they still keep every rule", () => {

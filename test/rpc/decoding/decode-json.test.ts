@@ -13,7 +13,7 @@ import { ErrorDetailSchema } from "../../../gen/latchkey/v1/errors_pb.js";
 import { CreateKeyRequestSchema, DeleteKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
 import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
 import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
-import { CANARY, refusalOf } from "./refusal.ts";
+import { CANARY, refusalOf, told } from "./refusal.ts";
 
 describe("decodeJson accepts", () => {
   it("every field of a request", () => {
@@ -111,15 +111,15 @@ describe("decodeJson refuses", () => {
     ["an inherited name", { constructor: CANARY }, "constructor: is not a known field"],
   ])("%s", (_, body, message) => {
     const error = refuse(CreateKeyRequestSchema, JSON.stringify(body));
-    expect(error.message).toBe(message);
+    expect(told(error)).toBe(message);
     expect(JSON.stringify(error.violations)).not.toMatch(/canary-7f3a|5150/);
   });
 
   it("enums by number, alien elements, and lists that are none", () => {
     const status = "status: must be one of UNKNOWN, SERVING, NOT_SERVING, SERVICE_UNKNOWN";
-    expect(refuse(HealthCheckResponseSchema, '{"status":1}').message).toBe(status);
-    expect(refuse(HealthCheckResponseSchema, `{"status":"${CANARY}"}`).message).toBe(status);
-    expect(refuse(ErrorDetailSchema, '{"violations":{}}').message).toBe("violations: must be an array");
+    expect(told(refuse(HealthCheckResponseSchema, '{"status":1}'))).toBe(status);
+    expect(told(refuse(HealthCheckResponseSchema, `{"status":"${CANARY}"}`))).toBe(status);
+    expect(told(refuse(ErrorDetailSchema, '{"violations":{}}'))).toBe("violations: must be an array");
     expect(refuse(ErrorDetailSchema, '{"violations":[{},null,{"path":1}]}').violations).toEqual([
       { path: "violations[1]", message: "must be an object" },
       { path: "violations[2].path", message: "must be a string" },
@@ -133,7 +133,7 @@ describe("decodeJson refuses", () => {
 
   it("all faults of a request at once", () => {
     const error = refuse(CreateKeyRequestSchema, '{"apiId":1,"limit":2,"refill":{"amount":"3","interval":4}}');
-    expect(error.message).toBe(
+    expect(told(error)).toBe(
       "apiId: must be a string; limit: is not a known field; " +
         "refill.amount: must be a number; refill.interval: must be a string",
     );
@@ -161,7 +161,7 @@ it.each<[string, DescMessage, string]>([
 it("a InvalidRequest prints at most ten violations", () => {
   const violations = Array.from({ length: 11 }, (_, i) => ({ path: i === 0 ? "" : `f${i}`, message: `m${i}` }));
   const error = new InvalidRequest(violations);
-  expect(error.message).toMatch(/^m0; f1: m1; .*; f9: m9$/);
+  expect(told(error)).toMatch(/^m0; f1: m1; .*; f9: m9$/);
   expect(error.violations).toEqual(violations);
 });
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseJson } from "../../../src/rpc/decoding/parse-json.ts";
 import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
-import { BODY_MAX_BYTES, CANARY, expectWithinDeadline, outcomeOf, refusalOf } from "./refusal.ts";
+import { BODY_MAX_BYTES, CANARY, expectWithinDeadline, outcomeOf, refusalOf, told } from "./refusal.ts";
 
 describe("parseJson accepts", () => {
   it.each([
@@ -84,7 +84,7 @@ describe("parseJson refuses", () => {
     ["nesting beyond 32", `${"[".repeat(33)}"${CANARY}"${"]".repeat(33)}`, "is nested more than 32 deep"],
   ])("%s", (_, text, message) => {
     const error = refusalOf(() => parseText(text));
-    expect(error.message).toBe(message);
+    expect(told(error)).toBe(message);
     expect(error.message).not.toContain(CANARY);
     expect(JSON.stringify(error.violations)).not.toContain(CANARY);
   });
@@ -96,7 +96,7 @@ describe("parseJson refuses", () => {
     ["a truncated character", [0xf0, 0x9f, 0x98]],
   ])("invalid UTF-8: %s", (_, bytes) => {
     const body = Buffer.concat([Buffer.from(`"${CANARY}`), Buffer.from(bytes), Buffer.from('"')]);
-    expect(refusalOf(() => parseJson(body)).message).toBe("is not valid UTF-8");
+    expect(told(refusalOf(() => parseJson(body)))).toBe("is not valid UTF-8");
   });
 
   it("random bytes with a InvalidRequest and nothing else", () => {

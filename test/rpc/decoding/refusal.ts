@@ -23,6 +23,11 @@ export function refusalOf(run: () => unknown): InvalidRequest {
   return expect.fail("was accepted");
 }
 
+/** What the caller is told, in the form in which the tables of these tests write it: a request as a whole has no path. */
+export function told({ message }: InvalidRequest): string {
+  return message.replace(/(^|; )the request /g, "$1");
+}
+
 /** A guard against quadratic time, far above what linear time takes. */
 export function expectWithinDeadline(run: () => unknown): void {
   const startMs = performance.now();

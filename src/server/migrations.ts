@@ -1,0 +1,54 @@
+import type { Clock } from "../ambient/clock.ts";
+import { createMetrics } from "../ambient/metrics.ts";
+import type { Settings } from "../config/settings.ts";
+import { openPgEngine } from "../store/postgres/open-postgres-store.ts";
+import { orRefused } from "../store/postgres/pg-error.ts";
+import { pgMigrations } from "../store/postgres/pg-migrations.ts";
+import { migrateUp, migrationStatus } from "../store/sql/migrate.ts";
+import { type Migration, migrations } from "../store/sql/migrations.ts";
+import type { SqlEngine } from "../store/sql/sql-engine.ts";
+import { claimDataFolder } from "../store/sqlite/data-folder.ts";
+import { openSqliteEngine } from "../store/sqlite/open-sqlite-store.ts";
+
+/* Migrations by hand, on the store that the settings name. They also run by themselves at every start. */
+
+/** The names of those applied and those missing. */
+export function readMigrations(settings: Settings, clock: Clock) {
+  return withEngine(settings, clock, async (engine, known) => {
+    const { applied, missing } = await migrationStatus(engine, known);
+    return { applied, missing: missing.map((migration) => migration.name) };
+  });
+}
+
+/** Applies what is missing and answers the names. */
+export function applyMigrations(settings: Settings, clock: Clock): Promise<readonly string[]> {
+  return withEngine(settings, clock, (engine, known) => migrateUp(engine, clock.nowMs(), known));
+}
+
+async function withEngine<Result>(
+  { databaseUrl, dataDir }: Settings,
+  clock: Clock,
+  use: (engine: SqlEngine, known: readonly Migration[]) => Promise<Result>,
+): Promise<Result> {
+  if (databaseUrl !== undefined) {
+    const engine = openPgEngine({ url: databaseUrl.reveal(), connectionsMax: 1 });
+    try {
+      return await use(engine, pgMigrations);
+    } catch (error) {
+      throw orRefused(error);
+    } finally {
+      await engine.close();
+    }
+  }
+  const folder = claimDataFolder(dataDir);
+  const onDeath = (cause: unknown) => {
+    throw cause;
+  };
+  const engine = await openSqliteEngine({ file: folder.databaseFile, clock, metrics: createMetrics(), onDeath });
+  try {
+    return await use(engine, migrations);
+  } finally {
+    await engine.close();
+    folder.release();
+  }
+}

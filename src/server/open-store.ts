@@ -1,0 +1,94 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Clock } from "../ambient/clock.ts";
+import type { Log } from "../ambient/log.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import type { Random } from "../ambient/random.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Secret } from "../domain/secret.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+import { createDeferredStore } from "../store/deferred-store.ts";
+import { openPostgresStore } from "../store/postgres/open-postgres-store.ts";
+import { claimDataFolder } from "../store/sqlite/data-folder.ts";
+import { openSqliteStore } from "../store/sqlite/open-sqlite-store.ts";
+import type { Store } from "../store/store.ts";
+
+export interface OpenStoreOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly onFatal: (cause: unknown) => void;
+  readonly ledgerClock?: Pick<Clock, "nowMs">;
+}
+
+export interface OpenedStore {
+  /** Throws `Unavailable` until it is usable. */
+  readonly store: Store;
+  /** Resolves when the store can be used; rejects when it never will be. */
+  readonly usable: Promise<void>;
+}
+
+/** The store that the settings name. */
+export function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
+  const url = options.settings.databaseUrl;
+  return url === undefined ? openEmbedded(options) : Promise.resolve(openPostgres(url, options));
+}
+
+async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions): Promise<OpenedStore> {
+  const folder = claimDataFolder(settings.dataDir);
+  try {
+    const store = await openSqliteStore({ ...ambient, file: folder.databaseFile, onDeath: onFatal });
+    const close = () => store.close().finally(() => folder.release());
+    return { store: { ...store, close }, usable: Promise.resolve() };
+  } catch (error) {
+    folder.release();
+    throw error;
+  }
+}
+
+const retryMs = 500;
+
+/** A database that is not there is waited for: the service is alive meanwhile, and says that it is not ready. */
+function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): OpenedStore {
+  const lanes = settings.usageLanes;
+  const { store, fulfil } = createDeferredStore(lanes);
+  let closed = false;
+  const open = async () => {
+    for (let tries = 0; !closed; tries++) {
+      try {
+        const connectionsMax = settings.databaseConnectionsMax;
+        fulfil(await openPostgresStore({ ...ambient, url: url.reveal(), connectionsMax, lanes }));
+        return;
+      } catch (error) {
+        if (!(error instanceof Unavailable)) throw error;
+        if (tries === 0) ambient.log.warn("waiting for the database", { reason: reasonOf(error) });
+        await delay(retryMs);
+      }
+    }
+  };
+  const usable = open();
+  // Whoever waits for it hears of a failure; nobody may be waiting yet.
+  usable.catch(() => {});
+  const close = async () => {
+    closed = true;
+    await usable.catch(() => {});
+    await store.close();
+  };
+  return { store: { ...store, close }, usable };
+}
+
+/** Node's and Postgres' codes say what is wrong without repeating anything of the URL. */
+function reasonOf({ cause }: Unavailable): string | undefined {
+  return (cause as { code?: string } | undefined)?.code;
+}
+
+/** Writes a generated root key into the data folder, readable by its owner only. Answers how to take it back. */
+export function handOverRootKey(dataDir: string, rootKey: Secret): () => void {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const file = join(dataDir, "root-key");
+  writeFileSync(file, `${rootKey.reveal()}\n`, { mode: 0o600, flush: true });
+  return () => rmSync(file);
+}

@@ -1,0 +1,33 @@
+import { Unavailable } from "../domain/unavailable.ts";
+import type { Store } from "./store.ts";
+
+/** A store that is not there yet: everything asked of it is `Unavailable` until the real one takes its place. */
+export function createDeferredStore(lanes: number): { store: Store; fulfil: (real: Store) => void } {
+  let fulfilled: Store | undefined;
+  const real = (): Store => {
+    if (fulfilled === undefined) throw new Unavailable("the store is not there yet");
+    return fulfilled;
+  };
+  // Async functions, so that what `real` throws is a rejection like any other.
+  const store: Store = {
+    keys: {
+      create: async (...args) => real().keys.create(...args),
+      findByDigest: async (digest) => real().keys.findByDigest(digest),
+      delete: async (keyId) => real().keys.delete(keyId),
+    },
+    rootKeys: {
+      digests: async () => real().rootKeys.digests(),
+      addFirst: async (...args) => real().rootKeys.addFirst(...args),
+    },
+    usageLanes: Array.from({ length: lanes }, (_, lane) => ({
+      settle: async (charges) => real().usageLanes[lane]?.settle(charges) ?? [],
+    })),
+    close: async () => fulfilled?.close(),
+  };
+  return {
+    store,
+    fulfil(opened) {
+      fulfilled = opened;
+    },
+  };
+}

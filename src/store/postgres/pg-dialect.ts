@@ -1,0 +1,38 @@
+import {
+  type CompiledQuery,
+  type Dialect,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+  SelectQueryNode,
+} from "kysely";
+import type { QueryResult as PgQueryResult } from "pg";
+import { createStatelessDriver } from "../sql/stateless-driver.ts";
+import type { Patience, PgPool, Query } from "./pg-pool.ts";
+
+/** A look-up has its answer within half a second, or its caller a 503. */
+const readPatience: Patience = { waitMs: 200, queryMs: 240 };
+/** Creating and deleting keys may take longer: no request of anybody's API waits for it. */
+export const writePatience: Patience = { waitMs: 2000, queryMs: 5000 };
+
+export function createPgDialect(pool: PgPool): Dialect {
+  return {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () =>
+      createStatelessDriver(async (query) => {
+        const patience = SelectQueryNode.is(query.query) ? readPatience : writePatience;
+        return toQueryResult(await pool.query(toQuery(query), patience));
+      }),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  };
+}
+
+export function toQuery({ sql, parameters }: CompiledQuery): Query {
+  return { text: sql, values: parameters };
+}
+
+export function toQueryResult({ rows, rowCount }: PgQueryResult): QueryResult<unknown> {
+  return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
+}

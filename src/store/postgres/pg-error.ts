@@ -1,0 +1,41 @@
+import { Unavailable } from "../../domain/unavailable.ts";
+import { UniqueViolation } from "../sql/sql-engine.ts";
+
+/** The SQLSTATE of an error that the server sent; undefined for one of the connection, after which nothing is known. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return typeof code === "string" && typeof severity === "string" ? code : undefined;
+}
+
+/** An error as the store's callers know it. Mistakes in our own SQL (class 42) stay what they are. */
+export function toStoreError(error: unknown): unknown {
+  const state = sqlStateOf(error);
+  // A duplicate key, or a duplicate table: what two processes get that make the same one at once.
+  if (state === "23505" || state === "42P07")
+    return new UniqueViolation("a row with that key is there already", { cause: error });
+  if (state?.startsWith("42")) return error;
+  return new Unavailable("the database did not answer", { cause: error });
+}
+
+/** The database is there and does not want us: a wrong password, a database that does not exist. Waiting would not help. */
+export class DatabaseRefused extends Error {
+  override readonly name = "DatabaseRefused";
+}
+
+/** The same error, or `DatabaseRefused` if it says that the settings are wrong. */
+export function orRefused(error: unknown): unknown {
+  const cause = error instanceof Unavailable ? error.cause : error;
+  const refused = /^(28|3D|42501)/.test(sqlStateOf(cause) ?? "");
+  return refused ? new DatabaseRefused(`the database refuses the connection: ${(cause as Error).message}`) : error;
+}
+
+/** Whether the server refused the statement for the data in it: it would again, and nothing of it has happened. */
+export function isDataError(error: unknown): boolean {
+  return /^2[23]/.test(sqlStateOf(error) ?? "");
+}
+
+/** Whether the connection is still of use: after an error of its own, or on a server that takes no writes, it is not. */
+export function isConnectionUsable(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state !== undefined && state !== "25006" && !state.startsWith("57") && !state.startsWith("08");
+}

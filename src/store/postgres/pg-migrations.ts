@@ -1,0 +1,24 @@
+import { sql } from "kysely";
+import { type Migration, migrations } from "../sql/migrations.ts";
+
+/** The shared tables, and what only this engine needs. */
+export const pgMigrations: readonly Migration[] = [
+  ...migrations,
+  {
+    name: "pg-0001-usage-writers",
+    up: (db) => [
+      db.schema
+        .createTable("usage_writers")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("seq", "bigint", (column) => column.notNull())
+        .addColumn("nonce", "text", (column) => column.notNull())
+        .addColumn("result", "jsonb")
+        .addColumn("updated_at", "timestamptz", (column) => column.notNull())
+        .compile(),
+      // Rows that change with every batch keep their new version on the same page, beside the old one.
+      sql`ALTER TABLE usage_writers SET (fillfactor = 20)`.compile(db),
+      sql`ALTER TABLE key_usage SET (fillfactor = 50)`.compile(db),
+    ],
+    down: (db) => [db.schema.dropTable("usage_writers").compile()],
+  },
+];

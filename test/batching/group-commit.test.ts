@@ -1,0 +1,202 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { GroupCommit } from "../../src/batching/group-commit.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { TestClock } from "../support/test-clock.ts";
+import { HeldCommits } from "./held-commits.ts";
+import { nextTurn } from "./next-turn.ts";
+
+function setUp(bounds: { batchMax?: number; queueMax?: number } = {}) {
+  const commits = new HeldCommits<string, string>((item) => `${item} done`);
+  const committed: { items: number; seconds: number }[] = [];
+  const clock = new TestClock();
+  const metrics = {
+    ...createMetrics(),
+    batchCommitted: (_: string, items: number, seconds: number) => void committed.push({ items, seconds }),
+  };
+  const batcher = new GroupCommit<string, string>({
+    name: "test",
+    batchMax: bounds.batchMax ?? 100,
+    queueMax: bounds.queueMax ?? 100,
+    commit: commits.commit,
+    clock,
+    metrics,
+  });
+  return { batcher, commits, committed, clock };
+}
+
+describe("GroupCommit", () => {
+  it("commits an item that is alone at once, before the event loop turns", async () => {
+    const { batcher, commits } = setUp();
+    void batcher.submit("a");
+    await Promise.resolve();
+    expect(commits.batches).toEqual([["a"]]);
+  });
+
+  it("commits everything submitted in one turn together and answers each with its own result", async () => {
+    const { batcher, commits } = setUp();
+    const answers = Promise.all(["a", "b", "c"].map((item) => batcher.submit(item)));
+    await nextTurn();
+    await commits.finish();
+    expect(commits.batches).toEqual([["a", "b", "c"]]);
+    expect(await answers).toEqual(["a done", "b done", "c done"]);
+  });
+
+  it("has one batch under way; all that gathers meanwhile goes next, in order", async () => {
+    const { batcher, commits } = setUp();
+    void batcher.submit("a");
+    await nextTurn();
+    for (const item of ["b", "c", "d"]) {
+      void batcher.submit(item);
+      await nextTurn();
+    }
+    expect(commits.batches).toEqual([["a"]]);
+    expect(batcher.queued).toBe(3);
+    await commits.finish();
+    expect(commits.batches).toEqual([["a"], ["b", "c", "d"]]);
+    expect([batcher.queued, commits.underWay]).toEqual([0, 1]);
+  });
+
+  it("answers nobody before the commit is done", async () => {
+    const { batcher, commits } = setUp();
+    let answered = false;
+    void batcher.submit("a").then(() => {
+      answered = true;
+    });
+    await nextTurn();
+    expect(answered).toBe(false);
+    await commits.finish();
+    expect(answered).toBe(true);
+  });
+
+  it("never commits more than batchMax at once", async () => {
+    const { batcher, commits } = setUp({ batchMax: 2 });
+    const answers = Promise.all(["a", "b", "c", "d", "e"].map((item) => batcher.submit(item)));
+    for (let batch = 0; batch < 3; batch++) {
+      await nextTurn();
+      await commits.finish();
+    }
+    expect(commits.batches).toEqual([["a", "b"], ["c", "d"], ["e"]]);
+    expect(await answers).toHaveLength(5);
+  });
+
+  it("refuses with Unavailable what the queue has no room for, commits the rest and takes more when there is room", async () => {
+    const { batcher, commits } = setUp({ queueMax: 2 });
+    const first = batcher.submit("first");
+    await nextTurn();
+    const waiting = [batcher.submit("a"), batcher.submit("b")];
+    const refused = batcher.submit("c");
+    await expect(refused).rejects.toThrow(new Unavailable("the test queue is full"));
+    await commits.finish();
+    const later = batcher.submit("d");
+    await commits.finish();
+    await commits.finish();
+    expect(await Promise.all([first, ...waiting, later])).toEqual(["first done", "a done", "b done", "d done"]);
+    expect(commits.batches.flat()).not.toContain("c");
+  });
+
+  it("fails with a commit that threw all who waited for it, behind it too, and then goes on", async () => {
+    const { batcher, commits } = setUp();
+    const failing = [batcher.submit("a"), batcher.submit("b")];
+    await nextTurn();
+    failing.push(batcher.submit("waits behind"));
+    const settled = Promise.allSettled(failing);
+    const reason = new Error("the disk is gone");
+    await commits.fail(reason);
+    expect(await settled).toEqual(failing.map(() => ({ status: "rejected", reason })));
+    const next = batcher.submit("c");
+    await nextTurn();
+    await commits.finish();
+    expect(await next).toBe("c done");
+  });
+
+  it("goes on after a commit that threw before it returned a promise", async () => {
+    let calls = 0;
+    const batcher = new GroupCommit<string, string>({
+      name: "test",
+      batchMax: 1,
+      queueMax: 9,
+      clock: new TestClock(),
+      metrics: createMetrics(),
+      commit: (items) => {
+        if (calls++ === 0) throw new Error("at once");
+        return Promise.resolve(items);
+      },
+    });
+    const answers = await Promise.allSettled([batcher.submit("a"), batcher.submit("b")]);
+    expect(answers.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+  });
+
+  it.each([[[]], [["a done"]], [["a done", "b done", "c done"]]])(
+    "fails loudly when two items come back as %j",
+    async (results) => {
+      const { batcher, commits } = setUp();
+      const answers = Promise.allSettled([batcher.submit("a"), batcher.submit("b")]);
+      await nextTurn();
+      await commits.finishWith(results);
+      const reason = new Error(`test: ${results.length} results for 2 items`);
+      expect(await answers).toEqual([
+        { status: "rejected", reason },
+        { status: "rejected", reason },
+      ]);
+    },
+  );
+
+  it("is drained when nothing is queued or under way, and not before", async () => {
+    const { batcher, commits } = setUp({ batchMax: 1 });
+    let drained = false;
+    void batcher.submit("a");
+    void batcher.submit("b");
+    void batcher.drained().then(() => {
+      drained = true;
+    });
+    await nextTurn();
+    await commits.finish();
+    expect(drained).toBe(false);
+    await commits.finish();
+    expect(drained).toBe(true);
+    await batcher.drained();
+  });
+
+  it("is drained also when the last commit failed", async () => {
+    const { batcher, commits } = setUp();
+    const failing = expect(batcher.submit("a")).rejects.toThrow("no");
+    await nextTurn();
+    await commits.fail(new Error("no"));
+    await failing;
+    await batcher.drained();
+    expect(commits.underWay).toBe(0);
+  });
+
+  it("reports the size and the time of every batch", async () => {
+    const { batcher, commits, committed, clock } = setUp();
+    void batcher.submit("a");
+    void batcher.submit("b");
+    await nextTurn();
+    clock.advance(250);
+    await commits.finish();
+    expect(committed).toEqual([{ items: 2, seconds: 0.25 }]);
+  });
+
+  it("commits every accepted item exactly once, in order, whatever the timing", async () => {
+    const step = fc.constantFrom("submit", "turn", "finish");
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), async (steps, batchMax) => {
+        const { batcher, commits } = setUp({ batchMax });
+        const answers: Promise<string>[] = [];
+        for (const each of steps) {
+          if (each === "submit") answers.push(batcher.submit(String(answers.length)));
+          else if (each === "finish" && commits.underWay > 0) await commits.finish();
+          else await nextTurn();
+          expect(commits.underWay).toBeLessThanOrEqual(1);
+        }
+        await nextTurn();
+        while (commits.underWay > 0) await commits.finish();
+        expect(await Promise.all(answers)).toEqual(answers.map((_, i) => `${i} done`));
+        expect(commits.batches.flat()).toEqual(answers.map((_, i) => String(i)));
+        expect(Math.max(0, ...commits.batches.map((batch) => batch.length))).toBeLessThanOrEqual(batchMax);
+      }),
+    );
+  });
+});

@@ -1,0 +1,156 @@
+import { describe, expect, it } from "vitest";
+import { type Environment, readSettings, SettingsError } from "../../src/config/settings.ts";
+
+const longEnough = "a-secret-of-thirty-two-characters";
+function noFiles(): string {
+  throw Object.assign(new Error("no such file"), { code: "ENOENT" });
+}
+
+function problemsOf(environment: Environment, readFile: (path: string) => string = noFiles): readonly string[] {
+  try {
+    readSettings(environment, readFile);
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe("settings", () => {
+  it("are complete without an environment, and bind to loopback only", () => {
+    const { settings, warnings } = readSettings({ PATH: "/usr/bin" }, noFiles);
+
+    expect(warnings).toEqual([]);
+    expect(settings).toEqual({
+      host: "127.0.0.1",
+      port: 8080,
+      dataDir: "./data",
+      databaseUrl: undefined,
+      databaseConnectionsMax: 10,
+      usageLanes: 2,
+      rootKeys: [],
+      internalHost: "127.0.0.1",
+      internalPort: 8081,
+      internalSecret: undefined,
+      cacheTtlMs: 60_000,
+      cacheKeysMax: 100_000,
+      drainMs: 500,
+      logLevel: "info",
+    });
+    expect(Object.isFrozen(settings)).toBe(true);
+  });
+
+  it.each([
+    ["PORT", "eighty"],
+    ["PORT", "-1"],
+    ["PORT", "65536"],
+    ["PORT", "80.5"],
+    ["PORT", "0x50"],
+    ["PORT", " 80"],
+    ["LATCHKEY_INTERNAL_PORT", "1e3"],
+    ["HOST", "  "],
+    ["LATCHKEY_DATA_DIR", " "],
+    ["LATCHKEY_INTERNAL_HOST", "\t"],
+    ["LATCHKEY_CACHE_TTL_MS", "86400001"],
+    ["LATCHKEY_CACHE_KEYS_MAX", "0"],
+    ["LATCHKEY_DRAIN_MS", "600001"],
+    ["LATCHKEY_LOG_LEVEL", "loud"],
+    ["LATCHKEY_ROOT_KEY", "s3cr3t-but-short"],
+    ["LATCHKEY_ROOT_KEY", `${longEnough},s3cr3t-but-short`],
+    ["LATCHKEY_ROOT_KEY", `${longEnough},`],
+    ["LATCHKEY_ROOT_KEY", `${longEnough},${longEnough},${longEnough}`],
+    ["LATCHKEY_ROOT_KEY", `${longEnough} with spaces`],
+    ["LATCHKEY_ROOT_KEY", `${longEnough}\u00e9`],
+    ["LATCHKEY_INTERNAL_SECRET", "s3cr3t-but-short"],
+    ["DATABASE_URL", "mysql://user:s3cr3t@127.0.0.1/latchkey"],
+    ["DATABASE_URL", "s3cr3t"],
+    ["LATCHKEY_USAGE_LANES", "0"],
+    ["LATCHKEY_DATABASE_CONNECTIONS_MAX", "none"],
+    ["REDIS_URL", "redis://:s3cr3t@127.0.0.1"],
+    ["LATCHKEY_COORDINATORS", "10.0.0.1:8081"],
+  ])("refuse %s=%j, and name the setting but not its value", (name, value) => {
+    const problems = problemsOf({ [name]: value });
+
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^${name} (must|is not supported yet)`));
+    expect(problems[0]).not.toContain("s3cr3t");
+    expect(problems[0]).not.toContain(longEnough);
+  });
+
+  it.each([
+    ["PORT", "0", { port: 0 }],
+    ["PORT", "65535", { port: 65_535 }],
+    ["PORT", "", { port: 8080 }],
+    ["LATCHKEY_CACHE_TTL_MS", "0", { cacheTtlMs: 0 }],
+    ["LATCHKEY_LOG_LEVEL", "debug", { logLevel: "debug" }],
+    ["LATCHKEY_INTERNAL_HOST", "::1", { internalHost: "::1" }],
+    ["LATCHKEY_INTERNAL_HOST", "localhost", { internalHost: "localhost" }],
+    ["LATCHKEY_INTERNAL_HOST", "127.0.0.2", { internalHost: "127.0.0.2" }],
+  ])("accept %s=%j", (name, value, expected) => {
+    expect(readSettings({ [name]: value }, noFiles).settings).toMatchObject(expected);
+  });
+
+  it("tell of all problems at once", () => {
+    const problems = problemsOf({
+      PORT: "x",
+      LATCHKEY_ROOT_KEY: "short",
+      LATCHKEY_INTERNAL_HOST: "0.0.0.0",
+      LATCHKEY_LOG_LEVEL: "loud",
+      REDIS_URL: "redis://127.0.0.1",
+    });
+
+    expect(problems.map((problem) => problem.split(" ")[0]).sort()).toEqual([
+      "LATCHKEY_INTERNAL_HOST",
+      "LATCHKEY_LOG_LEVEL",
+      "LATCHKEY_ROOT_KEY",
+      "PORT",
+      "REDIS_URL",
+    ]);
+  });
+
+  it("keep the internal listener to loopback unless it has a secret", () => {
+    for (const host of ["0.0.0.0", "::", "10.0.0.1", "keys.internal", "127.evil.example"]) {
+      expect(problemsOf({ LATCHKEY_INTERNAL_HOST: host })).toEqual([
+        expect.stringMatching(/^LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET/),
+      ]);
+      expect(problemsOf({ LATCHKEY_INTERNAL_HOST: host, LATCHKEY_INTERNAL_SECRET: longEnough })).toEqual([]);
+    }
+  });
+
+  it("warn of a LATCHKEY_ name they do not know, and of no other", () => {
+    const { warnings } = readSettings({ LATCHKEY_PORT_8080_TCP: "tcp://10.0.0.1", LATCHKEYS: "", OTHER: "x" }, noFiles);
+
+    expect(warnings).toEqual(["LATCHKEY_PORT_8080_TCP is not a setting of Latchkey"]);
+  });
+
+  it("print no secret, however they are printed", () => {
+    const { settings } = readSettings({ LATCHKEY_ROOT_KEY: longEnough }, noFiles);
+
+    expect(settings.rootKeys.map((key) => key.reveal())).toEqual([longEnough]);
+    expect(JSON.stringify(settings)).not.toContain(longEnough);
+    expect(`${settings.rootKeys}`).not.toContain(longEnough);
+  });
+});
+
+describe("a secret from a file", () => {
+  const fromFile = { LATCHKEY_ROOT_KEY_FILE: "/run/secrets/root" };
+
+  it("is read without the line break at its end", () => {
+    const { settings, warnings } = readSettings(fromFile, () => `${longEnough}\n`);
+
+    expect(settings.rootKeys.map((key) => key.reveal())).toEqual([longEnough]);
+    expect(warnings).toEqual([]);
+  });
+
+  it.each([
+    ["is missing", {}, undefined, /_FILE: ENOENT$/],
+    ["is empty", {}, "\n", /_FILE: the file is empty$/],
+    ["holds a short key", {}, "s3cr3t", /must be at least 32 characters/],
+    ["competes with the variable", { LATCHKEY_ROOT_KEY: longEnough }, longEnough, /are both set/],
+  ])("that %s is refused", (_, others, content, message) => {
+    const problems = problemsOf({ ...fromFile, ...others }, content === undefined ? noFiles : () => content);
+
+    expect(problems).toEqual([expect.stringMatching(message)]);
+    expect(problems.join()).not.toContain("s3cr3t");
+  });
+});

@@ -1,0 +1,98 @@
+import fc from "fast-check";
+import { expect } from "vitest";
+import type { NewKey } from "../../src/domain/key.ts";
+import { createMemoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { TestClock } from "../support/test-clock.ts";
+import type { ContractCase } from "./contract-case.ts";
+import { sampleKey, sampleRecord } from "./sample-keys.ts";
+import { settle } from "./settle.ts";
+
+const runs = 40;
+const stepsPerRun = 40;
+
+const anyKey = fc.nat(9);
+const anyRefill = fc.option(
+  fc.record({
+    interval: fc.constantFrom("daily" as const, "monthly" as const),
+    amount: fc.constantFrom(1, 5, 2_000_000_000),
+    carryOver: fc.boolean(),
+  }),
+  { nil: undefined },
+);
+const anyStep = fc.oneof(
+  fc.record({
+    kind: fc.constant("create" as const),
+    remaining: fc.option(fc.constantFrom(0, 1, 3, 2_147_483_647), { nil: undefined }),
+    refill: anyRefill,
+    /** Which idempotency key it carries, if any: few of them, so that some come again. */
+    lookup: fc.option(fc.nat(2), { nil: undefined }),
+  }),
+  fc.record({
+    kind: fc.constant("settle" as const),
+    charges: fc.uniqueArray(fc.record({ key: anyKey, wanted: fc.integer({ min: 1, max: 6 }) }), {
+      selector: ({ key }) => key,
+      minLength: 1,
+    }),
+  }),
+  fc.record({ kind: fc.constant("find" as const), key: anyKey }),
+  fc.record({ kind: fc.constant("delete" as const), key: anyKey }),
+  fc.record({
+    kind: fc.constant("time" as const),
+    byHours: fc.constantFrom(-50, -5, 1, 7, 13, 24, 24 * 35),
+  }),
+);
+type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never;
+
+export const agreementCase: ContractCase = {
+  name: "any sequence of creates, uses, look-ups, deletions and clock steps is answered as the plain store answers it",
+  async run(store, clock) {
+    // One plain store beside the one under test for all runs: each run works on keys of its own.
+    const plain = createMemoryStore(clock);
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { minLength: 1, maxLength: stepsPerRun }), async (steps) => {
+        run++;
+        const keys: NewKey[] = [];
+        for (const step of steps) {
+          const [actual, expected] = await onBoth([store, plain], clock, step, keys, `run ${run}`);
+          expect(actual).toEqual(expected);
+        }
+      }),
+      { numRuns: runs },
+    );
+  },
+};
+
+/** Takes the step on both stores and answers what each of them said. */
+function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewKey[], run: string): Promise<unknown[]> {
+  const keyIdAt = (index: number) => keys[index]?.id ?? "unknown";
+  switch (step.kind) {
+    case "create": {
+      const { remaining } = step;
+      const key = sampleKey(clock, { remaining, refill: remaining === undefined ? undefined : step.refill });
+      keys.push(key);
+      const record = step.lookup === undefined ? undefined : sampleRecord(clock, `${run} ${step.lookup}`, key.id);
+      return Promise.all(stores.map(async ({ keys }) => comparable(await keys.create(key, record))));
+    }
+    case "settle": {
+      const charges = step.charges.map(({ key, wanted }) => ({ keyId: keyIdAt(key), wanted }));
+      const once = charges.filter(({ keyId }, i) => charges.findIndex((other) => other.keyId === keyId) === i);
+      return Promise.all(stores.map((store) => settle(store, once)));
+    }
+    case "find":
+      return Promise.all(stores.map((store) => store.keys.findByDigest(keys[step.key]?.secretDigest ?? "unknown")));
+    case "delete":
+      return Promise.all(stores.map((store) => store.keys.delete(keyIdAt(step.key))));
+    case "time":
+      clock.stepTo(clock.nowMs() + step.byHours * 3_600_000);
+      return Promise.resolve([0, 0]);
+  }
+}
+
+/** A kept record may hold more than the two fields that are promised of it. */
+function comparable(outcome: Awaited<ReturnType<Store["keys"]["create"]>>): unknown {
+  if (outcome.outcome === "created") return outcome;
+  const { requestDigest, sealedAnswer } = outcome.record;
+  return { outcome: "repeated", requestDigest, sealedAnswer };
+}

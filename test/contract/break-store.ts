@@ -1,0 +1,70 @@
+import type { Clock } from "../../src/ambient/clock.ts";
+import type { NewKey } from "../../src/domain/key.ts";
+import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
+import { createMemoryStore } from "../../src/store/memory-store.ts";
+import type { RootKeyStore } from "../../src/store/root-key-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { UsageEngine } from "../../src/store/usage-ledger.ts";
+
+/** A store with one mistake that somebody could make: the plain store, but for one part. */
+export interface BrokenStore {
+  readonly mistake: string;
+  open(clock: Clock): Store;
+}
+
+export function keys(mistake: string, breakIt: (inner: KeyStore) => Partial<KeyStore>): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      return { ...inner, keys: { ...inner.keys, ...breakIt(inner.keys) } };
+    },
+  };
+}
+
+/** Stores something else than it was given. */
+export function stores(mistake: string, change: (key: NewKey) => NewKey): BrokenStore {
+  return keys(mistake, (inner) => ({ create: (key, record) => inner.create(change(key), record) }));
+}
+
+export function records(mistake: string, change: (record: IdempotencyRecord) => IdempotencyRecord): BrokenStore {
+  return keys(mistake, (inner) => ({ create: (key, record) => inner.create(key, record && change(record)) }));
+}
+
+export function rootKeys(mistake: string, breakIt: (inner: RootKeyStore) => Partial<RootKeyStore>): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      return { ...inner, rootKeys: { ...inner.rootKeys, ...breakIt(inner.rootKeys) } };
+    },
+  };
+}
+
+export function usage(mistake: string, breakIt: (inner: UsageEngine["settle"]) => UsageEngine["settle"]): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      return { ...inner, usageLanes: inner.usageLanes.map(({ settle }) => ({ settle: breakIt(settle) })) };
+    },
+  };
+}
+
+export function onClock(mistake: string, wrong: (clock: Clock) => () => number): BrokenStore {
+  return {
+    mistake,
+    open: (clock) => createMemoryStore({ nowMs: wrong(clock), monotonicMs: () => clock.monotonicMs() }),
+  };
+}
+
+/** Everyone who asks for the same at once gets the one answer: what a read before a write comes to. */
+export function shared<T>(underWay: Map<string, Promise<T>>, name: string, ask: () => Promise<T>): Promise<T> {
+  const joined = underWay.get(name);
+  if (joined !== undefined) return joined;
+  const asked = Promise.resolve()
+    .then(ask)
+    .finally(() => underWay.delete(name));
+  underWay.set(name, asked);
+  return asked;
+}

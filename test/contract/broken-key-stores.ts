@@ -1,0 +1,151 @@
+import type { Key, NewKey } from "../../src/domain/key.ts";
+import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
+import { type BrokenStore, keys, records, shared, stores } from "./break-store.ts";
+
+export const brokenKeyStores: readonly BrokenStore[] = [
+  // What is stored and found
+  stores("loses the metadata", (key) => ({ ...key, meta: {} })),
+  stores("loses owner and name", (key) => ({ ...key, ownerId: undefined, name: undefined })),
+  stores("takes an empty text for none", (key) => ({ ...key, ownerId: key.ownerId || undefined })),
+  stores("keeps one byte per character", (key) => ({
+    ...key,
+    apiId: Buffer.from(key.apiId, "latin1").toString("latin1"),
+  })),
+  stores("cuts an API id at 100 characters", (key) => ({ ...key, apiId: key.apiId.slice(0, 100) })),
+  stores("escapes quotes twice", (key) => ({
+    ...key,
+    meta: JSON.parse(JSON.stringify(key.meta).replaceAll("\\", "")),
+  })),
+  stores("merges metadata into an object", (key) => ({ ...key, meta: Object.assign({}, key.meta) })),
+  stores("loses the expiry", (key) => ({ ...key, expiresAtMs: undefined })),
+  stores("keeps moments in 32 bits", (key) => ({ ...key, expiresAtMs: key.expiresAtMs && key.expiresAtMs | 0 })),
+  stores("takes 0 for no expiry", (key) => ({ ...key, expiresAtMs: key.expiresAtMs || undefined })),
+  stores("enables every key", (key) => ({ ...key, enabled: true })),
+  stores("disables every key", (key) => ({ ...key, enabled: false })),
+  stores("takes a counter at 0 for none", (key) => ({ ...key, remaining: key.remaining || undefined })),
+  stores("keeps counters in 16 bits", (key) => ({ ...key, remaining: key.remaining && key.remaining & 0xffff })),
+  stores("gives every key a counter", (key) => ({ ...key, remaining: key.remaining ?? 0 })),
+  stores("lets a new key of an API replace the one before it", (key) => ({ ...key, id: key.apiId })),
+  stores("forgets refills", (key) => ({ ...key, refill: undefined })),
+  stores("makes every refill daily", (key) => ({ ...key, refill: key.refill && { ...key.refill, interval: "daily" } })),
+  stores("makes every refill restore", (key) => ({
+    ...key,
+    refill: key.refill && { ...key.refill, carryOver: false },
+  })),
+  stores("makes every refill carry over", (key) => ({
+    ...key,
+    refill: key.refill && { ...key.refill, carryOver: true },
+  })),
+  stores("refills at once at creation", (key) => ({ ...key, createdAtMs: key.createdAtMs - 31 * 86_400_000 })),
+  keys("finds by the beginning of a digest", (inner) => ({
+    findByDigest: async (digest) => (await inner.findByDigest(digest)) ?? inner.findByDigest(digest.trim()),
+  })),
+  keys("shows the balance of the first look-up for ever", (inner) => {
+    const seen = new Map<string, Key | undefined>();
+    return {
+      async findByDigest(digest) {
+        const key = seen.get(digest) ?? (await inner.findByDigest(digest));
+        seen.set(digest, key);
+        return key;
+      },
+    };
+  }),
+  keys("shows the balance of the creation", (inner) => {
+    const created = new Map<string, number | undefined>();
+    return {
+      create(key, record) {
+        created.set(key.secretDigest, key.remaining);
+        return inner.create(key, record);
+      },
+      async findByDigest(digest) {
+        const key = await inner.findByDigest(digest);
+        return key?.counter ? { ...key, counter: { remaining: created.get(digest) ?? 0 } } : key;
+      },
+    };
+  }),
+
+  // Deletion
+  keys("deletes nothing", (inner) => ({ delete: async (id) => ((await inner.delete(id)) ? [] : undefined) })),
+  keys("answers to every deletion", (inner) => ({ delete: async (id) => (await inner.delete(id)) ?? [] })),
+  keys("deletes by digest too", (inner) => ({
+    async delete(id) {
+      const key = await inner.findByDigest(id);
+      return inner.delete(key?.id ?? id);
+    },
+  })),
+  keys("leaves the secret of a deleted key", (inner) => {
+    const seen = new Map<string, Key>();
+    return {
+      async findByDigest(digest) {
+        const key = (await inner.findByDigest(digest)) ?? seen.get(digest);
+        if (key !== undefined) seen.set(digest, key);
+        return key;
+      },
+    };
+  }),
+  keys("leaves the counter of a deleted key", (inner) => {
+    const created = new Map<string, NewKey>();
+    return {
+      create(key, record) {
+        created.set(key.id, key);
+        return inner.create(key, record);
+      },
+      async delete(id) {
+        const digests = await inner.delete(id);
+        const key = digests && created.get(id);
+        if (key !== undefined) await inner.create({ ...key, secretDigest: `no longer ${key.secretDigest}` });
+        return digests;
+      },
+    };
+  }),
+  keys("tells everyone who deletes at once that they did", (inner) => {
+    const underWay = new Map<string, ReturnType<KeyStore["delete"]>>();
+    return { delete: (id) => shared(underWay, id, () => inner.delete(id)) };
+  }),
+  keys("deletes all keys of the owner", (inner) => {
+    const known: NewKey[] = [];
+    return {
+      create(key, record) {
+        known.push(key);
+        return inner.create(key, record);
+      },
+      async delete(id) {
+        const owner = known.find((key) => key.id === id)?.ownerId;
+        const also = known.filter((key) => key.id !== id && owner !== undefined && key.ownerId === owner);
+        for (const key of also) await inner.delete(key.id);
+        return inner.delete(id);
+      },
+    };
+  }),
+
+  // Idempotency
+  keys("ignores idempotency", (inner) => ({ create: (key) => inner.create(key) })),
+  keys("stores the key of a repeated create", (inner) => ({
+    async create(key, record) {
+      const outcome = await inner.create(key, record);
+      if (outcome.outcome === "repeated") await inner.create(key);
+      return outcome;
+    },
+  })),
+  keys("answers a repeated create with its own record", (inner) => ({
+    async create(key, record) {
+      const outcome = await inner.create(key, record);
+      return record && outcome.outcome === "repeated" ? { outcome: "repeated", record } : outcome;
+    },
+  })),
+  records("keeps records for ever", (record) => ({ ...record, expiresAtMs: Number.MAX_SAFE_INTEGER })),
+  records("drops records a millisecond early", (record) => ({ ...record, expiresAtMs: record.expiresAtMs - 1 })),
+  records("takes all records for one", (record) => ({ ...record, lookup: "" })),
+  keys("looks for the record before it stores it", (inner) => {
+    const kept = new Map<string, IdempotencyRecord>();
+    return {
+      async create(key, record) {
+        const found = record && kept.get(record.lookup);
+        await Promise.resolve();
+        if (found !== undefined && found.expiresAtMs > key.createdAtMs) return { outcome: "repeated", record: found };
+        if (record !== undefined) kept.set(record.lookup, record);
+        return inner.create(key);
+      },
+    };
+  }),
+];

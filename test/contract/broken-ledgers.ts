@@ -1,0 +1,114 @@
+import type { Key } from "../../src/domain/key.ts";
+import type { KeyStore } from "../../src/store/key-store.ts";
+import { createMemoryStore } from "../../src/store/memory-store.ts";
+import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
+import { type BrokenStore, onClock, rootKeys, shared, usage } from "./break-store.ts";
+
+export const brokenRootKeyStores: readonly BrokenStore[] = [
+  rootKeys("says of every root key that it is the first", (inner) => ({
+    addFirst: async (digest, nowMs) => (await inner.addFirst(digest, nowMs)) || true,
+  })),
+  rootKeys("keeps every root key", () => {
+    const kept: string[] = [];
+    return { addFirst: async (digest) => kept.push(digest) === 1, digests: async () => kept };
+  }),
+  rootKeys("looks for a root key before it keeps one", () => {
+    let kept: string | undefined;
+    return {
+      digests: async () => (kept === undefined ? [] : [kept]),
+      async addFirst(digest) {
+        const none = kept === undefined;
+        await Promise.resolve();
+        if (none) kept = digest;
+        return none;
+      },
+    };
+  }),
+  rootKeys("starts with a root key", (inner) => ({
+    digests: async () => [...(await inner.digests()), "built in"].slice(0, 1),
+  })),
+  {
+    mistake: "keeps root keys among the issued keys",
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const findByDigest: KeyStore["findByDigest"] = async (digest) =>
+        (await inner.rootKeys.digests()).includes(digest) ? ({ id: "root" } as Key) : inner.keys.findByDigest(digest);
+      return { ...inner, keys: { ...inner.keys, findByDigest } };
+    },
+  },
+];
+
+export const brokenLedgers: readonly BrokenStore[] = [
+  // Settling
+  usage("reads a counter and writes it back later", (inner) => {
+    const underWay = new Map<string, Promise<readonly ChargeResult[]>>();
+    return (charges) => shared(underWay, JSON.stringify(charges), () => inner(charges));
+  }),
+  usage("grants all uses or none", (inner) => async (charges) => {
+    const results = await inner(charges);
+    return results.map((result, i) =>
+      result.outcome === "settled" && result.granted < (charges[i] as Charge).wanted
+        ? { ...result, granted: 0 }
+        : result,
+    );
+  }),
+  usage("grants one use at a time", (inner) => (charges) => inner(charges.map(({ keyId }) => ({ keyId, wanted: 1 })))),
+  usage("answers the balance before the use", (inner) => async (charges) => {
+    const results = await inner(charges);
+    return results.map((result) =>
+      result.outcome === "settled" ? { ...result, remaining: result.remaining + result.granted } : result,
+    );
+  }),
+  usage("grants one use too many", (inner) => async (charges) => {
+    const results = await inner(charges);
+    return results.map((result) =>
+      result.outcome === "settled" && result.granted === 0 ? { ...result, granted: 1 } : result,
+    );
+  }),
+  usage("drops missing keys from its answer", (inner) => async (charges) => {
+    return (await inner(charges)).filter(({ outcome }) => outcome !== "missing");
+  }),
+  usage("fails the whole call for one missing key", (inner) => async (charges) => {
+    const results = await inner(charges);
+    return results.some(({ outcome }) => outcome === "missing") ? charges.map(() => ({ outcome: "missing" })) : results;
+  }),
+  usage(
+    "answers in the order of the keys",
+    (inner) => (charges) => inner(charges.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))),
+  ),
+  usage("settles at most 100 keys a call", (inner) => (charges) => inner(charges.slice(0, 100))),
+  usage("cannot settle nothing", (inner) => async (charges) => {
+    if (charges.length === 0) throw new Error("a syntax error at the closing bracket");
+    return inner(charges);
+  }),
+  usage("counts in 24 bits", (inner) => async (charges) => {
+    const results = await inner(charges);
+    return results.map((result) =>
+      result.outcome === "settled" ? { ...result, remaining: result.remaining & 0xffffff } : result,
+    );
+  }),
+
+  // Refills by the wrong clock
+  onClock("refills by the moment it was opened", (clock) => {
+    const openedMs = clock.nowMs();
+    return () => openedMs;
+  }),
+  onClock("refills a millisecond late", (clock) => () => clock.nowMs() - 1),
+  onClock("refills a millisecond early", (clock) => () => clock.nowMs() + 1),
+  onClock("refills again after the clock went back", (clock) => {
+    let lastMs = clock.nowMs();
+    let stepsBack = 0;
+    return () => {
+      if (clock.nowMs() < lastMs) stepsBack++;
+      lastMs = clock.nowMs();
+      return lastMs + stepsBack * 7 * 86_400_000;
+    };
+  }),
+  onClock("catches up one day at a time", (clock) => {
+    let nowMs = clock.nowMs();
+    return () => {
+      nowMs = Math.min(clock.nowMs(), nowMs + 86_400_000);
+      return nowMs;
+    };
+  }),
+];

@@ -1,0 +1,36 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { TestClock } from "../support/test-clock.ts";
+import type { BrokenStore } from "./break-store.ts";
+import { brokenKeyStores } from "./broken-key-stores.ts";
+import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
+import { storeContract } from "./store-contract.ts";
+
+const brokenStores = [...brokenKeyStores, ...brokenRootKeyStores, ...brokenLedgers];
+
+/** The names of the contract's cases that each broken store fails, by its mistake. */
+const failures = new Map<string, readonly string[]>();
+
+beforeAll(async () => {
+  for (const broken of brokenStores) failures.set(broken.mistake, await failedCases(broken));
+});
+
+describe("the store contract is broken by a store that", () => {
+  it.each(brokenStores)("$mistake", ({ mistake }) => {
+    expect(failures.get(mistake)).not.toEqual([]);
+  });
+});
+
+describe("some broken store fails the promise that", () => {
+  it.each(storeContract)("$name", ({ name }) => {
+    expect([...failures.values()].flat()).toContain(name);
+  });
+});
+
+async function failedCases({ open }: BrokenStore): Promise<readonly string[]> {
+  const failed: string[] = [];
+  for (const { name, run } of storeContract) {
+    const clock = new TestClock();
+    await run(open(clock), clock).catch(() => failed.push(name));
+  }
+  return failed;
+}

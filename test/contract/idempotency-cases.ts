@@ -1,0 +1,74 @@
+import { expect } from "vitest";
+import type { ContractCase } from "./contract-case.ts";
+import { foundAs, keptForMs, sampleKey, sampleRecord } from "./sample-keys.ts";
+import { settle } from "./settle.ts";
+
+export const idempotencyCases: readonly ContractCase[] = [
+  {
+    name: "a create whose record is kept already answers the kept record and stores nothing",
+    async run(store, clock) {
+      const [first, second] = [sampleKey(clock, { remaining: 1 }), sampleKey(clock, { remaining: 1 })];
+      expect(await store.keys.create(first, sampleRecord(clock, "lookup", "first"))).toEqual({ outcome: "created" });
+      const repeated = await store.keys.create(second, sampleRecord(clock, "lookup", "second"));
+      expect(repeated).toMatchObject({
+        outcome: "repeated",
+        record: { requestDigest: "request of first", sealedAnswer: "sealed first" },
+      });
+      expect(await store.keys.findByDigest(first.secretDigest)).toStrictEqual(foundAs(first));
+      expect(await store.keys.findByDigest(second.secretDigest)).toBeUndefined();
+      expect(await settle(store, [{ keyId: second.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+    },
+  },
+  {
+    name: "a record is kept until the millisecond before its expiry",
+    async run(store, clock) {
+      await store.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "first"));
+      clock.advance(keptForMs - 1);
+      const repeated = await store.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "second"));
+      expect(repeated).toMatchObject({ outcome: "repeated", record: { sealedAnswer: "sealed first" } });
+    },
+  },
+  {
+    name: "a record that has expired is replaced, and the key it stood for stays",
+    async run(store, clock) {
+      const [first, second] = [sampleKey(clock), sampleKey(clock)];
+      await store.keys.create(first, sampleRecord(clock, "lookup", "first"));
+      clock.advance(keptForMs);
+      const created = await store.keys.create(second, sampleRecord(clock, "lookup", "second"));
+      expect(created).toEqual({ outcome: "created" });
+      const repeated = await store.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "third"));
+      expect(repeated).toMatchObject({ outcome: "repeated", record: { sealedAnswer: "sealed second" } });
+      expect(await store.keys.findByDigest(first.secretDigest)).toStrictEqual(foundAs(first));
+      expect(await store.keys.findByDigest(second.secretDigest)).toStrictEqual(foundAs(second));
+    },
+  },
+  {
+    name: "of many creates with one record at once, one is stored and all others answer with it",
+    async run(store, clock) {
+      const keys = Array.from({ length: 20 }, () => sampleKey(clock));
+      const answers = await Promise.all(
+        keys.map((key) => store.keys.create(key, sampleRecord(clock, "lookup", key.id))),
+      );
+      const found = await Promise.all(keys.map((key) => store.keys.findByDigest(key.secretDigest)));
+      const [stored, ...more] = found.filter((key) => key !== undefined);
+      expect(more).toEqual([]);
+      const created = keys.filter((_, i) => answers[i]?.outcome === "created");
+      expect(created.map(({ id }) => id)).toEqual([stored?.id]);
+      for (const answer of answers) {
+        if (answer.outcome === "repeated") expect(answer.record.sealedAnswer).toBe(`sealed ${stored?.id}`);
+      }
+    },
+  },
+  {
+    name: "creates with different records, or with none, do not touch each other",
+    async run(store, clock) {
+      const keys = Array.from({ length: 6 }, () => sampleKey(clock));
+      const answers = await Promise.all(
+        keys.map((key, i) => store.keys.create(key, i % 2 ? undefined : sampleRecord(clock, `lookup ${i}`, key.id))),
+      );
+      expect(answers.map(({ outcome }) => outcome)).toEqual(new Array(6).fill("created"));
+      const found = await Promise.all(keys.map((key) => store.keys.findByDigest(key.secretDigest)));
+      expect(found).toStrictEqual(keys.map(foundAs));
+    },
+  },
+];

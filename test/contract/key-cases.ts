@@ -1,0 +1,115 @@
+import { expect } from "vitest";
+import type { NewKey } from "../../src/domain/key.ts";
+import { remainingMax } from "../../src/domain/usage.ts";
+import type { ContractCase } from "./contract-case.ts";
+import { foundAs, refillRule, sampleKey } from "./sample-keys.ts";
+import { settle } from "./settle.ts";
+
+const hardText = `O'Brien said "hi"; DROP TABLE keys; -- \\ % _ ? $1 \u0001\u001f\t\r\n ü 漢字 עברית 👩‍👩‍👧‍👦 \u{1f511}`;
+
+const samples: readonly (readonly [string, Partial<NewKey>])[] = [
+  ["no optional field", {}],
+  ["an owner and a name", { ownerId: "user_1", name: "Production" }],
+  ["an owner and a name of no characters", { ownerId: "", name: "" }],
+  [
+    "quotes, control characters, Unicode and emoji",
+    { apiId: hardText, ownerId: hardText, name: hardText, start: hardText },
+  ],
+  ["an API id of 255 characters", { apiId: "漢".repeat(255) }],
+  ["nested metadata", { meta: { plan: "pro", deep: { list: [1, -0.5, 1e300, null, true, { a: [] }, ""] } } }],
+  [
+    "metadata with hard names",
+    { meta: { [hardText]: hardText, "": 0, "\u0000": "\u0000", constructor: "c", toString: "t" } },
+  ],
+  ["metadata named like a prototype", { meta: JSON.parse('{"__proto__":{"admin":true}}') }],
+  ["an expiry", { expiresAtMs: Date.UTC(2030, 0, 1) }],
+  ["an expiry far beyond 32 bits", { expiresAtMs: Number.MAX_SAFE_INTEGER }],
+  ["an expiry at the beginning of time", { expiresAtMs: 0 }],
+  ["no leave to be used", { enabled: false }],
+  ["a counter at 0", { remaining: 0 }],
+  ["a counter at its bound", { remaining: remainingMax }],
+  ["a counter and a refill", { remaining: 5, refill: refillRule({ amount: remainingMax, carryOver: true }) }],
+];
+
+export const keyCases: readonly ContractCase[] = [
+  {
+    name: "a key is found by its digest as it was stored, whatever is in it",
+    async run(store, clock) {
+      for (const [what, given] of samples) {
+        const key = sampleKey(clock, given);
+        expect(await store.keys.create(key), what).toEqual({ outcome: "created" });
+        expect(await store.keys.findByDigest(key.secretDigest), what).toStrictEqual(foundAs(key));
+      }
+    },
+  },
+  {
+    name: "a digest that is no key's finds nothing",
+    async run(store, clock) {
+      const key = sampleKey(clock);
+      await store.keys.create(key);
+      for (const digest of ["", key.id, `${key.secretDigest} `, key.secretDigest.slice(0, -1), "%"]) {
+        expect(await store.keys.findByDigest(digest), digest).toBeUndefined();
+      }
+    },
+  },
+  {
+    name: "many keys of one API, created at once, are each found by their own digest",
+    async run(store, clock) {
+      const keys = Array.from({ length: 50 }, (_, i) => sampleKey(clock, { name: `name ${i}`, remaining: i }));
+      await Promise.all(keys.map((key) => store.keys.create(key)));
+      const found = await Promise.all(keys.map((key) => store.keys.findByDigest(key.secretDigest)));
+      expect(found).toStrictEqual(keys.map(foundAs));
+    },
+  },
+  {
+    name: "a deleted key answers the digests of its secrets and is found no more",
+    async run(store, clock) {
+      const key = sampleKey(clock);
+      await store.keys.create(key);
+      await store.keys.findByDigest(key.secretDigest);
+      expect(await store.keys.delete(key.id)).toEqual([key.secretDigest]);
+      expect(await store.keys.findByDigest(key.secretDigest)).toBeUndefined();
+    },
+  },
+  {
+    name: "the counter of a deleted key is missing",
+    async run(store, clock) {
+      const key = sampleKey(clock, { remaining: 5 });
+      await store.keys.create(key);
+      await store.keys.delete(key.id);
+      expect(await settle(store, [{ keyId: key.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+    },
+  },
+  {
+    name: "deleting what is not there, or no more, answers undefined",
+    async run(store, clock) {
+      const key = sampleKey(clock);
+      await store.keys.create(key);
+      expect(await store.keys.delete(key.secretDigest)).toBeUndefined();
+      expect(await store.keys.delete("")).toBeUndefined();
+      await store.keys.delete(key.id);
+      expect(await store.keys.delete(key.id)).toBeUndefined();
+    },
+  },
+  {
+    name: "of several deletions of one key at once, one deletes it",
+    async run(store, clock) {
+      const key = sampleKey(clock);
+      await store.keys.create(key);
+      const answers = await Promise.all(Array.from({ length: 10 }, () => store.keys.delete(key.id)));
+      expect(answers.filter((digests) => digests !== undefined)).toEqual([[key.secretDigest]]);
+    },
+  },
+  {
+    name: "deleting a key leaves the other keys of its API and owner as they were",
+    async run(store, clock) {
+      const [gone, stays] = [1, 2].map(() => sampleKey(clock, { ownerId: "owner", remaining: 3 }));
+      await Promise.all([gone, stays].map((key) => store.keys.create(key as NewKey)));
+      await store.keys.delete((gone as NewKey).id);
+      expect(await store.keys.findByDigest((stays as NewKey).secretDigest)).toStrictEqual(foundAs(stays as NewKey));
+      expect(await settle(store, [{ keyId: (stays as NewKey).id, wanted: 1 }])).toEqual([
+        { outcome: "settled", granted: 1, remaining: 2 },
+      ]);
+    },
+  },
+];

@@ -1,0 +1,47 @@
+import type { Key, NewKey } from "../../src/domain/key.ts";
+import type { RefillRule } from "../../src/domain/usage.ts";
+import type { IdempotencyRecord } from "../../src/store/key-store.ts";
+import type { TestClock } from "../support/test-clock.ts";
+
+let made = 0;
+
+/** A key like no other, created now: no optional field, no counter, but for what is given. */
+export function sampleKey(clock: TestClock, given: Partial<NewKey> = {}): NewKey {
+  made++;
+  return {
+    id: `key_${made}`,
+    apiId: "api_1",
+    start: "live_abcd",
+    ownerId: undefined,
+    name: undefined,
+    meta: {},
+    enabled: true,
+    expiresAtMs: undefined,
+    createdAtMs: clock.nowMs(),
+    secretDigest: `digest ${made}`,
+    remaining: undefined,
+    refill: undefined,
+    ...given,
+  };
+}
+
+export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
+  return { interval: "daily", amount: 10, carryOver: false, ...given };
+}
+
+/** The key as a look-up must find it. */
+export function foundAs({ createdAtMs: _, secretDigest: __, refill: ___, remaining, ...visible }: NewKey): Key {
+  return { ...visible, counter: remaining === undefined ? undefined : { remaining } };
+}
+
+export const keptForMs = 24 * 60 * 60 * 1000;
+
+export function sampleRecord(clock: TestClock, lookup: string, answer: string): IdempotencyRecord {
+  return {
+    lookup,
+    requestDigest: `request of ${answer}`,
+    sealedAnswer: `sealed ${answer}`,
+    createdAtMs: clock.nowMs(),
+    expiresAtMs: clock.nowMs() + keptForMs,
+  };
+}

@@ -1,0 +1,32 @@
+import { describe, it, onTestFinished } from "vitest";
+import type { Store } from "../../src/store/store.ts";
+import { TestClock } from "../support/test-clock.ts";
+import { agreementCase } from "./agreement-case.ts";
+import type { ContractCase } from "./contract-case.ts";
+import { idempotencyCases } from "./idempotency-cases.ts";
+import { keyCases } from "./key-cases.ts";
+import { refillCases } from "./refill-cases.ts";
+import { rootKeyCases } from "./root-key-cases.ts";
+import { usageCases } from "./usage-cases.ts";
+
+/** Everything that any store promises. */
+export const storeContract: readonly ContractCase[] = [
+  ...keyCases,
+  ...idempotencyCases,
+  ...rootKeyCases,
+  ...usageCases,
+  ...refillCases,
+  agreementCase,
+];
+
+/** Holds a store to the contract, each case on a new and empty one that runs on the clock it is given. */
+export function describeStoreContract(name: string, open: (clock: TestClock) => Promise<Store>): void {
+  describe(`the ${name} store keeps the contract`, () => {
+    it.each(storeContract)("$name", async ({ run }) => {
+      const clock = new TestClock();
+      const store = await open(clock);
+      onTestFinished(() => store.close());
+      await run(store, clock);
+    });
+  });
+}

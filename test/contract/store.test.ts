@@ -1,0 +1,40 @@
+import { join } from "node:path";
+import { describe } from "vitest";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { createMemoryStore } from "../../src/store/memory-store.ts";
+import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { describeStoreContract } from "./store-contract.ts";
+
+const ambient = () => ({ metrics: createMetrics(), random: createSystemRandom() });
+
+describeStoreContract("memory", async (clock) => createMemoryStore(clock));
+
+describeStoreContract("SQLite", (clock) =>
+  openSqliteStore({
+    file: join(tempFolder(), "latchkey.db"),
+    clock,
+    ...ambient(),
+    onDeath: (cause) => {
+      throw cause;
+    },
+  }),
+);
+
+describe.runIf(hasPostgres)("with a server", () => {
+  describeStoreContract("Postgres", async (clock) =>
+    openPostgresStore({
+      url: await createTestDatabase(),
+      connectionsMax: 4,
+      lanes: 2,
+      clock: systemClock,
+      // The refills must happen when the test says so, not when the database does.
+      ledgerClock: clock,
+      ...ambient(),
+    }),
+  );
+});

@@ -1,0 +1,64 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { createPublicApi } from "../../src/server/public-api.ts";
+import { createMemoryStore } from "../../src/store/memory-store.ts";
+import type { UsageLedger } from "../../src/store/usage-ledger.ts";
+import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
+import { testRootKey } from "../support/in-process-server.ts";
+import { startLatchkey } from "../support/latchkey-process.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+
+const clients = 96;
+const uses = 1000;
+
+/** Looks, and then writes: in between, others look too. */
+function createReadThenWriteLedger(): UsageLedger {
+  const balances = new Map<string, number>();
+  return {
+    async spend(keyId) {
+      const remaining = balances.get(keyId) ?? uses;
+      await nextTurn();
+      if (remaining === 0) return { outcome: "exhausted", remaining };
+      balances.set(keyId, remaining - 1);
+      return { outcome: "spent", remaining: remaining - 1 };
+    },
+  };
+}
+
+async function serveWithLedger(usage: UsageLedger): Promise<string> {
+  const { onePort, readiness } = createPublicApi({
+    keys: createMemoryStore(systemClock).keys,
+    usage,
+    isRootKey: () => true,
+    clock: systemClock,
+    random: createSystemRandom(),
+    log: createLog("error", () => {}),
+    metrics: createMetrics(),
+  });
+  readiness.set(true);
+  onTestFinished(() => onePort.close(0));
+  return `http://127.0.0.1:${await onePort.listen(0, "127.0.0.1")}`;
+}
+
+describe(`${clients} clients of every kind on one key with ${uses} uses`, { timeout: 30_000 }, () => {
+  it("get every use exactly once, and not one more", async () => {
+    const { baseUrl } = await startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey });
+
+    const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients, uses });
+
+    expect(problemsWithUse(answers, uses)).toEqual([]);
+    expect(answers.length).toBeGreaterThan(uses);
+  });
+
+  it("would show a ledger that reads and then writes", async () => {
+    const baseUrl = await serveWithLedger(createReadThenWriteLedger());
+
+    const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients, uses });
+
+    expect(problemsWithUse(answers, uses)).toContainEqual(expect.stringContaining("came twice"));
+  });
+});

@@ -1,0 +1,124 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { createClient } from "../../src/sdk/index.ts";
+import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
+import { root } from "../support/repository.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+
+const timeout = 20_000;
+const firstKey = "first-root-key-0123456789-0123456789";
+const secondKey = "second-root-key-0123456789-0123456789";
+
+const curlIsHere = await bash("command -v curl").then(Boolean, () => false);
+
+async function bash(script: string): Promise<string> {
+  // In the checkout, where `npx` finds what is installed; offline, so that it takes nothing else.
+  const env = { ...process.env, npm_config_offline: "true" };
+  return (await promisify(execFile)("bash", ["-c", script], { cwd: root, env })).stdout;
+}
+
+/** The lines to paste: all that are indented, but for the root key itself. */
+function printedLines(latchkey: LatchkeyProcess): string[] {
+  const lines = latchkey.stdout().split("\n");
+  return lines.filter((line) => line.startsWith("  ") && !line.startsWith("  lk_root_")).map((line) => line.trim());
+}
+
+function printedRootKeys(latchkey: LatchkeyProcess): string[] {
+  return latchkey.stdout().match(/\blk_root_\w+/g) ?? [];
+}
+
+async function accepts(latchkey: LatchkeyProcess, rootKey: string): Promise<boolean> {
+  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey });
+  return client.createKey({ apiId: "api" }).then(
+    () => true,
+    (error: { code: string }) => {
+      if (error.code !== "UNAUTHORIZED") throw error;
+      return false;
+    },
+  );
+}
+
+async function stop(latchkey: LatchkeyProcess): Promise<void> {
+  latchkey.kill("SIGTERM");
+  expect(await latchkey.exited).toBe(0);
+}
+
+describe("the first start", { timeout }, () => {
+  it("prints where it serves and, once, a root key that only its owner can read from the file", async () => {
+    const dataDir = join(tempFolder(), "made", "at-start");
+    const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
+
+    expect(latchkey.stdout()).toContain(`on ${latchkey.baseUrl}\n`);
+    expect(latchkey.stdout()).toContain(`${latchkey.internalUrl}/metrics`);
+    const [rootKey = "", ...more] = printedRootKeys(latchkey);
+    expect(more).toEqual([]);
+    expect(readFileSync(join(dataDir, "root-key"), "utf8")).toBe(`${rootKey}\n`);
+    expect(statSync(join(dataDir, "root-key")).mode & 0o777).toBe(0o600);
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+    expect(latchkey.stderr()).not.toContain(rootKey);
+    expect(await accepts(latchkey, rootKey)).toBe(true);
+    expect(await accepts(latchkey, `${rootKey}0`)).toBe(false);
+  });
+
+  it.skipIf(!curlIsHere)("prints lines that work as they are (skipped where there is no curl)", async () => {
+    // Whoever can be pasted into a shell unharmed here can be so anywhere.
+    const dataDir = join(tempFolder(), `it's "my" $HOME data`);
+    const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
+    const [create, verify, overGrpc, ...more] = printedLines(latchkey);
+    expect(more).toEqual([]);
+
+    const [json = "", grpc = ""] = (await bash(`${create}\n${verify}\necho\n${overGrpc} | tr -d '\\n '`)).split("\n");
+
+    expect(JSON.parse(json)).toMatchObject({ valid: true, remaining: 99 });
+    expect(JSON.parse(grpc)).toMatchObject({ valid: true, remaining: 98 });
+  });
+});
+
+describe("a later start", { timeout }, () => {
+  it("prints no secret, and the root key of the first still counts until another one is set", async () => {
+    const dataDir = tempFolder();
+    const first = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
+    const [generated = ""] = printedRootKeys(first);
+    await stop(first);
+
+    const second = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
+    expect(second.stdout()).toContain(`on ${second.baseUrl}\n`);
+    expect(second.stdout() + second.stderr()).not.toMatch(/lk_root_|Root key/);
+    expect(await accepts(second, generated)).toBe(true);
+    expect(readFileSync(join(dataDir, "root-key"), "utf8")).toBe(`${generated}\n`);
+    await stop(second);
+
+    const configured = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: firstKey });
+    expect(configured.stdout() + configured.stderr()).not.toContain(firstKey);
+    expect(await accepts(configured, firstKey)).toBe(true);
+    expect(await accepts(configured, generated)).toBe(false);
+  });
+});
+
+describe("a root key of one's own", { timeout }, () => {
+  it("may be two while it is rotated, and none is generated then", async () => {
+    const dataDir = tempFolder();
+    const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: `${firstKey},${secondKey}` };
+    const latchkey = await startLatchkey(environment);
+
+    expect(printedRootKeys(latchkey)).toEqual([]);
+    expect(() => statSync(join(dataDir, "root-key"))).toThrow("ENOENT");
+    expect(await accepts(latchkey, firstKey)).toBe(true);
+    expect(await accepts(latchkey, secondKey)).toBe(true);
+    expect(await accepts(latchkey, `${firstKey},${secondKey}`)).toBe(false);
+  });
+
+  it("may come from a file", async () => {
+    const folder = tempFolder();
+    mkdirSync(join(folder, "secrets"));
+    const file = join(folder, "secrets", "root");
+    writeFileSync(file, `${firstKey}\n`);
+    const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: join(folder, "data"), LATCHKEY_ROOT_KEY_FILE: file });
+
+    expect(printedRootKeys(latchkey)).toEqual([]);
+    expect(await accepts(latchkey, firstKey)).toBe(true);
+  });
+});

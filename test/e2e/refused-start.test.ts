@@ -1,0 +1,131 @@
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
+import { readText } from "../support/repository.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+
+const timeout = 20_000;
+const shortRootKey = "s3cr3t-but-short";
+
+/** What a refused start says, line by line. Fails when it starts, hangs, or shows where in the code it gave up. */
+async function refusalOf(environment: Record<string, string>, args = ["serve"]): Promise<string[]> {
+  const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
+  const { code, stdout, stderr } = await runLatchkey(args, { ...ports, ...environment });
+  expect(code).toBe(1);
+  expect(stdout).toBe("");
+  expect(stderr).not.toMatch(/^\s+at /m);
+  expect(stderr).not.toContain(shortRootKey);
+  const [title, ...problems] = stderr.trimEnd().split("\n");
+  expect(title).toBe(`latchkey cannot ${args[0] === "serve" ? "start" : "back up"}:`);
+  return problems.map((line) => line.replace(/^ {2}- /, ""));
+}
+
+async function takenPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  return (server.address() as { port: number }).port;
+}
+
+describe("a start that cannot be", { timeout }, () => {
+  it("says all that is wrong at once: settings and a folder in use", async () => {
+    const dataDir = tempFolder();
+    const served = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
+
+    const problems = await refusalOf({ LATCHKEY_DATA_DIR: dataDir, PORT: "x", LATCHKEY_ROOT_KEY: shortRootKey });
+    expect(problems).toEqual([
+      "PORT must be a whole number from 0 to 65535",
+      expect.stringMatching(/^LATCHKEY_ROOT_KEY must be at least 32 characters/),
+      `the data folder ${dataDir} is in use by another process`,
+    ]);
+    expect(await refusalOf({ LATCHKEY_DATA_DIR: dataDir })).toEqual([
+      `the data folder ${dataDir} is in use by another process`,
+    ]);
+    expect((await fetch(`${served.baseUrl}/readyz`)).status).toBe(200);
+  });
+
+  it("names the address that is taken", async () => {
+    const port = await takenPort();
+
+    const refusals = await Promise.all([
+      refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), PORT: `${port}` }),
+      refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_INTERNAL_PORT: `${port}` }),
+    ]);
+    for (const problems of refusals) expect(problems).toEqual([`127.0.0.1:${port} is in use by another process`]);
+  });
+
+  it("says that a data folder cannot be made or written to", async () => {
+    const file = join(tempFolder(), "a-file");
+    writeFileSync(file, "");
+
+    expect(await refusalOf({ LATCHKEY_DATA_DIR: join(file, "below") })).toEqual([
+      `the data folder ${join(file, "below")} cannot be made: ENOTDIR`,
+    ]);
+    const lockIsAFolder = tempFolder();
+    mkdirSync(join(lockIsAFolder, "latchkey.lock"));
+    expect(await refusalOf({ LATCHKEY_DATA_DIR: lockIsAFolder })).toEqual([
+      expect.stringMatching(/^the data folder .* cannot be written to: /),
+    ]);
+  });
+
+  it("says that a data file is none", async () => {
+    const dataDir = tempFolder();
+    writeFileSync(join(dataDir, "latchkey.db"), "this was a database before somebody edited it by hand".repeat(100));
+
+    expect(await refusalOf({ LATCHKEY_DATA_DIR: dataDir })).toEqual([expect.stringContaining("not a database")]);
+  });
+
+  it.each([
+    ["an address of another machine", { HOST: "192.0.2.1" }, ["this machine has no address 192.0.2.1"]],
+    [
+      "a database, which it would not use",
+      { DATABASE_URL: `postgres://user:${shortRootKey}@127.0.0.1/latchkey`, REDIS_URL: "redis://127.0.0.1" },
+      ["DATABASE_URL is not supported yet by this version", "REDIS_URL is not supported yet by this version"],
+    ],
+    [
+      "an internal listener that is open to everybody",
+      { LATCHKEY_INTERNAL_HOST: "0.0.0.0" },
+      [expect.stringContaining("LATCHKEY_INTERNAL_HOST must be a loopback address")],
+    ],
+  ])("is one with %s", async (_, environment, problems) => {
+    expect(await refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), ...environment })).toEqual(problems);
+  });
+});
+
+describe("a setting that nobody knows", { timeout }, () => {
+  it("is warned of by its name alone", async () => {
+    const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_SURPRISE: shortRootKey });
+
+    expect(latchkey.stderr()).toMatch(/"level":"warn".*LATCHKEY_SURPRISE is not a setting of Latchkey/);
+    expect(latchkey.stderr()).not.toContain(shortRootKey);
+  });
+});
+
+describe("the command line", { timeout }, () => {
+  it("answers what it does not know with how to use it", async () => {
+    const unknown = ["sevre", "serve 8080", "--prot 80", "serve --port=80", "backup", "backup one two"];
+    const runs = unknown.map((line) => runLatchkey(line.split(" "), { LATCHKEY_DATA_DIR: tempFolder() }));
+
+    for (const { code, stdout, stderr } of await Promise.all(runs)) {
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toContain("Usage: latchkey");
+      expect(stderr).not.toMatch(/^\s+at /m);
+    }
+  });
+
+  it("prints its version and its usage when asked to, whatever the settings", async () => {
+    const broken = { PORT: "x" };
+    const { version } = JSON.parse(readText("package.json")) as { version: string };
+
+    expect(await runLatchkey(["--version"], broken)).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+    for (const { code, stdout, stderr } of await Promise.all(
+      ["--help", "-h"].map((flag) => runLatchkey([flag], broken)),
+    )) {
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toMatch(/^Usage: latchkey/);
+    }
+  });
+});

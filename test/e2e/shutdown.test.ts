@@ -1,0 +1,141 @@
+import { once } from "node:events";
+import http from "node:http";
+import http2, { type IncomingHttpHeaders } from "node:http2";
+import net from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { createClient as createConnectClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/health/v1/health_pb.js";
+import { createClient } from "../../src/sdk/index.ts";
+import { clientKinds, clientOf } from "../support/clients.ts";
+import { testRootKey } from "../support/in-process-server.ts";
+import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
+import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+
+const uses = 1_000_000;
+
+function start(environment: Record<string, string> = {}): Promise<LatchkeyProcess> {
+  return startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey, ...environment });
+}
+
+async function createCountedKey({ baseUrl }: LatchkeyProcess): Promise<string> {
+  return (await createClient({ baseUrl, rootKey: testRootKey }).createKey({ apiId: "api", remaining: uses })).key;
+}
+
+async function askToStop(latchkey: LatchkeyProcess, signal: NodeJS.Signals): Promise<void> {
+  latchkey.kill(signal);
+  await vi.waitFor(() => expect(latchkey.stderr()).toContain('"msg":"stopping"'));
+}
+
+describe("a service that is told to stop", { timeout: 30_000 }, () => {
+  it("answers every request it was sent, says first that it is not ready, and has kept every use", async () => {
+    const environment = { LATCHKEY_DATA_DIR: tempFolder() };
+    const latchkey = await start(environment);
+    const key = await createCountedKey(latchkey);
+    const book: Book = { answered: 0, dropped: [], refused: 0 };
+    const callers = [
+      ...Array.from({ length: 12 }, () => callOverHttp1(latchkey.baseUrl, key, book)),
+      ...Array.from({ length: 3 }, () => callOverGrpc(latchkey.baseUrl, key, book)),
+    ];
+    await delay(300);
+    const answeredBefore = book.answered;
+
+    await askToStop(latchkey, "SIGTERM");
+    const [readiness, liveness] = await Promise.all([
+      fetch(`${latchkey.baseUrl}/readyz`),
+      fetch(`${latchkey.baseUrl}/livez`),
+    ]);
+    await Promise.all(callers);
+
+    expect([readiness.status, liveness.status]).toEqual([503, 200]);
+    expect(await latchkey.exited).toBe(0);
+    expect(book.dropped).toEqual([]);
+    expect(answeredBefore).toBeGreaterThan(0);
+    expect(book.answered).toBeGreaterThan(answeredBefore);
+    const { baseUrl } = await start(environment);
+    const { remaining } = await createClient({ baseUrl }).verifyKey({ key });
+    expect(uses - 1 - (remaining as number)).toBe(book.answered);
+  });
+
+  it("still serves new connections of every kind while it drains", async () => {
+    const latchkey = await start({ LATCHKEY_DRAIN_MS: "1500" });
+    const key = await createCountedKey(latchkey);
+    await askToStop(latchkey, "SIGTERM");
+
+    const answers = await Promise.all(
+      clientKinds.map((kind) => clientOf(kind, latchkey.baseUrl, testRootKey).verifyKey({ key })),
+    );
+
+    expect(answers.every(({ valid }) => valid)).toBe(true);
+    expect(await latchkey.exited).toBe(0);
+  });
+
+  it("waits for a request that is still being sent, and answers it", async () => {
+    const latchkey = await start({ LATCHKEY_DRAIN_MS: "0" });
+    const key = await createCountedKey(latchkey);
+    const [head, tail] = ['{"key":', `"${key}"}`] as const;
+    const headers = { "content-type": "application/json", "content-length": head.length + tail.length };
+    const overHttp1 = http.request(`${latchkey.baseUrl}/v1/keys.verifyKey`, { method: "POST", headers });
+    const session = http2.connect(latchkey.baseUrl);
+    onTestFinished(() => session.destroy());
+    const overHttp2 = session.request({ ":method": "POST", ":path": "/v1/keys.verifyKey", ...headers });
+    for (const request of [overHttp1, overHttp2]) request.write(head);
+    await delay(100);
+
+    await askToStop(latchkey, "SIGTERM");
+    await delay(200);
+    await expect(fetch(`${latchkey.baseUrl}/livez`)).rejects.toThrow("fetch failed");
+    const answers = [once(overHttp1, "response"), once(overHttp2, "response")];
+    for (const request of [overHttp1, overHttp2]) request.end(tail);
+    overHttp2.resume();
+
+    const [[http1], [http2Headers]] = (await Promise.all(answers)) as [[http.IncomingMessage], [IncomingHttpHeaders]];
+    expect([http1.statusCode, http2Headers[":status"]]).toEqual([200, 200]);
+    expect(await latchkey.exited).toBe(0);
+  });
+
+  it("is not kept by connections that ask for nothing more", async () => {
+    const latchkey = await start({ LATCHKEY_DRAIN_MS: "100" });
+    const { port } = new URL(latchkey.baseUrl);
+    const [silent, idle] = [net.connect(Number(port), "127.0.0.1"), net.connect(Number(port), "127.0.0.1")];
+    const session = http2.connect(latchkey.baseUrl);
+    onTestFinished(() => session.destroy());
+    idle.write("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    await Promise.all([once(silent, "connect"), once(idle, "data"), once(session, "connect")]);
+
+    const startedMs = performance.now();
+    latchkey.kill("SIGTERM");
+    expect(await latchkey.exited).toBe(0);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+  });
+
+  it("ends health watches, which see that it no longer serves", async () => {
+    const latchkey = await start();
+    const client = createConnectClient(Health, createGrpcTransport({ baseUrl: latchkey.baseUrl }));
+    const seen: Status[] = [];
+    const watching = (async () => {
+      for await (const { status } of client.watch({})) seen.push(status);
+    })();
+    await vi.waitFor(() => expect(seen).toEqual([Status.SERVING]));
+
+    const startedMs = performance.now();
+    latchkey.kill("SIGTERM");
+    expect(await latchkey.exited).toBe(0);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    await watching;
+    expect(seen).toEqual([Status.SERVING, Status.NOT_SERVING]);
+  });
+
+  it("stops in order at SIGINT too, and at once when it is told twice", async () => {
+    const interrupted = await start({ LATCHKEY_DRAIN_MS: "0" });
+    interrupted.kill("SIGINT");
+    expect(await interrupted.exited).toBe(0);
+
+    const patient = await start({ LATCHKEY_DRAIN_MS: "600000" });
+    await askToStop(patient, "SIGTERM");
+    patient.kill("SIGTERM");
+    expect(await patient.exited).toBe(1);
+  });
+});

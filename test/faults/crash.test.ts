@@ -1,0 +1,73 @@
+import { cpSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { accountFor, CrashLoad } from "../support/crash-load.ts";
+import { testRootKey } from "../support/in-process-server.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+
+const kills = 30;
+const uses = 100_000_000;
+
+describe("a service that is killed while it is being used", () => {
+  it(`loses no acknowledged use, key or deletion in ${kills} kills`, { timeout: 120_000 }, async () => {
+    const load = new CrashLoad(tempFolder(), testRootKey);
+    await load.start();
+    await load.createCounted(uses);
+    let { left } = await load.readCounter();
+    let acknowledged = 0;
+    for (let kill = 0; kill < kills; kill++) {
+      // From the middle of the first commits to well into the load.
+      const round = await load.runUntilKilled(10 + ((kill * 37) % 120));
+      await load.start();
+      const counter = await load.readCounter();
+      expect(accountFor({ ...round, before: left, after: counter.found }).problems).toEqual([]);
+      left = counter.left;
+      acknowledged += round.acknowledged.length;
+    }
+    expect(new Set(load.values).size).toBe(load.values.length);
+    expect(await load.wrongOtherKeys()).toEqual([]);
+    // Otherwise there was hardly a load, and nothing has been shown.
+    expect(acknowledged).toBeGreaterThan(kills * 20);
+    for (const state of ["there", "deleted"]) {
+      expect(load.otherKeys.filter((other) => other.state === state).length).toBeGreaterThan(5);
+    }
+  });
+
+  it("would show a loss: data as of before the last uses", { timeout: 30_000 }, async () => {
+    const folder = tempFolder();
+    const [dataDir, copy] = [join(folder, "data"), join(folder, "copy")];
+    const load = new CrashLoad(dataDir, testRootKey);
+    await load.start();
+    await load.createCounted(uses);
+    const { left } = await load.readCounter();
+    await load.kill();
+    cpSync(dataDir, copy, { recursive: true });
+
+    await load.start();
+    const acknowledged = await load.use(20);
+    await load.createOthers(3);
+    await load.kill();
+    rmSync(dataDir, { recursive: true });
+    cpSync(copy, dataDir, { recursive: true });
+    await load.start();
+
+    const { found } = await load.readCounter();
+    expect(accountFor({ before: left, after: found, acknowledged, unanswered: 0 })).toMatchObject({ lost: 20 });
+    expect(new Set(load.values).size).toBeLessThan(load.values.length);
+    expect(await load.wrongOtherKeys()).toHaveLength(3);
+  });
+});
+
+describe("the account of a counter", () => {
+  it.each([
+    ["a loss", { before: 10, after: 9, acknowledged: [9, 8], unanswered: 5 }, /1 acknowledged uses were lost/],
+    ["too many charges", { before: 10, after: 5, acknowledged: [9], unanswered: 3 }, /4 uses for 3 unanswered/],
+    ["a value never used", { before: 10, after: 8, acknowledged: [9, 3], unanswered: 0 }, /outside/],
+  ])("shows %s", (_, record, problem) => {
+    expect(accountFor(record).problems).toContainEqual(expect.stringMatching(problem));
+  });
+
+  it("finds nothing where every use beyond the acknowledged had an unanswered call", () => {
+    expect(accountFor({ before: 10, after: 6, acknowledged: [9, 7], unanswered: 2 }).problems).toEqual([]);
+  });
+});

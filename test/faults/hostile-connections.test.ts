@@ -1,0 +1,247 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startTestServer } from "../support/in-process-server.ts";
+import { type Http1Case, http1Cases, verify } from "./hostile/http1-cases.ts";
+import { http2Cases } from "./hostile/http2-cases.ts";
+import {
+  endStream,
+  frame,
+  frameType,
+  getRequest,
+  hello,
+  openRequest,
+  parseFrames,
+  preface,
+  uint32,
+  verifyHeaders,
+} from "./hostile/http2-frames.ts";
+import { RawSocket } from "./hostile/raw-socket.ts";
+import { startTarget, type Target } from "./hostile/start-target.ts";
+import type { TargetState } from "./hostile/target.ts";
+
+/* Connections as no honest client makes them, against a process with little patience (see hostile/target.ts). */
+
+const megabyte = 1024 * 1024;
+/** Longer than the target waits for anything, several waits in a row included. */
+const goneWithinMs = 8000;
+
+let target: Target;
+let atStart: TargetState;
+const sockets: RawSocket[] = [];
+
+function dial(): RawSocket {
+  const socket = new RawSocket(target.port);
+  sockets.push(socket);
+  return socket;
+}
+
+function hangUpAll(): void {
+  for (const socket of sockets.splice(0)) socket.hangUp();
+}
+
+/** 50 connections with the 100 streams each that they may have, none of which ever gets its body. */
+function openHalf5000(): RawSocket[] {
+  const opened = Buffer.concat(Array.from({ length: 100 }, (_, index) => openRequest(2 * index + 1)));
+  return Array.from({ length: 50 }, () => dial().say(hello()).say(opened));
+}
+
+beforeAll(async () => {
+  target = await startTarget();
+  // What the engine has once claimed for 5000 streams it keeps, to use again: growth counts from there.
+  for (let wave = 0; wave < 3; wave++) {
+    openHalf5000();
+    await target.expectUnharmed();
+    hangUpAll();
+    await target.expectNoConnections(goneWithinMs);
+  }
+  atStart = await target.state();
+});
+
+afterEach(async () => {
+  hangUpAll();
+  await target.expectUnharmed();
+  await target.expectNoConnections(goneWithinMs);
+});
+
+afterAll(() => target.stop());
+
+describe("over HTTP/1.1", () => {
+  it("whatever is said gets the answers it should, each refusal as JSON and without a value", async () => {
+    const problems = await Promise.all(http1Cases.map(problemsOf));
+    expect(problems.flat()).toEqual([]);
+  });
+
+  async function problemsOf({ name, say, statuses }: Http1Case): Promise<string[]> {
+    const heard = await dial().say(say).listen();
+    const answers = heard.split(/HTTP\/1\.1 (?=\d)/).slice(1);
+    const got = answers.map((answer) => Number(answer.slice(0, 3)));
+    if (String(got) !== String(statuses)) return [`${name}: answered with ${got} instead of ${statuses}`];
+    if (heard.includes("cnry")) return [`${name}: repeats what was said: ${heard}`];
+    const isRefusal = (answer: string) =>
+      /^4\d\d .*\r\ncontent-type: application\/json\r\n.*\r\nx-request-id: (req_\w+)\r\n.*"requestId":"\1"\}\}$/is.test(
+        answer,
+      );
+    return answers
+      .filter((answer) => answer.startsWith("4") && !isRefusal(answer))
+      .map((answer) => `${name}: ${answer}`);
+  }
+});
+
+describe("over HTTP/2", () => {
+  it("whatever is said costs at most the connection, and no value is repeated", async () => {
+    const heard = new Map<string, string>();
+    const talk = async ([name, frames]: [string, Buffer]) => {
+      heard.set(name, await dial().say(hello()).say(frames).listen());
+    };
+    await Promise.all(Object.entries(http2Cases).map(talk));
+    expect(heard.get("a good request")).toContain("NOT_FOUND");
+    expect(heard.get("100 requests at once")?.split('{"status":"alive"}')).toHaveLength(101);
+    expect([...heard].filter(([, text]) => text.includes("cnry"))).toEqual([]);
+  });
+
+  it("no more than 100 streams are open at once on a connection", async () => {
+    const socket = dial().say(hello());
+    for (let stream = 1; stream <= 2 * 150; stream += 2) socket.say(openRequest(stream));
+    await socket.listen();
+    const refusedStream = 7;
+    const resets = parseFrames(socket.heard).filter(({ type }) => type === frameType.rstStream);
+    expect(resets.map(({ payload }) => payload.readUInt32BE())).toEqual(Array(50).fill(refusedStream));
+  });
+
+  it("5000 streams opened and reset at once cost their connection, not the service", async () => {
+    const reset = (stream: number) => frame(frameType.rstStream, 0, stream, uint32(8));
+    const streams = Array.from({ length: 5000 }, (_, index) => 2 * index + 1);
+    const socket = dial().say(hello());
+    socket.say(Buffer.concat(streams.flatMap((stream) => [openRequest(stream), reset(stream)])));
+    await target.expectUnharmed();
+    await socket.listen();
+    expect(parseFrames(socket.heard).map(({ type }) => type)).toContain(frameType.goAway);
+  });
+
+  it("5000 streams that stay half open are ended", async () => {
+    const crowd = openHalf5000();
+    await target.expectUnharmed();
+    await Promise.all(crowd.map(({ closed }) => closed));
+    for (const { heard } of crowd) {
+      expect(parseFrames(heard).filter(({ type }) => type === frameType.rstStream)).toHaveLength(100);
+    }
+  });
+});
+
+describe("a client that takes its time", () => {
+  const chunked = verify.replace(/Content-Length: \d+/, "Transfer-Encoding: chunked");
+  const headersOf2 = openRequest(1);
+  const bodyOf2 = frame(frameType.data, 0, 1, Buffer.alloc(300, "x"));
+  const questions = Buffer.concat(
+    Array.from({ length: 100 }, (_, index) => getRequest(2 * index + 1, "/openapi.json")),
+  );
+
+  const silences: Record<string, (socket: RawSocket) => unknown> = {
+    "before it says anything": () => {},
+    "after half a preface": (socket) => socket.say(preface.subarray(0, 12)),
+    "within the headers": (socket) => socket.say(verify.slice(0, 30)),
+    "within the body": (socket) => socket.say(verify.slice(0, -3)),
+    "within a chunk": (socket) => socket.say(chunked.replace(/\{.*$/, '5\r\n{"k')),
+    "after the preface": (socket) => socket.say(preface),
+    "after the settings": (socket) => socket.say(hello()),
+    "within the headers of HTTP/2": (socket) => socket.say(hello()).say(frame(frameType.headers, 0, 1)),
+    "within a frame of HTTP/2": (socket) => socket.say(hello()).say(headersOf2.subarray(0, 15)),
+    "within the body of HTTP/2": (socket) => socket.say(hello()).say(headersOf2),
+    "taking its answers": (socket) => socket.deafen().say("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2000)),
+    "taking its answers over HTTP/2": (socket) => socket.say(hello([4, 0])).say(questions),
+  };
+  it("is let go wherever it falls silent", async () => {
+    const silent = Object.entries(silences).map(([name, start]) => ({ name, socket: dial(), start }));
+    for (const { socket, start } of silent) start(socket);
+    const { length } = silent;
+    await expect.poll(async () => (await target.state()).connections, { interval: 10 }).toBe(length);
+    await target.expectNoConnections(goneWithinMs).catch(() => {});
+    // A deaf socket does not hear that it is closed.
+    expect(
+      silent.filter(({ name, socket }) => socket.open && name !== "taking its answers").map(({ name }) => name),
+    ).toEqual([]);
+    expect((await target.state()).connections).toBe(0);
+  });
+
+  it("is let go wherever it sends a byte at a time", async () => {
+    const startedMs = performance.now();
+    await Promise.all([
+      dial().trickle(verify, 40),
+      dial()
+        .say(verify.replace(/Length: \d+/, "Length: 1000"))
+        .trickle("x".repeat(900), 40),
+      dial().say(chunked.replace(/\{.*$/, "384\r\n")).trickle("x".repeat(900), 40),
+      dial()
+        .say(Buffer.concat([hello(), headersOf2]))
+        .trickle(bodyOf2, 40),
+    ]);
+    expect(performance.now() - startedMs).toBeLessThan(goneWithinMs);
+  });
+
+  it("is told so over HTTP/1.1", async () => {
+    const socket = dial().say(verify.slice(0, -3));
+    await socket.closed;
+    expect(socket.heard.toString()).toMatch(/^HTTP\/1\.1 400 .*did not arrive in time/s);
+  });
+
+  it("may be silent where it watches", async () => {
+    const watch = [
+      ...verifyHeaders.slice(0, 2),
+      [":authority", "x"],
+      [":path", "/grpc.health.v1.Health/Watch"],
+      ["content-type", "application/grpc"],
+    ] as const;
+    const socket = dial()
+      .say(hello())
+      .say(openRequest(1, watch))
+      .say(frame(frameType.data, endStream, 1, Buffer.alloc(5)));
+    await new Promise((resolve) => setTimeout(resolve, 3500));
+    const types = parseFrames(socket.heard).map(({ type }) => type);
+    expect(types).toContain(frameType.data);
+    expect(types).not.toContain(frameType.rstStream);
+    expect(socket.open).toBe(true);
+  });
+});
+
+describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (how) => {
+  const body = frame(frameType.data, endStream, 1, Buffer.from('{"key":"x"}'));
+  it.each([
+    ["HTTP/1.1", Buffer.from(verify)],
+    ["HTTP/2", Buffer.concat([hello(), openRequest(1), body])],
+  ])("after any number of bytes of %s is nobody's error", async (_, bytes) => {
+    for (let length = 0; length <= bytes.length; length++) {
+      const socket = dial().say(bytes.subarray(0, length));
+      setTimeout(() => socket.hangUp(how), length % 7);
+    }
+    await Promise.all(sockets.map(({ closed }) => closed));
+  });
+
+  it("with its answer on the way is nobody's error", async () => {
+    for (let round = 0; round < 50; round++) {
+      const socket = dial().say(
+        round % 2 ? verify.repeat(20) : Buffer.concat([hello(), getRequest(1, "/openapi.json")]),
+      );
+      setTimeout(() => socket.hangUp(how), round / 10);
+    }
+    await Promise.all(sockets.map(({ closed }) => closed));
+  });
+});
+
+describe("a server that stops", () => {
+  it("is not held up by connections that have said nothing, or half of what HTTP/2 begins with", async () => {
+    const { port, stop } = await startTestServer();
+    const waiting = ["", "PRI * HTTP"].map((text) => new RawSocket(port).say(text));
+    await fetch(`http://127.0.0.1:${port}/livez`);
+    const startedMs = performance.now();
+    await stop();
+    expect(performance.now() - startedMs).toBeLessThan(2000);
+    await Promise.all(waiting.map(({ closed }) => closed));
+  });
+});
+
+describe("after all of it", () => {
+  it("the process has kept nothing of it", async () => {
+    const { rssBytes, heapBytes } = await target.state();
+    expect(rssBytes - atStart.rssBytes).toBeLessThan(50 * megabyte);
+    expect(heapBytes - atStart.heapBytes).toBeLessThan(5 * megabyte);
+  });
+});

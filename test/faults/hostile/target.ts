@@ -1,0 +1,49 @@
+// The whole public API in a process of its own, with little patience, for a test to be hostile to. Run by fork, with
+// --expose-gc; says where it listens, and what state it is in whenever it is asked.
+import { systemClock } from "../../../src/ambient/clock.ts";
+import { createLog } from "../../../src/ambient/log.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import type { Patience } from "../../../src/server/one-port.ts";
+import { createPublicApi } from "../../../src/server/public-api.ts";
+import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
+import { createMemoryStore } from "../../../src/store/memory-store.ts";
+import { testRootKey } from "./test-root-key.ts";
+
+export type FromTarget = { port: number } | { state: TargetState };
+
+export interface TargetState {
+  readonly connections: number;
+  readonly rssBytes: number;
+  readonly heapBytes: number;
+  /** Log lines of level warn or error, and warnings of Node's. */
+  readonly complaints: readonly string[];
+}
+
+const patience: Patience = { firstBytesMs: 500, headersMs: 500, requestMs: 1000, answerMs: 2000, idleMs: 3000 };
+
+const complaints: string[] = [];
+process.on("warning", (warning) => complaints.push(String(warning)));
+const log = createLog("warn", (line) => complaints.push(line));
+const metrics = createMetrics();
+const store = createMemoryStore(systemClock);
+const { onePort, readiness } = createPublicApi({
+  keys: store.keys,
+  usage: new CoalescingUsageLedger(store.usageLanes, { clock: systemClock, metrics }),
+  isRootKey: (presented) => presented.reveal() === testRootKey,
+  clock: systemClock,
+  random: createSystemRandom(),
+  log,
+  metrics,
+  patience,
+});
+
+const tell = (message: FromTarget) => process.send?.(message);
+process.on("message", () => {
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  tell({ state: { connections: onePort.connections, rssBytes: rss, heapBytes: heapUsed, complaints } });
+});
+process.on("disconnect", () => process.exit());
+tell({ port: await onePort.listen(0, "127.0.0.1") });
+readiness.set(true);

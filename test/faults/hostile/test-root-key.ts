@@ -1,0 +1,1 @@
+export const testRootKey = "root-key-of-the-hostile-tests-0123456789";

@@ -1,0 +1,112 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { hasPostgres } from "../../support/test-database.ts";
+import { chargedInAll, databaseWith, openLane, query, through } from "./lane-fixture.ts";
+
+const settled = (granted: number, remaining: number) => ({ outcome: "settled", granted, remaining });
+
+describe.runIf(hasPostgres)("a lane of the ledger", () => {
+  it("gives a reply that was lost on its way when it is asked again, and charges once", async () => {
+    const url = await databaseWith(["k"], 10);
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const lane = openLane(through(url, proxy.port));
+    expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 9)]);
+    let cutNext = true;
+    proxy.onReply = () => {
+      const cut = cutNext;
+      cutNext = false;
+      return cut ? "cut" : "pass";
+    };
+    expect(await lane.settle([{ keyId: "k", wanted: 2 }])).toEqual([settled(2, 7)]);
+    expect(proxy.cuts).toBe(1);
+    expect(await chargedInAll(url, 1, 10)).toBe(3);
+  });
+
+  it("never takes the result of another that has the same writer id", async () => {
+    const url = await databaseWith(["a", "b"], 1000);
+    const lanes = ["a", "b"].map((keyId) => ({ keyId, lane: openLane(url, { writerId: () => "the same" }) }));
+    let acknowledged = 0;
+    let unknown = 0;
+    await Promise.all(
+      lanes.map(async ({ keyId, lane }) => {
+        for (let i = 0; i < 40; i++) {
+          try {
+            // Each of them would see "missing", or somebody else's numbers, in the other's result.
+            const [result] = await lane.settle([{ keyId, wanted: 1 }]);
+            expect(result).toMatchObject({ outcome: "settled", granted: 1 });
+            acknowledged++;
+          } catch (error) {
+            if (!(error instanceof Unavailable)) throw error;
+            unknown++;
+          }
+        }
+      }),
+    );
+    expect(unknown).toBeGreaterThan(0);
+    const charged = await chargedInAll(url, 2, 1000);
+    expect(charged).toBeGreaterThanOrEqual(acknowledged);
+    expect(charged).toBeLessThanOrEqual(acknowledged + unknown);
+  });
+
+  it("settles all others when the database refuses one row", async () => {
+    const keyIds = Array.from({ length: 20 }, (_, i) => `key_${String(i).padStart(2, "0")}`);
+    const url = await databaseWith(keyIds, 5);
+    await query(
+      url,
+      `UPDATE key_usage SET refill_interval = 'daily', refill_carry_over = 1, refilled_through_ms = 0,
+       refill_amount = 9223372036854775807 WHERE key_id = 'key_13'`,
+    );
+    const results = await openLane(url).settle(keyIds.map((keyId) => ({ keyId, wanted: 1 })));
+    const expected = keyIds.map((keyId) =>
+      keyId === "key_13" ? { outcome: "failed", reason: expect.any(String) } : settled(1, 4),
+    );
+    expect(results).toEqual(expected);
+    expect(await chargedInAll(url, keyIds.length, 5)).toBe(19);
+  });
+
+  it("gives up a batch that hangs, and never applies it later", async () => {
+    const url = await databaseWith(["k"], 10);
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const lane = openLane(through(url, proxy.port));
+    await lane.settle([{ keyId: "k", wanted: 1 }]);
+    // The server never sees it: the link takes no connection and the one there is goes dead.
+    proxy.cutAll();
+    proxy.refusing = true;
+    await expect(lane.settle([{ keyId: "k", wanted: 5 }])).rejects.toThrow(Unavailable);
+    proxy.refusing = false;
+    expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
+  });
+
+  it("takes a commit that the standby has not confirmed for unknown", async () => {
+    const server = await PostgresServer.start();
+    onTestFinished(() => server.remove());
+    const source = await databaseWith(["k"], 10);
+    // A server of its own, whose standby does not exist: a commit waits until somebody cancels the wait.
+    const url = server.url();
+    await copyTables(source, url);
+    await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    server.reload();
+    const lane = openLane(url);
+    const spending = lane.settle([{ keyId: "k", wanted: 1 }]);
+    const cancelling = setInterval(() => {
+      const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+      query(url, waiting).catch(() => {});
+    }, 10);
+    onTestFinished(() => clearInterval(cancelling));
+    await expect(spending).rejects.toThrow(Unavailable);
+  });
+});
+
+/** The ledger's tables and rows, made anew on another server. */
+async function copyTables(from: string, to: string): Promise<void> {
+  const { rows } = await query(from, "SELECT key_id, remaining FROM key_usage");
+  await query(
+    to,
+    `CREATE TABLE key_usage (key_id text PRIMARY KEY, remaining bigint, refill_interval text, refill_amount bigint,
+       refill_carry_over int, refilled_through_ms bigint);
+     CREATE TABLE usage_writers (id text PRIMARY KEY, seq bigint, nonce text, result jsonb, updated_at timestamptz);
+     ${rows.map((row) => `INSERT INTO key_usage (key_id, remaining) VALUES ('${row.key_id}', ${row.remaining});`).join("")}`,
+  );
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { formatKey } from "../../../src/domain/key-format.ts";
+import { Secret } from "../../../src/domain/secret.ts";
+import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import { startTestServer } from "../../support/in-process-server.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { hasPostgres } from "../../support/test-database.ts";
+
+/** The deadline of the documentation: within it a use is settled or its caller told that it could not be. */
+const answerMs = 500;
+
+async function setUp() {
+  const postgres = await PostgresServer.start();
+  onTestFinished(() => postgres.remove());
+  const { baseUrl, rootKey } = await startTestServer({ settings: { databaseUrl: new Secret(postgres.url()) } });
+  const client = createClient({ baseUrl, rootKey });
+  const plain = await client.createKey({ apiId: "api" });
+  const counted = await client.createKey({ apiId: "api", remaining: 1_000_000 });
+  await client.verifyKey({ key: plain.key });
+  await client.verifyKey({ key: counted.key });
+  return { postgres, client, plain: plain.key, counted: counted.key, baseUrl };
+}
+
+/** What a verification came to, and that it came in time. */
+async function outcomeInTime(client: KeysClient, key: string): Promise<string> {
+  const startedMs = performance.now();
+  const outcome = await client.verifyKey({ key }).then(
+    ({ code }) => code as string,
+    (error: { code: string; status?: number }) => `${error.status} ${error.code}`,
+  );
+  expect(performance.now() - startedMs).toBeLessThan(answerMs);
+  return outcome;
+}
+
+async function eventually(client: KeysClient, key: string): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const remaining = await client.verifyKey({ key }).then(
+      (verified) => verified.remaining,
+      () => undefined,
+    );
+    if (remaining !== undefined) return remaining;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("it did not heal");
+}
+
+const unavailable = "503 SERVICE_UNAVAILABLE";
+const unknownKey = formatKey(undefined, new Uint8Array(24)).key;
+
+describe.runIf(hasPostgres)("while Postgres", () => {
+  const faults: [string, (server: PostgresServer) => unknown, (server: PostgresServer) => unknown][] = [
+    ["is killed", (server) => server.kill(), (server) => server.up()],
+    ["is stopped", (server) => server.stop(), (server) => server.up()],
+    ["hangs", (server) => server.pause(), (server) => server.resume()],
+  ];
+
+  it.each(faults)(
+    "%s, nothing is called invalid, counted keys get 503 in time, and it heals",
+    async (_, begin, end) => {
+      const { postgres, client, plain, counted, baseUrl } = await setUp();
+      await begin(postgres);
+      for (let i = 0; i < 5; i++) {
+        expect(await outcomeInTime(client, counted)).toBe(unavailable);
+        expect(await outcomeInTime(client, plain)).toBe("VALID");
+        expect(await outcomeInTime(client, unknownKey)).toBe(unavailable);
+      }
+      const many = await Promise.all(Array.from({ length: 50 }, () => outcomeInTime(client, counted)));
+      expect(new Set(many)).toEqual(new Set([unavailable]));
+      await expect(client.createKey({ apiId: "api" })).rejects.toMatchObject({ status: 503 });
+      expect((await fetch(`${baseUrl}/livez`)).status).toBe(200);
+
+      await end(postgres);
+      const first = await eventually(client, counted);
+      expect(await client.verifyKey({ key: counted })).toMatchObject({ valid: true, remaining: first - 1 });
+      expect(await client.verifyKey({ key: unknownKey })).toMatchObject({ code: "NOT_FOUND" });
+      expect(await client.createKey({ apiId: "api" })).toHaveProperty("key");
+    },
+  );
+
+  it("is not there yet, the service is alive, not ready, and answers 503; then it becomes ready", async () => {
+    const postgres = await PostgresServer.start();
+    onTestFinished(() => postgres.remove());
+    await postgres.kill();
+    const settings = { databaseUrl: new Secret(postgres.url()), rootKeys: [] };
+    const { baseUrl } = await startTestServer({ settings, waitUntilReady: false });
+    const client = createClient({ baseUrl, rootKey: "x".repeat(40) });
+    const statusOf = async (path: string) => (await fetch(baseUrl + path)).status;
+
+    expect(await statusOf("/livez")).toBe(200);
+    expect(await statusOf("/readyz")).toBe(503);
+    expect(await outcomeInTime(client, unknownKey)).toBe(unavailable);
+    await expect(client.createKey({ apiId: "api" })).rejects.toMatchObject({ status: 503 });
+
+    await postgres.up();
+    while ((await statusOf("/readyz")) !== 200) await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await client.verifyKey({ key: unknownKey })).toMatchObject({ code: "NOT_FOUND" });
+  });
+});

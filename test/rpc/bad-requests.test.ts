@@ -1,0 +1,138 @@
+import { Code } from "@connectrpc/connect";
+import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
+import { describe, expect, it } from "vitest";
+import { errorCodes } from "../../src/rpc/api-error.ts";
+import { createClient } from "../../src/sdk/index.ts";
+import { startTestServer, type TestServer } from "../support/in-process-server.ts";
+import { type BadRequest, gatewayProtocols, marks, type Setup } from "./bad-requests/bad-request.ts";
+import { callers, usedIdempotencyKey } from "./bad-requests/callers.ts";
+import { http } from "./bad-requests/http.ts";
+import { jsonTexts } from "./bad-requests/json-text.ts";
+import { rules } from "./bad-requests/rules.ts";
+import { types } from "./bad-requests/types.ts";
+import { frames, malformedProtobuf, rpcHeaders } from "./bad-requests/wire.ts";
+import { connectWire, type HttpAnswer, type HttpRequest } from "./exchange.ts";
+import { type Protocol, type Refusal, readGatewayError } from "./protocols.ts";
+
+const classes: Record<string, BadRequest[]> = {
+  "a broken rule": rules,
+  "a wrong type or name": types,
+  "a body that is no JSON": jsonTexts,
+  "malformed protobuf": malformedProtobuf,
+  "a frame that lies": frames,
+  "a bad header of an RPC protocol": rpcHeaders,
+  "bad HTTP": http,
+  "a caller without the right": callers,
+};
+const all = Object.values(classes).flat();
+
+describe("bad requests", () => {
+  it("are many, all different, and nearly all carry a canary", () => {
+    expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);
+    expect(all.length).toBeGreaterThanOrEqual(400);
+    expect(all.filter(carriesCanary).length / all.length).toBeGreaterThan(0.85);
+  });
+
+  it.each(Object.keys(classes))(
+    "%s is refused with the right code, field and request id, and echoed nowhere",
+    async (name) => {
+      const server = await startTestServer();
+      const setup = await prepare(server);
+      const wire = connectWire(server.port);
+      const problems: string[] = [];
+      for (const request of classes[name] ?? []) {
+        for (const protocol of request.on) {
+          const send = protocol.http === 1 ? wire.over1 : wire.over2;
+          const found = await send(toHttp(request, protocol, setup)).then(
+            (answer) => problemsOf(request, protocol, answer),
+            (error: Error) => [`is not answered: ${error.message}`],
+          );
+          problems.push(...found.map((problem) => `${request.name}, ${protocol.name}: ${problem}`));
+        }
+      }
+      expect(problems).toEqual([]);
+      await expectUnharmed(server);
+    },
+  );
+});
+
+async function prepare({ baseUrl, rootKey }: TestServer): Promise<Setup> {
+  const client = createClient({ baseUrl, rootKey });
+  const { key } = await client.createKey({ apiId: "good" }, { idempotencyKey: usedIdempotencyKey });
+  return { rootKey, issuedKey: key };
+}
+
+function toHttp(request: BadRequest, protocol: Protocol, setup: Setup): HttpRequest {
+  const { method, call, path = protocol.pathOf(call) } = request;
+  const headers = typeof request.headers === "function" ? request.headers(setup) : request.headers;
+  return {
+    method,
+    path,
+    headers: { "content-type": protocol.contentType, authorization: `Bearer ${setup.rootKey}`, ...headers },
+    body: request.body(protocol),
+  };
+}
+
+function problemsOf(request: BadRequest, protocol: Protocol, answer: HttpAnswer): string[] {
+  const inGatewayForm = request.beforeProtocol || gatewayProtocols.includes(protocol);
+  let refusal: Refusal | undefined;
+  try {
+    refusal = (inGatewayForm ? readGatewayError : protocol.readError)(answer);
+  } catch (error) {
+    return [`the answer ${answer.status} cannot be read: ${error}`];
+  }
+  if (refusal === undefined) return [`is accepted with ${answer.status}`];
+
+  const { status, rpc } = errorCodes[request.code];
+  const problems: string[] = [];
+  const check = (right: boolean, problem: string) => right || problems.push(problem);
+  check(refusal.code === request.code, `code ${refusal.code}: ${refusal.message}`);
+  const requestId = answer.headers.get("x-request-id");
+  check(/^req_\w{22}$/.test(requestId ?? ""), `x-request-id ${requestId}`);
+  check(refusal.requestId === requestId, `requestId ${refusal.requestId} under x-request-id ${requestId}`);
+  if (inGatewayForm) {
+    check(answer.status === status, `status ${answer.status}`);
+    check(answer.headers.get("content-type") === "application/json", "content-type is not application/json");
+  } else {
+    check(refusal.rpc === rpc, `code ${Code[refusal.rpc ?? 0]}`);
+    const expected = protocol.framed ? 200 : codeToHttpStatus(rpc);
+    check(answer.status === expected, `status ${answer.status} instead of ${expected}`);
+  }
+  // Where the headers go out before the status is known, this one is among the trailers.
+  if (request.code === "UNAUTHORIZED" && !protocol.framed) {
+    check(answer.headers.get("www-authenticate") === "Bearer", "no www-authenticate");
+  }
+  if (request.code === "METHOD_NOT_ALLOWED") check(answer.headers.get("allow") === "POST", "no allow");
+  if (request.code === "BAD_REQUEST" && request.field !== undefined) {
+    const start = request.field === "" ? "the request " : `${request.field}: `;
+    check(
+      refusal.message.split("; ").some((part) => part.startsWith(start)),
+      `says: ${refusal.message}`,
+    );
+    check(refusal.paths?.includes(request.field) ?? true, `names ${refusal.paths}`);
+  }
+  check(refusal.message.includes(request.says ?? ""), `does not say ${request.says}: ${refusal.message}`);
+  const { neverSays } = request;
+  check(neverSays === undefined || !refusal.message.includes(neverSays), `repeats a value: ${refusal.message}`);
+  const told = `${refusal.told}${[...answer.headers.values()]}`.replaceAll(refusal.requestId, "");
+  check(!marks.some((mark) => told.includes(mark)), `repeats a canary: ${told}`);
+  return problems;
+}
+
+/** Alive, serving good requests, and with nothing in the log that was sent or that went wrong inside. */
+async function expectUnharmed({ baseUrl, rootKey, logLines }: TestServer): Promise<void> {
+  const client = createClient({ baseUrl, rootKey });
+  const { key } = await client.createKey({ apiId: "good", remaining: 1 });
+  expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
+  const lines = logLines.map((line) => line.replace(/"(requestId|keyId|time|seconds)":("[^"]*"|[\d.e-]+)/g, ""));
+  expect(lines.filter((line) => /"level":"(error|warn)"/.test(line))).toEqual([]);
+  expect(lines.filter((line) => marks.some((mark) => line.includes(mark)))).toEqual([]);
+}
+
+function carriesCanary(request: BadRequest): boolean {
+  const headers = typeof request.headers === "function" ? {} : request.headers;
+  return request.on.every((protocol) => {
+    const sent = `${Buffer.from(request.body(protocol)).toString("latin1")}${request.path}${JSON.stringify(headers)}`;
+    return marks.some((mark) => sent.includes(mark));
+  });
+}

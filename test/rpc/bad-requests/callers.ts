@@ -1,0 +1,57 @@
+import { encode } from "../protocols.ts";
+import { type BadRequest, bad, broken, type Setup, textCanary } from "./bad-request.ts";
+
+/* Requests without the right, about what is not there, or repeated with a difference. */
+
+const wrongAuthorizations: [string, (setup: Setup) => string | undefined][] = [
+  ["none", () => undefined],
+  ["an empty one", () => ""],
+  ["only the scheme", () => "Bearer"],
+  ["the scheme and a space", () => "Bearer "],
+  ["Basic", ({ rootKey }) => `Basic ${Buffer.from(`cnry:${rootKey}`).toString("base64")}`],
+  ["the root key without a scheme", ({ rootKey }) => rootKey],
+  ["a wrong key", () => `Bearer ${textCanary.padEnd(40, "x")}`],
+  ["the root key but for its last character", ({ rootKey }) => `Bearer ${rootKey.slice(0, -1)}`],
+  ["the root key and one character", ({ rootKey }) => `Bearer ${rootKey}x`],
+  ["the root key in capitals", ({ rootKey }) => `Bearer ${rootKey.toUpperCase()}`],
+  ["the root key twice", ({ rootKey }) => `Bearer ${rootKey} ${rootKey}`],
+  ["the root key twice, with a comma", ({ rootKey }) => `Bearer ${rootKey},${rootKey}`],
+  ["an issued key", ({ issuedKey }) => `Bearer ${issuedKey}`],
+];
+
+const badIdempotencyKeys: [string, string | string[]][] = [
+  ["an empty Idempotency-Key", ""],
+  ["an Idempotency-Key with a space", "cnry x"],
+  ["an Idempotency-Key of 256 characters", textCanary.padEnd(256, "x")],
+  ["an Idempotency-Key beyond ASCII", "cnry\xe9"],
+  ["two Idempotency-Keys", ["cnry-1", "cnry-2"]],
+];
+
+/** The test has created a key under it before, for another API. */
+export const usedIdempotencyKey = "cnry-used-before";
+
+const unauthorized = { code: "UNAUTHORIZED" } as const;
+
+export const callers: BadRequest[] = [
+  ...wrongAuthorizations.flatMap(([name, authorization]) => {
+    const headers = (setup: Setup) => ({ authorization: authorization(setup) });
+    return [
+      bad(`Authorization: ${name}`, "createKey", { headers, ...unauthorized }),
+      bad(`Authorization: ${name}`, "deleteKey", { headers, ...unauthorized }),
+    ];
+  }),
+  bad("no Authorization, and nothing is told of the bad message", "createKey", {
+    headers: { authorization: undefined },
+    body: (protocol) => encode(protocol, "createKey", { remaining: -7391 }),
+    ...unauthorized,
+  }),
+  ...badIdempotencyKeys.map(([name, value]) =>
+    bad(name, "createKey", { headers: { "idempotency-key": value }, field: "Idempotency-Key" }),
+  ),
+  bad("an Idempotency-Key used for another request", "createKey", {
+    headers: { "idempotency-key": usedIdempotencyKey },
+    code: "CONFLICT",
+  }),
+  broken("a key that is not there", "deleteKey", "", { keyId: "key_0000000000000000000000" }, { code: "NOT_FOUND" }),
+  broken("what is no id", "deleteKey", "", { keyId: textCanary }, { code: "NOT_FOUND" }),
+];

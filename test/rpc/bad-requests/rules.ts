@@ -1,0 +1,103 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { type BadRequest, broken, digitsCanary, textCanary } from "./bad-request.ts";
+
+/* Messages that can be read but break a rule of the proto file, or one that no proto rule can express. */
+
+const long = (length: number) => textCanary.padEnd(length, "x");
+const digits = Number(digitsCanary);
+
+function create(name: string, field: string, fields: JsonObject, neverSays?: string): BadRequest {
+  const json = { apiId: textCanary, ...fields };
+  return broken(name, "createKey", field, json, neverSays === undefined ? {} : { neverSays });
+}
+
+const prefixes: [string, string][] = [
+  ["empty", ""],
+  ["of 17 characters", "cnry".padEnd(17, "x")],
+  ["starting with a digit", `${digitsCanary}a`],
+  ["starting with _", "_cnry"],
+  ["ending in _", "cnry_"],
+  ["with a dash", textCanary],
+  ["with a space", "cnry x"],
+  ["with a letter beyond ASCII", "cnryé"],
+  ["with a line end", "cnry\n"],
+];
+
+const expiries: [string, number][] = [
+  ["zero", 0],
+  ["negative", -digits],
+  ["a fraction", digits + 0.5],
+  ["a millisecond after the year 9999", 253402300800000],
+  ["the largest safe integer", Number.MAX_SAFE_INTEGER],
+  ["beyond 64 bits", digits * 1e15],
+  ["beyond every integer", digits * 1e300],
+  ["below every integer", -digits * 1e300],
+];
+
+const refills: [string, string, JsonObject][] = [
+  ["without an interval", "refill.interval", { amount: digits }],
+  ["with an empty interval", "refill.interval", { interval: "", amount: digits }],
+  ["every week", "refill.interval", { interval: `weekly${textCanary}`, amount: digits }],
+  ["in capitals", "refill.interval", { interval: `DAILY${textCanary}`, amount: digits }],
+  ["without an amount", "refill.amount", { interval: "daily" }],
+  ["of zero", "refill.amount", { interval: "daily", amount: 0 }],
+  ["of a negative amount", "refill.amount", { interval: "monthly", amount: -digits }],
+  ["of the least amount", "refill.amount", { interval: "monthly", amount: -2147483648 }],
+  ["of nothing", "refill.interval", {}],
+];
+
+const ratelimits: [string, string, JsonObject][] = [
+  ["that is right, but not available yet", "ratelimit", { async: true, limit: digits, duration: digits }],
+  ["counted globally, not available yet", "ratelimit", { async: false, limit: digits, duration: digits }],
+  ["without a limit", "ratelimit.limit", { duration: digits }],
+  ["with limit zero", "ratelimit.limit", { limit: 0, duration: digits }],
+  ["with a negative limit", "ratelimit.limit", { limit: -digits, duration: digits }],
+  ["without a duration", "ratelimit.duration", { limit: digits }],
+  ["shorter than a second", "ratelimit.duration", { limit: digits, duration: 999 }],
+  ["longer than 30 days", "ratelimit.duration", { limit: digits, duration: 2592007391 }],
+  ["of nothing", "ratelimit.limit", {}],
+];
+
+const byteLengths = [0, 1, 15, 256, -digits, digits, 2147483647];
+
+export const rules: BadRequest[] = [
+  broken("no apiId", "createKey", "apiId", { ownerId: textCanary }),
+  broken("nothing at all", "createKey", "apiId", {}),
+  create("empty apiId", "apiId", { apiId: "" }),
+  create("apiId of 256 characters", "apiId", { apiId: long(256) }),
+  create("empty ownerId", "ownerId", { ownerId: "" }),
+  create("ownerId of 256 characters", "ownerId", { ownerId: long(256) }),
+  create("empty name", "name", { name: "" }),
+  create("name of 256 characters", "name", { name: long(256) }),
+  create("negative remaining", "remaining", { remaining: -digits }),
+  create("the least remaining", "remaining", { remaining: -2147483648 }, "2147483648"),
+  create("refill without remaining", "refill", { refill: { interval: "daily", amount: digits } }),
+  create("two fields at once, the first", "apiId", { apiId: "", byteLength: digits }),
+  create("two fields at once, the second", "byteLength", { apiId: "", byteLength: digits }),
+  ...prefixes.map(([name, prefix]) => create(`prefix ${name}`, "prefix", { prefix })),
+  ...byteLengths.map((byteLength) =>
+    create(`byteLength ${byteLength}`, "byteLength", { byteLength }, byteLength > 16 ? String(byteLength) : undefined),
+  ),
+  ...expiries.map(([name, expires]) => create(`expires: ${name}`, "expires", { expires })),
+  ...refills.map(([name, field, refill]) => create(`refill ${name}`, field, { remaining: digits, refill })),
+  ...ratelimits.map(([name, field, ratelimit]) => create(`ratelimit ${name}`, field, { ratelimit })),
+  create("meta of 16 KiB and a byte", "meta", { meta: { a: long(16_385 - '{"a":""}'.length) } }),
+  create("meta of 16 KiB in characters of three bytes", "meta", { meta: { a: textCanary + "€".repeat(5500) } }),
+  create("meta nested 17 deep", "meta", { meta: nest(17) }),
+
+  broken("no key", "verifyKey", "key", { apiId: textCanary }),
+  broken("empty key", "verifyKey", "key", { key: "" }),
+  broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
+  broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
+  broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
+  broken("no keyId", "deleteKey", "keyId", {}),
+  broken("empty keyId", "deleteKey", "keyId", { keyId: "" }),
+  broken("keyId of 65 characters", "deleteKey", "keyId", { keyId: long(65) }),
+];
+
+/** Arrays in objects in arrays, as many levels as asked for, the outermost an object. */
+function nest(levels: number): JsonObject {
+  let value: JsonValue = textCanary;
+  for (let level = levels; level > 1; level--) value = level % 2 === 0 ? [value] : { a: value };
+  return { a: value };
+}

@@ -1,0 +1,96 @@
+import type { CallName } from "../protocols.ts";
+import { type BadRequest, badJson } from "./bad-request.ts";
+
+/* Fields of the wrong type, and names that are none of ours: what only JSON can say. */
+
+const text = '"cnry"';
+const number = "7391";
+const truth = "true";
+const list = '["cnry", 7391]';
+const object = '{"cnry-x1": 7391}';
+const fraction = "7391.5";
+const largeExponent = "7391e9";
+const beyondInt32 = "2147487391";
+const beyondDoubles = "73917391739173917391";
+const infinite = "7391e999";
+
+const wrongForText = [number, truth, list, object];
+const wrongForWhole = [text, '"7391"', truth, list, object, fraction, largeExponent, beyondInt32, beyondDoubles];
+const wrongForObject = [text, number, truth, list];
+
+const wrongTypes: [CallName, string, string[]][] = [
+  ["createKey", "apiId", wrongForText],
+  ["createKey", "prefix", wrongForText],
+  ["createKey", "ownerId", wrongForText],
+  ["createKey", "name", wrongForText],
+  ["createKey", "byteLength", wrongForWhole],
+  ["createKey", "remaining", wrongForWhole],
+  ["createKey", "refill", wrongForObject],
+  ["createKey", "refill.interval", wrongForText],
+  ["createKey", "refill.amount", [text, fraction, beyondInt32]],
+  ["createKey", "refill.carryOver", [text, number]],
+  ["createKey", "ratelimit", wrongForObject],
+  ["createKey", "ratelimit.async", [text, number]],
+  ["createKey", "ratelimit.limit", [text, fraction]],
+  ["createKey", "ratelimit.duration", [text, `-${number}`, "4294967391"]],
+  ["createKey", "meta", wrongForObject],
+  ["createKey", "expires", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
+  ["createKey", "enabled", [text, number, list]],
+  ["verifyKey", "key", [...wrongForText, "null"]],
+  ["verifyKey", "apiId", [number, list]],
+  ["deleteKey", "keyId", [...wrongForText, "null"]],
+];
+
+interface WrongName {
+  readonly call: CallName;
+  readonly body: string;
+  readonly field: string;
+  readonly says?: string;
+}
+
+/** Plain names come back, with the nearest that is known; other names never do. */
+const wrongNames: WrongName[] = [
+  { call: "createKey", body: '{"apiId":"cnry","rateLimit":{"limit":7391}}', field: "rateLimit", says: "ratelimit?" },
+  { call: "createKey", body: '{"apiId":"cnry","remaning":7391}', field: "remaning", says: "remaining?" },
+  { call: "createKey", body: '{"apiId":"cnry","expire":7391}', field: "expire", says: "expires?" },
+  { call: "createKey", body: '{"api_id":"cnry"}', field: "api_id", says: "apiId?" },
+  { call: "createKey", body: '{"apiId":"cnry","byte_length":7391}', field: "byte_length", says: "byteLength?" },
+  { call: "createKey", body: '{"apiId":"cnry","owner_id":"cnry"}', field: "owner_id", says: "ownerId?" },
+  { call: "createKey", body: '{"apiId":"cnry","REMAINING":7391}', field: "REMAINING", says: "remaining?" },
+  { call: "createKey", body: '{"apiId":"cnry","somethingElse":7391}', field: "somethingElse" },
+  { call: "createKey", body: '{"apiId":"cnry","constructor":"cnry"}', field: "constructor" },
+  { call: "createKey", body: '{"apiId":"cnry","toString":null}', field: "toString" },
+  { call: "createKey", body: '{"apiId":"cnry","refill":{"ammount":7391}}', field: "refill.ammount", says: "amount?" },
+  { call: "createKey", body: '{"refill":{"carry_over":true}}', field: "refill.carry_over", says: "carryOver?" },
+  { call: "createKey", body: '{"ratelimit":{"limits":7391}}', field: "ratelimit.limits", says: "limit?" },
+  { call: "createKey", body: '{"ratelimit":{"window":7391}}', field: "ratelimit.window" },
+  { call: "createKey", body: '{"apiId":"cnry","cnry-x1":7391}', field: "", says: "unknown field" },
+  { call: "createKey", body: '{"apiId":"cnry","cnry x1":7391}', field: "", says: "unknown field" },
+  { call: "createKey", body: '{"apiId":"cnry","cnry😀":7391}', field: "", says: "unknown field" },
+  { call: "createKey", body: `{"cnry${"x".repeat(61)}":7391}`, field: "", says: "unknown field" },
+  { call: "createKey", body: '{"apiId":"cnry","":7391}', field: "", says: "unknown field" },
+  { call: "createKey", body: '{"refill":{"cnry-x1":7391}}', field: "refill", says: "unknown field" },
+  { call: "createKey", body: '{"apiId":"cnry","__proto__":{"enabled":true}}', field: "", says: "reserved name" },
+  { call: "verifyKey", body: '{"key":"cnry","Key":"cnry"}', field: "Key", says: "key?" },
+  { call: "verifyKey", body: '{"key":"cnry","api_id":"cnry"}', field: "api_id", says: "apiId?" },
+  { call: "verifyKey", body: '{"key":"cnry","keyId":"cnry"}', field: "keyId" },
+  { call: "deleteKey", body: '{"id":"cnry"}', field: "id", says: "not a known field" },
+  { call: "deleteKey", body: '{"key_id":"cnry"}', field: "key_id", says: "keyId?" },
+];
+
+export const types: BadRequest[] = [
+  ...wrongTypes.flatMap(([call, field, values]) =>
+    values.map((value) => badJson(`${field} is ${value}`, call, field, bodyWith(field, value))),
+  ),
+  ...wrongNames.map(({ call, body, field, says }) =>
+    badJson(`unknown name in ${body}`, call, field, body, says === undefined ? {} : { says }),
+  ),
+];
+
+/** `refill.amount` and a value become `{"refill":{"amount":value}}`. */
+function bodyWith(field: string, value: string): string {
+  return field
+    .split(".")
+    .reverse()
+    .reduce((inner, name) => `{"${name}":${inner}}`, value);
+}

@@ -1,0 +1,230 @@
+import { readFileSync } from "node:fs";
+import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { describe, expect, it } from "vitest";
+import { ServerReflection, type ServerReflectionRequest } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+import {
+  Health,
+  HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus as Status,
+} from "../../gen/health/v1/health_pb.js";
+import { Secret } from "../../src/domain/secret.ts";
+import { createClient as createSdkClient } from "../../src/sdk/index.ts";
+import { startTestServer } from "../support/in-process-server.ts";
+import { connectWire, type HttpAnswer } from "./exchange.ts";
+import { frame } from "./protocols.ts";
+
+const keysService = "latchkey.v1.KeysService";
+const services = [keysService, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+
+describe("grpc.health.v1", () => {
+  it("says that the server and each service serve, and knows no others", async () => {
+    const { baseUrl } = await startTestServer();
+    const health = createClient(Health, createGrpcTransport({ baseUrl }));
+    for (const service of ["", keysService]) {
+      expect(await health.check({ service })).toMatchObject({ status: Status.SERVING });
+    }
+    const { statuses } = await health.list({});
+    expect(Object.keys(statuses).sort()).toEqual(["", "grpc.health.v1.Health", keysService]);
+    await expect(health.check({ service: "cnry" })).rejects.toMatchObject({
+      code: Code.NotFound,
+      rawMessage: "there is no such service",
+    });
+  });
+
+  it("tells those who watch that the server is going to stop", async () => {
+    const server = await startTestServer();
+    const health = createClient(Health, createGrpcTransport({ baseUrl: server.baseUrl }));
+    const watches = ["", keysService].map((service) => health.watch({ service })[Symbol.asyncIterator]());
+    const next = () => Promise.all(watches.map(async (watch) => (await watch.next()).value?.status));
+    expect(await next()).toEqual([Status.SERVING, Status.SERVING]);
+    const stopping = server.stop();
+    expect(await next()).toEqual([Status.NOT_SERVING, Status.NOT_SERVING]);
+    await stopping;
+    // Afterwards the stream ends, one way or the other.
+    for (const watch of watches) await watch.next().catch((error) => expect(error).toBeInstanceOf(ConnectError));
+  });
+
+  it("says of an unknown service that it is unknown, and goes on watching", async () => {
+    const { baseUrl } = await startTestServer();
+    const health = createClient(Health, createGrpcTransport({ baseUrl }));
+    const watch = health.watch({ service: "cnry" })[Symbol.asyncIterator]();
+    expect((await watch.next()).value).toMatchObject({ status: Status.SERVICE_UNKNOWN });
+    const second = await Promise.race([
+      watch.next(),
+      new Promise((resolve) => setTimeout(resolve, 50, "nothing more")),
+    ]);
+    expect(second).toBe("nothing more");
+  });
+});
+
+describe("grpc.reflection.v1", () => {
+  type Question = ServerReflectionRequest["messageRequest"];
+
+  async function ask(...questions: Question[]) {
+    const { baseUrl } = await startTestServer();
+    const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl }));
+    const requests = (async function* () {
+      for (const messageRequest of questions) yield { messageRequest };
+    })();
+    const answers = [];
+    for await (const { messageResponse } of reflection.serverReflectionInfo(requests)) answers.push(messageResponse);
+    return answers;
+  }
+
+  const filesOf = (answer: Awaited<ReturnType<typeof ask>>[number] | undefined) =>
+    answer?.case === "fileDescriptorResponse"
+      ? answer.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes))
+      : expect.fail(`answers ${answer?.case}`);
+
+  it("lists the services", async () => {
+    const [answer] = await ask({ case: "listServices", value: "" });
+    expect(answer).toMatchObject({ value: { service: services.map((name) => ({ name })) } });
+  });
+
+  it.each([
+    { case: "fileContainingSymbol", value: keysService },
+    { case: "fileContainingSymbol", value: `${keysService}.VerifyKey` },
+    { case: "fileContainingSymbol", value: "latchkey.v1.Refill" },
+    { case: "fileByFilename", value: "latchkey/v1/keys.proto" },
+  ] satisfies Question[])("returns the file of $case $value with all it depends on", async (question) => {
+    const [answer] = await ask(question);
+    const files = filesOf(answer);
+    const [file = expect.fail("no file")] = files;
+    expect(file.name).toBe("latchkey/v1/keys.proto");
+    const registry = createFileRegistry(file, (name) => files.find((candidate) => candidate.name === name));
+    expect(registry.getService(keysService)?.methods.map(({ name }) => name)).toEqual([
+      "CreateKey",
+      "VerifyKey",
+      "DeleteKey",
+    ]);
+  });
+
+  it.each(services)("knows the symbol %s that it lists", async (value) => {
+    const [answer] = await ask({ case: "fileContainingSymbol", value });
+    expect(filesOf(answer).length).toBeGreaterThan(0);
+  });
+
+  it("answers what it does not know with an error in the stream, and goes on", async () => {
+    const answers = await ask(
+      { case: "fileContainingSymbol", value: "cnry.Nothing" },
+      { case: "fileByFilename", value: "../../cnry" },
+      { case: "allExtensionNumbersOfType", value: "cnry" },
+      { case: undefined },
+      { case: "listServices", value: "cnry" },
+    );
+    const notFound = { errorCode: 5, errorMessage: "there is no such file or symbol" };
+    const unimplemented = { errorCode: 12, errorMessage: "only services, files and symbols can be asked for" };
+    const errors = [notFound, notFound, unimplemented, unimplemented];
+    expect(answers).toMatchObject([
+      ...errors.map((value) => ({ case: "errorResponse", value })),
+      { case: "listServicesResponse" },
+    ]);
+  });
+});
+
+describe("a stream that is malformed", () => {
+  const watch = "/grpc.health.v1.Health/Watch";
+  const reflect = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+  const unreadable = "a message of the stream could not be read";
+  const unsupported = "the stream asks for something that is not supported";
+  const tooLarge = "a message of the stream is too large";
+  const bytes = Buffer.from("cnry");
+  const json = "application/grpc+json";
+
+  it.each([
+    [watch, "application/grpc", frame(bytes), "3", unreadable],
+    [watch, json, frame(Buffer.from('{"service": cnry')), "3", unreadable],
+    [watch, json, frame(Buffer.from('{"service": ["cnry"]}')), "3", unreadable],
+    [watch, "application/grpc", bytes, "3", unreadable],
+    [watch, "application/grpc", Buffer.alloc(0), "12", unsupported],
+    [watch, "application/grpc", frame(bytes, { flag: 1 }), "3", unreadable],
+    [watch, "application/grpc", frame(bytes, { length: 0xffffffff }), "8", tooLarge],
+    [reflect, "application/grpc", frame(bytes), "3", unreadable],
+    [reflect, json, frame(Buffer.from("cnry")), "3", unreadable],
+    [reflect, "application/grpc", frame(bytes, { flag: 1 }), "3", unreadable],
+    [reflect, "application/grpc", frame(bytes, { length: 0xffffffff }), "8", tooLarge],
+  ])("at %s in %s is refused with a fixed text (%#)", async (path, contentType, body, status, message) => {
+    const { port, logLines } = await startTestServer();
+    const headers = { "content-type": contentType, "grpc-timeout": "cnry", "grpc-encoding": "cnry" };
+    const answer = await connectWire(port).over2({ method: "POST", path, headers, body });
+    expect(decodeURIComponent(answer.trailers.get("grpc-message") ?? "")).toBe(message);
+    expect(answer.trailers.get("grpc-status")).toBe(status);
+    expect(logLines.filter((line) => line.includes("cnry") || line.includes('"error"'))).toEqual([]);
+  });
+
+  it.each([
+    ["a header that Connect would repeat", { "grpc-timeout": "cnry", "grpc-encoding": "cnry" }],
+    ["a deadline further off than timers reach", { "grpc-timeout": "99999999H" }],
+  ])("with %s is served nevertheless", async (_, odd) => {
+    const server = await startTestServer();
+    const body = frame(toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema)));
+    const headers = { "content-type": "application/grpc", ...odd };
+    const answered = connectWire(server.port).over2({ method: "POST", path: watch, headers, body });
+    setTimeout(server.stop, 100);
+    expect((await answered).body.subarray(0, 7)).toEqual(Buffer.from(frame(Buffer.from([8, Status.SERVING]))));
+  });
+
+  it.each([watch, reflect])(
+    "over HTTP/1.1, by GET or in another content type is refused as JSON at %s",
+    async (path) => {
+      const { port } = await startTestServer();
+      const wire = connectWire(port);
+      const headers = { "content-type": "application/grpc" };
+      const code = ({ body }: HttpAnswer) => JSON.parse(body.toString()).error.code;
+      const body = frame(Buffer.alloc(0));
+      expect(code(await wire.over1({ method: "POST", path, headers, body }))).toBe("BAD_REQUEST");
+      expect(code(await wire.over2({ method: "GET", path, headers, body }))).toBe("METHOD_NOT_ALLOWED");
+      const plain = { "content-type": "text/cnry" };
+      expect(code(await wire.over2({ method: "POST", path, headers: plain, body }))).toBe("UNSUPPORTED_MEDIA_TYPE");
+    },
+  );
+});
+
+describe("the probes", () => {
+  it("say alive and ready, and not ready once the server is going to stop", async () => {
+    const server = await startTestServer({ settings: { drainMs: 300 } });
+    const probe = async (path: string) => (await fetch(server.baseUrl + path)).status;
+    expect([await probe("/livez"), await probe("/readyz")]).toEqual([200, 200]);
+    const stopping = server.stop();
+    expect([await probe("/livez"), await probe("/readyz")]).toEqual([200, 503]);
+    await stopping;
+  });
+
+  it("serve the OpenAPI document as it was generated", async () => {
+    const { baseUrl } = await startTestServer();
+    const answer = await fetch(`${baseUrl}/openapi.json`);
+    expect(answer.headers.get("content-type")).toBe("application/json");
+    expect(await answer.text()).toBe(readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8"));
+  });
+});
+
+describe("the internal listener", () => {
+  it("counts verifications by outcome, and holds nothing of a key", async () => {
+    const server = await startTestServer();
+    const client = createSdkClient(server);
+    const { key, keyId } = await client.createKey({ apiId: "cnry-api", remaining: 1, ownerId: "cnry-owner" });
+    for (const tried of [key, key, "cnry-unknown"]) await client.verifyKey({ key: tried });
+    const metrics = await (await fetch(`http://127.0.0.1:${server.internalPort}/metrics`)).text();
+    for (const code of ["VALID", "USAGE_EXCEEDED", "NOT_FOUND"]) {
+      expect(metrics).toContain(`latchkey_verifications_total{code="${code}"} 1`);
+    }
+    for (const hidden of [key, key.slice(4, 20), keyId, "cnry", server.rootKey]) expect(metrics).not.toContain(hidden);
+    expect((await fetch(`${server.baseUrl}/metrics`)).status).toBe(404);
+  });
+
+  it("asks for its secret where it has one", async () => {
+    const secret = "secret-of-the-internal-listener-0123";
+    const { internalPort, rootKey } = await startTestServer({ settings: { internalSecret: new Secret(secret) } });
+    const statusWith = async (authorization?: string) => {
+      const headers = authorization === undefined ? {} : { authorization };
+      return (await fetch(`http://127.0.0.1:${internalPort}/metrics`, { headers })).status;
+    };
+    for (const wrong of [undefined, "", secret, `Bearer ${secret}x`, `Bearer ${rootKey}`, "Bearer "]) {
+      expect(await statusWith(wrong), String(wrong)).toBe(401);
+    }
+    expect(await statusWith(`Bearer ${secret}`)).toBe(200);
+  });
+});

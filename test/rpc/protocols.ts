@@ -1,0 +1,122 @@
+import { type DescMethod, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerParse } from "@connectrpc/connect/protocol-grpc-web";
+import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
+import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
+import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import type { HttpAnswer } from "./exchange.ts";
+
+export type CallName = keyof typeof KeysService.method;
+
+/** One way for a message to travel. */
+export interface Protocol {
+  readonly name: string;
+  readonly http: 1 | 2;
+  readonly codec: "json" | "proto";
+  readonly framed: boolean;
+  readonly contentType: string;
+  pathOf(call: CallName): string;
+  /** What the answer says went wrong; undefined where it says that all is well. */
+  readError(answer: HttpAnswer): Refusal | undefined;
+}
+
+export interface Refusal {
+  /** Our own code. */
+  readonly code: string;
+  /** The code of the RPC protocol; undefined on the gateway. */
+  readonly rpc: Code | undefined;
+  readonly message: string;
+  readonly requestId: string;
+  /** Paths of the violations; undefined on the gateway, which has them in the message only. */
+  readonly paths: readonly string[] | undefined;
+  /** Everything that the error says, as text. */
+  readonly told: string;
+}
+
+export const protocols: readonly Protocol[] = [
+  gateway("json over HTTP/1.1", 1),
+  gateway("json over HTTP/2", 2),
+  rpc("connect+json", 1, "json", "application/json", readConnectError),
+  rpc("connect+proto", 2, "proto", "application/proto", readConnectError),
+  rpc("grpc+json", 2, "json", "application/grpc+json", readGrpcError),
+  rpc("grpc", 2, "proto", "application/grpc", readGrpcError),
+  rpc("grpc-web+json", 1, "json", "application/grpc-web+json", readGrpcWebError),
+  rpc("grpc-web", 2, "proto", "application/grpc-web+proto", readGrpcWebError),
+];
+
+export function encode(protocol: Protocol, call: CallName, json: JsonValue): Uint8Array {
+  const bytes =
+    protocol.codec === "json"
+      ? Buffer.from(JSON.stringify(json))
+      : toBinary(KeysService.method[call].input, fromJson(KeysService.method[call].input, json));
+  return protocol.framed ? frame(bytes) : bytes;
+}
+
+/** The envelope of gRPC: a flag, the length, the message. */
+export function frame(message: Uint8Array, { flag = 0, length = message.length } = {}): Uint8Array {
+  const head = Buffer.alloc(5);
+  head.writeUInt8(flag);
+  head.writeUInt32BE(length, 1);
+  return Buffer.concat([head, message]);
+}
+
+/** The error in the gateway's form, in which also RPC paths answer what is not RPC. */
+export function readGatewayError({ status, body }: HttpAnswer): Refusal | undefined {
+  if (status < 400) return undefined;
+  const { code, message, requestId } = JSON.parse(body.toString()).error;
+  return { code, rpc: undefined, message, requestId, paths: undefined, told: body.toString() };
+}
+
+function gateway(name: string, version: 1 | 2): Protocol {
+  const pathOf = (call: CallName) => {
+    const method: DescMethod = KeysService.method[call];
+    return routes.find((route) => route.method === method)?.path ?? "";
+  };
+  const contentType = "application/json";
+  return { name, http: version, codec: "json", framed: false, contentType, pathOf, readError: readGatewayError };
+}
+
+function rpc(
+  name: string,
+  version: 1 | 2,
+  codec: Protocol["codec"],
+  contentType: string,
+  readError: Protocol["readError"],
+): Protocol {
+  const pathOf = (call: CallName) => `/${KeysService.typeName}/${KeysService.method[call].name}`;
+  return { name, http: version, codec, framed: contentType.includes("grpc"), contentType, pathOf, readError };
+}
+
+function readConnectError({ status, body, headers }: HttpAnswer): Refusal | undefined {
+  if (status < 400) return undefined;
+  return toRefusal(errorFromJsonBytes(body, headers, new ConnectError("unreadable", Code.Unknown)), body.toString());
+}
+
+function readGrpcError({ headers, trailers }: HttpAnswer): Refusal | undefined {
+  const error = findTrailerError(headers.has("grpc-status") ? headers : trailers);
+  return error && toRefusal(error);
+}
+
+function readGrpcWebError({ headers, body }: HttpAnswer): Refusal | undefined {
+  if (headers.has("grpc-status")) return readGrpcError({ status: 200, headers, body, trailers: headers });
+  const afterMessage = body[0] === 0 ? 5 + body.readUInt32BE(1) : 0;
+  if (body[afterMessage] !== trailerFlag) throw new Error("the answer has no trailers");
+  const error = findTrailerError(trailerParse(body.subarray(afterMessage + 5)));
+  return error && toRefusal(error);
+}
+
+function toRefusal(error: ConnectError, text = ""): Refusal {
+  const details = error.findDetails(ErrorDetailSchema);
+  const [detail] = details;
+  if (details.length !== 1 || detail === undefined) throw new Error(`an error with ${details.length} details`);
+  return {
+    code: detail.code,
+    rpc: error.code,
+    message: error.rawMessage,
+    requestId: detail.requestId,
+    paths: detail.violations.map(({ path }) => path),
+    told: error.rawMessage + JSON.stringify(toJson(ErrorDetailSchema, detail)) + text,
+  };
+}

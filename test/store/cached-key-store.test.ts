@@ -1,0 +1,219 @@
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import type { Key } from "../../src/domain/key.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { CachedKeyStore, type KeyCacheOptions } from "../../src/store/cached-key-store.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { TestClock } from "../support/test-clock.ts";
+import { HeldKeyStore } from "./held-key-store.ts";
+
+function setUp(options: Partial<KeyCacheOptions> = {}) {
+  const store = new HeldKeyStore();
+  const clock = new TestClock();
+  const events: string[] = [];
+  const metrics = { ...createMetrics(), keyCache: (event: string) => void events.push(event) };
+  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, ...options };
+  return { store, clock, events, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
+}
+
+/** Looks the key up and lets the store answer, if it is asked. */
+async function find({ store, cache }: ReturnType<typeof setUp>, digest: string): Promise<Key | undefined> {
+  const found = cache.findByDigest(digest);
+  await nextTurn();
+  store.answerAll();
+  return found;
+}
+
+describe("CachedKeyStore", () => {
+  it("asks the store once for a key it is asked for twice", async () => {
+    const all = setUp();
+    all.store.add("k");
+    const first = await find(all, "k");
+    expect(first).toMatchObject({ id: "id of k" });
+    expect(await find(all, "k")).toBe(first);
+    expect(all.store.asked).toEqual(["k"]);
+    expect(all.events).toEqual(["miss", "hit"]);
+  });
+
+  it("asks again when the time to live is over by the monotonic clock, and not a millisecond before", async () => {
+    const all = setUp();
+    all.store.add("k");
+    await find(all, "k");
+    all.clock.advance(999);
+    await find(all, "k");
+    expect(all.store.asked).toHaveLength(1);
+    all.clock.advance(1);
+    await find(all, "k");
+    expect(all.store.asked).toHaveLength(2);
+    all.clock.advance(999);
+    await find(all, "k");
+    expect(all.store.asked, "a renewed entry lives as long again").toHaveLength(2);
+  });
+
+  it.each(["2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z"])(
+    "keeps to it when the wall clock is set to %s",
+    async (wall) => {
+      const all = setUp();
+      all.store.add("k");
+      await find(all, "k");
+      all.clock.stepTo(wall);
+      await find(all, "k");
+      expect(all.store.asked).toHaveLength(1);
+      all.clock.advance(1000);
+      await find(all, "k");
+      expect(all.store.asked).toHaveLength(2);
+    },
+  );
+
+  it("remembers nothing when the time to live is 0", async () => {
+    const all = setUp({ ttlMs: 0 });
+    all.store.add("k");
+    await find(all, "k");
+    await find(all, "k");
+    expect(all.store.asked).toHaveLength(2);
+    expect(all.cache.size).toBe(0);
+  });
+
+  it("never remembers that a key is unknown: it is found as soon as it exists", async () => {
+    const all = setUp();
+    expect(await find(all, "k")).toBeUndefined();
+    all.store.add("k");
+    expect(await find(all, "k")).toBeDefined();
+  });
+
+  it("holds at most keysMax keys and lets the oldest go first", async () => {
+    const all = setUp({ keysMax: 2 });
+    for (const digest of ["a", "b", "c"]) {
+      all.store.add(digest);
+      await find(all, digest);
+    }
+    expect(all.cache.size).toBe(2);
+    for (const digest of ["b", "c", "a"]) await find(all, digest);
+    expect(all.store.asked).toEqual(["a", "b", "c", "a"]);
+  });
+
+  it("counts a renewed entry as young", async () => {
+    const all = setUp({ keysMax: 2 });
+    for (const digest of ["a", "b", "c"]) all.store.add(digest);
+    await find(all, "a");
+    all.clock.advance(1000);
+    for (const digest of ["b", "a", "c", "a"]) await find(all, digest);
+    expect(all.store.asked).toEqual(["a", "b", "a", "c"]);
+  });
+
+  it("shares one look-up among all who miss the same key", async () => {
+    const { store, cache, events } = setUp();
+    store.add("k");
+    const found = Promise.all(Array.from({ length: 100 }, () => cache.findByDigest("k")));
+    await nextTurn();
+    expect(store.underWay).toBe(1);
+    store.answerAll();
+    expect(new Set(await found).size).toBe(1);
+    expect(events).toEqual(["miss", ...new Array<string>(99).fill("shared")]);
+  });
+
+  it("never has more than lookupsMax look-ups under way, among 1000 misses at once and newcomers", async () => {
+    const { store, cache } = setUp({ lookupsMax: 7 });
+    const found = Array.from({ length: 1000 }, (_, i) => cache.findByDigest(`unknown ${i}`));
+    while (store.underWay > 0 || store.asked.length < 1000) {
+      store.answerOne();
+      // Comes at the very moment at which a place becomes free.
+      if (store.asked.length % 10 === 0) found.push(cache.findByDigest(`newcomer ${store.asked.length}`));
+      await nextTurn();
+    }
+    await Promise.all(found);
+    expect(store.asked).toHaveLength(found.length);
+    expect(store.mostUnderWay).toBe(7);
+  });
+
+  it("refuses with Unavailable the look-up that finds the queue full, and serves the others", async () => {
+    const { store, cache } = setUp({ lookupsMax: 1, lookupsQueuedMax: 2 });
+    const found = Promise.all(["a", "b", "c"].map((digest) => cache.findByDigest(digest)));
+    await expect(cache.findByDigest("d")).rejects.toThrow(new Unavailable("too many keys are being looked up"));
+    await answerUntilIdle(store);
+    expect(await found).toEqual([undefined, undefined, undefined]);
+    const later = cache.findByDigest("d");
+    await answerUntilIdle(store);
+    expect(await later).toBeUndefined();
+  });
+
+  it("frees the place of a look-up that failed", async () => {
+    const { store, cache } = setUp({ lookupsMax: 1 });
+    const failing = expect(cache.findByDigest("a")).rejects.toThrow("down");
+    const waiting = cache.findByDigest("b");
+    await nextTurn();
+    store.failAll(new Unavailable("down"));
+    await failing;
+    await answerUntilIdle(store);
+    expect(await waiting).toBeUndefined();
+  });
+
+  it("remembers no error: the next look-up asks again", async () => {
+    const all = setUp();
+    all.store.add("k");
+    const failing = expect(all.cache.findByDigest("k")).rejects.toThrow("down");
+    await nextTurn();
+    all.store.failAll(new Unavailable("down"));
+    await failing;
+    expect(await find(all, "k")).toBeDefined();
+  });
+
+  it("shows its own deletions at once", async () => {
+    const all = setUp();
+    all.store.add("k");
+    await find(all, "k");
+    expect(await all.cache.delete("id of k")).toEqual(["k"]);
+    expect(await find(all, "k")).toBeUndefined();
+  });
+
+  it("passes on that there was nothing to delete", async () => {
+    const { cache } = setUp();
+    expect(await cache.delete("id of k")).toBeUndefined();
+  });
+
+  it("does not remember a key whose look-up was under way while it was deleted", async () => {
+    const all = setUp();
+    all.store.add("k");
+    const before = all.cache.findByDigest("k");
+    await nextTurn();
+    const answerBefore = all.store.readNow();
+    await all.cache.delete("id of k");
+    expect(await find(all, "k"), "whoever comes after the deletion does not join the old look-up").toBeUndefined();
+    answerBefore();
+    await before;
+    expect(await find(all, "k")).toBeUndefined();
+    expect(all.cache.size).toBe(0);
+  });
+
+  it("goes on sharing the newer look-up when an older one ends after a deletion", async () => {
+    const { store, cache } = setUp();
+    store.add("k");
+    const older = cache.findByDigest("k");
+    await nextTurn();
+    const answerOlder = store.readNow();
+    await cache.delete("id of k");
+    const newer = cache.findByDigest("k");
+    await nextTurn();
+    answerOlder();
+    await older;
+    const joining = cache.findByDigest("k");
+    await nextTurn();
+    expect(store.underWay).toBe(1);
+    store.answerAll();
+    expect(await Promise.all([newer, joining])).toEqual([undefined, undefined]);
+  });
+
+  it("creates straight through to the store", async () => {
+    const { store, cache } = setUp();
+    expect(await cache.create(store.newKey("k"))).toEqual({ outcome: "created" });
+    expect(store.created).toEqual(["id of k"]);
+  });
+});
+
+async function answerUntilIdle(store: HeldKeyStore): Promise<void> {
+  await nextTurn();
+  while (store.underWay > 0) {
+    store.answerAll();
+    await nextTurn();
+  }
+}

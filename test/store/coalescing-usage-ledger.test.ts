@@ -1,0 +1,227 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
+import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
+import { HeldCommits } from "../batching/held-commits.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { TestClock } from "../support/test-clock.ts";
+
+/** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
+function setUp(balances: Record<string, number>) {
+  const engine = new HeldCommits<Charge, ChargeResult>(({ keyId, wanted }) => {
+    const balance = balances[keyId];
+    if (balance === undefined) return { outcome: "missing" };
+    const granted = Math.min(balance, wanted);
+    balances[keyId] = balance - granted;
+    return { outcome: "settled", granted, remaining: balance - granted };
+  });
+  const ledger = new CoalescingUsageLedger([{ settle: engine.commit }], {
+    clock: new TestClock(),
+    metrics: createMetrics(),
+  });
+  return { engine, ledger };
+}
+
+function spendTimes(ledger: CoalescingUsageLedger, keyId: string, times: number) {
+  return Promise.all(Array.from({ length: times }, () => ledger.spend(keyId)));
+}
+
+const spent = (remaining: number) => ({ outcome: "spent", remaining });
+const exhausted = (remaining: number) => ({ outcome: "exhausted", remaining });
+const rejected = (reason: Error) => ({ status: "rejected", reason });
+
+describe("CoalescingUsageLedger", () => {
+  it("settles all uses of a key that wait as one charge, counting down to what is left, each value once", async () => {
+    const { engine, ledger } = setUp({ k: 10 });
+    const answers = spendTimes(ledger, "k", 4);
+    await nextTurn();
+    await engine.finish();
+    expect(engine.batches).toEqual([[{ keyId: "k", wanted: 4 }]]);
+    expect(await answers).toEqual([9, 8, 7, 6].map(spent));
+  });
+
+  it("grants the first that came and refuses the others when there are too few", async () => {
+    const { engine, ledger } = setUp({ k: 2 });
+    const answers = spendTimes(ledger, "k", 5);
+    await nextTurn();
+    await engine.finish();
+    expect(await answers).toEqual([spent(1), spent(0), exhausted(0), exhausted(0), exhausted(0)]);
+  });
+
+  it("tells every use of a key without a counter that it is missing, and disturbs no other", async () => {
+    const { engine, ledger } = setUp({ k: 1 });
+    const answers = Promise.all([ledger.spend("gone"), ledger.spend("k"), ledger.spend("gone")]);
+    await nextTurn();
+    await engine.finish();
+    expect(await answers).toEqual([{ outcome: "missing" }, spent(0), { outcome: "missing" }]);
+  });
+
+  it("sends one charge per key and batch; uses that come meanwhile wait and join", async () => {
+    const { engine, ledger } = setUp({ a: 100, b: 100 });
+    const first = Promise.all([ledger.spend("a"), ledger.spend("b"), ledger.spend("a")]);
+    await nextTurn();
+    const second: Promise<unknown>[] = [];
+    for (const keyId of ["a", "b", "a", "a"]) {
+      second.push(ledger.spend(keyId));
+      await nextTurn();
+    }
+    await engine.finish();
+    await engine.finish();
+    expect(engine.batches).toEqual([
+      [
+        { keyId: "a", wanted: 2 },
+        { keyId: "b", wanted: 1 },
+      ],
+      [
+        { keyId: "a", wanted: 3 },
+        { keyId: "b", wanted: 1 },
+      ],
+    ]);
+    expect(await first).toEqual([spent(99), spent(99), spent(98)]);
+    expect(await Promise.all(second)).toEqual([spent(97), spent(98), spent(96), spent(95)]);
+  });
+
+  it("keeps one batch under way in each lane, and every key in its own", async () => {
+    const lanes = Array.from(
+      { length: 3 },
+      () => new HeldCommits<Charge, ChargeResult>(() => ({ outcome: "missing" })),
+    );
+    const engines = lanes.map((lane) => ({ settle: lane.commit }));
+    const ledger = new CoalescingUsageLedger(engines, { clock: new TestClock(), metrics: createMetrics() });
+    const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
+    const answers = Promise.all([...keyIds, ...keyIds].map((keyId) => ledger.spend(keyId)));
+    await nextTurn();
+    expect(lanes.map((lane) => lane.underWay)).toEqual([1, 1, 1]);
+    const keysOf = (lane: HeldCommits<Charge, ChargeResult>) => lane.batches.flat().map(({ keyId }) => keyId);
+    expect(lanes.flatMap(keysOf).sort()).toEqual([...keyIds].sort());
+    for (const lane of lanes) expect(keysOf(lane).length).toBeGreaterThan(50);
+    // A lane that hangs keeps only its own keys waiting.
+    await lanes[0]?.finish();
+    await lanes[1]?.finish();
+    await lanes[2]?.finish();
+    await answers;
+  });
+
+  it("settles at most 500 keys in one commit", async () => {
+    const { engine, ledger } = setUp({});
+    const answers = Promise.all(Array.from({ length: 1001 }, (_, i) => ledger.spend(`key ${i}`)));
+    await nextTurn();
+    for (let batch = 0; batch < 3; batch++) await engine.finish();
+    expect(engine.batches.map((batch) => batch.length)).toEqual([500, 500, 1]);
+    await answers;
+  });
+
+  it("rejects every use of a batch the engine knows nothing of, as Unavailable, and goes on", async () => {
+    const { engine, ledger } = setUp({ a: 5, b: 5 });
+    const answers = Promise.allSettled([ledger.spend("a"), ledger.spend("a"), ledger.spend("b")]);
+    await nextTurn();
+    const outage = new Unavailable("the store does not answer");
+    await engine.fail(outage);
+    expect(await answers).toEqual([rejected(outage), rejected(outage), rejected(outage)]);
+    const later = ledger.spend("a");
+    await nextTurn();
+    await engine.finish();
+    expect(await later).toEqual(spent(4));
+  });
+
+  it("charges nothing that still waited behind a batch that failed", async () => {
+    const { engine, ledger } = setUp({ a: 5, b: 5 });
+    const sent = Promise.allSettled([ledger.spend("a")]);
+    await nextTurn();
+    const waiting = Promise.allSettled([ledger.spend("a"), ledger.spend("b")]);
+    const outage = new Unavailable("the store does not answer");
+    await engine.fail(outage);
+    expect([...(await sent), ...(await waiting)]).toEqual([rejected(outage), rejected(outage), rejected(outage)]);
+    expect(engine.batches).toHaveLength(1);
+  });
+
+  it("rejects as Unavailable only the uses of a charge that failed alone", async () => {
+    const { engine, ledger } = setUp({});
+    const answers = Promise.allSettled([ledger.spend("bad"), ledger.spend("good"), ledger.spend("bad")]);
+    await nextTurn();
+    await engine.finishWith([
+      { outcome: "failed", reason: "damaged" },
+      { outcome: "settled", granted: 1, remaining: 7 },
+    ]);
+    const reason = new Unavailable("the counter could not be settled: damaged");
+    expect(await answers).toEqual([rejected(reason), { status: "fulfilled", value: spent(7) }, rejected(reason)]);
+  });
+
+  it("refuses the use that is one too many with Unavailable, and takes more once those before it are settled", async () => {
+    const usesQueuedMax = 100_000;
+    const { engine, ledger } = setUp({ k: usesQueuedMax + 1 });
+    const waiting = spendTimes(ledger, "k", usesQueuedMax);
+    await expect(ledger.spend("other")).rejects.toThrow(new Unavailable("too many uses are waiting"));
+    await nextTurn();
+    await engine.finish();
+    expect(await waiting).toHaveLength(usesQueuedMax);
+    const later = ledger.spend("k");
+    await nextTurn();
+    await engine.finish();
+    expect(await later).toEqual(spent(0));
+  });
+
+  it("makes room again also after a failure", async () => {
+    const usesQueuedMax = 100_000;
+    const { engine, ledger } = setUp({ k: 1 });
+    const failing = Promise.allSettled(Array.from({ length: usesQueuedMax }, () => ledger.spend("k")));
+    await nextTurn();
+    await engine.fail(new Unavailable("no"));
+    await failing;
+    const later = ledger.spend("k");
+    await nextTurn();
+    await engine.finish();
+    expect(await later).toEqual(spent(0));
+  });
+
+  it("refuses a key more than 50 000 waiting ones with Unavailable, without harm to those", async () => {
+    const { engine, ledger } = setUp({ k: 1 });
+    const waiting = Promise.allSettled(Array.from({ length: 50_000 }, (_, i) => ledger.spend(`key ${i}`)));
+    await expect(ledger.spend("k")).rejects.toThrow(Unavailable);
+    await nextTurn();
+    while (engine.underWay > 0) await engine.finish();
+    expect((await waiting).every(({ status }) => status === "fulfilled")).toBe(true);
+    const later = ledger.spend("k");
+    await nextTurn();
+    await engine.finish();
+    expect(await later).toEqual(spent(0));
+  });
+
+  it("is drained only when every use has its answer", async () => {
+    const { engine, ledger } = setUp({ k: 1 });
+    let drained = false;
+    void ledger.spend("k");
+    void ledger.drained().then(() => {
+      drained = true;
+    });
+    await nextTurn();
+    expect(drained).toBe(false);
+    await engine.finish();
+    expect(drained).toBe(true);
+  });
+
+  it("grants exactly what there is and gives no value out twice, whatever the timing", async () => {
+    const step = fc.constantFrom("a", "b", "turn", "finish");
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 80 }), fc.nat(20), async (steps, balance) => {
+        const { engine, ledger } = setUp({ a: balance, b: balance });
+        const answers: Record<string, Promise<{ outcome: string; remaining?: number }>[]> = { a: [], b: [] };
+        for (const each of steps) {
+          if (each === "finish" && engine.underWay > 0) await engine.finish();
+          else if (each === "a" || each === "b") answers[each]?.push(ledger.spend(each));
+          else await nextTurn();
+        }
+        await nextTurn();
+        while (engine.underWay > 0) await engine.finish();
+        for (const uses of Object.values(answers)) {
+          const settled = await Promise.all(uses);
+          const expected = uses.map((_, i) => (i < balance ? spent(balance - 1 - i) : exhausted(0)));
+          expect(settled).toEqual(expected);
+        }
+        for (const batch of engine.batches) expect(new Set(batch.map(({ keyId }) => keyId)).size).toBe(batch.length);
+      }),
+    );
+  });
+});

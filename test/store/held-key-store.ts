@@ -1,0 +1,86 @@
+import type { Key, NewKey } from "../../src/domain/key.ts";
+import type { CreateOutcome, KeyStore } from "../../src/store/key-store.ts";
+
+interface HeldLookup {
+  readonly digest: string;
+  readonly resolve: (key: Key | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A store whose look-ups end when the test says so. The key of digest `k` has the id `id of k`. */
+export class HeldKeyStore implements KeyStore {
+  readonly asked: string[] = [];
+  readonly created: string[] = [];
+  mostUnderWay = 0;
+  readonly #digests = new Set<string>();
+  #held: HeldLookup[] = [];
+
+  add(digest: string): void {
+    this.#digests.add(digest);
+  }
+
+  newKey(digest: string): NewKey {
+    const { counter: _, ...key } = keyOf(digest);
+    return { ...key, createdAtMs: 0, secretDigest: digest, remaining: undefined, refill: undefined };
+  }
+
+  get underWay(): number {
+    return this.#held.length;
+  }
+
+  async create(key: NewKey): Promise<CreateOutcome> {
+    this.created.push(key.id);
+    return { outcome: "created" };
+  }
+
+  findByDigest(digest: string): Promise<Key | undefined> {
+    this.asked.push(digest);
+    return new Promise((resolve, reject) => {
+      this.#held.push({ digest, resolve, reject });
+      this.mostUnderWay = Math.max(this.mostUnderWay, this.#held.length);
+    });
+  }
+
+  async delete(keyId: string): Promise<readonly string[] | undefined> {
+    const digest = keyId.replace("id of ", "");
+    return this.#digests.delete(digest) ? [digest] : undefined;
+  }
+
+  answerOne(): void {
+    const lookup = this.#held.shift();
+    lookup?.resolve(this.#read(lookup.digest));
+  }
+
+  answerAll(): void {
+    while (this.#held.length > 0) this.answerOne();
+  }
+
+  failAll(error: unknown): void {
+    for (const lookup of this.#held.splice(0)) lookup.reject(error);
+  }
+
+  /** The store has read what the oldest look-up asks for; its answer is on the way until the function is called. */
+  readNow(): () => void {
+    const lookup = this.#held.shift();
+    const key = lookup && this.#read(lookup.digest);
+    return () => lookup?.resolve(key);
+  }
+
+  #read(digest: string): Key | undefined {
+    return this.#digests.has(digest) ? keyOf(digest) : undefined;
+  }
+}
+
+function keyOf(digest: string): Key {
+  return {
+    id: `id of ${digest}`,
+    apiId: "api",
+    start: "abcd",
+    ownerId: undefined,
+    name: undefined,
+    meta: {},
+    enabled: true,
+    expiresAtMs: undefined,
+    counter: undefined,
+  };
+}

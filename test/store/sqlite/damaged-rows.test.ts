@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
+import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
+
+const damages = [
+  "remaining = -5",
+  "remaining = 2147483648",
+  "remaining = 9223372036854775807",
+  "remaining = 1.5",
+  "remaining = 'many'",
+  "remaining = x'00'",
+  "refill_interval = 'weekly'",
+  "refill_interval = ''",
+  "refill_amount = NULL",
+  "refill_amount = 0",
+  "refill_amount = -3",
+  "refill_amount = 2147483648",
+  "refill_amount = 'lots'",
+  "refill_carry_over = NULL",
+  "refill_carry_over = 2",
+  "refilled_through_ms = NULL",
+  "refilled_through_ms = 'soon'",
+  "refilled_through_ms = 9223372036854775807",
+];
+
+describe("a damaged counter", () => {
+  it("fails alone and keeps what it holds, whatever is wrong with it; the others of its batch are settled", async () => {
+    const { file, clock, keys, settle } = await openTestEngine();
+    const newKey = () => sampleKey(clock, { remaining: 5, refill: refillRule() });
+    const pairs = damages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
+    await Promise.all(pairs.flatMap(({ damaged, sound }) => [keys.create(damaged), keys.create(sound)]));
+    for (const { damage, damaged } of pairs) {
+      tamper(file, `UPDATE key_usage SET ${damage} WHERE key_id = '${damaged.id}'`);
+    }
+    const rows = () => new Map(readRows(file, "SELECT * FROM key_usage").map((row) => [row.key_id, row]));
+    const before = rows();
+
+    clock.stepTo("2026-01-16T00:00:00.000Z");
+    const charges = pairs.flatMap(({ damaged, sound }) =>
+      [damaged.id, sound.id].map((keyId) => ({ keyId, wanted: 4 })),
+    );
+    const results = await settle(charges);
+    const after = rows();
+    pairs.forEach(({ damage, damaged, sound }, i) => {
+      expect(results[2 * i], damage).toEqual({ outcome: "failed", reason: expect.any(String) });
+      expect(after.get(damaged.id), damage).toEqual(before.get(damaged.id));
+      expect(results[2 * i + 1], damage).toEqual({ outcome: "settled", granted: 4, remaining: 6 });
+      expect(after.get(sound.id)?.remaining, damage).toBe(6n);
+    });
+  });
+});

@@ -1,0 +1,51 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { onTestFinished } from "vitest";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { migrateUp } from "../../../src/store/sql/migrate.ts";
+import { createSqlKeyStore } from "../../../src/store/sql/sql-key-store.ts";
+import { openSqliteEngine } from "../../../src/store/sqlite/open-sqlite-store.ts";
+import type { SqliteWriterOptions } from "../../../src/store/sqlite/sqlite-writer.ts";
+import { tempFolder } from "../../support/temp-folder.ts";
+import { TestClock } from "../../support/test-clock.ts";
+
+/** A data file in a folder of its own, and all that opening it asks for. */
+export function testOptions() {
+  /** The number of jobs of every commit so far. */
+  const commits: number[] = [];
+  const deaths: unknown[] = [];
+  const options: SqliteWriterOptions = {
+    file: join(tempFolder(), "latchkey.db"),
+    clock: new TestClock(),
+    metrics: { ...createMetrics(), batchCommitted: (_, items) => void commits.push(items) },
+    onDeath: (cause) => void deaths.push(cause),
+  };
+  return { ...options, clock: options.clock as TestClock, options, commits, deaths };
+}
+
+/** The embedded engine with its tables and its parts at hand; closed with the test. */
+export async function openTestEngine() {
+  const test = testOptions();
+  const engine = await openSqliteEngine(test.options);
+  onTestFinished(() => engine.close());
+  await migrateUp(engine, test.clock.nowMs());
+  test.commits.length = 0;
+  return { ...test, engine, keys: createSqlKeyStore(engine), settle: engine.writer.settle.bind(engine.writer) };
+}
+
+/** Changes the data file behind the store's back, past every constraint. */
+export function tamper(file: string, sql: string): void {
+  const db = new DatabaseSync(file, { timeout: 5000 });
+  db.exec("PRAGMA ignore_check_constraints = ON");
+  db.exec(sql);
+  db.close();
+}
+
+export function readRows(file: string, sql: string): Record<string, unknown>[] {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+  const statement = db.prepare(sql);
+  statement.setReadBigInts(true);
+  const rows = statement.all().map((row) => ({ ...row }));
+  db.close();
+  return rows;
+}

@@ -1,0 +1,90 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { SchemaTooNew } from "../../../src/store/sql/migrate.ts";
+import { DataFolderError } from "../../../src/store/sqlite/data-folder.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
+import { foundAs, refillRule, sampleKey, sampleRecord } from "../../contract/sample-keys.ts";
+import { charge, settled } from "../../contract/usage-cases.ts";
+import { readRows, tamper, testOptions } from "./open-test-engine.ts";
+
+describe("a data file that is opened again", () => {
+  it("holds every key, counter, refill, kept answer and root key", async () => {
+    const { options, clock } = testOptions();
+    const key = sampleKey(clock, { name: "kept", meta: { plan: "pro" }, remaining: 5, refill: refillRule() });
+    const gone = sampleKey(clock, { remaining: 5 });
+    const before = await openSqliteStore(options);
+    await before.keys.create(key, sampleRecord(clock, "lookup", "first"));
+    await before.keys.create(gone);
+    await before.keys.delete(gone.id);
+    await before.rootKeys.addFirst("root", clock.nowMs());
+    clock.stepTo("2026-01-16T00:00:00.000Z");
+    expect(await charge(before, key, 3)).toEqual(settled(3, 7));
+    await before.close();
+
+    const after = await openSqliteStore(options);
+    onTestFinished(() => after.close());
+    expect(await after.keys.findByDigest(key.secretDigest)).toStrictEqual(foundAs({ ...key, remaining: 7 }));
+    expect(await after.keys.findByDigest(gone.secretDigest)).toBeUndefined();
+    expect(await charge(after, key, 1)).toEqual(settled(1, 6));
+    clock.stepTo("2026-01-17T00:00:00.000Z");
+    expect(await charge(after, key, 1)).toEqual(settled(1, 9));
+    expect(await after.keys.create(sampleKey(clock), sampleRecord(clock, "other", "x"))).toEqual({
+      outcome: "created",
+    });
+    clock.stepTo("2026-01-16T00:00:00.000Z");
+    expect(await after.rootKeys.digests()).toEqual(["root"]);
+    expect(await after.rootKeys.addFirst("another", clock.nowMs())).toBe(false);
+  });
+
+  it("still knows the answers kept for repeated requests", async () => {
+    const { options, clock } = testOptions();
+    const before = await openSqliteStore(options);
+    await before.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "first"));
+    await before.close();
+    const after = await openSqliteStore(options);
+    onTestFinished(() => after.close());
+    expect(await after.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "second"))).toMatchObject({
+      outcome: "repeated",
+      record: { sealedAnswer: "sealed first" },
+    });
+  });
+
+  it("is one file and nothing beside it after a store was closed", async () => {
+    const { options, file, clock } = testOptions();
+    const store = await openSqliteStore(options);
+    await store.keys.create(sampleKey(clock));
+    expect(existsSync(`${file}-wal`)).toBe(true);
+    await store.close();
+    expect([file, `${file}-wal`, `${file}-shm`].map((each) => existsSync(each))).toEqual([true, false, false]);
+  });
+
+  it("is refused and left alone when a newer version wrote it, and no thread stays behind", async () => {
+    const { options, file, deaths } = testOptions();
+    await (await openSqliteStore(options)).close();
+    tamper(file, "INSERT INTO schema_migrations VALUES ('9999-later', 0)");
+    const tables = readRows(file, "SELECT * FROM sqlite_master");
+    const opening = openSqliteStore(options);
+    await expect(opening).rejects.toThrow(SchemaTooNew);
+    await expect(opening).rejects.toThrow("9999-later");
+    // The log goes when the last connection does.
+    expect(existsSync(`${file}-wal`)).toBe(false);
+    expect(readRows(file, "SELECT * FROM sqlite_master")).toEqual(tables);
+    expect(deaths).toEqual([]);
+  });
+
+  it.each([
+    [
+      "is no database",
+      (file: string) => writeFileSync(file, "not a database, ".repeat(1000)),
+      "file is not a database",
+    ],
+    ["lies in a folder that is gone", () => {}, "unable to open database file"],
+  ])("is refused in words when it %s, and nobody is told of a death", async (_, prepare, reason) => {
+    const { options, file, deaths } = testOptions();
+    prepare(file);
+    const opening = openSqliteStore(reason.startsWith("file") ? options : { ...options, file: `${file}/gone/x.db` });
+    await expect(opening).rejects.toThrow(DataFolderError);
+    await expect(opening).rejects.toThrow(reason);
+    expect(deaths).toEqual([]);
+  });
+});

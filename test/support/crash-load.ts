@@ -1,0 +1,171 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { KeysClient } from "../../src/sdk/index.ts";
+import { clientOf } from "./clients.ts";
+import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
+
+/** What callers know of a counter between two readings of it. */
+export interface CounterRecord {
+  readonly before: number;
+  readonly after: number;
+  /** Every `remaining` that a valid answer carried: one use each. */
+  readonly acknowledged: readonly number[];
+  /** Calls that got no answer: each may have used one. */
+  readonly unanswered: number;
+}
+
+export interface CounterAccount {
+  /** Uses that somebody was told of and that the counter has forgotten. */
+  readonly lost: number;
+  /** Uses that the counter has and nobody was told of. */
+  readonly extra: number;
+  readonly problems: readonly string[];
+}
+
+/** Holds the counter against what callers were told. */
+export function accountFor({ before, after, acknowledged, unanswered }: CounterRecord): CounterAccount {
+  const used = before - after;
+  const lost = Math.max(0, acknowledged.length - used);
+  const extra = Math.max(0, used - acknowledged.length);
+  const outside = acknowledged.filter((value) => value >= before || value < after).length;
+  const problems: string[] = [];
+  if (lost > 0) problems.push(`${lost} acknowledged uses were lost`);
+  if (extra > unanswered) problems.push(`${extra} uses for ${unanswered} unanswered calls`);
+  if (outside > 0) problems.push(`${outside} acknowledged values lie outside of what was used`);
+  return { lost, extra, problems };
+}
+
+/** A key beside the counted one: what its callers have been told must hold after any crash. */
+interface OtherKey {
+  readonly keyId: string;
+  readonly key: string;
+  state: "there" | "being deleted" | "deleted";
+}
+
+const callersPerProtocol = 12;
+const otherKeysPerRound = 20;
+
+/** A data folder with one counted key, its service started and killed again and again while it is being used. */
+export class CrashLoad {
+  readonly otherKeys: OtherKey[] = [];
+  /** Every `remaining` that anybody was told. */
+  readonly values: number[] = [];
+  readonly #environment: Record<string, string>;
+  readonly #rootKey: string;
+  #latchkey: LatchkeyProcess | undefined;
+  #counted = "";
+  #killed = false;
+
+  constructor(dataDir: string, rootKey: string) {
+    this.#environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: rootKey };
+    this.#rootKey = rootKey;
+  }
+
+  async start(): Promise<void> {
+    this.#latchkey = await startLatchkey(this.#environment);
+    this.#killed = false;
+  }
+
+  async createCounted(remaining: number): Promise<void> {
+    this.#counted = (await this.#client("sdk").createKey({ apiId: "api", remaining })).key;
+  }
+
+  /** The counter as it stands. Looking takes one use, so what is answered is what stood before it. */
+  async readCounter(): Promise<{ found: number; left: number }> {
+    const [left] = await this.use(1);
+    return { found: (left as number) + 1, left: left as number };
+  }
+
+  async use(times: number): Promise<number[]> {
+    const client = this.#client("sdk");
+    const seen: number[] = [];
+    while (seen.length < times) await this.#useOnce(client, seen);
+    return seen;
+  }
+
+  async createOthers(times: number): Promise<void> {
+    for (let i = 0; i < times; i++) await this.#createOther(this.#client("sdk"));
+  }
+
+  async kill(): Promise<void> {
+    this.#killed = true;
+    this.#latchkey?.kill("SIGKILL");
+    await this.#latchkey?.exited;
+  }
+
+  /** Uses, creates and deletes from many sides, and kills the process in the middle of it, after so many uses. */
+  async runUntilKilled(afterUses: number): Promise<Pick<CounterRecord, "acknowledged" | "unanswered">> {
+    const acknowledged: number[] = [];
+    const clients = [this.#client("sdk"), this.#client("grpc")];
+    const users = clients.flatMap((client) =>
+      Array.from({ length: callersPerProtocol }, () => this.#repeat(() => this.#useOnce(client, acknowledged))),
+    );
+    const [json, grpc] = clients as [KeysClient, KeysClient];
+    // Every second of those that are there: there must be some left in the end, too.
+    const doomed = this.otherKeys.filter(({ state }) => state === "there").filter((_, i) => i % 2 === 0);
+    const others = [
+      this.#repeat(() => this.#createOther(json), otherKeysPerRound),
+      this.#repeat(() => this.#deleteOther(grpc, doomed.pop()), doomed.length),
+    ];
+    const all = Promise.all([...users, ...others]);
+    try {
+      const enough = this.#until(() => acknowledged.length >= afterUses);
+      // The callers only come to an end before that when the service fails them.
+      await Promise.race([enough, all]);
+    } finally {
+      await this.kill();
+    }
+    const ends = (await all).slice(0, users.length);
+    return { acknowledged, unanswered: ends.filter((end) => end === "unanswered").length };
+  }
+
+  /** Keys that are not as their callers were told. */
+  async wrongOtherKeys(): Promise<OtherKey[]> {
+    const client = this.#client("grpc");
+    const wrong: OtherKey[] = [];
+    for (let i = 0; i < this.otherKeys.length; i += 50) {
+      const some = this.otherKeys.slice(i, i + 50).filter(({ state }) => state !== "being deleted");
+      const answers = await Promise.all(some.map(({ key }) => client.verifyKey({ key })));
+      wrong.push(...some.filter(({ state }, j) => answers[j]?.code !== (state === "there" ? "VALID" : "NOT_FOUND")));
+    }
+    return wrong;
+  }
+
+  /** Calls until the process is killed. A call that fails before that is an error of the service's. */
+  async #repeat(call: () => Promise<void>, timesMax = Number.POSITIVE_INFINITY): Promise<"done" | "unanswered"> {
+    for (let times = 0; times < timesMax && !this.#killed; times++) {
+      try {
+        await call();
+      } catch (error) {
+        if (this.#killed) return "unanswered";
+        throw error;
+      }
+    }
+    return "done";
+  }
+
+  async #until(reached: () => boolean): Promise<void> {
+    while (!reached() && !this.#killed) await delay(1);
+  }
+
+  async #useOnce(client: KeysClient, acknowledged: number[]): Promise<void> {
+    const { valid, remaining } = await client.verifyKey({ key: this.#counted });
+    if (!valid || remaining === undefined) throw new Error("the counted key was refused");
+    acknowledged.push(remaining);
+    this.values.push(remaining);
+  }
+
+  async #createOther(client: KeysClient): Promise<void> {
+    this.otherKeys.push({ ...(await client.createKey({ apiId: "api" })), state: "there" });
+  }
+
+  async #deleteOther(client: KeysClient, other: OtherKey | undefined): Promise<void> {
+    if (other === undefined) return;
+    other.state = "being deleted";
+    await client.deleteKey({ keyId: other.keyId });
+    other.state = "deleted";
+  }
+
+  #client(kind: "sdk" | "grpc"): KeysClient {
+    return clientOf(kind, this.#latchkey?.baseUrl ?? "", this.#rootKey);
+  }
+}

@@ -1,0 +1,6 @@
+/** The sum of a metric over all its labels, as the service tells it; 0 when it has none yet. */
+export async function readMetric(internalPort: number, name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text();
+  const samples = text.split("\n").filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+}
