@@ -81,9 +81,9 @@ describe("a start that cannot be", { timeout }, () => {
   it.each([
     ["an address of another machine", { HOST: "192.0.2.1" }, ["this machine has no address 192.0.2.1"]],
     [
-      "a database, which it would not use",
-      { DATABASE_URL: `postgres://user:${shortRootKey}@127.0.0.1/latchkey`, REDIS_URL: "redis://127.0.0.1" },
-      ["DATABASE_URL is not supported yet by this version", "REDIS_URL is not supported yet by this version"],
+      "a Redis, which it would not use",
+      { REDIS_URL: `redis://:${shortRootKey}@127.0.0.1` },
+      ["REDIS_URL is not supported yet by this version"],
     ],
     [
       "an internal listener that is open to everybody",
