@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 /** What the service counts about itself. No label ever holds a key, an id or anything else a caller chose. */
 export interface Metrics {
@@ -14,6 +14,8 @@ export interface Metrics {
 }
 
 export interface MetricsRegistry extends Metrics {
+  /** Adds what Prometheus users expect of every process: memory, CPU, event loop, garbage collection. */
+  addProcessMetrics(): void;
   readonly contentType: string;
   render(): Promise<string>;
 }
@@ -82,6 +84,7 @@ export function createMetrics(): MetricsRegistry {
         },
       });
     },
+    addProcessMetrics: () => collectDefaultMetrics({ register: registry }),
     contentType: registry.contentType,
     render: () => registry.metrics(),
   };

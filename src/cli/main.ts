@@ -23,7 +23,10 @@ export async function main(args: readonly string[]): Promise<void> {
       return serve();
     case "backup": {
       if (target === undefined || operands.length > 1) return exitWithUsage("backup takes one file");
-      const { dataDir } = readSettingsOrExit("latchkey cannot back up").settings;
+      const { dataDir, databaseUrl } = readSettingsOrExit("latchkey cannot back up").settings;
+      if (databaseUrl !== undefined) {
+        return exitWithProblems("latchkey cannot back up", ["the data is in Postgres: copy it with pg_dump"]);
+      }
       return backUpDataFolder(dataDir, target).then(
         () => console.log(`backed up to ${target}`),
         (error: unknown) => exitWithProblems("latchkey cannot back up", error),

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { readSettings, type Settings, SettingsError } from "../config/settings.ts";
+import { Unavailable } from "../domain/unavailable.ts";
 import { DatabaseRefused } from "../store/postgres/pg-error.ts";
 import { SchemaTooNew } from "../store/sql/migrate.ts";
 import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
@@ -25,14 +26,22 @@ export function exitWithProblems(title: string, problem: unknown): never {
 function describe(problem: unknown): string {
   const inWords = [DataFolderError, DatabaseRefused, SchemaTooNew];
   if (inWords.some((kind) => problem instanceof kind)) return (problem as Error).message;
+  if (problem instanceof Unavailable && !isOfSqlite(problem.cause)) {
+    const { code } = (problem.cause ?? {}) as { code?: string };
+    return code === undefined ? problem.message : `${problem.message}: ${code}`;
+  }
   if (problem instanceof Error && problem.cause !== undefined) return describe(problem.cause);
   const { code, address, port } = problem as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code === "EADDRINUSE") return `${address}:${port} is in use by another process`;
   if (code === "EACCES" && port !== undefined) return `${address}:${port} may not be used by this user`;
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN")
     return `this machine has no address ${address ?? "of that name"}`;
-  if (code === "ERR_SQLITE_ERROR") return `the data cannot be read or written: ${(problem as Error).message}`;
+  if (isOfSqlite(problem)) return `the data cannot be read or written: ${(problem as Error).message}`;
   return problem instanceof Error ? (problem.stack ?? problem.message) : String(problem);
+}
+
+function isOfSqlite(problem: unknown): boolean {
+  return (problem as { code?: unknown } | undefined)?.code === "ERR_SQLITE_ERROR";
 }
 
 /** A folder that is in use is told of together with wrong settings, so that one try shows everything. */

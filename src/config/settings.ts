@@ -12,6 +12,7 @@ export interface Settings {
   readonly databaseUrl: Secret | undefined;
   readonly databaseConnectionsMax: number;
   readonly usageLanes: number;
+  readonly usageTimeoutMs: number;
   readonly rootKeys: readonly Secret[];
   readonly internalHost: string;
   readonly internalPort: number;
@@ -45,6 +46,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
     parse: wholeNumber(1, 1000),
   },
   usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumber(1, 16) },
+  usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumber(50, 60_000) },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },

@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Clock } from "../ambient/clock.ts";
-import type { Log } from "../ambient/log.ts";
+import type { Log, LogFields } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import { Secret } from "../domain/secret.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
@@ -60,6 +60,19 @@ export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: L
     return presented;
   }
 
+  /** One line a second at most: an outage makes as many of these as there are calls. */
+  let silentUntilMs = Number.NEGATIVE_INFINITY;
+  let unlogged = 0;
+  function undecided(fields: LogFields, error: ApiError): void {
+    if (clock.monotonicMs() < silentUntilMs) {
+      unlogged++;
+      return;
+    }
+    log.warn("a call could not be decided", { ...fields, ...reasonsOf(error), unlogged });
+    silentUntilMs = clock.monotonicMs() + 1000;
+    unlogged = 0;
+  }
+
   return async function runCall(call) {
     const startedMs = clock.monotonicMs();
     let code = "OK";
@@ -70,8 +83,7 @@ export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: L
       code = error.code;
       const fields = { requestId: call.requestId, method: call.endpoint.method.name, code };
       if (code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fields);
-      else if (code === "SERVICE_UNAVAILABLE")
-        log.warn("a call could not be decided", { ...fields, reason: reasonOf(error) });
+      else if (code === "SERVICE_UNAVAILABLE") undecided(fields, error);
       throw error;
     } finally {
       const seconds = (clock.monotonicMs() - startedMs) / 1000;
@@ -84,6 +96,11 @@ export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: L
   };
 }
 
-function reasonOf(error: ApiError): string | undefined {
-  return error.cause instanceof Error ? error.cause.message : undefined;
+/** What the store said, and the code of what it heard itself; never a message of somebody else's. */
+function reasonsOf({ cause }: ApiError): LogFields {
+  const origin = cause instanceof Error ? (cause.cause as { code?: unknown } | undefined) : undefined;
+  return {
+    reason: cause instanceof Error ? cause.message : undefined,
+    originCode: typeof origin?.code === "string" ? origin.code : undefined,
+  };
 }

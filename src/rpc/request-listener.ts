@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
 import { ApiError } from "./api-error.ts";
 import type { HttpHandler } from "./http-handler.ts";
@@ -37,10 +38,11 @@ export function createRequestListener(
 }
 
 const notFound: HttpHandler = (req, res, requestId) => {
-  // gRPC clients look for a status in the trailers, and only there.
+  // gRPC clients look for a status in the trailers; the only headers that count as such are those that end the stream.
   if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
     const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
-    res.writeHead(200, { ...headers, "x-request-id": requestId }).end();
+    const { stream } = res as unknown as Http2ServerResponse;
+    stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });
     return;
   }
   throw new ApiError("NOT_FOUND", "there is nothing at this path; POST /v1/keys.verifyKey verifies a key");

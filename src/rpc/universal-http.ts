@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 
@@ -18,7 +17,7 @@ export async function sendUniversalResponse(
     if (res.destroyed) return;
     // Not before the first chunk: until then the implementation may still set headers.
     writeHead();
-    if (!res.write(chunk)) await Promise.race([once(res, "drain"), once(res, "close")]);
+    if (!res.write(chunk)) await drained(res);
   }
   if (res.destroyed) return;
   writeHead();
@@ -33,6 +32,26 @@ export function abortSignalOf(res: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
+/** Resolves when more can be written, or never will be. */
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      res.off("drain", done).off("close", done);
+      resolve();
+    };
+    res.on("drain", done).on("close", done);
+  });
+}
+
 function plain(headers: Headers | undefined): Record<string, string> {
-  return Object.fromEntries(headers ?? []);
+  const entries = Object.fromEntries(headers ?? []);
+  const message = entries["grpc-message"];
+  // Connect escapes more than gRPC asks for, and some clients take back only what gRPC asks for.
+  if (message !== undefined) entries["grpc-message"] = escapeGrpcMessage(decodeURIComponent(message));
+  return entries;
+}
+
+/** Leaves printable ASCII as it is, but for the percent sign. */
+function escapeGrpcMessage(message: string): string {
+  return message.replace(/[^ -$&-~]+/gu, encodeURIComponent);
 }

@@ -1,5 +1,3 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../ambient/clock.ts";
 import type { Log } from "../ambient/log.ts";
@@ -53,14 +51,13 @@ const retryMs = 500;
 
 /** A database that is not there is waited for: the service is alive meanwhile, and says that it is not ready. */
 function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): OpenedStore {
-  const lanes = settings.usageLanes;
+  const { usageLanes: lanes, usageTimeoutMs, databaseConnectionsMax: connectionsMax } = settings;
   const { store, fulfil } = createDeferredStore(lanes);
   let closed = false;
   const open = async () => {
     for (let tries = 0; !closed; tries++) {
       try {
-        const connectionsMax = settings.databaseConnectionsMax;
-        fulfil(await openPostgresStore({ ...ambient, url: url.reveal(), connectionsMax, lanes }));
+        fulfil(await openPostgresStore({ ...ambient, url: url.reveal(), connectionsMax, lanes, usageTimeoutMs }));
         return;
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error;
@@ -83,12 +80,4 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
 /** Node's and Postgres' codes say what is wrong without repeating anything of the URL. */
 function reasonOf({ cause }: Unavailable): string | undefined {
   return (cause as { code?: string } | undefined)?.code;
-}
-
-/** Writes a generated root key into the data folder, readable by its owner only. Answers how to take it back. */
-export function handOverRootKey(dataDir: string, rootKey: Secret): () => void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const file = join(dataDir, "root-key");
-  writeFileSync(file, `${rootKey.reveal()}\n`, { mode: 0o600, flush: true });
-  return () => rmSync(file);
 }

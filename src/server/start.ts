@@ -8,8 +8,9 @@ import type { Secret } from "../domain/secret.ts";
 import { CachedKeyStore } from "../store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
+import { type HandedOver, handOverRootKey } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
-import { handOverRootKey, openStore } from "./open-store.ts";
+import { openStore } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
 
 export interface RunningServer {
@@ -43,11 +44,18 @@ const shutdownGraceMs = 10_000;
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { settings, clock, random, log } = options;
   const metrics = createMetrics();
+  metrics.addProcessMetrics();
   const ambient = { clock, random, log, metrics };
   const { store, usable } = await openStore({ ...options, metrics });
   const undo: (() => unknown)[] = [() => store.close()];
   try {
-    const cache = { ttlMs: settings.cacheTtlMs, keysMax: settings.cacheKeysMax, lookupsMax, lookupsQueuedMax };
+    const cache = {
+      ttlMs: settings.cacheTtlMs,
+      keysMax: settings.cacheKeysMax,
+      // As many as there are connections: those that waited for one would do so outside the line.
+      lookupsMax: settings.databaseUrl ? settings.databaseConnectionsMax : lookupsMax,
+      lookupsQueuedMax,
+    };
     const keys = new CachedKeyStore(store.keys, cache, ambient);
     const usage = new CoalescingUsageLedger(store.usageLanes, ambient);
     metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);
@@ -66,7 +74,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
     const becomeReady = async () => {
       await usable;
-      const generated = await rootKeys.load((rootKey) => handOverRootKey(settings.dataDir, rootKey));
+      let handedOver: HandedOver | undefined;
+      const generated = await rootKeys.load((rootKey) => {
+        handedOver = handOverRootKey(settings.dataDir, rootKey);
+        return handedOver.takeBack;
+      });
+      if (generated !== undefined) handedOver?.keep();
       readiness.set(true);
       return generated;
     };

@@ -26,7 +26,7 @@ export class CachedKeyStore implements KeyStore {
   /** In order of their age: the first is the first to go. */
   readonly #entries = new Map<string, { key: Key; untilMs: number }>();
   readonly #underWay = new Map<string, Promise<Key | undefined>>();
-  readonly #turns: (() => void)[] = [];
+  readonly #turns: Turn[] = [];
   #lookups = 0;
   /** Counts deletions: a look-up that began before one must not put the deleted key back. */
   #deletions = 0;
@@ -98,11 +98,15 @@ export class CachedKeyStore implements KeyStore {
       const key = await this.#store.findByDigest(digest);
       if (key !== undefined && deletionsBefore === this.#deletions) this.#remember(digest, key);
       return key;
+    } catch (error) {
+      // Those in line would wait as long again for the same.
+      if (error instanceof Unavailable) for (const turn of this.#turns.splice(0)) turn.reject(error);
+      throw error;
     } finally {
       // The place goes straight to the next in line: a newcomer in between would be one too many.
       const next = this.#turns.shift();
       if (next === undefined) this.#lookups--;
-      else next();
+      else next.begin();
     }
   }
 
@@ -113,8 +117,8 @@ export class CachedKeyStore implements KeyStore {
     }
     if (this.#turns.length >= this.#options.lookupsQueuedMax)
       throw new Unavailable("too many keys are being looked up");
-    await new Promise<void>((resolve) => {
-      this.#turns.push(resolve);
+    await new Promise<void>((begin, reject) => {
+      this.#turns.push({ begin, reject });
     });
   }
 
@@ -130,4 +134,10 @@ export class CachedKeyStore implements KeyStore {
       }
     }
   }
+}
+
+/** A look-up that waits for its place. */
+interface Turn {
+  readonly begin: () => void;
+  readonly reject: (error: Unavailable) => void;
 }

@@ -24,7 +24,7 @@ export function createMemoryStore(clock: Clock): Store {
     }
     keys.set(key.id, key);
     keyIdsByDigest.set(key.secretDigest, key.id);
-    if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, key.createdAtMs));
+    if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
     return { outcome: "created" };
   }
 

@@ -28,6 +28,7 @@ describe("settings", () => {
       databaseUrl: undefined,
       databaseConnectionsMax: 10,
       usageLanes: 2,
+      usageTimeoutMs: 235,
       rootKeys: [],
       internalHost: "127.0.0.1",
       internalPort: 8081,

@@ -36,7 +36,6 @@ export const brokenKeyStores: readonly BrokenStore[] = [
     ...key,
     refill: key.refill && { ...key.refill, carryOver: true },
   })),
-  stores("refills at once at creation", (key) => ({ ...key, createdAtMs: key.createdAtMs - 31 * 86_400_000 })),
   keys("finds by the beginning of a digest", (inner) => ({
     findByDigest: async (digest) => (await inner.findByDigest(digest)) ?? inner.findByDigest(digest.trim()),
   })),

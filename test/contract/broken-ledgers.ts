@@ -39,6 +39,20 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
 ];
 
 export const brokenLedgers: readonly BrokenStore[] = [
+  {
+    mistake: "begins a counter by its creator's clock",
+    open(clock) {
+      let creating: number | undefined;
+      const inner = createMemoryStore({ nowMs: () => creating ?? clock.nowMs(), monotonicMs: () => 0 });
+      const create: KeyStore["create"] = async (key, record) => {
+        creating = key.createdAtMs;
+        const outcome = inner.keys.create(key, record);
+        creating = undefined;
+        return outcome;
+      };
+      return { ...inner, keys: { ...inner.keys, create } };
+    },
+  },
   // Settling
   usage("reads a counter and writes it back later", (inner) => {
     const underWay = new Map<string, Promise<readonly ChargeResult[]>>();

@@ -8,6 +8,21 @@ const noon = "2026-01-15T12:00:00.000Z";
 
 export const refillCases: readonly ContractCase[] = [
   {
+    name: "a counter begins by the clock that refills it, whatever its creator takes the time for",
+    async run(store, clock) {
+      clock.stepTo(noon);
+      const dayMs = 86_400_000;
+      const refill = refillRule({ carryOver: true });
+      const wrongBy = (days: number) => ({ remaining: 5, refill, createdAtMs: clock.nowMs() + days * dayMs });
+      const behind = await created(store, clock, wrongBy(-40));
+      const ahead = await created(store, clock, wrongBy(40));
+      expect(await charge(store, behind, 1)).toEqual(settled(1, 4));
+      clock.stepTo("2026-01-16T00:00:00.000Z");
+      expect(await charge(store, behind, 1)).toEqual(settled(1, 13));
+      expect(await charge(store, ahead, 1)).toEqual(settled(1, 14));
+    },
+  },
+  {
     name: "a daily counter is restored at midnight, not a millisecond before, and once",
     async run(store, clock) {
       clock.stepTo(noon);

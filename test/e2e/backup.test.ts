@@ -24,6 +24,7 @@ async function refusalOf(dataDir: string, file: string): Promise<string> {
   return stderr;
 }
 
+// Of the embedded store only: Postgres has tools of its own for it.
 describe("a backup", { timeout: 20_000 }, () => {
   it("taken under load serves the same keys, with counters as of one moment", async () => {
     const folder = tempFolder();
@@ -96,5 +97,21 @@ describe("a backup", { timeout: 20_000 }, () => {
     expect(await refusalOf(join(empty, "none"), join(empty, "new"))).toContain("there is no Latchkey data in");
     expect(existsSync(join(empty, "new"))).toBe(false);
     expect(existsSync(join(empty, "none"))).toBe(false);
+  });
+
+  it("is not taken of a left-over folder when the data is in Postgres", async () => {
+    const dataDir = tempFolder();
+    const latchkey = await serve(dataDir);
+    latchkey.kill("SIGKILL");
+    await latchkey.exited;
+    const file = join(tempFolder(), "backup.db");
+
+    const environment = { LATCHKEY_DATA_DIR: dataDir, DATABASE_URL: "postgres://user:pass@127.0.0.1:1/latchkey" };
+    expect(await runLatchkey(["backup", file], environment)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "latchkey cannot back up:\n  - the data is in Postgres: copy it with pg_dump\n",
+    });
+    expect(existsSync(file)).toBe(false);
   });
 });

@@ -7,10 +7,10 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { createPublicApi } from "../../src/server/public-api.ts";
 import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
+import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
 import { testRootKey } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
-import { tempFolder } from "../support/temp-folder.ts";
 
 const clients = 96;
 const uses = 1000;
@@ -45,8 +45,8 @@ async function serveWithLedger(usage: UsageLedger): Promise<string> {
 }
 
 describe(`${clients} clients of every kind on one key with ${uses} uses`, { timeout: 30_000 }, () => {
-  it("get every use exactly once, and not one more", async () => {
-    const { baseUrl } = await startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey });
+  it.each(engines)("get every use exactly once, and not one more, on $name", async (engine) => {
+    const { baseUrl } = await startLatchkey({ ...(await engine.environment()), LATCHKEY_ROOT_KEY: testRootKey });
 
     const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients, uses });
 

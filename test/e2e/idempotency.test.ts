@@ -1,13 +1,11 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
 import { createClient, LatchkeyError } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
+import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { postJson } from "../support/post-json.ts";
-import { tempFolder } from "../support/temp-folder.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const idempotencyKey = "order-4711/attempt";
@@ -20,118 +18,117 @@ function codeOf(error: unknown): string | number | undefined {
   return error instanceof ConnectError ? error.code : (error as { code?: number }).code;
 }
 
-describe("a repeated createKey with the same Idempotency-Key", () => {
-  it("answers the same key over every kind of client, and after a restart", async () => {
-    const dataDir = tempFolder();
-    const first = await startTestServer({ settings: { dataDir } });
-    const created = await createClient(first).createKey(request, { idempotencyKey });
-    for (const kind of clientKinds) {
-      const client = clientOf(kind, first.baseUrl, first.rootKey);
-      expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
-    }
-    await first.stop();
-
-    const second = await startTestServer({ settings: { dataDir } });
-    for (const kind of clientKinds) {
-      const client = clientOf(kind, second.baseUrl, second.rootKey);
-      expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
-    }
-    expect(await createClient(second).verifyKey({ key: created.key })).toMatchObject({ valid: true, remaining: 4 });
-  });
-
-  it("is the same request in whatever order its fields come", async () => {
-    const { baseUrl, rootKey } = await startTestServer();
-    const headers = { authorization: `Bearer ${rootKey}`, "idempotency-key": idempotencyKey };
-    const bodies = [
-      '{"apiId":"api","meta":{"a":1,"b":{"c":[1,2],"d":null}},"remaining":5}',
-      '{ "remaining" : 5, "meta": {"b":{"d":null,"c":[1,2]},"a":1}, "apiId":"api" }',
-      '{"apiId":"api","enabled":true,"meta":{"a":1,"b":{"c":[1,2],"d":null}},"remaining":5}',
-    ];
-
-    const answers = [];
-    for (const body of bodies) answers.push(await postJson(baseUrl, "/v1/keys.createKey", body, headers));
-
-    expect(answers[0]?.status).toBe(200);
-    expect(answers[1]).toEqual(answers[0]);
-    expect(answers[2]).toEqual(answers[0]);
-  });
-
-  it.each(clientKinds)("is a conflict over %s when anything else is asked for", async (kind) => {
-    const { baseUrl, rootKey } = await startTestServer();
-    const client = clientOf(kind, baseUrl, rootKey);
-    await client.createKey(request, { idempotencyKey });
-    const others = [
-      { ...request, remaining: 6 },
-      { ...request, meta: { a: 1, b: { c: [2, 1], d: null } } },
-      { apiId: "api" },
-    ];
-
-    for (const other of others) {
-      const error = await client.createKey(other, { idempotencyKey }).catch((thrown: unknown) => thrown);
-      expect(codeOf(error)).toBe(kind === "sdk" ? 409 : Code.AlreadyExists);
-    }
-    expect(await client.createKey({ apiId: "api" }, { idempotencyKey: "another" })).toHaveProperty("key");
-  });
-
-  it("creates one key, however many ask at once", async () => {
-    const server = await startTestServer();
-    const clients = clientKinds.map((kind) => clientOf(kind, server.baseUrl, server.rootKey));
-
-    const created = await Promise.all(
-      Array.from({ length: 50 }, (_, i) => clients[i % clients.length]?.createKey(request, { idempotencyKey })),
-    );
-
-    expect(new Set(created.map((answer) => JSON.stringify([answer?.keyId, answer?.key]))).size).toBe(1);
-  });
-
-  it("is a new request after 24 hours, and not before", async () => {
-    const clock = new TestClock();
-    const client = createClient(await startTestServer({ clock }));
-    const created = await client.createKey(request, { idempotencyKey });
-
-    clock.advance(24 * hourMs - 1);
-    expect(await client.createKey(request, { idempotencyKey })).toEqual(created);
-    clock.advance(1);
-    const later = await client.createKey({ ...request, remaining: 6 }, { idempotencyKey });
-    expect(later.key).not.toBe(created.key);
-    expect(later.keyId).not.toBe(created.keyId);
-    expect(await client.createKey({ ...request, remaining: 6 }, { idempotencyKey })).toEqual(later);
-    expect(await client.verifyKey({ key: created.key })).toMatchObject({ valid: true });
-  });
-
-  it("is another root key's own", async () => {
-    const rootKeys = ["one-root-key-0123456789-0123456789", "two-root-key-0123456789-0123456789"];
-    const { baseUrl } = await startTestServer({ settings: { rootKeys: rootKeys.map((key) => new Secret(key)) } });
-    const [one, two] = rootKeys.map((rootKey) => createClient({ baseUrl, rootKey }));
-
-    const ofOne = await one?.createKey(request, { idempotencyKey });
-    const ofTwo = await two?.createKey({ apiId: "api" }, { idempotencyKey });
-
-    expect(ofTwo?.key).not.toBe(ofOne?.key);
-    expect(await one?.createKey(request, { idempotencyKey })).toEqual(ofOne);
-    expect(await two?.createKey({ apiId: "api" }, { idempotencyKey })).toEqual(ofTwo);
-  });
-});
-
-describe("what is stored of it", () => {
-  it("holds neither the secret, nor the root key, nor the idempotency key, in any file", async () => {
-    const dataDir = tempFolder();
-    const server = await startTestServer({ settings: { dataDir } });
-    const { keyId, key } = await createClient(server).createKey(request, { idempotencyKey });
-    const whileOpen = readFiles(dataDir);
-    await server.stop();
-
-    for (const bytes of [whileOpen, readFiles(dataDir)]) {
-      // What may be there is found, so the others would be too.
-      expect(bytes.includes(keyId)).toBe(true);
-      for (const secret of [key, key.slice(-20), server.rootKey, idempotencyKey]) {
-        expect(bytes.includes(secret)).toBe(false);
-        expect(bytes.includes(Buffer.from(secret).toString("base64").slice(0, -4))).toBe(false);
+describe.each(engines)("on $name", (engine) => {
+  describe("a repeated createKey with the same Idempotency-Key", () => {
+    it("answers the same key over every kind of client, and after a restart", async () => {
+      const settings = await engine.settings();
+      const first = await startTestServer({ settings });
+      const created = await createClient(first).createKey(request, { idempotencyKey });
+      for (const kind of clientKinds) {
+        const client = clientOf(kind, first.baseUrl, first.rootKey);
+        expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
       }
-    }
+      await first.stop();
+
+      const second = await startTestServer({ settings });
+      for (const kind of clientKinds) {
+        const client = clientOf(kind, second.baseUrl, second.rootKey);
+        expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
+      }
+      expect(await createClient(second).verifyKey({ key: created.key })).toMatchObject({ valid: true, remaining: 4 });
+    });
+
+    it("is the same request in whatever order its fields come", async () => {
+      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const headers = { authorization: `Bearer ${rootKey}`, "idempotency-key": idempotencyKey };
+      const bodies = [
+        '{"apiId":"api","meta":{"a":1,"b":{"c":[1,2],"d":null}},"remaining":5}',
+        '{ "remaining" : 5, "meta": {"b":{"d":null,"c":[1,2]},"a":1}, "apiId":"api" }',
+        '{"apiId":"api","enabled":true,"meta":{"a":1,"b":{"c":[1,2],"d":null}},"remaining":5}',
+      ];
+
+      const answers = [];
+      for (const body of bodies) answers.push(await postJson(baseUrl, "/v1/keys.createKey", body, headers));
+
+      expect(answers[0]?.status).toBe(200);
+      expect(answers[1]).toEqual(answers[0]);
+      expect(answers[2]).toEqual(answers[0]);
+    });
+
+    it.each(clientKinds)("is a conflict over %s when anything else is asked for", async (kind) => {
+      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const client = clientOf(kind, baseUrl, rootKey);
+      await client.createKey(request, { idempotencyKey });
+      const others = [
+        { ...request, remaining: 6 },
+        { ...request, meta: { a: 1, b: { c: [2, 1], d: null } } },
+        { apiId: "api" },
+      ];
+
+      for (const other of others) {
+        const error = await client.createKey(other, { idempotencyKey }).catch((thrown: unknown) => thrown);
+        expect(codeOf(error)).toBe(kind === "sdk" ? 409 : Code.AlreadyExists);
+      }
+      expect(await client.createKey({ apiId: "api" }, { idempotencyKey: "another" })).toHaveProperty("key");
+    });
+
+    it("creates one key, however many ask at once", async () => {
+      const server = await startTestServer({ settings: await engine.settings() });
+      const clients = clientKinds.map((kind) => clientOf(kind, server.baseUrl, server.rootKey));
+
+      const created = await Promise.all(
+        Array.from({ length: 50 }, (_, i) => clients[i % clients.length]?.createKey(request, { idempotencyKey })),
+      );
+
+      expect(new Set(created.map((answer) => JSON.stringify([answer?.keyId, answer?.key]))).size).toBe(1);
+    });
+
+    it("is a new request after 24 hours, and not before", async () => {
+      const clock = new TestClock();
+      const client = createClient(await startTestServer({ clock, settings: await engine.settings() }));
+      const created = await client.createKey(request, { idempotencyKey });
+
+      clock.advance(24 * hourMs - 1);
+      expect(await client.createKey(request, { idempotencyKey })).toEqual(created);
+      clock.advance(1);
+      const later = await client.createKey({ ...request, remaining: 6 }, { idempotencyKey });
+      expect(later.key).not.toBe(created.key);
+      expect(later.keyId).not.toBe(created.keyId);
+      expect(await client.createKey({ ...request, remaining: 6 }, { idempotencyKey })).toEqual(later);
+      expect(await client.verifyKey({ key: created.key })).toMatchObject({ valid: true });
+    });
+
+    it("is another root key's own", async () => {
+      const rootKeys = ["one-root-key-0123456789-0123456789", "two-root-key-0123456789-0123456789"];
+      const settings = { ...(await engine.settings()), rootKeys: rootKeys.map((key) => new Secret(key)) };
+      const { baseUrl } = await startTestServer({ settings });
+      const [one, two] = rootKeys.map((rootKey) => createClient({ baseUrl, rootKey }));
+
+      const ofOne = await one?.createKey(request, { idempotencyKey });
+      const ofTwo = await two?.createKey({ apiId: "api" }, { idempotencyKey });
+
+      expect(ofTwo?.key).not.toBe(ofOne?.key);
+      expect(await one?.createKey(request, { idempotencyKey })).toEqual(ofOne);
+      expect(await two?.createKey({ apiId: "api" }, { idempotencyKey })).toEqual(ofTwo);
+    });
+  });
+
+  describe("what is stored of it", () => {
+    it("holds neither the secret, nor the root key, nor the idempotency key, in any file", async () => {
+      const settings = await engine.settings();
+      const server = await startTestServer({ settings });
+      const { keyId, key } = await createClient(server).createKey(request, { idempotencyKey });
+      const whileOpen = await engine.readFiles(settings);
+      await server.stop();
+
+      for (const bytes of [whileOpen, await engine.readFiles(settings)]) {
+        // What may be there is found, so the others would be too.
+        expect(bytes.includes(keyId)).toBe(true);
+        for (const secret of [key, key.slice(-20), server.rootKey, idempotencyKey]) {
+          expect(bytes.includes(secret)).toBe(false);
+          expect(bytes.includes(Buffer.from(secret).toString("base64").slice(0, -4))).toBe(false);
+        }
+      }
+    });
   });
 });
-
-function readFiles(folder: string): Buffer {
-  return Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))));
-}

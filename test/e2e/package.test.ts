@@ -59,6 +59,7 @@ async function olderNode(): Promise<string | undefined> {
   return undefined;
 }
 
+// On one engine: this is about what is shipped, not about the store.
 describe("the package", () => {
   const folder = mkdtempSync(join(tmpdir(), "latchkey-test-"));
   const project = join(folder, "project");

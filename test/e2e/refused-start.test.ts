@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { readText } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 
 const timeout = 20_000;
 const shortRootKey = "s3cr3t-but-short";
@@ -30,6 +31,7 @@ async function takenPort(): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
+// What the embedded store refuses; for what Postgres does, see test/cli/migrate.test.ts and test/store/postgres.
 describe("a start that cannot be", { timeout }, () => {
   it("says all that is wrong at once: settings and a folder in use", async () => {
     const dataDir = tempFolder();
@@ -69,6 +71,18 @@ describe("a start that cannot be", { timeout }, () => {
     expect(await refusalOf({ LATCHKEY_DATA_DIR: lockIsAFolder })).toEqual([
       expect.stringMatching(/^the data folder .* cannot be written to: /),
     ]);
+  });
+
+  it.runIf(hasPostgres)("says that a generated root key cannot be written, before it counts", async () => {
+    const folder = tempFolder();
+    const [file, DATABASE_URL] = [join(folder, "a-file"), await createTestDatabase()];
+    writeFileSync(file, "");
+
+    expect(await refusalOf({ LATCHKEY_DATA_DIR: join(file, "below"), DATABASE_URL })).toEqual([
+      `the generated root key cannot be written to ${join(file, "below")}: ENOTDIR`,
+    ]);
+    const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: folder, DATABASE_URL });
+    expect(latchkey.stdout()).toContain("Root key, shown this once");
   });
 
   it("says that a data file is none", async () => {

@@ -9,16 +9,12 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/health/v1/health_pb.js";
 import { createClient } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
+import { engines } from "../support/engines.ts";
 import { testRootKey } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
-import { tempFolder } from "../support/temp-folder.ts";
 
 const uses = 1_000_000;
-
-function start(environment: Record<string, string> = {}): Promise<LatchkeyProcess> {
-  return startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey, ...environment });
-}
 
 async function createCountedKey({ baseUrl }: LatchkeyProcess): Promise<string> {
   return (await createClient({ baseUrl, rootKey: testRootKey }).createKey({ apiId: "api", remaining: uses })).key;
@@ -29,9 +25,14 @@ async function askToStop(latchkey: LatchkeyProcess, signal: NodeJS.Signals): Pro
   await vi.waitFor(() => expect(latchkey.stderr()).toContain('"msg":"stopping"'));
 }
 
-describe("a service that is told to stop", { timeout: 30_000 }, () => {
+describe.each(engines)("a service that is told to stop, on $name", { timeout: 30_000 }, (engine) => {
+  async function start(environment: Record<string, string> = {}): Promise<LatchkeyProcess> {
+    const store = await engine.environment();
+    return startLatchkey({ ...store, LATCHKEY_ROOT_KEY: testRootKey, ...environment });
+  }
+
   it("answers every request it was sent, says first that it is not ready, and has kept every use", async () => {
-    const environment = { LATCHKEY_DATA_DIR: tempFolder() };
+    const environment = await engine.environment();
     const latchkey = await start(environment);
     const key = await createCountedKey(latchkey);
     const book: Book = { answered: 0, dropped: [], refused: 0 };

@@ -26,6 +26,7 @@ const classes: Record<string, BadRequest[]> = {
 };
 const all = Object.values(classes).flat();
 
+// On one engine: a bad request is refused before any store is asked.
 describe("bad requests", () => {
   it("are many, all different, and nearly all carry a canary", () => {
     expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);

@@ -137,15 +137,33 @@ describe("CachedKeyStore", () => {
     expect(await later).toBeUndefined();
   });
 
-  it("frees the place of a look-up that failed", async () => {
+  it("fails with a look-up that could not be decided those in line behind it, and frees its place", async () => {
     const { store, cache } = setUp({ lookupsMax: 1 });
-    const failing = expect(cache.findByDigest("a")).rejects.toThrow("down");
+    store.add("c");
+    const outage = new Unavailable("down");
+    const failing = Promise.allSettled([cache.findByDigest("a"), cache.findByDigest("b")]);
+    await nextTurn();
+    store.failAll(outage);
+    expect(await failing).toEqual([
+      { status: "rejected", reason: outage },
+      { status: "rejected", reason: outage },
+    ]);
+    expect(store.asked).toEqual(["a"]);
+    const later = cache.findByDigest("c");
+    await answerUntilIdle(store);
+    expect(await later).toMatchObject({ id: "id of c" });
+  });
+
+  it("keeps those in line waiting when a look-up fails by a mistake of ours", async () => {
+    const { store, cache } = setUp({ lookupsMax: 1 });
+    store.add("b");
+    const failing = Promise.allSettled([cache.findByDigest("a")]);
     const waiting = cache.findByDigest("b");
     await nextTurn();
-    store.failAll(new Unavailable("down"));
-    await failing;
+    store.failAll(new TypeError("a mistake"));
+    expect((await failing)[0]).toMatchObject({ status: "rejected" });
     await answerUntilIdle(store);
-    expect(await waiting).toBeUndefined();
+    expect(await waiting).toMatchObject({ id: "id of b" });
   });
 
   it("remembers no error: the next look-up asks again", async () => {

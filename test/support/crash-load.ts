@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { KeysClient } from "../../src/sdk/index.ts";
 import { clientOf } from "./clients.ts";
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
+import { type OtherKey, OtherKeys } from "./other-keys.ts";
 
 /** What callers know of a counter between two readings of it. */
 export interface CounterRecord {
@@ -34,19 +35,12 @@ export function accountFor({ before, after, acknowledged, unanswered }: CounterR
   return { lost, extra, problems };
 }
 
-/** A key beside the counted one: what its callers have been told must hold after any crash. */
-interface OtherKey {
-  readonly keyId: string;
-  readonly key: string;
-  state: "there" | "being deleted" | "deleted";
-}
-
 const callersPerProtocol = 12;
 const otherKeysPerRound = 20;
 
 /** A data folder with one counted key, its service started and killed again and again while it is being used. */
 export class CrashLoad {
-  readonly otherKeys: OtherKey[] = [];
+  readonly #others = new OtherKeys();
   /** Every `remaining` that anybody was told. */
   readonly values: number[] = [];
   readonly #environment: Record<string, string>;
@@ -58,6 +52,14 @@ export class CrashLoad {
   constructor(dataDir: string, rootKey: string) {
     this.#environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: rootKey };
     this.#rootKey = rootKey;
+  }
+
+  get otherKeys(): readonly OtherKey[] {
+    return this.#others.all;
+  }
+
+  wrongOtherKeys(): Promise<OtherKey[]> {
+    return this.#others.wrong(this.#client("grpc"));
   }
 
   async start(): Promise<void> {
@@ -83,7 +85,7 @@ export class CrashLoad {
   }
 
   async createOthers(times: number): Promise<void> {
-    for (let i = 0; i < times; i++) await this.#createOther(this.#client("sdk"));
+    for (let i = 0; i < times; i++) await this.#others.createOne(this.#client("sdk"));
   }
 
   async kill(): Promise<void> {
@@ -100,11 +102,10 @@ export class CrashLoad {
       Array.from({ length: callersPerProtocol }, () => this.#repeat(() => this.#useOnce(client, acknowledged))),
     );
     const [json, grpc] = clients as [KeysClient, KeysClient];
-    // Every second of those that are there: there must be some left in the end, too.
-    const doomed = this.otherKeys.filter(({ state }) => state === "there").filter((_, i) => i % 2 === 0);
+    const doomed = this.#others.halfOfThose();
     const others = [
-      this.#repeat(() => this.#createOther(json), otherKeysPerRound),
-      this.#repeat(() => this.#deleteOther(grpc, doomed.pop()), doomed.length),
+      this.#repeat(() => this.#others.createOne(json), otherKeysPerRound),
+      this.#repeat(() => this.#others.deleteOne(grpc, doomed.pop()), doomed.length),
     ];
     const all = Promise.all([...users, ...others]);
     try {
@@ -116,18 +117,6 @@ export class CrashLoad {
     }
     const ends = (await all).slice(0, users.length);
     return { acknowledged, unanswered: ends.filter((end) => end === "unanswered").length };
-  }
-
-  /** Keys that are not as their callers were told. */
-  async wrongOtherKeys(): Promise<OtherKey[]> {
-    const client = this.#client("grpc");
-    const wrong: OtherKey[] = [];
-    for (let i = 0; i < this.otherKeys.length; i += 50) {
-      const some = this.otherKeys.slice(i, i + 50).filter(({ state }) => state !== "being deleted");
-      const answers = await Promise.all(some.map(({ key }) => client.verifyKey({ key })));
-      wrong.push(...some.filter(({ state }, j) => answers[j]?.code !== (state === "there" ? "VALID" : "NOT_FOUND")));
-    }
-    return wrong;
   }
 
   /** Calls until the process is killed. A call that fails before that is an error of the service's. */
@@ -152,17 +141,6 @@ export class CrashLoad {
     if (!valid || remaining === undefined) throw new Error("the counted key was refused");
     acknowledged.push(remaining);
     this.values.push(remaining);
-  }
-
-  async #createOther(client: KeysClient): Promise<void> {
-    this.otherKeys.push({ ...(await client.createKey({ apiId: "api" })), state: "there" });
-  }
-
-  async #deleteOther(client: KeysClient, other: OtherKey | undefined): Promise<void> {
-    if (other === undefined) return;
-    other.state = "being deleted";
-    await client.deleteKey({ keyId: other.keyId });
-    other.state = "deleted";
   }
 
   #client(kind: "sdk" | "grpc"): KeysClient {

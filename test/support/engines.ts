@@ -1,27 +1,56 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
 import type { Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
+import { tempFolder } from "./temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "./test-database.ts";
 
-/** A store to run a suite on, new and empty each time. */
+/** A store to run a suite on, new and empty each time: two servers with the same settings share it. */
 export interface Engine {
   readonly name: string;
   /** Settings for a server in this process. */
-  settings(): Promise<Partial<Settings>>;
+  settings(): Promise<StoreSettings>;
   /** The environment for a server in a process of its own. */
-  environment(): Promise<Record<string, string>>;
+  environment(): Promise<StoreEnvironment>;
+  /** Every byte of the store's files. */
+  readFiles(settings: StoreSettings): Promise<Buffer>;
 }
+
+export type StoreSettings = Pick<Settings, "dataDir"> & Partial<Settings>;
+export type StoreEnvironment = { LATCHKEY_DATA_DIR: string; DATABASE_URL?: string };
 
 const sqlite: Engine = {
   name: "SQLite",
-  settings: async () => ({}),
-  environment: async () => ({}),
+  settings: async () => ({ dataDir: tempFolder() }),
+  environment: async () => ({ LATCHKEY_DATA_DIR: tempFolder() }),
+  readFiles: async ({ dataDir }) => readFolder(dataDir),
 };
 
 const postgres: Engine = {
   name: "Postgres",
-  settings: async () => ({ databaseUrl: new Secret(await createTestDatabase()) }),
-  environment: async () => ({ DATABASE_URL: await createTestDatabase() }),
+  settings: async () => ({ dataDir: tempFolder(), databaseUrl: new Secret(await createTestDatabase()) }),
+  environment: async () => ({ LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: await createTestDatabase() }),
+  async readFiles({ dataDir, databaseUrl }) {
+    const client = new pg.Client(databaseUrl?.reveal());
+    await client.connect();
+    try {
+      // What is only in memory so far goes to the files.
+      await client.query("CHECKPOINT");
+      const { rows } = await client.query(
+        "SELECT current_setting('data_directory') AS root, oid FROM pg_database WHERE datname = current_database()",
+      );
+      const [{ root, oid }] = rows as [{ root: string; oid: number }];
+      return Buffer.concat([readFolder(dataDir), readFolder(join(root, "base", String(oid)))]);
+    } finally {
+      await client.end();
+    }
+  },
 };
 
 /** Every engine of this run: `describe.each(engines)("on $name", …)`. */
 export const engines: readonly Engine[] = hasPostgres ? [sqlite, postgres] : [sqlite];
+
+function readFolder(folder: string): Buffer {
+  return Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))));
+}

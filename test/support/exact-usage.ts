@@ -7,24 +7,30 @@ export interface UseAnswer {
   readonly remaining?: number | undefined;
 }
 
-/**
- * Creates one key with `uses` uses and has `clients` clients use it up together: the clients are of every kind and
- * spread over the servers, and together they ask for a fifth more than there is.
- */
-export async function useUpTogether(options: {
-  baseUrls: readonly string[];
-  rootKey: string;
-  clients: number;
-  uses: number;
-}): Promise<UseAnswer[]> {
+/** Who uses a key up: clients of every kind, spread over the servers, that ask for a fifth more than there is. */
+export interface UseTogetherOptions {
+  readonly baseUrls: readonly string[];
+  readonly rootKey: string;
+  readonly clients: number;
+  readonly uses: number;
+}
+
+/** Creates one key with `uses` uses and has the clients use it up together. */
+export async function useUpTogether(options: UseTogetherOptions): Promise<UseAnswer[]> {
   const { baseUrls, rootKey, uses } = options;
+  const [kind] = clientKinds;
+  const { key } = await clientOf(kind, baseUrls[0] ?? "", rootKey).createKey({ apiId: "api", remaining: uses });
+  return useTogether(key, options);
+}
+
+/** Has the clients use up a key that is there already and that should have `uses` uses. */
+export async function useTogether(key: string, options: UseTogetherOptions): Promise<UseAnswer[]> {
+  const { baseUrls, rootKey, uses } = options;
+  if (options.clients < 1) throw new RangeError("nobody would use the key");
   const clients = Array.from({ length: options.clients }, (_, i) => {
     const kind = clientKinds[i % clientKinds.length] as (typeof clientKinds)[number];
     return clientOf(kind, baseUrls[i % baseUrls.length] as string, rootKey);
   });
-  const [first] = clients;
-  if (first === undefined) throw new RangeError("nobody would use the key");
-  const { key } = await first.createKey({ apiId: "api", remaining: uses });
   const asksEach = Math.ceil((uses * 1.2) / clients.length);
   const answers = await Promise.all(
     clients.map(async (client) => {

@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import pg from "pg";
 import { postgresBinaries } from "./postgres-binaries.ts";
 
@@ -27,7 +28,7 @@ export class PostgresServer {
   /** A new server, running. `settings` go into its configuration file. */
   static async start(settings: Record<string, string> = {}): Promise<PostgresServer> {
     const server = await PostgresServer.#create();
-    server.#run("initdb", [
+    await server.#run("initdb", [
       "-D",
       server.#data,
       "-U",
@@ -45,11 +46,11 @@ export class PostgresServer {
     return server;
   }
 
-  /** A streaming standby of a running server, under this name. */
-  static async startStandbyOf(primary: PostgresServer, name: string): Promise<PostgresServer> {
+  /** A streaming standby of a running server, under this name; through another port if a link lies in between. */
+  static async startStandbyOf(primary: PostgresServer, name: string, port = primary.port): Promise<PostgresServer> {
     const standby = await PostgresServer.#create();
-    const source = `host=127.0.0.1 port=${primary.port} user=${superuser} application_name=${name}`;
-    standby.#run("pg_basebackup", ["-D", standby.#data, "-d", source, "-R", "--checkpoint=fast", "--no-sync"]);
+    const source = `host=127.0.0.1 port=${port} user=${superuser} application_name=${name}`;
+    await standby.#run("pg_basebackup", ["-D", standby.#data, "-d", source, "-R", "--checkpoint=fast", "--no-sync"]);
     await standby.up();
     return standby;
   }
@@ -154,9 +155,10 @@ export class PostgresServer {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  #run(program: string, args: readonly string[]): void {
+  /** Without holding up this process: what the program talks to may be a proxy in it. */
+  async #run(program: string, args: readonly string[]): Promise<void> {
     mkdirSync(this.#folder, { recursive: true });
-    execFileSync(join(postgresBinaries(), program), args, { ...runAs, stdio: ["ignore", "ignore", "pipe"] });
+    await promisify(execFile)(join(postgresBinaries(), program), args, runAs);
   }
 
   #signalAll(name: NodeJS.Signals): void {

@@ -191,6 +191,9 @@ export interface KeysClient {
    * An error means that the request was bad or that the service could not decide.
    */
   verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<VerifyKeyResponse>;
-  /** Deletes a key for good. Verifying it answers `NOT_FOUND` from then on. */
+  /**
+   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on: here at once, on other replicas when their
+   * memory of it ends (`LATCHKEY_CACHE_TTL_MS`).
+   */
   deleteKey(request: DeleteKeyRequest, options?: CallOptions): Promise<DeleteKeyResponse>;
 }

@@ -415,7 +415,8 @@ export declare const KeysService: GenService<{
     output: typeof VerifyKeyResponseSchema;
   },
   /**
-   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on.
+   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on: here at once, on other replicas when their
+   * memory of it ends (`LATCHKEY_CACHE_TTL_MS`).
    *
    * @generated from rpc latchkey.v1.KeysService.DeleteKey
    */

@@ -12,17 +12,23 @@ import { createPgDialect, toQuery, toQueryResult, writePatience } from "./pg-dia
 import { orRefused } from "./pg-error.ts";
 import { pgMigrations } from "./pg-migrations.ts";
 import { PgPool } from "./pg-pool.ts";
-import { forgetText } from "./settle-statement.ts";
+import { checkUrl } from "./pg-session.ts";
+import { forgetText, nowText } from "./settle-statement.ts";
 import { UsageLane } from "./usage-lane.ts";
 
-export interface PostgresStoreOptions {
+interface PgEngineOptions {
   readonly url: string;
   readonly connectionsMax: number;
+  /** Takes the place of the database's clock in tests. */
+  readonly ledgerClock?: Pick<Clock, "nowMs">;
+}
+
+export interface PostgresStoreOptions extends PgEngineOptions {
   readonly lanes: number;
+  readonly usageTimeoutMs: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly metrics: Metrics;
-  readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
 export interface PgEngine extends SqlEngine {
@@ -32,32 +38,46 @@ export interface PgEngine extends SqlEngine {
 /** The store that grows: any number of replicas on one Postgres. Throws `Unavailable` while the database is not there. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const engine = openPgEngine(options);
+  const lanes = Array.from(
+    { length: options.lanes },
+    () => new UsageLane({ ...options, timeoutMs: options.usageTimeoutMs }),
+  );
+  const close = async () => {
+    for (const lane of lanes) lane.close();
+    await engine.close();
+  };
   try {
     await migrateUp(engine, options.clock.nowMs(), pgMigrations);
     await engine.atomically([CompiledQuery.raw(forgetText)]);
+    // Connects each lane and prepares its statements: the first burst of uses would not wait as long as that can take.
+    await Promise.all(lanes.map((lane) => lane.connect()));
+    await Promise.all(lanes.map((lane) => lane.settle([])));
   } catch (error) {
-    await engine.close();
+    await close();
     throw orRefused(error);
   }
-  const lanes = Array.from({ length: options.lanes }, () => new UsageLane(options));
   return {
     keys: createSqlKeyStore(engine),
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes: lanes,
-    async close() {
-      for (const lane of lanes) lane.close();
-      await engine.close();
-    },
+    close,
   };
 }
 
-export function openPgEngine(options: { url: string; connectionsMax: number }): PgEngine {
+/** Connects when it is first asked something. Throws `DatabaseRefused` where the URL itself cannot be used. */
+export function openPgEngine(options: PgEngineOptions): PgEngine {
+  checkUrl(options.url);
   const pool = new PgPool(options);
   return {
     db: new Kysely<Schema>({ dialect: createPgDialect(pool) }),
     async atomically(queries) {
       const results = await pool.transaction(queries.map(toQuery), writePatience);
       return results.map(toQueryResult);
+    },
+    async ledgerNowMs() {
+      if (options.ledgerClock !== undefined) return options.ledgerClock.nowMs();
+      const { rows } = await pool.query({ text: nowText, values: [] }, writePatience);
+      return (rows[0] as { now_ms: number }).now_ms;
     },
     close: () => pool.close(),
   };

@@ -1,4 +1,6 @@
 import pg from "pg";
+import { inTime } from "./in-time.ts";
+import { isUnconfirmedCommit } from "./pg-error.ts";
 import { clientConfig, sessionSettings } from "./pg-session.ts";
 
 export interface PgStatement {
@@ -14,27 +16,45 @@ export interface PgReply {
   readonly doubtful: boolean;
 }
 
-/** One connection, made when it is needed and thrown away when anything is wrong with it. One statement at a time. */
+/** How long it may take to connect; longer than anybody waits for it. */
+const defaultConnectMs = 1000;
+
+/**
+ * One connection, made when it is needed and thrown away when anything is wrong with it. One statement at a time.
+ * Connecting goes on when whoever asked for it has given up: on a slow link everybody would otherwise begin anew, and
+ * nobody would ever be connected.
+ */
 export class PgConnection {
   readonly #url: string;
   readonly #connectMs: number;
   #client: pg.Client | undefined;
+  #connecting: Promise<void> | undefined;
+  #closed = false;
   #doubtful = false;
 
-  constructor(url: string, connectMs: number) {
+  constructor(url: string, connectMs = defaultConnectMs) {
     this.#url = url;
     this.#connectMs = connectMs;
   }
 
+  /** Resolves when there is a connection; throws when there is none within that time. */
+  async ready(timeoutMs: number = this.#connectMs): Promise<void> {
+    if (this.#client !== undefined) return;
+    if (this.#connecting === undefined) {
+      this.#connecting = this.#connect().finally(() => {
+        this.#connecting = undefined;
+      });
+    }
+    await inTime(this.#connecting, timeoutMs, "no connection in time");
+  }
+
   /** Throws what the server or the connection said. After a time-out the statement may still be running. */
   async run(statement: PgStatement, timeoutMs: number): Promise<PgReply> {
-    this.#client ??= await this.#connect();
+    await this.ready(timeoutMs);
+    if (this.#client === undefined) throw new Error("the connection was lost");
     this.#doubtful = false;
-    const { rows } = await this.#client.query({
-      ...statement,
-      values: [...statement.values],
-      query_timeout: timeoutMs,
-    } as pg.QueryConfig);
+    const query = this.#client.query({ ...statement, values: [...statement.values] });
+    const { rows } = await inTime(query, timeoutMs, "no reply in time");
     return { rows, doubtful: this.#doubtful };
   }
 
@@ -45,20 +65,25 @@ export class PgConnection {
     if (client !== undefined) cut(client);
   }
 
-  async #connect(): Promise<pg.Client> {
+  close(): void {
+    this.#closed = true;
+    this.discard();
+  }
+
+  async #connect(): Promise<void> {
     const client = new pg.Client(clientConfig(this.#url, this.#connectMs));
     // Without a listener the loss of an idle connection would end the process.
     client.on("error", () => {
       if (this.#client === client) this.discard();
     });
     client.on("notice", (notice) => {
-      // "canceling wait for synchronous replication": node-postgres resolves the query all the same.
-      if (notice.code === "01000") this.#doubtful = true;
+      if (isUnconfirmedCommit(notice)) this.#doubtful = true;
     });
     try {
       await client.connect();
       await client.query({ text: sessionSettings, query_timeout: this.#connectMs } as pg.QueryConfig);
-      return client;
+      if (this.#closed) throw new Error("closed meanwhile");
+      this.#client = client;
     } catch (error) {
       cut(client);
       throw error;

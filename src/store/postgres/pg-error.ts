@@ -17,16 +17,27 @@ export function toStoreError(error: unknown): unknown {
   return new Unavailable("the database did not answer", { cause: error });
 }
 
-/** The database is there and does not want us: a wrong password, a database that does not exist. Waiting would not help. */
+/** Something in DATABASE_URL is wrong: a password, a name, a certificate. Waiting would not help. */
 export class DatabaseRefused extends Error {
   override readonly name = "DatabaseRefused";
 }
 
+/** What Node says of a certificate that it does not trust, and node-postgres of a server without TLS. */
+const untrusted = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
+const withoutTls = "The server does not support SSL connections";
+
 /** The same error, or `DatabaseRefused` if it says that the settings are wrong. */
 export function orRefused(error: unknown): unknown {
-  const cause = error instanceof Unavailable ? error.cause : error;
-  const refused = /^(28|3D|42501)/.test(sqlStateOf(cause) ?? "");
-  return refused ? new DatabaseRefused(`the database refuses the connection: ${(cause as Error).message}`) : error;
+  const cause = (error instanceof Unavailable ? error.cause : error) as
+    | { code?: unknown; message?: string }
+    | undefined;
+  const byServer = /^(28|3D|42501)/.test(sqlStateOf(cause ?? {}) ?? "");
+  // node-postgres gives up by itself where it has no password to answer with.
+  if (byServer || cause?.message?.startsWith("SASL: "))
+    return new DatabaseRefused(`the database refuses the connection: ${cause?.message}`);
+  if (untrusted.test(String(cause?.code)) || cause?.message === withoutTls)
+    return new DatabaseRefused(`the database cannot be trusted: ${cause?.message}`);
+  return error;
 }
 
 /** Whether the server refused the statement for the data in it: it would again, and nothing of it has happened. */
@@ -38,4 +49,12 @@ export function isDataError(error: unknown): boolean {
 export function isConnectionUsable(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== undefined && state !== "25006" && !state.startsWith("57") && !state.startsWith("08");
+}
+
+/**
+ * Whether a notice says that the server stopped waiting for its synchronous standby: the commit is there, but a failover
+ * could still undo it. node-postgres resolves the query all the same.
+ */
+export function isUnconfirmedCommit({ code }: { code?: string | undefined }): boolean {
+  return code === "01000";
 }

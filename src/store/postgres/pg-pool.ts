@@ -1,5 +1,6 @@
 import pg from "pg";
-import { isConnectionUsable, toStoreError } from "./pg-error.ts";
+import { inTime } from "./in-time.ts";
+import { isConnectionUsable, isUnconfirmedCommit, toStoreError } from "./pg-error.ts";
 import { clientConfig, sessionSettings } from "./pg-session.ts";
 
 export interface PgPoolOptions {
@@ -24,33 +25,42 @@ const connectMs = 2000;
 /** Connections for everything but the usage ledger. A query that takes too long costs its connection, not its caller. */
 export class PgPool {
   readonly #pool: pg.Pool;
+  /** Connections whose latest commit the synchronous standby has not confirmed. */
+  readonly #doubtful = new WeakSet<pg.ClientBase>();
 
   constructor({ url, connectionsMax }: PgPoolOptions) {
-    this.#pool = new pg.Pool({ ...clientConfig(url, connectMs), max: connectionsMax });
+    this.#pool = new pg.Pool({
+      ...clientConfig(url, connectMs),
+      max: connectionsMax,
+      // Awaited: nobody gets a connection on which the server's own defaults hold.
+      onConnect: (client) => client.query({ text: sessionSettings, query_timeout: connectMs } as pg.QueryConfig),
+    });
     // Without these listeners a server that goes away would end the process.
     this.#pool.on("error", () => {});
     this.#pool.on("connect", (client) => {
       client.on("error", () => {});
-      client.query(sessionSettings).catch(() => {});
+      client.on("notice", (notice) => {
+        if (isUnconfirmedCommit(notice)) this.#doubtful.add(client);
+      });
     });
   }
 
   /** Throws `UniqueViolation` or `Unavailable`. */
   query(query: Query, patience: Patience): Promise<pg.QueryResult> {
-    return this.#withClient(patience, (client) => client.query(withTimeout(query, patience)));
+    return this.#withClient(patience, (client) => run(client, query, patience));
   }
 
   /** Runs the queries as one transaction. `Unavailable` can mean that it was committed all the same. */
   transaction(queries: readonly Query[], patience: Patience): Promise<pg.QueryResult[]> {
     return this.#withClient(patience, async (client) => {
       const results: pg.QueryResult[] = [];
-      await client.query(withTimeout({ text: "BEGIN", values: [] }, patience));
+      await run(client, { text: "BEGIN", values: [] }, patience);
       try {
-        for (const query of queries) results.push(await client.query(withTimeout(query, patience)));
-        await client.query(withTimeout({ text: "COMMIT", values: [] }, patience));
+        for (const query of queries) results.push(await run(client, query, patience));
+        await run(client, { text: "COMMIT", values: [] }, patience);
         return results;
       } catch (error) {
-        if (isConnectionUsable(error)) await client.query(withTimeout({ text: "ROLLBACK", values: [] }, patience));
+        if (isConnectionUsable(error)) await run(client, { text: "ROLLBACK", values: [] }, patience);
         throw error;
       }
     });
@@ -65,6 +75,7 @@ export class PgPool {
     try {
       client = await this.#connect(waitMs);
       const result = await use(client);
+      if (this.#doubtful.delete(client)) throw new Error("the standby has not confirmed the commit");
       client.release();
       return result;
     } catch (error) {
@@ -73,29 +84,22 @@ export class PgPool {
     }
   }
 
-  #connect(waitMs: number): Promise<pg.PoolClient> {
-    return new Promise((resolve, reject) => {
-      let waiting = true;
-      const giveUp = setTimeout(() => {
-        waiting = false;
-        reject(new Error("no connection in time"));
-      }, waitMs);
-      this.#pool.connect().then(
-        (client) => {
-          clearTimeout(giveUp);
-          // Nobody waits for it any more: it goes to the next.
-          if (waiting) resolve(client);
-          else client.release();
-        },
-        (error: unknown) => {
-          clearTimeout(giveUp);
-          reject(error);
-        },
+  async #connect(waitMs: number): Promise<pg.PoolClient> {
+    const connecting = this.#pool.connect();
+    try {
+      return await inTime(connecting, waitMs, "no connection in time");
+    } catch (error) {
+      // Nobody waits for it any more: when it comes it goes to the next.
+      connecting.then(
+        (client) => client.release(),
+        () => {},
       );
-    });
+      throw error;
+    }
   }
 }
 
-function withTimeout({ text, values }: Query, { queryMs }: Patience): pg.QueryConfig {
-  return { text, values: [...values], query_timeout: queryMs } as pg.QueryConfig;
+/** A query that gets no reply in time costs its connection: whatever it still does, nobody may wait behind it. */
+function run(client: pg.PoolClient, { text, values }: Query, { queryMs }: Patience): Promise<pg.QueryResult> {
+  return inTime(client.query({ text, values: [...values] }), queryMs, "no reply in time");
 }

@@ -1,5 +1,6 @@
 import type { ClientConfig } from "pg";
 import pg from "pg";
+import { DatabaseRefused } from "./pg-error.ts";
 
 /**
  * What every session of ours forces, whatever the server's defaults are: an acknowledged commit is on disk (and on the
@@ -21,6 +22,15 @@ export function clientConfig(url: string, connectMs: number): ClientConfig {
     keepAlive: true,
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
   };
+}
+
+/** Throws `DatabaseRefused` where the URL cannot be used, such as when it names a certificate that is not there. */
+export function checkUrl(url: string): void {
+  try {
+    new pg.Client({ connectionString: url });
+  } catch (error) {
+    throw new DatabaseRefused(`DATABASE_URL cannot be used: ${(error as Error).message}`);
+  }
 }
 
 const int8 = 20;

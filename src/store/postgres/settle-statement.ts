@@ -70,3 +70,6 @@ export const recoverText =
 
 /** Writers that have not written for a day belong to processes that are gone. */
 export const forgetText = "DELETE FROM usage_writers WHERE updated_at < clock_timestamp() - interval '1 day'";
+
+/** The clock that refills go by. */
+export const nowText = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms";

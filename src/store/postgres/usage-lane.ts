@@ -4,7 +4,7 @@ import type { Random } from "../../ambient/random.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
 import { PgConnection, type PgStatement } from "./pg-connection.ts";
-import { isConnectionUsable, isDataError } from "./pg-error.ts";
+import { isConnectionUsable, isDataError, toStoreError } from "./pg-error.ts";
 import { beginText, recoverText, settleText } from "./settle-statement.ts";
 
 export interface UsageLaneOptions {
@@ -12,19 +12,17 @@ export interface UsageLaneOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly metrics: Metrics;
+  /**
+   * How long a batch is tried before its callers are told that it is not known what became of it. A caller may have
+   * waited as long for the batch before.
+   */
+  readonly timeoutMs: number;
   /** Takes the place of the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
   /** Takes the place of a random writer id in tests. */
   readonly writerId?: () => string;
 }
 
-/**
- * How long a batch is tried before its callers are told that it is not known what became of it. A caller may have waited
- * as long for the batch before, and both together must stay below half a second.
- */
-const giveUpMs = 235;
-/** How long one try may take: less, so that a connection that hangs is not the only one tried. */
-const tryMs = 110;
 const pauseMs = 20;
 /** An unused writer is forgotten after a day; long before that a lane takes a new one. */
 const writerMaxIdleMs = 3_600_000;
@@ -38,11 +36,11 @@ export class UsageLane implements UsageEngine {
   readonly #options: UsageLaneOptions;
   readonly #connection: PgConnection;
   #underWay: Promise<unknown> = Promise.resolve();
-  #writer: { id: string; seq: number; usedMs: number } | undefined;
+  #writer: Writer | undefined;
 
   constructor(options: UsageLaneOptions) {
     this.#options = options;
-    this.#connection = new PgConnection(options.url, tryMs);
+    this.#connection = new PgConnection(options.url);
   }
 
   /** One batch after the other: a sequence number is taken only when the one before it is settled. */
@@ -53,7 +51,8 @@ export class UsageLane implements UsageEngine {
   }
 
   async #settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
-    const batch: Batch = { charges, nonce: this.#newId(), untilMs: this.#options.clock.monotonicMs() + giveUpMs };
+    const untilMs = this.#options.clock.monotonicMs() + this.#options.timeoutMs;
+    const batch: Batch = { charges, nonce: this.#newId(), untilMs, writer: undefined };
     for (;;) {
       try {
         return resultsOf(charges, await this.#attempt(batch));
@@ -69,13 +68,22 @@ export class UsageLane implements UsageEngine {
     }
   }
 
+  /** Connects ahead of the first use, with more patience than a use has. Throws `Unavailable`. */
+  async connect(): Promise<void> {
+    await this.#connection.ready().catch((error: unknown) => {
+      throw toStoreError(error);
+    });
+  }
+
   close(): void {
-    this.#connection.discard();
+    this.#connection.close();
   }
 
   async #attempt(batch: Batch): Promise<readonly SettledRow[]> {
     const { charges, nonce } = batch;
-    const writer = await this.#currentWriter(batch);
+    // The same in every attempt: under another writer's numbers the batch could be applied a second time.
+    batch.writer ??= await this.#currentWriter(batch);
+    const { writer } = batch;
     const seq = writer.seq + 1;
     const ids = charges.map((charge) => charge.keyId);
     const wanted = charges.map((charge) => charge.wanted);
@@ -91,13 +99,13 @@ export class UsageLane implements UsageEngine {
     return this.#applied(writer, seq, recovered.result);
   }
 
-  #applied(writer: { seq: number; usedMs: number }, seq: number, result: unknown): readonly SettledRow[] {
+  #applied(writer: Writer, seq: number, result: unknown): readonly SettledRow[] {
     writer.seq = seq;
     writer.usedMs = this.#options.clock.monotonicMs();
     return (result ?? []) as readonly SettledRow[];
   }
 
-  async #currentWriter(batch: Batch): Promise<{ id: string; seq: number; usedMs: number }> {
+  async #currentWriter(batch: Batch): Promise<Writer> {
     const nowMs = this.#options.clock.monotonicMs();
     if (this.#writer === undefined || nowMs - this.#writer.usedMs > writerMaxIdleMs) {
       const id = this.#options.writerId?.() ?? this.#newId();
@@ -108,8 +116,12 @@ export class UsageLane implements UsageEngine {
   }
 
   async #run(statement: PgStatement, { untilMs }: Batch): Promise<{ fresh?: number; result?: unknown }> {
-    const leftMs = Math.ceil(untilMs - this.#options.clock.monotonicMs());
-    const { rows, doubtful } = await this.#connection.run(statement, Math.max(1, Math.min(tryMs, leftMs)));
+    const leftMs = () => Math.max(1, Math.ceil(untilMs - this.#options.clock.monotonicMs()));
+    await this.#connection.ready(leftMs());
+    // A statement that gets no answer costs the connection. So on a slow link a batch that spent its time connecting
+    // leaves the connection to the next, instead of the same to do again.
+    if (leftMs() < this.#options.timeoutMs / 3) this.#giveUp("there was no connection in time");
+    const { rows, doubtful } = await this.#connection.run(statement, leftMs());
     if (doubtful) this.#giveUp("the standby has not confirmed the commit");
     return rows[0] ?? {};
   }
@@ -117,6 +129,8 @@ export class UsageLane implements UsageEngine {
   /** Something in the batch is refused by the server. Each half is tried alone, down to the charge that is at fault. */
   async #split(charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
     this.#options.metrics.ledger("split");
+    // New numbers: an earlier attempt of the whole may still be on its way.
+    this.#writer = undefined;
     if (charges.length === 1) return [{ outcome: "failed", reason: "the database refuses the counter's row" }];
     const middle = charges.length >> 1;
     const results: ChargeResult[] = [];
@@ -131,7 +145,6 @@ export class UsageLane implements UsageEngine {
   #giveUp(reason: string, cause?: unknown): never {
     this.#options.metrics.ledger("given-up");
     this.#writer = undefined;
-    this.#connection.discard();
     throw new Unavailable(reason, { cause });
   }
 
@@ -144,6 +157,15 @@ interface Batch {
   readonly charges: readonly Charge[];
   readonly nonce: string;
   readonly untilMs: number;
+  /** Chosen by the first attempt. */
+  writer: Writer | undefined;
+}
+
+interface Writer {
+  readonly id: string;
+  /** The latest number that is settled. */
+  seq: number;
+  usedMs: number;
 }
 
 type SettledRow = readonly [keyId: string, granted: number, remaining: number];

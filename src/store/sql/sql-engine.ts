@@ -12,6 +12,9 @@ export interface SqlEngine {
    * Throws `UniqueViolation` or `Unavailable`; then nothing has been stored, or in the latter case it may be unknown.
    */
   atomically(queries: readonly CompiledQuery[]): Promise<readonly QueryResult<unknown>[]>;
+
+  /** The clock that refills go by. */
+  ledgerNowMs(): Promise<number>;
 }
 
 /** A row with that primary or unique key is there already. */

@@ -1,7 +1,7 @@
 import type { CompiledQuery } from "kysely";
 import type { JsonObject, Key, NewKey } from "../../domain/key.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import { newCounter } from "../../domain/usage.ts";
+import { newCounter, type UsageCounter } from "../../domain/usage.ts";
 import type { CreateOutcome, IdempotencyRecord, KeyStore } from "../key-store.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
@@ -22,7 +22,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
 
   async function create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome> {
     // The idempotency record goes first: if it is there already, its key fails the transaction and nothing is stored.
-    const queries = [...(idempotency ? keep(idempotency) : []), ...insertKey(key)];
+    const queries = [...(idempotency ? keep(idempotency) : []), ...insertKey(key, await counterOf(key))];
     try {
       await engine.atomically(queries);
       return { outcome: "created" };
@@ -60,9 +60,14 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     return (secrets?.rows ?? []).map((row) => (row as { digest: string }).digest);
   }
 
-  function insertKey(key: NewKey): CompiledQuery[] {
+  /** Begun by the clock that will refill it: by another, the first refill could be doubled or left out. */
+  async function counterOf({ remaining, refill, createdAtMs }: NewKey): Promise<UsageCounter | undefined> {
+    if (remaining === undefined) return undefined;
+    return newCounter(remaining, refill, refill === undefined ? createdAtMs : await engine.ledgerNowMs());
+  }
+
+  function insertKey(key: NewKey, counter: UsageCounter | undefined): CompiledQuery[] {
     const api = { id: key.apiId, created_at_ms: key.createdAtMs };
-    const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, key.createdAtMs);
     return [
       db
         .insertInto("apis")

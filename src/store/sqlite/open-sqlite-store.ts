@@ -43,6 +43,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));
     },
+    ledgerNowMs: async () => options.clock.nowMs(),
     writer,
     async close() {
       if (reader.isOpen) reader.close();

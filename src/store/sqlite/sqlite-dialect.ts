@@ -8,6 +8,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
+import { Unavailable } from "../../domain/unavailable.ts";
 import { createStatelessDriver, type ExecuteQuery } from "../sql/stateless-driver.ts";
 import type { SqliteWriter } from "./sqlite-writer.ts";
 import type { SqlValue, Statement, StatementResult } from "./writer-protocol.ts";
@@ -38,11 +39,15 @@ function executeOn(reader: DatabaseSync, writer: SqliteWriter): ExecuteQuery {
       const [result] = await writer.run([toStatement(query)]);
       return toQueryResult(result as StatementResult);
     }
-    let statement = prepared.get(query.sql);
-    if (statement === undefined) {
-      statement = reader.prepare(query.sql);
-      prepared.set(query.sql, statement);
+    try {
+      let statement = prepared.get(query.sql);
+      if (statement === undefined) {
+        statement = reader.prepare(query.sql);
+        prepared.set(query.sql, statement);
+      }
+      return { rows: statement.all(...(query.parameters as SqlValue[])) };
+    } catch (cause) {
+      throw new Unavailable("the data could not be read", { cause });
     }
-    return { rows: statement.all(...(query.parameters as SqlValue[])) };
   };
 }

@@ -13,7 +13,7 @@ import { createTestDatabase } from "../../support/test-database.ts";
 export async function databaseWith(keyIds: readonly string[], remaining: number): Promise<string> {
   const url = await createTestDatabase();
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-  const store = await openPostgresStore({ ...ambient, url, connectionsMax: 4, lanes: 1 });
+  const store = await openPostgresStore({ ...ambient, url, connectionsMax: 4, lanes: 1, usageTimeoutMs: 20_000 });
   await Promise.all(keyIds.map((id) => store.keys.create({ ...sampleKey(new TestClock(), { remaining }), id })));
   await store.close();
   return url;
@@ -22,7 +22,7 @@ export async function databaseWith(keyIds: readonly string[], remaining: number)
 /** One lane of the ledger on that database, closed with the test. */
 export function openLane(url: string, options: Partial<UsageLaneOptions> = {}): UsageLane {
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-  const lane = new UsageLane({ ...ambient, url, ...options });
+  const lane = new UsageLane({ ...ambient, url, timeoutMs: 235, ...options });
   onTestFinished(() => lane.close());
   return lane;
 }

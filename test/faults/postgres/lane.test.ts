@@ -1,7 +1,10 @@
+import { CompiledQuery } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
+import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { chargedInAll, databaseWith, openLane, query, through } from "./lane-fixture.ts";
 
@@ -66,6 +69,36 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, keyIds.length, 5)).toBe(19);
   });
 
+  it("keeps to its writer when an idle hour ends between two tries of a batch, and charges once", async () => {
+    const url = await databaseWith(["k"], 10);
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const clock = new TestClock();
+    const lane = openLane(through(url, proxy.port), { clock });
+    await lane.settle([{ keyId: "k", wanted: 1 }]);
+    clock.advance(3_600_000);
+    let cutNext = true;
+    proxy.onReply = () => {
+      if (!cutNext) return "pass";
+      cutNext = false;
+      clock.advance(1);
+      return "cut";
+    };
+    expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
+    expect(await chargedInAll(url, 1, 10)).toBe(2);
+  });
+
+  it("has time for a commit that takes most of what there is", async () => {
+    const url = await databaseWith(["k"], 10);
+    await query(
+      url,
+      `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.15); RETURN NEW; END';
+       CREATE TRIGGER slow BEFORE UPDATE ON usage_writers FOR EACH ROW EXECUTE FUNCTION slow()`,
+    );
+    const lane = openLane(url, { timeoutMs: 2000 });
+    for (let left = 9; left > 6; left--)
+      expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, left)]);
+  });
+
   it("gives up a batch that hangs, and never applies it later", async () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
@@ -88,7 +121,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     await copyTables(source, url);
     await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     server.reload();
-    const lane = openLane(url);
+    const lane = openLane(url, { timeoutMs: 20_000 });
     const spending = lane.settle([{ keyId: "k", wanted: 1 }]);
     const cancelling = setInterval(() => {
       const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
@@ -96,6 +129,11 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     }, 10);
     onTestFinished(() => clearInterval(cancelling));
     await expect(spending).rejects.toThrow(Unavailable);
+    // The same through the pool: creating and deleting keys.
+    const engine = openPgEngine({ url, connectionsMax: 1 });
+    onTestFinished(() => engine.close());
+    const change = CompiledQuery.raw("UPDATE key_usage SET remaining = remaining");
+    await expect(engine.atomically([change])).rejects.toThrow(Unavailable);
   });
 });
 

@@ -12,7 +12,9 @@ const answerMs = 500;
 async function setUp() {
   const postgres = await PostgresServer.start();
   onTestFinished(() => postgres.remove());
-  const { baseUrl, rootKey } = await startTestServer({ settings: { databaseUrl: new Secret(postgres.url()) } });
+  const { baseUrl, rootKey } = await startTestServer({
+    settings: { databaseUrl: new Secret(postgres.url()), usageTimeoutMs: 235 },
+  });
   const client = createClient({ baseUrl, rootKey });
   const plain = await client.createKey({ apiId: "api" });
   const counted = await client.createKey({ apiId: "api", remaining: 1_000_000 });

@@ -1,0 +1,56 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { sha256 } from "../ambient/crypto.ts";
+import type { Secret } from "../domain/secret.ts";
+import { DataFolderError } from "../store/sqlite/data-folder.ts";
+
+export interface HandedOver {
+  /** The key counts: it is in `root-key` from now on. */
+  keep(): void;
+  /** Another process was first: what was written goes away again. */
+  takeBack(): void;
+}
+
+/**
+ * Writes a generated root key into the data folder, readable by its owner only, before it counts. Replicas on Postgres
+ * may share the folder: where there is a `root-key` already, which may come to count, the key goes beside it first.
+ */
+export function handOverRootKey(dataDir: string, rootKey: Secret): HandedOver {
+  const file = join(dataDir, "root-key");
+  const text = `${rootKey.reveal()}\n`;
+  const beside = `${file}-${sha256(text).slice(0, 8)}`;
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    const written = writeNew(file, text) ? file : beside;
+    if (written === beside) writeNew(beside, text);
+    return {
+      keep: () => renameSync(written, file),
+      takeBack() {
+        // The one whose key counts may have put it in the place of ours.
+        if (readIfThere(written) === text) rmSync(written, { force: true });
+      },
+    };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new DataFolderError(`the generated root key cannot be written to ${dataDir}: ${code}`);
+  }
+}
+
+/** Whether the file was not there before. */
+function writeNew(file: string, text: string): boolean {
+  try {
+    writeFileSync(file, text, { mode: 0o600, flag: "wx", flush: true });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,48 @@
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Secret } from "../../src/domain/secret.ts";
+import { handOverRootKey } from "../../src/server/hand-over-root-key.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+
+const [one, two] = [new Secret("root-key-of-one"), new Secret("root-key-of-two")];
+
+/** The files of the folder, and what they hold. */
+function filesIn(folder: string): Record<string, string> {
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8").trim()]));
+}
+
+describe("two processes that hand over a root key in one folder", () => {
+  it.each([
+    ["the first", 0, "keep first"],
+    ["the second", 1, "keep first"],
+    ["the first", 0, "take back first"],
+    ["the second", 1, "take back first"],
+  ])("leave the one of %s when that counts (%#, %s)", (_, winner, order) => {
+    const folder = tempFolder();
+    const handedOver = [handOverRootKey(folder, one), handOverRootKey(folder, two)] as const;
+    // Whichever counts in the end, a crash now loses neither.
+    expect(Object.values(filesIn(folder)).sort()).toEqual([one.reveal(), two.reveal()]);
+
+    const steps = [() => handedOver[winner === 0 ? 0 : 1].keep(), () => handedOver[winner === 0 ? 1 : 0].takeBack()];
+    if (order === "take back first") steps.reverse();
+    for (const step of steps) step();
+
+    expect(filesIn(folder)).toEqual({ "root-key": (winner === 0 ? one : two).reveal() });
+  });
+});
+
+describe("a root key that is handed over", () => {
+  it("takes the place of one that was left behind, and is readable by its owner only all the same", () => {
+    const folder = tempFolder();
+    const file = join(folder, "root-key");
+    writeFileSync(file, "left behind");
+    chmodSync(file, 0o644);
+    const handedOver = handOverRootKey(folder, one);
+    expect(readFileSync(file, "utf8")).toBe("left behind");
+
+    handedOver.keep();
+    expect(filesIn(folder)).toEqual({ "root-key": one.reveal() });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+});

@@ -1,0 +1,110 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createClient } from "../../../src/sdk/index.ts";
+import { laneOf } from "../../../src/store/usage-ledger.ts";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { Fleet } from "../../support/fleet.ts";
+import { FleetLoad } from "../../support/fleet-load.ts";
+import { testRootKey } from "../../support/in-process-server.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { query, through } from "./lane-fixture.ts";
+
+/** The deadline of the documentation, and what a busy machine may add to it. */
+const answerMs = 500 + 150;
+
+describe.runIf(hasPostgres)("a database", () => {
+  it("behind a slow link that stalls now and then serves, and charges nothing twice", async () => {
+    const url = await createTestDatabase();
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const fleet = await Fleet.start(through(url, proxy.port), 2);
+    const load = await FleetLoad.create(fleet, 6);
+    // 80 ms there and back.
+    proxy.delayMs = 40;
+    // So that every connection has to be made anew over the slow link.
+    proxy.cutAll();
+    let replies = 0;
+    let stalls = 0;
+    proxy.onReply = ({ bytesFromServer }) => {
+      // A connection must be able to begin.
+      if (bytesFromServer < 1500 || ++replies % 25 !== 0) return "pass";
+      stalls++;
+      return "stall";
+    };
+    await load.during(() => load.usesOnEach(300));
+    // What was sent and not waited for ends by itself.
+    await delay(500);
+    expect(await load.account(url)).toEqual([]);
+    expect(load.oddities).toEqual([]);
+    expect(load.figures).toMatchObject({ lost: 0, doubled: 0, unanswered: 0 });
+    expect(stalls).toBeGreaterThan(3);
+    expect(load.figures.unavailable).toBeLessThan(load.figures.acknowledged);
+  });
+
+  it("in which one counter is locked fails that counter's lane alone, in time, and then heals", async () => {
+    const url = await createTestDatabase();
+    const lanes = 2;
+    const fleet = await Fleet.start(url, 1, () => ({ LATCHKEY_USAGE_LANES: String(lanes) }));
+    const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey: testRootKey });
+    const keys = await Promise.all(
+      Array.from({ length: 16 }, async () => client.createKey({ apiId: "api", remaining: 1000 })),
+    );
+    const [locked, ...rest] = keys;
+    if (locked === undefined) throw new Error("no key");
+    const isInLane = ({ keyId }: { keyId: string }) => laneOf(keyId, lanes) === laneOf(locked.keyId, lanes);
+    const others = rest.filter((key) => !isInLane(key));
+    const told = new Map(keys.map(({ keyId }) => [keyId, { valid: 0, unavailable: 0, slowestMs: 0 }]));
+    const use = async ({ key, keyId }: { key: string; keyId: string }) => {
+      const book = told.get(keyId);
+      if (book === undefined) throw new Error("no such key");
+      const startedMs = performance.now();
+      const outcome = await client.verifyKey({ key }).then(
+        ({ code }) => code as string,
+        ({ status }) => String(status),
+      );
+      book.slowestMs = Math.max(book.slowestMs, performance.now() - startedMs);
+      if (outcome === "VALID") book.valid++;
+      else if (outcome === "503") book.unavailable++;
+      else throw new Error(`an answer of ${outcome}`);
+      return outcome;
+    };
+    for (const key of keys) expect(await use(key)).toBe("VALID");
+
+    const holder = new pg.Client({ connectionString: url });
+    onTestFinished(() => holder.end());
+    await holder.connect();
+    await holder.query("BEGIN");
+    await holder.query("SELECT * FROM key_usage WHERE key_id = $1 FOR UPDATE", [locked.keyId]);
+    const untilMs = performance.now() + 2000;
+    const hammer = async (key: { key: string; keyId: string }) => {
+      while (performance.now() < untilMs) await use(key);
+    };
+    await Promise.all(keys.flatMap((key) => [hammer(key), hammer(key)]));
+    await holder.query("ROLLBACK");
+
+    expect(told.get(locked.keyId)).toMatchObject({ valid: 1 });
+    expect(told.get(locked.keyId)?.unavailable).toBeGreaterThan(5);
+    expect(others.length).toBeGreaterThan(0);
+    for (const { keyId } of others) {
+      expect(told.get(keyId)).toMatchObject({ unavailable: 0 });
+      expect(told.get(keyId)?.valid).toBeGreaterThan(20);
+    }
+    for (const { slowestMs } of told.values()) expect(slowestMs).toBeLessThan(answerMs);
+
+    await healed(() => use(locked));
+    for (const key of keys) expect(await use(key)).toBe("VALID");
+    // What was sent and not waited for ends by itself, at the latest when its wait for the lock does.
+    await delay(500);
+    const { rows } = await query(url, "SELECT key_id, 1000 - remaining::int AS charged FROM key_usage");
+    for (const { key_id, charged } of rows) {
+      const { valid, unavailable } = told.get(key_id) as { valid: number; unavailable: number };
+      expect(charged).toBeGreaterThanOrEqual(valid);
+      expect(charged).toBeLessThanOrEqual(valid + unavailable);
+    }
+  });
+});
+
+async function healed(use: () => Promise<string>): Promise<void> {
+  const untilMs = performance.now() + 5000;
+  while ((await use()) !== "VALID") if (performance.now() > untilMs) throw new Error("it did not heal");
+}

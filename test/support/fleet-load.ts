@@ -1,0 +1,168 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import type { KeysClient } from "../../src/sdk/index.ts";
+import { clientOf } from "./clients.ts";
+import { accountFor } from "./crash-load.ts";
+import type { Fleet } from "./fleet.ts";
+import { testRootKey } from "./in-process-server.ts";
+import type { LatchkeyProcess } from "./latchkey-process.ts";
+
+/** A counted key and what its callers have been told. */
+interface CountedKey {
+  readonly keyId: string;
+  readonly key: string;
+  /** What the ledger said when the account was last made, and the values told since. */
+  before: number;
+  acknowledged: number[];
+  /** Calls without an answer, or answered by 503, that no use has been found for yet: each may have used one. */
+  unknown: number;
+}
+
+/** What a load has come to, over all keys and accounts. */
+export interface LoadFigures {
+  acknowledged: number;
+  /** Calls that a killed replica never answered. */
+  unanswered: number;
+  /** Calls answered by 503. */
+  unavailable: number;
+  lost: number;
+  extra: number;
+  /** Values of `remaining` that two callers of one key were told. */
+  doubled: number;
+}
+
+const protocols = ["sdk", "grpc"] as const;
+const stallMs = 30_000;
+
+/** Many callers of every replica of a fleet, on counted keys that they share. Callers outlive every failure. */
+export class FleetLoad {
+  readonly figures: LoadFigures = { acknowledged: 0, unanswered: 0, unavailable: 0, lost: 0, extra: 0, doubled: 0 };
+  /** What must not happen at all: refusals, and failures of another kind. */
+  readonly oddities: string[] = [];
+  readonly #fleet: Fleet;
+  readonly #keys: CountedKey[];
+  readonly #told = new Set<string>();
+  readonly #usesOf: number[];
+
+  private constructor(fleet: Fleet, keys: CountedKey[]) {
+    this.#fleet = fleet;
+    this.#keys = keys;
+    this.#usesOf = Array.from({ length: fleet.size }, () => 0);
+  }
+
+  static async create(fleet: Fleet, keys: number, remaining = 1_000_000): Promise<FleetLoad> {
+    const client = clientOf("sdk", fleet.replica(0).baseUrl, testRootKey);
+    const created = await Promise.all(
+      Array.from({ length: keys }, async () => {
+        const { key, keyId } = await client.createKey({ apiId: "api", remaining });
+        return { key, keyId, before: remaining, acknowledged: [], unknown: 0 };
+      }),
+    );
+    return new FleetLoad(fleet, created);
+  }
+
+  /** Uses the keys from many sides while `fault` runs. Resolves when every call under way has ended. */
+  async during(fault: () => Promise<void>, callersPerProtocol = 4): Promise<void> {
+    let stopped = false;
+    const callers = Array.from({ length: this.#fleet.size }, (_, index) =>
+      protocols.flatMap((kind) =>
+        Array.from({ length: callersPerProtocol }, (_, n) => this.#call(index, kind, n, () => stopped)),
+      ),
+    ).flat();
+    try {
+      await fault();
+    } finally {
+      stopped = true;
+      await Promise.all(callers);
+    }
+  }
+
+  /** Resolves when each replica has answered so many more uses: it serves, and everything it needs is there. */
+  async usesOnEach(uses: number): Promise<void> {
+    const wanted = this.#usesOf.map((sofar) => sofar + uses);
+    const deadlineMs = performance.now() + stallMs;
+    while (this.#usesOf.some((sofar, i) => sofar < (wanted[i] as number))) {
+      if (performance.now() > deadlineMs) throw new Error(`no progress: ${this.#usesOf} of ${wanted}`);
+      await delay(1);
+    }
+  }
+
+  /** Holds the ledger against what callers have been told since the last time. Only while no call is under way. */
+  async account(databaseUrl: string): Promise<string[]> {
+    const left = await readLedger(databaseUrl);
+    const problems: string[] = [];
+    for (const key of this.#keys) {
+      const { before, acknowledged, unknown } = key;
+      const after = left.get(key.keyId) ?? Number.NaN;
+      const account = accountFor({ before, after, acknowledged, unanswered: unknown });
+      problems.push(...account.problems);
+      this.figures.lost += account.lost;
+      this.figures.extra += account.extra;
+      // A statement may still come through that nobody waits for any more: its use shows in a later account.
+      key.unknown -= account.extra;
+      key.acknowledged = [];
+      key.before = after;
+    }
+    if (this.figures.doubled > 0) problems.push(`${this.figures.doubled} values were told twice`);
+    return problems;
+  }
+
+  async #call(index: number, kind: (typeof protocols)[number], n: number, isStopped: () => boolean): Promise<void> {
+    let current: { replica: LatchkeyProcess; client: KeysClient } | undefined;
+    for (let i = n; !isStopped(); i++) {
+      const replica = this.#fleet.replica(index);
+      if (this.#fleet.isKilled(replica)) {
+        await delay(5);
+        continue;
+      }
+      if (current?.replica !== replica) current = { replica, client: clientOf(kind, replica.baseUrl, testRootKey) };
+      await this.#useOnce(index, current, this.#keys[i % this.#keys.length] as CountedKey);
+    }
+  }
+
+  async #useOnce(
+    index: number,
+    { replica, client }: { replica: LatchkeyProcess; client: KeysClient },
+    key: CountedKey,
+  ): Promise<void> {
+    try {
+      const { valid, code, remaining = -1 } = await client.verifyKey({ key: key.key });
+      if (!valid) {
+        this.oddities.push(`refused as ${code}`);
+        return;
+      }
+      key.acknowledged.push(remaining);
+      this.figures.acknowledged++;
+      (this.#usesOf[index] as number)++;
+      const told = `${key.keyId} ${remaining}`;
+      if (this.#told.has(told)) this.figures.doubled++;
+      this.#told.add(told);
+    } catch (error) {
+      key.unknown++;
+      if (this.#fleet.isKilled(replica)) this.figures.unanswered++;
+      else if (isUnavailable(error)) this.figures.unavailable++;
+      else this.oddities.push(String(error));
+      // As clients do that are told to come back later.
+      await delay(10);
+    }
+  }
+}
+
+const grpcUnavailable = 14;
+
+function isUnavailable(error: unknown): boolean {
+  const { status, code } = error as { status?: number; code?: unknown };
+  return status === 503 || code === grpcUnavailable;
+}
+
+async function readLedger(databaseUrl: string): Promise<Map<string, number>> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const { rows } = await client.query("SELECT key_id, remaining FROM key_usage");
+    return new Map(rows.map((row) => [row.key_id as string, Number(row.remaining)]));
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,61 @@
+import { testRootKey } from "./in-process-server.ts";
+import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
+
+/** Several replicas, each a process of its own, on one database. */
+export class Fleet {
+  readonly #environment: Record<string, string>;
+  readonly #replicas: LatchkeyProcess[];
+  readonly #killed = new Set<LatchkeyProcess>();
+
+  private constructor(environment: Record<string, string>, replicas: LatchkeyProcess[]) {
+    this.#environment = environment;
+    this.#replicas = replicas;
+  }
+
+  /** Resolves when all of them serve. `own` adds to the environment of each. */
+  static async start(
+    databaseUrl: string,
+    replicas: number,
+    own: (replica: number) => Record<string, string> = () => ({}),
+  ): Promise<Fleet> {
+    // Patient, however busy the machine is: what these tests count is uses, not 503s.
+    const patience = { LATCHKEY_USAGE_TIMEOUT_MS: "2000" };
+    const environment = { DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey, ...patience };
+    const starting = Array.from({ length: replicas }, (_, i) => startLatchkey({ ...environment, ...own(i) }));
+    return new Fleet(environment, await Promise.all(starting));
+  }
+
+  get size(): number {
+    return this.#replicas.length;
+  }
+
+  get baseUrls(): string[] {
+    return this.#replicas.map(({ baseUrl }) => baseUrl);
+  }
+
+  get pids(): number[] {
+    return this.#replicas.map(({ pid }) => pid);
+  }
+
+  replica(index: number): LatchkeyProcess {
+    return this.#replicas[index] as LatchkeyProcess;
+  }
+
+  /** Whether that very process was killed: what it had under way is unknown. */
+  isKilled(replica: LatchkeyProcess): boolean {
+    return this.#killed.has(replica);
+  }
+
+  async kill(index: number): Promise<void> {
+    const replica = this.replica(index);
+    // Noted first, so that nobody begins a call between the signal and its end.
+    this.#killed.add(replica);
+    replica.kill("SIGKILL");
+    await replica.exited;
+  }
+
+  /** Puts a new process in the place of a killed one. */
+  async replace(index: number): Promise<void> {
+    this.#replicas[index] = await startLatchkey(this.#environment);
+  }
+}
