@@ -46,7 +46,7 @@ export class GroupCommit<Item, Result> {
 
   /** Resolves when nothing is queued or under way. */
   async drained(): Promise<void> {
-    await this.#running;
+    while (this.#running !== undefined) await this.#running;
   }
 
   async #run(): Promise<void> {

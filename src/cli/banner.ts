@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
+import { rootKeyFileOf } from "../server/hand-over-root-key.ts";
 import type { RunningServer } from "../server/start.ts";
 
 /** What a start tells the person who started it. The lines to paste work as they are; only the first start has a secret. */
@@ -14,7 +15,7 @@ export function banner(settings: Settings, server: RunningServer, generatedRootK
   if (generatedRootKey === undefined) return print(head);
 
   // In full, so that the lines work in whatever folder they are pasted.
-  const rootKeyFile = resolve(settings.dataDir, "root-key");
+  const rootKeyFile = resolve(rootKeyFileOf(settings));
   return print([
     ...head,
     "",

@@ -1,26 +1,31 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { sha256 } from "../ambient/crypto.ts";
+import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { DataFolderError } from "../store/sqlite/data-folder.ts";
 
 export interface HandedOver {
-  /** The key counts: it is in `root-key` from now on. */
+  /** The key counts: it is in the file from now on. */
   keep(): void;
   /** Another process was first: what was written goes away again. */
   takeBack(): void;
 }
 
+/** Where a generated root key is put. Each store has a file of its own: a key of one is none of the other. */
+export function rootKeyFileOf({ dataDir, databaseUrl }: Pick<Settings, "dataDir" | "databaseUrl">): string {
+  return join(dataDir, databaseUrl === undefined ? "root-key" : "root-key-postgres");
+}
+
 /**
- * Writes a generated root key into the data folder, readable by its owner only, before it counts. Replicas on Postgres
- * may share the folder: where there is a `root-key` already, which may come to count, the key goes beside it first.
+ * Writes a generated root key, readable by its owner only, before it counts. Replicas on Postgres may share the folder:
+ * where the file is there already, whose key may come to count, the key goes beside it first.
  */
-export function handOverRootKey(dataDir: string, rootKey: Secret): HandedOver {
-  const file = join(dataDir, "root-key");
+export function handOverRootKey(file: string, rootKey: Secret): HandedOver {
   const text = `${rootKey.reveal()}\n`;
   const beside = `${file}-${sha256(text).slice(0, 8)}`;
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const written = writeNew(file, text) ? file : beside;
     if (written === beside) writeNew(beside, text);
     return {
@@ -32,7 +37,7 @@ export function handOverRootKey(dataDir: string, rootKey: Secret): HandedOver {
     };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new DataFolderError(`the generated root key cannot be written to ${dataDir}: ${code}`);
+    throw new DataFolderError(`the generated root key cannot be written to ${dirname(file)}: ${code}`);
   }
 }
 

@@ -8,7 +8,7 @@ import type { Secret } from "../domain/secret.ts";
 import { CachedKeyStore } from "../store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
-import { type HandedOver, handOverRootKey } from "./hand-over-root-key.ts";
+import { type HandedOver, handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
 import { openStore } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
@@ -76,7 +76,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await usable;
       let handedOver: HandedOver | undefined;
       const generated = await rootKeys.load((rootKey) => {
-        handedOver = handOverRootKey(settings.dataDir, rootKey);
+        handedOver = handOverRootKey(rootKeyFileOf(settings), rootKey);
         return handedOver.takeBack;
       });
       if (generated !== undefined) handedOver?.keep();

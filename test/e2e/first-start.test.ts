@@ -58,8 +58,8 @@ describe.each(engines)("on $name", (engine) => {
       expect(latchkey.stdout()).toContain(`${latchkey.internalUrl}/metrics`);
       const [rootKey = "", ...more] = printedRootKeys(latchkey);
       expect(more).toEqual([]);
-      expect(readFileSync(join(dataDir, "root-key"), "utf8")).toBe(`${rootKey}\n`);
-      expect(statSync(join(dataDir, "root-key")).mode & 0o777).toBe(0o600);
+      expect(readFileSync(join(dataDir, engine.rootKeyFile), "utf8")).toBe(`${rootKey}\n`);
+      expect(statSync(join(dataDir, engine.rootKeyFile)).mode & 0o777).toBe(0o600);
       expect(statSync(dataDir).mode & 0o777).toBe(0o700);
       expect(latchkey.stderr()).not.toContain(rootKey);
       expect(await accepts(latchkey, rootKey)).toBe(true);
@@ -83,7 +83,7 @@ describe.each(engines)("on $name", (engine) => {
   describe("a later start", { timeout }, () => {
     it("prints no secret, and the root key of the first still counts until another one is set", async () => {
       const store = await engine.environment();
-      const rootKeyFile = join(store.LATCHKEY_DATA_DIR, "root-key");
+      const rootKeyFile = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
       const first = await startLatchkey(store);
       const [generated = ""] = printedRootKeys(first);
       await stop(first);
@@ -108,7 +108,7 @@ describe.each(engines)("on $name", (engine) => {
       const latchkey = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: `${firstKey},${secondKey}` });
 
       expect(printedRootKeys(latchkey)).toEqual([]);
-      expect(() => statSync(join(store.LATCHKEY_DATA_DIR, "root-key"))).toThrow("ENOENT");
+      expect(() => statSync(join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile))).toThrow("ENOENT");
       expect(await accepts(latchkey, firstKey)).toBe(true);
       expect(await accepts(latchkey, secondKey)).toBe(true);
       expect(await accepts(latchkey, `${firstKey},${secondKey}`)).toBe(false);
@@ -123,6 +123,14 @@ describe.each(engines)("on $name", (engine) => {
       expect(await accepts(latchkey, firstKey)).toBe(true);
     });
   });
+});
+
+it.runIf(hasPostgres)("a first start on Postgres leaves the embedded store's root key alone", { timeout }, async () => {
+  const [LATCHKEY_DATA_DIR, DATABASE_URL] = [tempFolder(), await createTestDatabase()];
+  await stop(await startLatchkey({ LATCHKEY_DATA_DIR }));
+  const rootKey = readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8");
+  await stop(await startLatchkey({ LATCHKEY_DATA_DIR, DATABASE_URL }));
+  expect(readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8")).toBe(rootKey);
 });
 
 // The embedded store serves one process at a time.
@@ -140,7 +148,9 @@ describe.runIf(hasPostgres)("replicas that start together for the first time, on
     const [rootKey = "", ...more] = replicas.flatMap(printedRootKeys);
     expect(more).toEqual([]);
     for (const replica of replicas) expect(await accepts(replica, rootKey)).toBe(true);
-    const files = [...new Set(folders)].map((folder) => join(folder, "root-key")).filter((file) => existsSync(file));
+    const files = [...new Set(folders)]
+      .map((folder) => join(folder, "root-key-postgres"))
+      .filter((file) => existsSync(file));
     expect(files.map((file) => readFileSync(file, "utf8"))).toEqual([`${rootKey}\n`]);
   });
 });

@@ -20,7 +20,8 @@ describe("two processes that hand over a root key in one folder", () => {
     ["the second", 1, "take back first"],
   ])("leave the one of %s when that counts (%#, %s)", (_, winner, order) => {
     const folder = tempFolder();
-    const handedOver = [handOverRootKey(folder, one), handOverRootKey(folder, two)] as const;
+    const file = join(folder, "root-key");
+    const handedOver = [handOverRootKey(file, one), handOverRootKey(file, two)] as const;
     // Whichever counts in the end, a crash now loses neither.
     expect(Object.values(filesIn(folder)).sort()).toEqual([one.reveal(), two.reveal()]);
 
@@ -38,7 +39,7 @@ describe("a root key that is handed over", () => {
     const file = join(folder, "root-key");
     writeFileSync(file, "left behind");
     chmodSync(file, 0o644);
-    const handedOver = handOverRootKey(folder, one);
+    const handedOver = handOverRootKey(file, one);
     expect(readFileSync(file, "utf8")).toBe("left behind");
 
     handedOver.keep();

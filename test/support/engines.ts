@@ -9,6 +9,8 @@ import { createTestDatabase, hasPostgres } from "./test-database.ts";
 /** A store to run a suite on, new and empty each time: two servers with the same settings share it. */
 export interface Engine {
   readonly name: string;
+  /** The file of a generated root key, in the data folder. */
+  readonly rootKeyFile: string;
   /** Settings for a server in this process. */
   settings(): Promise<StoreSettings>;
   /** The environment for a server in a process of its own. */
@@ -22,6 +24,7 @@ export type StoreEnvironment = { LATCHKEY_DATA_DIR: string; DATABASE_URL?: strin
 
 const sqlite: Engine = {
   name: "SQLite",
+  rootKeyFile: "root-key",
   settings: async () => ({ dataDir: tempFolder() }),
   environment: async () => ({ LATCHKEY_DATA_DIR: tempFolder() }),
   readFiles: async ({ dataDir }) => readFolder(dataDir),
@@ -29,6 +32,7 @@ const sqlite: Engine = {
 
 const postgres: Engine = {
   name: "Postgres",
+  rootKeyFile: "root-key-postgres",
   settings: async () => ({ dataDir: tempFolder(), databaseUrl: new Secret(await createTestDatabase()) }),
   environment: async () => ({ LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: await createTestDatabase() }),
   async readFiles({ dataDir, databaseUrl }) {

@@ -21,8 +21,11 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
   return { create, findByDigest, delete: deleteKey };
 
   async function create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome> {
+    // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
+    const nowMs = key.refill === undefined ? key.createdAtMs : await engine.ledgerNowMs();
+    const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, nowMs);
     // The idempotency record goes first: if it is there already, its key fails the transaction and nothing is stored.
-    const queries = [...(idempotency ? keep(idempotency) : []), ...insertKey(key, await counterOf(key))];
+    const queries = [...(idempotency ? keep(idempotency) : []), ...insertKey(key, counter)];
     try {
       await engine.atomically(queries);
       return { outcome: "created" };
@@ -58,12 +61,6 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     ]);
     if (keys?.rows.length === 0) return undefined;
     return (secrets?.rows ?? []).map((row) => (row as { digest: string }).digest);
-  }
-
-  /** Begun by the clock that will refill it: by another, the first refill could be doubled or left out. */
-  async function counterOf({ remaining, refill, createdAtMs }: NewKey): Promise<UsageCounter | undefined> {
-    if (remaining === undefined) return undefined;
-    return newCounter(remaining, refill, refill === undefined ? createdAtMs : await engine.ledgerNowMs());
   }
 
   function insertKey(key: NewKey, counter: UsageCounter | undefined): CompiledQuery[] {

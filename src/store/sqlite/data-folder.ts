@@ -9,7 +9,6 @@ export class DataFolderError extends Error {
 
 export interface DataFolder {
   readonly databaseFile: string;
-  readonly rootKeyFile: string;
   release(): void;
 }
 
@@ -31,7 +30,6 @@ export function claimDataFolder(path: string): DataFolder {
   const lock = openLock(path);
   return {
     databaseFile: databaseFileIn(path),
-    rootKeyFile: join(path, "root-key"),
     release: () => lock.close(),
   };
 }

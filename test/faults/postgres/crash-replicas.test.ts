@@ -83,7 +83,6 @@ describe.runIf(hasPostgres)("a Postgres that is killed while replicas use it", (
     expect(pids.filter((pid) => !isRunning(pid))).toEqual([]);
     // Otherwise there was hardly a load, and nothing has been shown.
     expect(load.figures.acknowledged).toBeGreaterThan(kills * 100);
-    expect(load.figures.unavailable).toBeGreaterThan(kills);
   });
 });
 

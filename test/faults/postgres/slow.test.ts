@@ -44,7 +44,10 @@ describe.runIf(hasPostgres)("a database", () => {
   it("in which one counter is locked fails that counter's lane alone, in time, and then heals", async () => {
     const url = await createTestDatabase();
     const lanes = 2;
-    const fleet = await Fleet.start(url, 1, () => ({ LATCHKEY_USAGE_LANES: String(lanes) }));
+    const fleet = await Fleet.start(url, 1, () => ({
+      LATCHKEY_USAGE_LANES: String(lanes),
+      LATCHKEY_USAGE_TIMEOUT_MS: "235",
+    }));
     const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey: testRootKey });
     const keys = await Promise.all(
       Array.from({ length: 16 }, async () => client.createKey({ apiId: "api", remaining: 1000 })),

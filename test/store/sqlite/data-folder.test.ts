@@ -34,7 +34,7 @@ describe("a data folder", () => {
     const folder = claimDataFolder(path);
     onTestFinished(() => folder.release());
     expect(statSync(path).mode & 0o777).toBe(0o700);
-    expect([folder.databaseFile, folder.rootKeyFile]).toEqual([join(path, "latchkey.db"), join(path, "root-key")]);
+    expect(folder.databaseFile).toBe(join(path, "latchkey.db"));
   });
 
   it("that is claimed is refused to a second claim until it is released", () => {
