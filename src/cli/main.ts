@@ -15,6 +15,8 @@ const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; s
 
 /** Parses the command line and runs the command. Ends the process with 0 when it was done, with another code if not. */
 export async function main(args: readonly string[]): Promise<void> {
+  // The data, its copies and a generated root key are nobody else's business.
+  process.umask(0o077);
   const { command, operands } = parseCommand(args);
   const [target] = operands;
   switch (command) {

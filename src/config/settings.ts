@@ -64,7 +64,7 @@ const notYet = ["REDIS_URL", "LATCHKEY_COORDINATORS"];
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
   readonly problems: readonly string[];
-  /** The data folder, if at least that setting was right: it may have a problem of its own. */
+  /** The data folder, if it is used and at least that setting was right: it may have a problem of its own. */
   readonly dataDir: string | undefined;
 
   constructor(problems: readonly string[], dataDir: string | undefined) {
@@ -101,7 +101,8 @@ export function readSettings(
         "the internal listener would be open to everybody",
     );
   }
-  if (problems.length > 0) throw new SettingsError(problems, settings.dataDir);
+  const usesFolder = !isSet(variables.databaseUrl, environment);
+  if (problems.length > 0) throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined);
   return { settings, warnings: unknownNames(environment).map((name) => `${name} is not a setting of Latchkey`) };
 }
 

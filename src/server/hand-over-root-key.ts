@@ -4,13 +4,7 @@ import { sha256 } from "../ambient/crypto.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { DataFolderError } from "../store/sqlite/data-folder.ts";
-
-export interface HandedOver {
-  /** The key counts: it is in the file from now on. */
-  keep(): void;
-  /** Another process was first: what was written goes away again. */
-  takeBack(): void;
-}
+import type { HandedOver } from "../usecases/root-keys.ts";
 
 /** Where a generated root key is put. Each store has a file of its own: a key of one is none of the other. */
 export function rootKeyFileOf({ dataDir, databaseUrl }: Pick<Settings, "dataDir" | "databaseUrl">): string {

@@ -8,7 +8,7 @@ import type { Secret } from "../domain/secret.ts";
 import { CachedKeyStore } from "../store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
-import { type HandedOver, handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
+import { handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
 import { openStore } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
@@ -74,12 +74,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
     const becomeReady = async () => {
       await usable;
-      let handedOver: HandedOver | undefined;
-      const generated = await rootKeys.load((rootKey) => {
-        handedOver = handOverRootKey(rootKeyFileOf(settings), rootKey);
-        return handedOver.takeBack;
-      });
-      if (generated !== undefined) handedOver?.keep();
+      const generated = await rootKeys.load((rootKey) => handOverRootKey(rootKeyFileOf(settings), rootKey));
       readiness.set(true);
       return generated;
     };

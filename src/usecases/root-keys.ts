@@ -34,22 +34,30 @@ export class RootKeys {
 
   /**
    * Reads the root keys from the store; where there are none, generates one and answers it, this one time only.
-   * `handOver` puts it where its owner finds it, before it counts, so that a crash never loses it; what it answers takes
-   * it back, in case another process was first.
+   * `handOver` puts it where its owner finds it, before it counts, so that a crash never loses it.
    */
-  async load(handOver: (rootKey: Secret) => () => void): Promise<Secret | undefined> {
+  async load(handOver: (rootKey: Secret) => HandedOver): Promise<Secret | undefined> {
     const { store, clock, random } = this.#deps;
     if (this.#digests !== undefined) return undefined;
     this.#digests = await storedDigests(store);
     if (this.#digests !== undefined) return undefined;
 
     const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);
-    const takeBack = handOver(generated);
+    const handedOver = handOver(generated);
     const isFirst = await store.addFirst(sha256(generated.reveal()), clock.nowMs());
-    if (!isFirst) takeBack();
+    if (isFirst) handedOver.keep();
+    else handedOver.takeBack();
     this.#digests = await storedDigests(store);
     return isFirst ? generated : undefined;
   }
+}
+
+/** A generated root key in the hands of its owner, before it is known whether it counts. */
+export interface HandedOver {
+  /** It counts. */
+  keep(): void;
+  /** Another process was first, and its key counts. */
+  takeBack(): void;
 }
 
 interface RootKeysDeps {

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
@@ -57,6 +57,7 @@ describe("a backup", { timeout: 20_000 }, () => {
     await Promise.all(callers);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `backed up to ${file}\n`, stderr: "" });
     expect(atMost).toBeGreaterThan(atLeast);
+    for (const path of [file, join(dataDir, "latchkey.db")]) expect(statSync(path).mode & 0o777, path).toBe(0o600);
 
     mkdirSync(restoredDir);
     copyFileSync(file, join(restoredDir, "latchkey.db"));

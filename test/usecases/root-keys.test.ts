@@ -13,12 +13,13 @@ async function load(
 ) {
   const { configured = [], handOver = () => {} } = options;
   const rootKeys = new RootKeys({ configured, store, clock: new TestClock(), random: createSystemRandom() });
+  const kept: string[] = [];
   const takenBack: string[] = [];
   const generated = await rootKeys.load((rootKey) => {
     handOver(rootKey);
-    return () => takenBack.push(rootKey.reveal());
+    return { keep: () => kept.push(rootKey.reveal()), takeBack: () => takenBack.push(rootKey.reveal()) };
   });
-  return { rootKeys, generated, takenBack };
+  return { rootKeys, generated, kept, takenBack };
 }
 
 function newStore(): RootKeyStore {
@@ -37,8 +38,11 @@ describe("a generated root key", () => {
     await expect(lost).rejects.toThrow("no space left");
     expect(await store.digests()).toEqual([]);
     const handedOver: string[] = [];
-    const { generated, takenBack } = await load(store, { handOver: (rootKey) => handedOver.push(rootKey.reveal()) });
+    const { generated, kept, takenBack } = await load(store, {
+      handOver: (rootKey) => handedOver.push(rootKey.reveal()),
+    });
     expect(handedOver).toEqual([generated?.reveal()]);
+    expect(kept).toEqual(handedOver);
     expect(takenBack).toEqual([]);
   });
 
