@@ -39,6 +39,7 @@ const lookupsQueuedMax = 10_000;
 /** How long clients on open connections have to make the request whose answer tells them to leave. */
 const farewellMs = 250;
 const shutdownGraceMs = 10_000;
+const tidyEveryMs = 3_600_000;
 
 /** Puts the parts together, everything in one process, and starts serving. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
@@ -72,10 +73,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const { onePort, readiness, stopStreams } = createPublicApi({ ...ambient, keys, usage, isRootKey });
     const port = await onePort.listen(settings.port, settings.host);
 
+    const tidy = () => {
+      // What is not tidied now is the next time, or by another replica.
+      store
+        .tidy(clock.nowMs())
+        .catch((error: Error) => log.warn("could not tidy the store", { reason: error.message }));
+    };
+    const tidying = setInterval(tidy, tidyEveryMs).unref();
     const becomeReady = async () => {
       await usable;
       const generated = await rootKeys.load((rootKey) => handOverRootKey(rootKeyFileOf(settings), rootKey));
       readiness.set(true);
+      tidy();
       return generated;
     };
 
@@ -86,6 +95,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       async stop() {
         // Load balancers learn first, and get the time to act on it while everybody is served; then clients are sent
         // away, those between two requests too; then the store closes.
+        clearInterval(tidying);
         readiness.set(false);
         await delay(settings.drainMs);
         onePort.startClosing();

@@ -22,6 +22,7 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
     usageLanes: Array.from({ length: lanes }, (_, lane) => ({
       settle: async (charges) => real().usageLanes[lane]?.settle(charges) ?? [],
     })),
+    tidy: async (nowMs) => real().tidy(nowMs),
     close: async () => fulfilled?.close(),
   };
   return {

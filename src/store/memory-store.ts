@@ -15,11 +15,8 @@ export function createMemoryStore(clock: Clock): Store {
 
   async function create(key: NewKey, record?: IdempotencyRecord): Promise<CreateOutcome> {
     if (record !== undefined) {
-      for (const [lookup, { expiresAtMs }] of idempotency) {
-        if (expiresAtMs <= record.createdAtMs) idempotency.delete(lookup);
-      }
       const kept = idempotency.get(record.lookup);
-      if (kept !== undefined) return { outcome: "repeated", record: kept };
+      if (kept !== undefined && kept.expiresAtMs > record.createdAtMs) return { outcome: "repeated", record: kept };
       idempotency.set(record.lookup, record);
     }
     keys.set(key.id, key);
@@ -60,6 +57,9 @@ export function createMemoryStore(clock: Clock): Store {
       addFirst: async (digest) => rootDigests.length === 0 && rootDigests.push(digest) > 0,
     },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
+    async tidy(nowMs) {
+      for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
+    },
     close: async () => {},
   };
 }

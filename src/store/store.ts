@@ -8,6 +8,11 @@ export interface Store {
   readonly rootKeys: RootKeyStore;
   /** The counters. Lanes are independent of each other, and a key always goes to the same one: see `laneOf`. */
   readonly usageLanes: readonly UsageEngine[];
+  /**
+   * Removes what nobody will ask for again: kept answers that have expired by then, traces of processes that are gone.
+   * Harmless at any time. Throws `Unavailable`.
+   */
+  tidy(nowMs: number): Promise<void>;
   /** Finishes what is under way and lets go of the data. */
   close(): Promise<void>;
 }

@@ -51,6 +51,16 @@ export function usage(mistake: string, breakIt: (inner: UsageEngine["settle"]) =
   };
 }
 
+export function tidies(mistake: string, breakIt: (inner: Store["tidy"]) => Store["tidy"]): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      return { ...inner, tidy: breakIt(inner.tidy) };
+    },
+  };
+}
+
 export function onClock(mistake: string, wrong: (clock: Clock) => () => number): BrokenStore {
   return {
     mistake,

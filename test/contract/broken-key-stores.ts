@@ -1,6 +1,6 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
-import { type BrokenStore, keys, records, shared, stores } from "./break-store.ts";
+import { type BrokenStore, keys, records, shared, stores, tidies } from "./break-store.ts";
 
 export const brokenKeyStores: readonly BrokenStore[] = [
   // What is stored and found
@@ -147,4 +147,6 @@ export const brokenKeyStores: readonly BrokenStore[] = [
       },
     };
   }),
+  tidies("never tidies", () => async () => {}),
+  tidies("tidies a millisecond too much", (inner) => (nowMs) => inner(nowMs + 1)),
 ];

@@ -43,6 +43,21 @@ export const idempotencyCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "tidying removes the records that have expired, and no others",
+    async run(store, clock) {
+      const startMs = clock.nowMs();
+      await store.keys.create(sampleKey(clock), sampleRecord(clock, "old", "old"));
+      clock.advance(1);
+      await store.keys.create(sampleKey(clock), sampleRecord(clock, "young", "young"));
+      await store.tidy(startMs + keptForMs);
+      const kept = await store.keys.create(sampleKey(clock), sampleRecord(clock, "young", "again"));
+      expect(kept).toMatchObject({ outcome: "repeated", record: { sealedAnswer: "sealed young" } });
+      // By this clock it would not have expired yet, so it has been removed.
+      const removed = await store.keys.create(sampleKey(clock), sampleRecord(clock, "old", "again"));
+      expect(removed).toEqual({ outcome: "created" });
+    },
+  },
+  {
     name: "of many creates with one record at once, one is stored and all others answer with it",
     async run(store, clock) {
       const keys = Array.from({ length: 20 }, () => sampleKey(clock));

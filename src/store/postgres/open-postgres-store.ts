@@ -5,7 +5,7 @@ import type { Random } from "../../ambient/random.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
-import { createSqlKeyStore } from "../sql/sql-key-store.ts";
+import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
 import { createPgDialect, toQuery, toQueryResult, writePatience } from "./pg-dialect.ts";
@@ -48,7 +48,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   };
   try {
     await migrateUp(engine, options.clock.nowMs(), pgMigrations);
-    await engine.atomically([CompiledQuery.raw(forgetText)]);
     // Connects each lane and prepares its statements: the first burst of uses would not wait as long as that can take.
     await Promise.all(lanes.map((lane) => lane.connect()));
     await Promise.all(lanes.map((lane) => lane.settle([])));
@@ -60,6 +59,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     keys: createSqlKeyStore(engine),
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes: lanes,
+    async tidy(nowMs) {
+      await forgetExpiredAnswers(engine, nowMs);
+      await engine.atomically([CompiledQuery.raw(forgetText)]);
+    },
     close,
   };
 }

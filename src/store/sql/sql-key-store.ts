@@ -109,8 +109,12 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
 
   function keep(record: IdempotencyRecord): CompiledQuery[] {
     return [
-      // Every create clears away what has expired, so no background job is needed and the table stays small.
-      db.deleteFrom("idempotency").where("expires_at_ms", "<=", record.createdAtMs).compile(),
+      // This one only: clearing away all that has expired is `tidy`'s, and would make creates wait for each other.
+      db
+        .deleteFrom("idempotency")
+        .where("lookup", "=", record.lookup)
+        .where("expires_at_ms", "<=", record.createdAtMs)
+        .compile(),
       db
         .insertInto("idempotency")
         .values({
@@ -129,4 +133,9 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     if (row === undefined) throw new Unavailable("the kept answer has just expired");
     return { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
   }
+}
+
+/** Removes kept answers that have expired by then. */
+export async function forgetExpiredAnswers({ db }: SqlEngine, nowMs: number): Promise<void> {
+  await db.deleteFrom("idempotency").where("expires_at_ms", "<=", nowMs).execute();
 }

@@ -3,7 +3,7 @@ import { Kysely } from "kysely";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
-import { createSqlKeyStore } from "../sql/sql-key-store.ts";
+import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
 import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialect.ts";
@@ -28,6 +28,7 @@ export async function openSqliteStore(options: SqliteWriterOptions): Promise<Sto
     keys: createSqlKeyStore(engine),
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes: [engine.writer],
+    tidy: (nowMs) => forgetExpiredAnswers(engine, nowMs),
     close: () => engine.close(),
   };
 }
