@@ -7,11 +7,13 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === "string" && typeof severity === "string" ? code : undefined;
 }
 
+/** A duplicate key, table or type: each is what one of two processes can get that make the same table at once. */
+const alreadyThere = new Set(["23505", "42P07", "42710"]);
+
 /** An error as the store's callers know it. Mistakes in our own SQL (class 42) stay what they are. */
 export function toStoreError(error: unknown): unknown {
   const state = sqlStateOf(error);
-  // A duplicate key, or a duplicate table: what two processes get that make the same one at once.
-  if (state === "23505" || state === "42P07")
+  if (alreadyThere.has(state ?? ""))
     return new UniqueViolation("a row with that key is there already", { cause: error });
   if (state?.startsWith("42")) return error;
   return new Unavailable("the database did not answer", { cause: error });
