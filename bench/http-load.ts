@@ -1,4 +1,4 @@
-// A load of its own process: `fork`ed with a message {port, bodies, connections, ms}, answers how many were served.
+// A load of its own process: `fork`ed with a message {port, bodies, connections, ms}, answers how many were served, and how many got another status than 200.
 import http from "node:http";
 
 interface Order {
@@ -14,15 +14,16 @@ process.on("message", async ({ port, bodies, connections, ms }: Order) => {
   const untilMs = performance.now() + ms;
   let next = 0;
   let served = 0;
+  let refused = 0;
   const connection = async () => {
     while (performance.now() < untilMs) {
       const body = bodies[next++ % bodies.length] as string;
-      // While the cache is cold a few are turned away; those do not count.
       if ((await post(port, body)) === 200) served++;
+      else refused++;
     }
   };
   await Promise.all(Array.from({ length: connections }, connection));
-  process.send?.(served);
+  process.send?.({ served, refused });
 });
 
 function post(port: number, body: string): Promise<number> {
