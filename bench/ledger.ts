@@ -84,6 +84,7 @@ async function createKeys(store: Store) {
     ownerId: undefined,
     name: undefined,
     expiresAtMs: undefined,
+    rateLimit: undefined,
   };
   const request = { ...unset, apiId: "bench", meta: {}, enabled: true, remaining: 2_000_000_000, refill: undefined };
   const keys: Awaited<ReturnType<typeof createKey>>[] = [];

@@ -1,3 +1,4 @@
+import type { RateLimit } from "./rate-limit.ts";
 import type { RefillRule } from "./usage.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -14,6 +15,7 @@ export interface Key {
   readonly meta: JsonObject;
   readonly enabled: boolean;
   readonly expiresAtMs: number | undefined;
+  readonly rateLimit: RateLimit | undefined;
   /** Present when verifications use up a counter. The count itself is the ledger's. */
   readonly counter: BalanceSeen | undefined;
 }

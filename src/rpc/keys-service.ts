@@ -42,6 +42,7 @@ export function createKeysEndpoints(deps: {
           expiresAtMs: request.expires,
           remaining: request.remaining,
           refill: request.refill && toRefillRule(request.refill),
+          rateLimit: undefined,
         },
         idempotencyKeyOf(context),
       );

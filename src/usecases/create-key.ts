@@ -4,6 +4,7 @@ import type { Random } from "../ambient/random.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 import type { JsonObject } from "../domain/key.ts";
 import { byteLengthDefault, formatKey } from "../domain/key-format.ts";
+import type { RateLimit } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { KeyStore } from "../store/key-store.ts";
@@ -20,6 +21,7 @@ export interface CreateKeyRequest {
   readonly expiresAtMs: number | undefined;
   readonly remaining: number | undefined;
   readonly refill: RefillRule | undefined;
+  readonly rateLimit: RateLimit | undefined;
 }
 
 /** Makes a repeated request safe: both halves together name one answer. */

@@ -22,6 +22,15 @@ export const brokenKeyStores: readonly BrokenStore[] = [
   stores("takes 0 for no expiry", (key) => ({ ...key, expiresAtMs: key.expiresAtMs || undefined })),
   stores("enables every key", (key) => ({ ...key, enabled: true })),
   stores("disables every key", (key) => ({ ...key, enabled: false })),
+  stores("loses the rate limit", (key) => ({ ...key, rateLimit: undefined })),
+  stores("makes every rate limit local", (key) => ({
+    ...key,
+    rateLimit: key.rateLimit && { ...key.rateLimit, mode: "local" },
+  })),
+  stores("keeps durations in 31 bits", (key) => ({
+    ...key,
+    rateLimit: key.rateLimit && { ...key.rateLimit, durationMs: key.rateLimit.durationMs | 0 },
+  })),
   stores("takes a counter at 0 for none", (key) => ({ ...key, remaining: key.remaining || undefined })),
   stores("keeps counters in 16 bits", (key) => ({ ...key, remaining: key.remaining && key.remaining & 0xffff })),
   stores("gives every key a counter", (key) => ({ ...key, remaining: key.remaining ?? 0 })),

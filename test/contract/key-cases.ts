@@ -26,6 +26,11 @@ const samples: readonly (readonly [string, Partial<NewKey>])[] = [
   ["an expiry far beyond 32 bits", { expiresAtMs: Number.MAX_SAFE_INTEGER }],
   ["an expiry at the beginning of time", { expiresAtMs: 0 }],
   ["no leave to be used", { enabled: false }],
+  ["a local rate limit at its lower bounds", { rateLimit: { mode: "local", limit: 1, durationMs: 1000 } }],
+  [
+    "a strict rate limit at its upper bounds",
+    { rateLimit: { mode: "strict", limit: 2 ** 31 - 1, durationMs: 30 * 24 * 3_600_000 } },
+  ],
   ["a counter at 0", { remaining: 0 }],
   ["a counter at its bound", { remaining: remainingMax }],
   ["a counter and a refill", { remaining: 5, refill: refillRule({ amount: remainingMax, carryOver: true }) }],

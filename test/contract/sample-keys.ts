@@ -17,6 +17,7 @@ export function sampleKey(clock: TestClock, given: Partial<NewKey> = {}): NewKey
     meta: {},
     enabled: true,
     expiresAtMs: undefined,
+    rateLimit: undefined,
     createdAtMs: clock.nowMs(),
     secretDigest: `digest ${made}`,
     remaining: undefined,

@@ -12,6 +12,7 @@ const key: Key = {
   meta: { plan: "pro" },
   enabled: true,
   expiresAtMs: undefined,
+  rateLimit: undefined,
   counter: undefined,
 };
 const counted: Key = { ...key, counter: { remaining: 5 } };

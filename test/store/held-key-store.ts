@@ -81,6 +81,7 @@ function keyOf(digest: string): Key {
     meta: {},
     enabled: true,
     expiresAtMs: undefined,
+    rateLimit: undefined,
     counter: undefined,
   };
 }

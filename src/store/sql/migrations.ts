@@ -80,4 +80,17 @@ export const migrations: readonly Migration[] = [
     ],
     down: ({ schema }) => [schema.dropTable("idempotency").compile()],
   },
+  {
+    name: "0004-rate-limits",
+    up: ({ schema }) => [
+      schema.alterTable("keys").addColumn("ratelimit_async", "integer").compile(),
+      schema.alterTable("keys").addColumn("ratelimit_limit", "bigint").compile(),
+      schema.alterTable("keys").addColumn("ratelimit_duration_ms", "bigint").compile(),
+    ],
+    down: ({ schema }) => [
+      schema.alterTable("keys").dropColumn("ratelimit_duration_ms").compile(),
+      schema.alterTable("keys").dropColumn("ratelimit_limit").compile(),
+      schema.alterTable("keys").dropColumn("ratelimit_async").compile(),
+    ],
+  },
 ];

@@ -15,6 +15,10 @@ export interface Schema {
     enabled: number;
     expires_at_ms: number | null;
     created_at_ms: number;
+    /** These three are set together, or none of them. */
+    ratelimit_async: number | null;
+    ratelimit_limit: number | null;
+    ratelimit_duration_ms: number | null;
   };
   /** Apart from keys, so that a key can have several while one is being replaced. */
   key_secrets: { digest: string; key_id: string; created_at_ms: number };

@@ -1,5 +1,6 @@
 import type { CompiledQuery } from "kysely";
 import type { JsonObject, Key, NewKey } from "../../domain/key.ts";
+import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
 import type { CreateOutcome, IdempotencyRecord, KeyStore } from "../key-store.ts";
@@ -15,6 +16,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     .leftJoin("key_usage", "key_usage.key_id", "keys.id")
     .where("key_secrets.digest", "=", "")
     .select(["keys.id", "api_id", "start", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
+    .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"])
     .compile();
   type FoundRow = typeof findQuery extends CompiledQuery<infer Row> ? Row : never;
 
@@ -48,6 +50,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
         meta: JSON.parse(row.meta) as JsonObject,
         enabled: row.enabled === 1,
         expiresAtMs: row.expires_at_ms ?? undefined,
+        rateLimit: rateLimitOf(row),
         counter: row.remaining === null ? undefined : { remaining: row.remaining },
       }
     );
@@ -83,6 +86,9 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
           enabled: key.enabled ? 1 : 0,
           expires_at_ms: key.expiresAtMs ?? null,
           created_at_ms: key.createdAtMs,
+          ratelimit_async: key.rateLimit === undefined ? null : Number(key.rateLimit.mode === "local"),
+          ratelimit_limit: key.rateLimit?.limit ?? null,
+          ratelimit_duration_ms: key.rateLimit?.durationMs ?? null,
         })
         .compile(),
       db
@@ -133,6 +139,16 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     if (row === undefined) throw new Unavailable("the kept answer has just expired");
     return { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
   }
+}
+
+function rateLimitOf(row: {
+  ratelimit_async: number | null;
+  ratelimit_limit: number | null;
+  ratelimit_duration_ms: number | null;
+}): RateLimit | undefined {
+  const { ratelimit_async: local, ratelimit_limit: limit, ratelimit_duration_ms: durationMs } = row;
+  if (limit === null || durationMs === null) return undefined;
+  return { mode: local === 1 ? "local" : "strict", limit, durationMs };
 }
 
 /** Removes kept answers that have expired by then. */
