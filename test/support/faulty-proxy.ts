@@ -6,7 +6,7 @@ export type Fault = "pass" | "cut" | "stall";
 
 /**
  * A TCP link that can be broken on purpose: it cuts connections when a reply comes (so that the request has been acted
- * upon and nobody learns of it), delays, stalls, refuses, or leads elsewhere.
+ * upon and nobody learns of it), delays, stalls, refuses, falls silent, or leads elsewhere.
  */
 export class FaultyProxy {
   /** Where new connections lead. */
@@ -19,7 +19,8 @@ export class FaultyProxy {
   refusing = false;
   cuts = 0;
   readonly #server: net.Server;
-  readonly #open = new Set<() => void>();
+  #silent = false;
+  readonly #open = new Set<Connection>();
 
   private constructor(targetPort: number) {
     this.targetPort = targetPort;
@@ -37,9 +38,19 @@ export class FaultyProxy {
     return (this.#server.address() as net.AddressInfo).port;
   }
 
+  /** While true, bytes either way are lost, and nothing is closed; whoever lost some is cut when it becomes false. */
+  get silent(): boolean {
+    return this.#silent;
+  }
+
+  set silent(silent: boolean) {
+    this.#silent = silent;
+    if (!silent) for (const { lost, cut } of this.#open) if (lost) cut();
+  }
+
   /** Breaks every connection there is. */
   cutAll(): void {
-    for (const cut of this.#open) cut();
+    for (const { cut } of this.#open) cut();
   }
 
   close(): void {
@@ -52,18 +63,26 @@ export class FaultyProxy {
       client.destroy();
       return;
     }
-    const server = net.connect({ host: "127.0.0.1", port: this.targetPort, noDelay: true });
-    const connection = { bytesFromServer: 0 };
-    let stalled = false;
+    // Nor does the server hear of a connection made in silence.
+    const server = this.#silent
+      ? new net.Socket()
+      : net.connect({ host: "127.0.0.1", port: this.targetPort, noDelay: true });
     const cut = () => {
       client.destroy();
       server.destroy();
-      this.#open.delete(cut);
+      this.#open.delete(connection);
     };
-    this.#open.add(cut);
-    for (const socket of [client, server]) socket.on("error", cut).on("close", cut);
-    client.on("data", (chunk) => this.#later(() => server.write(chunk)));
-    server.on("data", (chunk) => {
+    const connection: Connection = { bytesFromServer: 0, lost: this.#silent, cut };
+    let stalled = false;
+    this.#open.add(connection);
+    const unlessSilent = (act: () => void) => {
+      if (this.#silent) connection.lost = true;
+      else act();
+    };
+    const pass = (chunk: Buffer, to: net.Socket) => this.#later(() => unlessSilent(() => to.write(chunk)));
+    for (const socket of [client, server]) socket.on("error", () => {}).on("close", () => unlessSilent(cut));
+    client.on("data", (chunk) => unlessSilent(() => pass(chunk, server)));
+    const answer = (chunk: Buffer) => {
       connection.bytesFromServer += chunk.length;
       if (stalled) return;
       const fault = this.onReply(connection);
@@ -73,9 +92,10 @@ export class FaultyProxy {
       } else if (fault === "stall") {
         stalled = true;
       } else {
-        this.#later(() => client.write(chunk));
+        pass(chunk, client);
       }
-    });
+    };
+    server.on("data", (chunk) => unlessSilent(() => answer(chunk)));
   }
 
   /** Timers of one duration fire in the order they were set, so chunks stay in order while the delay stays the same. */
@@ -83,4 +103,11 @@ export class FaultyProxy {
     if (this.delayMs === 0) pass();
     else setTimeout(pass, this.delayMs);
   }
+}
+
+interface Connection {
+  bytesFromServer: number;
+  /** Whether it lost bytes, or its end, in silence. */
+  lost: boolean;
+  readonly cut: () => void;
 }

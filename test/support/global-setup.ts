@@ -1,20 +1,26 @@
 import type { TestProject } from "vitest/node";
 import { PostgresServer } from "./postgres-server.ts";
+import { redisBinary } from "./redis-binary.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
     /** The run's own Postgres; undefined in a run without servers. */
     postgresUrl: string | undefined;
+    hasRedis: boolean;
   }
 }
 
-/** One Postgres for the whole run; each test makes a database of its own in it. */
+/** One Postgres for the whole run, in which each test makes a database of its own; of Redis, a test starts its own. */
 export default async function setUp(project: TestProject): Promise<(() => Promise<void>) | undefined> {
-  if (process.env.LATCHKEY_TEST_SERVERS === "off") {
-    console.log("LATCHKEY_TEST_SERVERS=off: every test that needs Postgres is left out.");
+  const hasServers = process.env.LATCHKEY_TEST_SERVERS !== "off";
+  project.provide("hasRedis", hasServers);
+  if (!hasServers) {
+    console.log("LATCHKEY_TEST_SERVERS=off: every test that needs Postgres or Redis is left out.");
     project.provide("postgresUrl", undefined);
     return undefined;
   }
+  // Installed here if it is missing, and not by several tests at once.
+  redisBinary();
   const server = await PostgresServer.start();
   project.provide("postgresUrl", server.url());
   return () => server.remove();

@@ -1,0 +1,61 @@
+import { once } from "node:events";
+import net from "node:net";
+import { freePort, LocalServer } from "./local-server.ts";
+import { redisBinary } from "./redis-binary.ts";
+
+const answerMs = 5000;
+
+/** A real Redis of the test's own, which keeps nothing on disk. */
+export class RedisServer extends LocalServer {
+  readonly #settings: Record<string, string>;
+
+  private constructor(port: number, settings: Record<string, string>) {
+    super("redis", port);
+    this.#settings = settings;
+  }
+
+  /** A new server, running. `settings` are those of its configuration file. */
+  static async start(settings: Record<string, string> = {}): Promise<RedisServer> {
+    const server = new RedisServer(await freePort(), settings);
+    await server.restart();
+    return server;
+  }
+
+  url(database = 0): string {
+    return `redis://127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** Starts the server again, empty, after killing it if it runs. */
+  async restart(): Promise<void> {
+    await this.kill();
+    const settings = {
+      bind: "127.0.0.1",
+      port: String(this.port),
+      "protected-mode": "yes",
+      dir: this.folder,
+      save: "",
+      appendonly: "no",
+      ...this.#settings,
+    };
+    const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+    await this.launch(redisBinary(), args, () => this.#command("PING"), "redis-server");
+  }
+
+  /** Removes every key of every database. */
+  async flush(): Promise<void> {
+    const reply = await this.#command("FLUSHALL");
+    if (reply !== "+OK\r\n") throw new Error(`Redis did not flush: ${reply}`);
+  }
+
+  /** Sends one command on a connection of its own and answers the reply as it is. */
+  async #command(line: string): Promise<string> {
+    const socket = net.connect({ host: "127.0.0.1", port: this.port });
+    try {
+      socket.write(`${line}\r\n`);
+      const [reply] = await once(socket, "data", { signal: AbortSignal.timeout(answerMs) });
+      return String(reply);
+    } finally {
+      socket.on("error", () => {}).destroy();
+    }
+  }
+}
