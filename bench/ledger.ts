@@ -8,6 +8,8 @@ import { systemClock } from "../src/ambient/clock.ts";
 import { createLog } from "../src/ambient/log.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
 import { createSystemRandom } from "../src/ambient/random.ts";
+import { WindowTable } from "../src/domain/window-table.ts";
+import { LocalLimiter } from "../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi } from "../src/server/public-api.ts";
 import { CachedKeyStore } from "../src/store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../src/store/coalescing-usage-ledger.ts";
@@ -109,7 +111,8 @@ function updatePerRequest(pool: pg.Pool): UsageLedger {
 async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; close: () => Promise<void> }> {
   const cache = { ttlMs: 3_600_000, keysMax: 100_000, lookupsMax: 64, lookupsQueuedMax: 10_000 };
   const keys = new CachedKeyStore(store.keys, cache, ambient);
-  const { onePort } = createPublicApi({ ...ambient, keys, usage, isRootKey: () => false });
+  const limiter = new LocalLimiter(new WindowTable(1), ambient);
+  const { onePort } = createPublicApi({ ...ambient, keys, usage, limiter, isRootKey: () => false });
   return { port: await onePort.listen(0, "127.0.0.1"), close: () => onePort.close(1000) };
 }
 

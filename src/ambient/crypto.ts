@@ -5,6 +5,11 @@ export function sha256(text: string): string {
   return hash("sha256", text, "base64url");
 }
 
+/** SHA-1 as hex: how Redis names scripts. Not for secrets. */
+export function sha1(text: string): string {
+  return hash("sha1", text, "hex");
+}
+
 /** Whether two digests are equal, in a time that does not tell where they differ. */
 export function equalDigests(a: string, b: string): boolean {
   return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));

@@ -9,6 +9,12 @@ export interface Metrics {
   /** The usage ledger had to do more than send a batch and read its reply. */
   ledger(event: "retried" | "recovered" | "split" | "given-up"): void;
   keyCache(event: "hit" | "miss" | "shared"): void;
+  /** A verification was turned away because every rate-limit window is taken: an alarm. */
+  windowsFull(): void;
+  /** Rate-limit windows were reported to the other replicas, or could not be. */
+  windowsSynced(event: "merged" | "failed", windows: number): void;
+  /** A change of a key was announced to the other replicas, could not be yet, or was heard of. */
+  keyChange(event: "announced" | "unsent" | "heard"): void;
   /** Samples a value whenever the metrics are read. */
   gauge(name: string, help: string, read: () => number): void;
 }
@@ -65,6 +71,23 @@ export function createMetrics(): MetricsRegistry {
     labelNames: ["event"],
     registers,
   });
+  const windowsFull = new Counter({
+    name: "latchkey_rate_limit_windows_full_total",
+    help: "Verifications answered 503 because every rate-limit window is taken. Raise LATCHKEY_WINDOWS_MAX.",
+    registers,
+  });
+  const windowsSynced = new Counter({
+    name: "latchkey_rate_limit_windows_synced_total",
+    help: "Rate-limit windows reported to the other replicas: merged, or failed (they are reported again).",
+    labelNames: ["event"],
+    registers,
+  });
+  const keyChanges = new Counter({
+    name: "latchkey_key_changes_total",
+    help: "Changes of keys between replicas: announced, unsent (sent when the link is back), heard.",
+    labelNames: ["event"],
+    registers,
+  });
   return {
     verified: (code) => verifications.inc({ code }),
     called: (method, protocol, code, seconds) => calls.observe({ method, protocol, code }, seconds),
@@ -74,6 +97,9 @@ export function createMetrics(): MetricsRegistry {
     },
     ledger: (event) => ledgerEvents.inc({ event }),
     keyCache: (event) => cache.inc({ event }),
+    windowsFull: () => windowsFull.inc(),
+    windowsSynced: (event, windows) => windowsSynced.inc({ event }, windows),
+    keyChange: (event) => keyChanges.inc({ event }),
     gauge(name, help, read) {
       new Gauge({
         name,

@@ -13,6 +13,9 @@ export interface Settings {
   readonly databaseConnectionsMax: number;
   readonly usageLanes: number;
   readonly usageTimeoutMs: number;
+  /** Absent: this replica is alone. */
+  readonly redisUrl: Secret | undefined;
+  readonly windowsMax: number;
   readonly rootKeys: readonly Secret[];
   readonly internalHost: string;
   readonly internalPort: number;
@@ -47,6 +50,8 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   },
   usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumber(1, 16) },
   usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumber(50, 60_000) },
+  redisUrl: { name: "REDIS_URL", fallback: "", secret: true, parse: redisUrl },
+  windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
@@ -58,7 +63,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
 };
 
 /** Variables that a later version will know. Ignoring one would be worse than refusing it: data would go elsewhere. */
-const notYet = ["REDIS_URL", "LATCHKEY_COORDINATORS"];
+const notYet = ["LATCHKEY_COORDINATORS"];
 
 /** What is wrong with the settings, all of it at once. */
 export class SettingsError extends Error {
@@ -173,6 +178,14 @@ function databaseUrl(text: string): Secret | undefined {
   if (text === "") return undefined;
   if (!/^postgres(ql)?:\/\/[^\s]+$/.test(text) || !URL.canParse(text)) {
     throw new Error("must be a URL such as postgres://user:password@host:5432/database");
+  }
+  return new Secret(text);
+}
+
+function redisUrl(text: string): Secret | undefined {
+  if (text === "") return undefined;
+  if (!/^rediss?:\/\/[^\s]+$/.test(text) || !URL.canParse(text)) {
+    throw new Error("must be a URL such as redis://user:password@host:6379, or rediss:// for TLS");
   }
   return new Secret(text);
 }

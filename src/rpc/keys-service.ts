@@ -1,10 +1,11 @@
 import type { DescMethod, DescService, JsonObject, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { getOption } from "@bufbuild/protobuf";
-import type { Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import type { Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
+import type { RateLimit } from "../domain/rate-limit.ts";
 import { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { Verdict } from "../domain/verification.ts";
@@ -28,8 +29,6 @@ export function createKeysEndpoints(deps: {
 
   const handlers: Handlers<typeof KeysService> = {
     async createKey(request, context) {
-      // A limit that is accepted and then ignored would be worse than none.
-      if (request.ratelimit !== undefined) throw badField("ratelimit", "rate limits are not available yet");
       const created = await createKey(
         {
           apiId: request.apiId,
@@ -42,7 +41,7 @@ export function createKeysEndpoints(deps: {
           expiresAtMs: request.expires,
           remaining: request.remaining,
           refill: request.refill && toRefillRule(request.refill),
-          rateLimit: undefined,
+          rateLimit: request.ratelimit && toRateLimit(request.ratelimit),
         },
         idempotencyKeyOf(context),
       );
@@ -94,6 +93,12 @@ function toRefillRule({ interval, amount, carryOver }: Refill): RefillRule {
   return { interval: interval as RefillRule["interval"], amount, carryOver };
 }
 
+function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
+  // A limit that is accepted and then not kept would be worse than none.
+  if (!async) throw badField("ratelimit.async", "must be true: limits that are counted globally are not available yet");
+  return { mode: "local", limit, durationMs: duration };
+}
+
 function idempotencyKeyOf({ header, rootKey }: CallContext): IdempotencyKey | undefined {
   const value = header("idempotency-key");
   if (value === undefined || rootKey === undefined) return undefined;
@@ -106,7 +111,7 @@ function idempotencyKeyOf({ header, rootKey }: CallContext): IdempotencyKey | un
 function toResponse(verdict: Verdict, requestId: string): MessageInitShape<typeof VerifyKeyResponseSchema> {
   const valid = verdict.code === "VALID";
   if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId };
-  const { key, remaining, code } = verdict;
+  const { key, remaining, rateLimit, code } = verdict;
   return {
     keyId: key.id,
     valid,
@@ -116,6 +121,9 @@ function toResponse(verdict: Verdict, requestId: string): MessageInitShape<typeo
     ownerId: key.ownerId,
     name: key.name,
     expires: key.expiresAtMs,
+    ...(rateLimit && {
+      ratelimit: { limit: rateLimit.limit, remaining: rateLimit.remaining, reset: rateLimit.resetMs },
+    }),
     requestId,
   };
 }

@@ -5,6 +5,7 @@ import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
+import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { createRunCall } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
@@ -27,6 +28,7 @@ import { OnePort, type Patience } from "./one-port.ts";
 export interface PublicApiDeps {
   readonly keys: KeyStore;
   readonly usage: UsageLedger;
+  readonly limiter: RateLimiter;
   readonly isRootKey: IsRootKey;
   readonly clock: Clock;
   readonly random: Random;

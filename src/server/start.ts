@@ -5,13 +5,16 @@ import { createMetrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
+import { announceChanges } from "../store/announcing-key-store.ts";
 import { CachedKeyStore } from "../store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
 import { handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
+import { connectKeyChanges } from "./key-changes.ts";
 import { openStore } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
+import { startRateLimits } from "./rate-limits.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -57,9 +60,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       lookupsMax: settings.databaseUrl ? settings.databaseConnectionsMax : lookupsMax,
       lookupsQueuedMax,
     };
-    const keys = new CachedKeyStore(store.keys, cache, ambient);
+    const cachedKeys = new CachedKeyStore(store.keys, cache, ambient);
     const usage = new CoalescingUsageLedger(store.usageLanes, ambient);
-    metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);
+    metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cachedKeys.size);
+    const rateLimits = startRateLimits({ ...ambient, settings });
+    undo.unshift(() => rateLimits.stop());
+    const changes = settings.redisUrl && connectKeyChanges(settings.redisUrl, cachedKeys, rateLimits.replica, ambient);
+    undo.unshift(() => changes?.close());
+    const keys = changes ? announceChanges(cachedKeys, changes) : cachedKeys;
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
 
     const internal = await startInternalListener({
@@ -70,7 +78,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     });
     undo.unshift(() => internal.close());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
-    const { onePort, readiness, stopStreams } = createPublicApi({ ...ambient, keys, usage, isRootKey });
+    const { onePort, readiness, stopStreams } = createPublicApi({
+      ...ambient,
+      keys,
+      usage,
+      limiter: rateLimits.limiter,
+      isRootKey,
+    });
     const port = await onePort.listen(settings.port, settings.host);
 
     const tidy = () => {
@@ -103,6 +117,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         stopStreams();
         await onePort.close(shutdownGraceMs);
         await usage.drained();
+        await rateLimits.stop();
+        changes?.close();
         internal.close();
         await store.close();
       },

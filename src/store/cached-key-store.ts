@@ -2,6 +2,7 @@ import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Key } from "../domain/key.ts";
 import { Unavailable } from "../domain/unavailable.ts";
+import type { KeyChange } from "./key-changes.ts";
 import type { KeyStore } from "./key-store.ts";
 
 export interface KeyCacheOptions {
@@ -71,9 +72,21 @@ export class CachedKeyStore implements KeyStore {
       digests = await this.#store.delete(keyId);
       return digests;
     } finally {
-      this.#deletions++;
-      this.#forget(digests ?? this.#digestsOf(keyId));
+      this.forget({ keyId, digests });
     }
+  }
+
+  /** Another replica has changed or deleted the key. */
+  forget({ keyId, digests }: KeyChange): void {
+    this.#deletions++;
+    this.#forget(digests ?? this.#digestsOf(keyId));
+  }
+
+  /** Other replicas may have changed or deleted any key. */
+  forgetAll(): void {
+    this.#deletions++;
+    this.#entries.clear();
+    this.#underWay.clear();
   }
 
   #forget(digests: readonly string[]): void {

@@ -1,8 +1,11 @@
 import type { Clock } from "../ambient/clock.ts";
 import { sha256 } from "../ambient/crypto.ts";
+import type { Key } from "../domain/key.ts";
 import { isWellFormedKey } from "../domain/key-format.ts";
+import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
-import { decideSpend, planVerification, type Verdict } from "../domain/verification.ts";
+import { decideSpend, type KeyVerdict, planVerification, type Spend, type Verdict } from "../domain/verification.ts";
+import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
@@ -19,20 +22,45 @@ export type VerifyKey = (request: VerifyKeyRequest) => Promise<Verdict>;
  */
 export function createVerifyKey(deps: {
   keys: Pick<KeyStore, "findByDigest">;
+  limiter: RateLimiter;
   usage: UsageLedger;
   clock: Clock;
 }): VerifyKey {
-  const { keys, usage, clock } = deps;
+  const { keys, limiter, usage, clock } = deps;
+
   return async function verifyKey({ key: presented, apiId }) {
     // Garbage ends here: a text whose checksum is wrong was never issued, and costs no look at the store.
     if (!isWellFormedKey(presented.reveal())) return { code: "NOT_FOUND" };
 
-    const key = await keys.findByDigest(sha256(presented.reveal()));
-    const plan = planVerification(key, { apiId, nowMs: clock.nowMs() });
-    if (plan.next === "answer") return plan.verdict;
+    const found = await keys.findByDigest(sha256(presented.reveal()));
+    const plan = planVerification(found, { apiId, nowMs: clock.nowMs() });
+    if (plan.next === "answer") return { code: plan.code };
+    const { key } = plan;
+    if (plan.next === "refuse") return verdict(plan.code, key, key.rateLimit && limiter.look(key.id, key.rateLimit));
 
-    const spend = await usage.spend(plan.key.id);
-    if (spend.outcome !== "missing" && plan.key.counter) plan.key.counter.remaining = spend.remaining;
-    return decideSpend(plan.key, spend);
+    const permit = key.rateLimit && limiter.take(key.id, key.rateLimit);
+    if (permit?.admitted === false) return verdict("RATE_LIMITED", key, permit.state);
+    if (key.counter === undefined) {
+      permit?.keep();
+      return verdict("VALID", key, permit?.state);
+    }
+    const spend = await spendUnder(permit, key);
+    if (spend.outcome !== "missing") key.counter.remaining = spend.remaining;
+    if (spend.outcome === "spent") permit?.keep();
+    return decideSpend(key, spend, spend.outcome === "spent" ? permit?.state : permit?.giveBack());
   };
+
+  /** Nobody was let through by a use that is not known to have been spent: its permit goes back. */
+  async function spendUnder(permit: Permit | undefined, key: Key): Promise<Spend> {
+    try {
+      return await usage.spend(key.id);
+    } catch (error) {
+      permit?.giveBack();
+      throw error;
+    }
+  }
+}
+
+function verdict(code: KeyVerdict["code"], key: Key, rateLimit: RateLimitState | undefined): KeyVerdict {
+  return { code, key, remaining: key.counter?.remaining, rateLimit };
 }

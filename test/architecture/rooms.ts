@@ -17,14 +17,31 @@ export const rooms: Readonly<Record<string, Room>> = {
   config: { ours: ["src/domain/"], node: true },
   batching: { ours: ["src/domain/", "src/ambient/"], node: false },
   store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely", "pg"] },
-  usecases: { ours: ["src/domain/", "src/ambient/", ...storeInterfaces], node: false },
+  ratelimit: {
+    ours: ["src/domain/", "src/ambient/", ...storeInterfaces, "src/store/key-changes.ts"],
+    node: true,
+    packages: ["ioredis"],
+  },
+  usecases: {
+    ours: ["src/domain/", "src/ambient/", "src/ratelimit/limiter.ts", ...storeInterfaces],
+    node: false,
+  },
   rpc: {
     ours: ["src/domain/", "src/ambient/", "src/usecases/", "gen/"],
     node: true,
     packages: ["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect"],
   },
   server: {
-    ours: ["src/domain/", "src/ambient/", "src/config/", "src/store/", "src/usecases/", "src/rpc/", "gen/"],
+    ours: [
+      "src/domain/",
+      "src/ambient/",
+      "src/config/",
+      "src/store/",
+      "src/ratelimit/",
+      "src/usecases/",
+      "src/rpc/",
+      "gen/",
+    ],
     node: true,
   },
   cli: {

@@ -29,6 +29,8 @@ describe("settings", () => {
       databaseConnectionsMax: 10,
       usageLanes: 2,
       usageTimeoutMs: 235,
+      redisUrl: undefined,
+      windowsMax: 1_000_000,
       rootKeys: [],
       internalHost: "127.0.0.1",
       internalPort: 8081,
@@ -67,7 +69,9 @@ describe("settings", () => {
     ["DATABASE_URL", "s3cr3t"],
     ["LATCHKEY_USAGE_LANES", "0"],
     ["LATCHKEY_DATABASE_CONNECTIONS_MAX", "none"],
-    ["REDIS_URL", "redis://:s3cr3t@127.0.0.1"],
+    ["REDIS_URL", "http://:s3cr3t@127.0.0.1"],
+    ["REDIS_URL", "s3cr3t"],
+    ["LATCHKEY_WINDOWS_MAX", "0"],
     ["LATCHKEY_COORDINATORS", "10.0.0.1:8081"],
   ])("refuse %s=%j, and name the setting but not its value", (name, value) => {
     const problems = problemsOf({ [name]: value });
@@ -97,7 +101,7 @@ describe("settings", () => {
       LATCHKEY_ROOT_KEY: "short",
       LATCHKEY_INTERNAL_HOST: "0.0.0.0",
       LATCHKEY_LOG_LEVEL: "loud",
-      REDIS_URL: "redis://127.0.0.1",
+      REDIS_URL: "127.0.0.1:6379",
     });
 
     expect(problems.map((problem) => problem.split(" ")[0]).sort()).toEqual([

@@ -18,49 +18,39 @@ const key: Key = {
 const counted: Key = { ...key, counter: { remaining: 5 } };
 const foreign = { apiId: "api_2", nowMs };
 
+const rateLimit = { limit: 10, remaining: 3, resetMs: nowMs + 500 };
+
 describe("planVerification", () => {
   it("answers NOT_FOUND and nothing more when there is no such key", () => {
-    expect(planVerification(undefined, { apiId: "api_1", nowMs })).toEqual(answer({ code: "NOT_FOUND" }));
+    expect(planVerification(undefined, { apiId: "api_1", nowMs })).toEqual({ next: "answer", code: "NOT_FOUND" });
   });
 
   it("tells nothing of a key of another API but that it is", () => {
-    expect(planVerification(counted, foreign)).toEqual(answer({ code: "FORBIDDEN" }));
+    expect(planVerification(counted, foreign)).toEqual({ next: "answer", code: "FORBIDDEN" });
   });
 
-  it.each(["api_1", undefined])("answers VALID for an uncounted key asked for under API %j", (apiId) => {
-    expect(planVerification(key, { apiId, nowMs })).toEqual(answer({ code: "VALID", key, remaining: undefined }));
-  });
-
-  it("leaves a counted key to the ledger", () => {
-    expect(planVerification(counted, { apiId: "api_1", nowMs })).toEqual({ next: "spend", key: counted });
+  it.each(["api_1", undefined])("leaves the rest to the counters, for a key asked for under API %j", (apiId) => {
+    expect(planVerification(key, { apiId, nowMs })).toEqual({ next: "count", key });
   });
 
   it("leaves a key seen at 0 to the ledger too: it may have been refilled since", () => {
     const empty = { ...key, counter: { remaining: 0 } };
-    expect(planVerification(empty, { apiId: undefined, nowMs })).toEqual({ next: "spend", key: empty });
+    expect(planVerification(empty, { apiId: undefined, nowMs })).toEqual({ next: "count", key: empty });
   });
 
-  it.each([key, counted])("answers DISABLED with the key and the balance seen, and spends nothing", (each) => {
+  it.each([key, counted])("refuses a key that is not enabled as DISABLED, and counts nothing", (each) => {
     const disabled = { ...each, enabled: false };
-    expect(planVerification(disabled, { apiId: undefined, nowMs })).toEqual(
-      answer({ code: "DISABLED", key: disabled, remaining: each.counter?.remaining }),
-    );
-  });
-
-  it.each([key, counted])("answers EXPIRED with the key and the balance seen, and spends nothing", (each) => {
-    const expired = { ...each, expiresAtMs: nowMs - 1 };
-    expect(planVerification(expired, { apiId: undefined, nowMs })).toEqual(
-      answer({ code: "EXPIRED", key: expired, remaining: each.counter?.remaining }),
-    );
+    const plan = planVerification(disabled, { apiId: undefined, nowMs });
+    expect(plan).toEqual({ next: "refuse", code: "DISABLED", key: disabled });
   });
 
   it.each([
-    [-1, "EXPIRED"],
-    [0, "EXPIRED"],
-    [1, "VALID"],
-  ])("judges a key that expires %i ms from now as %s", (inMs, code) => {
-    const plan = planVerification({ ...key, expiresAtMs: nowMs + inMs }, { apiId: undefined, nowMs });
-    expect(plan).toMatchObject(answer({ code }));
+    [-1, { next: "refuse", code: "EXPIRED" }],
+    [0, { next: "refuse", code: "EXPIRED" }],
+    [1, { next: "count" }],
+  ])("of a key that expires %i ms from now says %j", (inMs, plan) => {
+    const expiring = { ...key, expiresAtMs: nowMs + inMs };
+    expect(planVerification(expiring, { apiId: undefined, nowMs })).toEqual({ ...plan, key: expiring });
   });
 
   const wrongInEveryWay = { ...counted, enabled: false, expiresAtMs: nowMs - 1 };
@@ -70,7 +60,7 @@ describe("planVerification", () => {
     ["DISABLED before EXPIRED", wrongInEveryWay, { apiId: "api_1", nowMs }, "DISABLED"],
     ["EXPIRED before its counter", { ...wrongInEveryWay, enabled: true }, { apiId: "api_1", nowMs }, "EXPIRED"],
   ])("says %s", (_, each, request, code) => {
-    expect(planVerification(each, request)).toMatchObject(answer({ code }));
+    expect(planVerification(each, request)).toMatchObject({ code });
   });
 });
 
@@ -78,22 +68,18 @@ describe("decideSpend", () => {
   it.each([
     [
       { outcome: "spent", remaining: 4 },
-      { code: "VALID", key: counted, remaining: 4 },
+      { code: "VALID", key: counted, remaining: 4, rateLimit },
     ],
     [
       { outcome: "spent", remaining: 0 },
-      { code: "VALID", key: counted, remaining: 0 },
+      { code: "VALID", key: counted, remaining: 0, rateLimit },
     ],
     [
       { outcome: "exhausted", remaining: 0 },
-      { code: "USAGE_EXCEEDED", key: counted, remaining: 0 },
+      { code: "USAGE_EXCEEDED", key: counted, remaining: 0, rateLimit },
     ],
     [{ outcome: "missing" }, { code: "NOT_FOUND" }],
   ] as const)("turns %j into its verdict, with the ledger's balance rather than the one seen", (spend, verdict) => {
-    expect(decideSpend(counted, spend)).toEqual(verdict);
+    expect(decideSpend(counted, spend, rateLimit)).toEqual(verdict);
   });
 });
-
-function answer(verdict: object): object {
-  return { next: "answer", verdict };
-}

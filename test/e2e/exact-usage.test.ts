@@ -4,6 +4,8 @@ import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
+import { WindowTable } from "../../src/domain/window-table.ts";
+import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi } from "../../src/server/public-api.ts";
 import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
@@ -30,14 +32,15 @@ function createReadThenWriteLedger(): UsageLedger {
 }
 
 async function serveWithLedger(usage: UsageLedger): Promise<string> {
+  const ambient = { clock: systemClock, metrics: createMetrics() };
   const { onePort, readiness } = createPublicApi({
+    ...ambient,
     keys: createMemoryStore(systemClock).keys,
     usage,
+    limiter: new LocalLimiter(new WindowTable(1), ambient),
     isRootKey: () => true,
-    clock: systemClock,
     random: createSystemRandom(),
     log: createLog("error", () => {}),
-    metrics: createMetrics(),
   });
   readiness.set(true);
   onTestFinished(() => onePort.close(0));

@@ -95,9 +95,9 @@ describe("a start that cannot be", { timeout }, () => {
   it.each([
     ["an address of another machine", { HOST: "192.0.2.1" }, ["this machine has no address 192.0.2.1"]],
     [
-      "a Redis, which it would not use",
-      { REDIS_URL: `redis://:${shortRootKey}@127.0.0.1` },
-      ["REDIS_URL is not supported yet by this version"],
+      "a Redis whose address is none",
+      { REDIS_URL: `:${shortRootKey}@127.0.0.1` },
+      ["REDIS_URL must be a URL such as redis://user:password@host:6379, or rediss:// for TLS"],
     ],
     [
       "an internal listener that is open to everybody",

@@ -40,6 +40,8 @@ export async function startTestServer(
     usageLanes: 2,
     // However busy the machine is; tests of the deadline set it to what users get.
     usageTimeoutMs: 20_000,
+    redisUrl: undefined,
+    windowsMax: 10_000,
     rootKeys: [new Secret(testRootKey)],
     internalHost: "127.0.0.1",
     internalPort: 0,

@@ -1,9 +1,12 @@
 // The whole public API in a process of its own, with little patience, for a test to be hostile to. Run by fork, with
 // --expose-gc; says where it listens, and what state it is in whenever it is asked.
+
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { WindowTable } from "../../../src/domain/window-table.ts";
+import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import type { Patience } from "../../../src/server/one-port.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
@@ -30,6 +33,7 @@ const store = createMemoryStore(systemClock);
 const { onePort, readiness } = createPublicApi({
   keys: store.keys,
   usage: new CoalescingUsageLedger(store.usageLanes, { clock: systemClock, metrics }),
+  limiter: new LocalLimiter(new WindowTable(1), { clock: systemClock, metrics }),
   isRootKey: (presented) => presented.reveal() === testRootKey,
   clock: systemClock,
   random: createSystemRandom(),

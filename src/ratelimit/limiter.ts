@@ -1,0 +1,26 @@
+import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
+
+/** Holds keys to their rate limits. */
+export interface RateLimiter {
+  /**
+   * Takes one permit of the key's window, if there is one, and opens the window if none is open. Decides at once, without
+   * waiting for anything. Throws `Unavailable` when it cannot decide.
+   */
+  take(keyId: string, rule: RateLimit): Permit;
+
+  /** Where the key stands, taking nothing. */
+  look(keyId: string, rule: RateLimit): RateLimitState;
+}
+
+/**
+ * What became of one verification in its window. A permit that was admitted is charged from then on; whoever took it
+ * says once what became of it.
+ */
+export interface Permit {
+  readonly admitted: boolean;
+  readonly state: RateLimitState;
+  /** It was used. */
+  keep(): void;
+  /** It was not used after all: the charge is undone, in its own window only. Answers where the key stands then. */
+  giveBack(): RateLimitState;
+}

@@ -1,0 +1,127 @@
+import type { Clock } from "../../ambient/clock.ts";
+import type { Metrics } from "../../ambient/metrics.ts";
+import type { WindowTable } from "../../domain/window-table.ts";
+import type { WindowListener } from "./local-limiter.ts";
+import type { KeyedReport, WindowHub } from "./window-hub.ts";
+
+const batchMax = 500;
+/** Batches under way at once; what is urgent beyond them waits for the next tick. */
+const batchesMax = 16;
+
+/**
+ * Keeps this replica's windows and the others' in step, in the background. A window is reported with the next tick
+ * after it changed, or at once where that matters; never twice at the same time. What could not be sent is sent later,
+ * as it is then: nothing queues but the numbers of changed windows.
+ */
+export class WindowSync implements WindowListener {
+  readonly #table: WindowTable;
+  readonly #hub: WindowHub;
+  readonly #replica: string;
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  /** For the next tick; each slot at most once, as its mark says. */
+  #changed: number[] = [];
+  #urgent: number[] = [];
+  readonly #marks: Uint8Array;
+  #batchesUnderWay = 0;
+  #epoch: string | undefined;
+
+  constructor(deps: {
+    readonly table: WindowTable;
+    readonly hub: WindowHub;
+    readonly replica: string;
+    readonly clock: Clock;
+    readonly metrics: Metrics;
+  }) {
+    this.#table = deps.table;
+    this.#hub = deps.hub;
+    this.#replica = deps.replica;
+    this.#clock = deps.clock;
+    this.#metrics = deps.metrics;
+    this.#marks = new Uint8Array(deps.table.slotsMax);
+  }
+
+  changed(slot: number, urgent: boolean): void {
+    const mark = this.#marks[slot] as number;
+    if ((mark & isListed) === 0) {
+      this.#changed.push(slot);
+      this.#marks[slot] = mark | isListed;
+    }
+    if (!urgent || (mark & (isUrgent | isUnderWay)) !== 0 || !this.#hub.isReachable) return;
+    this.#marks[slot] = mark | isListed | isUrgent;
+    this.#urgent.push(slot);
+    // After the requests of this turn, which may make others urgent too.
+    if (this.#urgent.length === 1) setImmediate(() => this.#sendUrgent());
+  }
+
+  /** Reports everything that has changed. Resolves when the answers are in, or will not come; never rejects. */
+  async tick(): Promise<void> {
+    if (!this.#hub.isReachable) return;
+    const slots = this.#changed;
+    this.#changed = [];
+    for (const slot of slots) this.#unmark(slot, isListed);
+    const batches: Promise<void>[] = [];
+    // An empty batch too: it asks whether the hub still knows what it was told.
+    for (let i = 0; i === 0 || i < slots.length; i += batchMax) batches.push(this.#send(slots.slice(i, i + batchMax)));
+    await Promise.all(batches);
+  }
+
+  #sendUrgent(): void {
+    const slots = this.#urgent;
+    this.#urgent = [];
+    for (const slot of slots) this.#unmark(slot, isUrgent);
+    for (let i = 0; i < slots.length && this.#batchesUnderWay < batchesMax; i += batchMax) {
+      void this.#send(slots.slice(i, i + batchMax));
+    }
+  }
+
+  async #send(slots: readonly number[]): Promise<void> {
+    const sentAtMs = this.#clock.monotonicMs();
+    const sent: (KeyedReport & { readonly slot: number })[] = [];
+    for (const slot of slots) {
+      // The answer that is on its way may already say what this report would ask.
+      if (((this.#marks[slot] as number) & isUnderWay) !== 0) this.changed(slot, false);
+      const report = this.#table.report(slot, this.#replica, sentAtMs);
+      if (report === undefined || ((this.#marks[slot] as number) & isUnderWay) !== 0) continue;
+      this.#marks[slot] = (this.#marks[slot] as number) | isUnderWay;
+      sent.push({ slot, keyId: this.#table.idOf(slot), report });
+    }
+    this.#batchesUnderWay++;
+    try {
+      const { news, epoch } = await this.#hub.exchange(sent);
+      const nowMs = this.#clock.monotonicMs();
+      sent.forEach(({ slot, keyId, report }, i) => {
+        this.#unmark(slot, isUnderWay);
+        const told = news[i];
+        if (told === undefined) this.changed(slot, false);
+        else if (this.#table.idOf(slot) === keyId) this.#table.learn(slot, report, told, sentAtMs, nowMs);
+      });
+      this.#metrics.windowsSynced("merged", sent.length);
+      if (epoch !== this.#epoch) this.#tellAgain(epoch);
+    } catch {
+      // The hub's own link says why, once. The windows stay as they are and are reported when it is back.
+      for (const { slot } of sent) {
+        this.#unmark(slot, isUnderWay);
+        this.changed(slot, false);
+      }
+      this.#metrics.windowsSynced("failed", sent.length);
+    } finally {
+      this.#batchesUnderWay--;
+    }
+  }
+
+  /** The hub has forgotten: also those windows are reported that nobody uses just now. */
+  #tellAgain(epoch: string): void {
+    this.#epoch = epoch;
+    for (const slot of this.#table.slotsInUse()) this.changed(slot, false);
+  }
+
+  #unmark(slot: number, mark: number): void {
+    this.#marks[slot] = (this.#marks[slot] as number) & ~mark;
+  }
+}
+
+/** What a slot's mark says of it. */
+const isListed = 1;
+const isUrgent = 2;
+const isUnderWay = 4;
