@@ -13,12 +13,11 @@ export interface RateLimiter {
 }
 
 /**
- * What became of one verification in its window. A permit that was admitted is charged from then on; whoever took it
- * says once what became of it.
+ * What became of one verification in its window, and where the key stands after it. A permit that was admitted is
+ * charged from then on; whoever took it says once what became of it.
  */
-export interface Permit {
+export interface Permit extends RateLimitState {
   readonly admitted: boolean;
-  readonly state: RateLimitState;
   /** It was used. */
   keep(): void;
   /** It was not used after all: the charge is undone, in its own window only. Answers where the key stands then. */

@@ -39,15 +39,15 @@ export function createVerifyKey(deps: {
     if (plan.next === "refuse") return verdict(plan.code, key, key.rateLimit && limiter.look(key.id, key.rateLimit));
 
     const permit = key.rateLimit && limiter.take(key.id, key.rateLimit);
-    if (permit?.admitted === false) return verdict("RATE_LIMITED", key, permit.state);
+    if (permit?.admitted === false) return verdict("RATE_LIMITED", key, permit);
     if (key.counter === undefined) {
       permit?.keep();
-      return verdict("VALID", key, permit?.state);
+      return verdict("VALID", key, permit);
     }
     const spend = await spendUnder(permit, key);
     if (spend.outcome !== "missing") key.counter.remaining = spend.remaining;
     if (spend.outcome === "spent") permit?.keep();
-    return decideSpend(key, spend, spend.outcome === "spent" ? permit?.state : permit?.giveBack());
+    return decideSpend(key, spend, spend.outcome === "spent" ? permit : permit?.giveBack());
   };
 
   /** Nobody was let through by a use that is not known to have been spent: its permit goes back. */

@@ -45,7 +45,7 @@ export class LocalLimiter implements RateLimiter {
       if (admitted) this.#listener.changed(slot, table.isNewsUrgent(slot, rule.limit, nowMs));
       else if (table.refusesByGuess(slot, rule.limit, nowMs)) this.#listener.changed(slot, true);
     }
-    return new LocalPermit(this, keyId, rule, slot, admitted, this.#stateOf(slot, rule, nowMs));
+    return new LocalPermit(this, keyId, rule, slot, table, admitted, nowMs, this.#unixOffsetMs);
   }
 
   look(keyId: string, rule: RateLimit): RateLimitState {
@@ -62,9 +62,13 @@ export class LocalLimiter implements RateLimiter {
     if (Math.abs(offsetMs - this.#unixOffsetMs) > 50) this.#unixOffsetMs = offsetMs;
   }
 
-  /** Only for permits. */
-  get table(): WindowTable {
-    return this.#table;
+  keep(permit: LocalPermit): void {
+    this.#table.keep(permit.slot, permit.era);
+  }
+
+  giveBack(permit: LocalPermit): RateLimitState {
+    this.#table.giveBack(permit.slot, permit.era, permit.mineEndsMs);
+    return this.look(permit.keyId, permit.rule);
   }
 
   #stateOf(slot: number, rule: RateLimit, nowMs: number): RateLimitState {
@@ -80,45 +84,47 @@ export class LocalLimiter implements RateLimiter {
   }
 }
 
+/** Plain fields: one of these is made for every decision, and private ones would cost as much as the decision. */
 class LocalPermit implements Permit {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
   readonly admitted: boolean;
-  readonly state: RateLimitState;
-  readonly #limiter: LocalLimiter;
-  readonly #keyId: string;
-  readonly #rule: RateLimit;
-  readonly #slot: number;
-  readonly #era: number;
-  readonly #mineEndsMs: number;
+  readonly limiter: LocalLimiter;
+  readonly keyId: string;
+  readonly rule: RateLimit;
+  readonly slot: number;
+  /** The windows it was charged to. */
+  readonly era: number;
+  readonly mineEndsMs: number;
 
   constructor(
     limiter: LocalLimiter,
     keyId: string,
     rule: RateLimit,
     slot: number,
+    table: WindowTable,
     admitted: boolean,
-    state: RateLimitState,
+    nowMs: number,
+    unixOffsetMs: number,
   ) {
+    this.limit = rule.limit;
+    this.remaining = table.remaining(slot, rule.limit, nowMs);
+    this.resetMs = Math.ceil(table.endsMs(slot, rule, nowMs) + unixOffsetMs);
     this.admitted = admitted;
-    this.state = state;
-    this.#limiter = limiter;
-    this.#keyId = keyId;
-    this.#rule = rule;
-    this.#slot = slot;
-    this.#era = limiter.table.era(slot);
-    this.#mineEndsMs = limiter.table.mineEndsMs(slot);
+    this.limiter = limiter;
+    this.keyId = keyId;
+    this.rule = rule;
+    this.slot = slot;
+    this.era = table.era(slot);
+    this.mineEndsMs = table.mineEndsMs(slot);
   }
 
   keep(): void {
-    if (this.#isStillThere()) this.#limiter.table.keep(this.#slot, this.#era);
+    this.limiter.keep(this);
   }
 
   giveBack(): RateLimitState {
-    if (this.#isStillThere()) this.#limiter.table.giveBack(this.#slot, this.#era, this.#mineEndsMs);
-    return this.#limiter.look(this.#keyId, this.#rule);
-  }
-
-  /** A slot whose windows are over may be another key's by now. */
-  #isStillThere(): boolean {
-    return this.#limiter.table.idOf(this.#slot) === this.#keyId;
+    return this.limiter.giveBack(this);
   }
 }
