@@ -47,8 +47,7 @@ const refills: [string, string, JsonObject][] = [
 ];
 
 const ratelimits: [string, string, JsonObject][] = [
-  ["that is right, but not available yet", "ratelimit", { async: true, limit: digits, duration: digits }],
-  ["counted globally, not available yet", "ratelimit", { async: false, limit: digits, duration: digits }],
+  ["counted globally, not available yet", "ratelimit.async", { async: false, limit: digits, duration: digits }],
   ["without a limit", "ratelimit.limit", { duration: digits }],
   ["with limit zero", "ratelimit.limit", { limit: 0, duration: digits }],
   ["with a negative limit", "ratelimit.limit", { limit: -digits, duration: digits }],
