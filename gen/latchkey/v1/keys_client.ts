@@ -23,7 +23,7 @@ export interface CreateKeyRequest {
   remaining?: number;
   /** Refill rule for `remaining`, which must then be set. Default: none. */
   refill?: Refill;
-  /** Rate-limit rule. Not available yet: a key with one is refused. Default: none. */
+  /** Rate-limit rule. Default: none. */
   ratelimit?: Ratelimit;
   /** Name for people to recognise the key by: 1 to 255 characters. Default: none. */
   name?: string;
@@ -54,13 +54,14 @@ export interface Refill {
 /** A fixed-window rate limit. */
 export interface Ratelimit {
   /**
-   * true: counted locally by each replica, without added latency. false: counted globally, never exceeded.
-   * Default: true.
+   * true: counted locally by each replica, without added latency; somebody who goes through several replicas can exceed
+   * the limit a little, by what they have not told each other yet. false: counted globally, never exceeded; not available
+   * yet. Default: true.
    */
   async?: boolean;
-  /** Maximum number of requests per window: 1 to 2147483647. */
+  /** Maximum number of verifications per window: 1 to 2147483647. Those that are refused do not count. */
   limit: number;
-  /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). */
+  /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification. */
   duration: number;
 }
 
@@ -88,8 +89,8 @@ export interface VerifyKeyResponse {
   valid: boolean;
   /**
    * Why. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API; `DISABLED`; `EXPIRED`;
-   * `USAGE_EXCEEDED`: the counter is used up. `INSUFFICIENT_PERMISSIONS` and `RATE_LIMITED` are reserved and not
-   * answered yet. Treat a code you do not know as a refusal.
+   * `RATE_LIMITED`: its limit is reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up.
+   * `INSUFFICIENT_PERMISSIONS` is reserved and not answered yet. Treat a code you do not know as a refusal.
    */
   code:
     | "VALID"
@@ -124,7 +125,7 @@ export interface VerifyKeyResponse {
 export interface RatelimitState {
   /** Maximum number of requests per window. */
   limit: number;
-  /** Requests left in the window. */
+  /** Verifications left in the window after this one. */
   remaining: number;
   /** When the window ends, Unix time in milliseconds. */
   reset: number;
@@ -185,15 +186,16 @@ export interface KeysClient {
    */
   createKey(request: CreateKeyRequest, options?: IdempotentCallOptions): Promise<CreateKeyResponse>;
   /**
-   * Verifies a key and, when it is valid and has a counter, uses one unit of it.
+   * Verifies a key and, when it is valid, takes one from its rate-limit window and one unit of its counter, where it
+   * has them. A verification that is refused takes neither.
    *
    * The outcome is data: a key that is not valid is a successful call with `valid: false` and a `code`.
    * An error means that the request was bad or that the service could not decide.
    */
   verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<VerifyKeyResponse>;
   /**
-   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on: here at once, on other replicas when their
-   * memory of it ends (`LATCHKEY_CACHE_TTL_MS`).
+   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on: here at once, on other replicas within a
+   * second where they share a Redis, otherwise when their memory of it ends (`LATCHKEY_CACHE_TTL_MS`).
    */
   deleteKey(request: DeleteKeyRequest, options?: CallOptions): Promise<DeleteKeyResponse>;
 }

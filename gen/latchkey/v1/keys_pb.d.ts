@@ -62,7 +62,7 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
   refill?: Refill | undefined;
 
   /**
-   * Rate-limit rule. Not available yet: a key with one is refused. Default: none.
+   * Rate-limit rule. Default: none.
    *
    * @generated from field: latchkey.v1.Ratelimit ratelimit = 7;
    */
@@ -146,22 +146,23 @@ export declare const RefillSchema: GenMessage<Refill>;
  */
 export declare type Ratelimit = Message<"latchkey.v1.Ratelimit"> & {
   /**
-   * true: counted locally by each replica, without added latency. false: counted globally, never exceeded.
-   * Default: true.
+   * true: counted locally by each replica, without added latency; somebody who goes through several replicas can exceed
+   * the limit a little, by what they have not told each other yet. false: counted globally, never exceeded; not available
+   * yet. Default: true.
    *
    * @generated from field: optional bool async = 1;
    */
   async?: boolean | undefined;
 
   /**
-   * Maximum number of requests per window: 1 to 2147483647.
+   * Maximum number of verifications per window: 1 to 2147483647. Those that are refused do not count.
    *
    * @generated from field: int32 limit = 2;
    */
   limit: number;
 
   /**
-   * Length of the window in milliseconds: 1000 to 2592000000 (30 days).
+   * Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification.
    *
    * @generated from field: uint32 duration = 3;
    */
@@ -250,8 +251,8 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
 
   /**
    * Why. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API; `DISABLED`; `EXPIRED`;
-   * `USAGE_EXCEEDED`: the counter is used up. `INSUFFICIENT_PERMISSIONS` and `RATE_LIMITED` are reserved and not
-   * answered yet. Treat a code you do not know as a refusal.
+   * `RATE_LIMITED`: its limit is reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up.
+   * `INSUFFICIENT_PERMISSIONS` is reserved and not answered yet. Treat a code you do not know as a refusal.
    *
    * @generated from field: string code = 3;
    */
@@ -328,7 +329,7 @@ export declare type RatelimitState = Message<"latchkey.v1.RatelimitState"> & {
   limit: number;
 
   /**
-   * Requests left in the window.
+   * Verifications left in the window after this one.
    *
    * @generated from field: int32 remaining = 2;
    */
@@ -402,7 +403,8 @@ export declare const KeysService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Verifies a key and, when it is valid and has a counter, uses one unit of it.
+   * Verifies a key and, when it is valid, takes one from its rate-limit window and one unit of its counter, where it
+   * has them. A verification that is refused takes neither.
    *
    * The outcome is data: a key that is not valid is a successful call with `valid: false` and a `code`.
    * An error means that the request was bad or that the service could not decide.
@@ -415,8 +417,8 @@ export declare const KeysService: GenService<{
     output: typeof VerifyKeyResponseSchema;
   },
   /**
-   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on: here at once, on other replicas when their
-   * memory of it ends (`LATCHKEY_CACHE_TTL_MS`).
+   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on: here at once, on other replicas within a
+   * second where they share a Redis, otherwise when their memory of it ends (`LATCHKEY_CACHE_TTL_MS`).
    *
    * @generated from rpc latchkey.v1.KeysService.DeleteKey
    */
