@@ -12,23 +12,30 @@ export interface SavedWindows {
 const version = 1;
 const chunkLines = 10_000;
 
-/** Writes the file whole or not at all. One line per window, so that a million of them need no giant string. */
+/**
+ * Writes the file whole or not at all; none where there is nothing to save. One line per window, so that a million of
+ * them need no giant string.
+ */
 export function saveWindows(file: string, { replica, windows }: SavedWindows, nowMs: number): void {
-  mkdirSync(dirname(file), { recursive: true });
   const unfinished = `${file}.new`;
-  const handle = openSync(unfinished, "w", 0o600);
+  let handle: number | undefined;
+  let lines = [JSON.stringify({ version, replica, savedAtMs: nowMs })];
   try {
-    let lines = [JSON.stringify({ version, replica, savedAtMs: nowMs })];
     for (const window of windows) {
+      if (handle === undefined) {
+        mkdirSync(dirname(file), { recursive: true });
+        handle = openSync(unfinished, "w", 0o600);
+      }
       lines.push(JSON.stringify(window));
       if (lines.length < chunkLines) continue;
       writeSync(handle, `${lines.join("\n")}\n`);
       lines = [];
     }
+    if (handle === undefined) return;
     writeSync(handle, lines.join("\n"));
     fsyncSync(handle);
   } finally {
-    closeSync(handle);
+    if (handle !== undefined) closeSync(handle);
   }
   renameSync(unfinished, file);
 }

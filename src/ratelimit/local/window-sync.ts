@@ -79,11 +79,15 @@ export class WindowSync implements WindowListener {
     const sentAtMs = this.#clock.monotonicMs();
     const sent: (KeyedReport & { readonly slot: number })[] = [];
     for (const slot of slots) {
-      // The answer that is on its way may already say what this report would ask.
-      if (((this.#marks[slot] as number) & isUnderWay) !== 0) this.changed(slot, false);
+      const mark = this.#marks[slot] as number;
+      if ((mark & isUnderWay) !== 0) {
+        // One at a time: the answer on its way may already say what this report would ask.
+        this.changed(slot, false);
+        continue;
+      }
       const report = this.#table.report(slot, this.#replica, sentAtMs);
-      if (report === undefined || ((this.#marks[slot] as number) & isUnderWay) !== 0) continue;
-      this.#marks[slot] = (this.#marks[slot] as number) | isUnderWay;
+      if (report === undefined) continue;
+      this.#marks[slot] = mark | isUnderWay;
       sent.push({ slot, keyId: this.#table.idOf(slot), report });
     }
     this.#batchesUnderWay++;
