@@ -96,12 +96,13 @@ export class WindowTable {
     return Math.max(0, limit - Math.max(mine, all));
   }
 
-  /** When the window that stands in the way ends; when none is open, when it would if it opened now. */
+  /** When the last window that stands in the way ends; when none is open, when it would if it opened now. */
   endsMs(slot: number, rule: RateLimit, nowMs: number): number {
     const mineEndsMs = this.#get(slot, column.mineEndsMs);
     const shareEndsMs = this.#get(slot, column.shareEndsMs);
-    if (nowMs < mineEndsMs && (nowMs >= shareEndsMs || this.#get(slot, column.mine) >= rule.limit)) return mineEndsMs;
-    return nowMs < shareEndsMs ? shareEndsMs : nowMs + rule.durationMs;
+    if (nowMs >= shareEndsMs) return nowMs < mineEndsMs ? mineEndsMs : nowMs + rule.durationMs;
+    if (!this.#isMineFull(slot, rule.limit, nowMs)) return shareEndsMs;
+    return this.#isShareFull(slot, rule.limit) ? Math.max(mineEndsMs, shareEndsMs) : mineEndsMs;
   }
 
   /** Whether the others should be told, and asked, at once: the key is cold, the news is old, or the limit is near. */
@@ -119,8 +120,7 @@ export class WindowTable {
   /** Whether it refuses by what it expects of the others, not by what it knows. Then newer news can change its mind. */
   refusesByGuess(slot: number, limit: number, nowMs: number): boolean {
     if (nowMs >= this.#get(slot, column.shareEndsMs)) return false;
-    const isMineFull = nowMs < this.#get(slot, column.mineEndsMs) && this.#get(slot, column.mine) >= limit;
-    return !isMineFull && this.#get(slot, column.share) + this.#get(slot, column.others) < limit;
+    return !this.#isMineFull(slot, limit, nowMs) && !this.#isShareFull(slot, limit);
   }
 
   /** What to tell the others; undefined when no window is open. */
@@ -137,25 +137,25 @@ export class WindowTable {
     };
   }
 
-  /** Takes in the answer to a report. An answer to a window that is over, or older than what is known, changes nothing. */
+  /** Takes in the answer to a report. An answer to a window that is over changes nothing; a late one lowers no count. */
   learn(slot: number, report: WindowReport, news: WindowNews, sentAtMs: number, nowMs: number): void {
     if (this.#get(slot, column.gen) !== report.gen || nowMs >= this.#get(slot, column.shareEndsMs)) return;
-    if (news.gen !== report.gen) this.#join(slot, news, nowMs);
+    // A window that nobody else is in is what is left of an own one from before: no reason to end when it ends.
+    if (news.gen !== report.gen && news.replicas > 1) this.#join(slot, news, nowMs);
     if (news.counted) this.#set(slot, column.told, Math.max(this.#get(slot, column.told), report.count));
     this.#set(slot, column.replicas, news.replicas);
 
+    // Never down: a meeting place that has forgotten them hears of them again.
+    const more = Math.max(0, news.others - this.#get(slot, column.others));
+    this.#add(slot, column.others, more);
     const atMs = (sentAtMs + nowMs) / 2;
     const knownAtMs = this.#get(slot, column.newsAtMs);
     if (atMs <= knownAtMs) return;
-    const more = news.others - this.#get(slot, column.others);
     if (knownAtMs >= 0) {
-      const perMs = Math.max(0, more) / (atMs - knownAtMs);
-      this.#set(slot, column.othersPerMs, (this.#get(slot, column.othersPerMs) + perMs) / 2);
+      this.#set(slot, column.othersPerMs, (this.#get(slot, column.othersPerMs) + more / (atMs - knownAtMs)) / 2);
     } else if (news.others === 0) {
       this.#set(slot, column.othersPerMs, 0);
     }
-    // Never down: a meeting place that has forgotten them hears of them again.
-    if (more > 0) this.#set(slot, column.others, Math.min(news.others, 2_147_483_647));
     this.#set(slot, column.newsAtMs, atMs);
   }
 
@@ -223,6 +223,15 @@ export class WindowTable {
     return nowMs < this.#get(slot, column.mineEndsMs) || nowMs < this.#get(slot, column.shareEndsMs);
   }
 
+  #isMineFull(slot: number, limit: number, nowMs: number): boolean {
+    return nowMs < this.#get(slot, column.mineEndsMs) && this.#get(slot, column.mine) >= limit;
+  }
+
+  /** By what is known, of a share that is open. */
+  #isShareFull(slot: number, limit: number): boolean {
+    return this.#get(slot, column.share) + this.#get(slot, column.others) >= limit;
+  }
+
   #beginShare(slot: number, gen: number, endsMs: number): void {
     this.#set(slot, column.over, this.#get(slot, column.gen));
     this.#set(slot, column.gen, gen);
@@ -239,10 +248,7 @@ export class WindowTable {
   /** Counts from now on in the window that the others have open, taking the share along if it belongs there. */
   #join(slot: number, news: WindowNews, nowMs: number): void {
     const endsMs = nowMs + news.endsInMs;
-    if (!news.counted) {
-      this.#beginShare(slot, news.gen, endsMs);
-      return;
-    }
+    if (!news.counted) this.#beginShare(slot, news.gen, endsMs);
     this.#set(slot, column.gen, news.gen);
     this.#set(slot, column.shareEndsMs, endsMs);
     this.#set(slot, column.others, 0);

@@ -27,10 +27,14 @@ export class FaultyProxy {
     this.#server = net.createServer({ noDelay: true }, (client) => this.#join(client));
   }
 
-  static async start(targetPort: number): Promise<FaultyProxy> {
+  /** Closed at the end of the test; a program that is no test says what its end is. */
+  static async start(
+    targetPort: number,
+    atEnd: (undo: () => void) => void = (undo) => onTestFinished(undo),
+  ): Promise<FaultyProxy> {
     const proxy = new FaultyProxy(targetPort);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => proxy.close());
+    atEnd(() => proxy.close());
     return proxy;
   }
 
@@ -53,6 +57,11 @@ export class FaultyProxy {
     for (const { cut } of this.#open) cut();
   }
 
+  /** Lets every connection there is lose all bytes from now on, without closing any; new ones are as ever. */
+  abandonAll(): void {
+    for (const connection of this.#open) connection.abandoned = true;
+  }
+
   close(): void {
     this.cutAll();
     this.#server.close();
@@ -72,11 +81,11 @@ export class FaultyProxy {
       server.destroy();
       this.#open.delete(connection);
     };
-    const connection: Connection = { bytesFromServer: 0, lost: this.#silent, cut };
+    const connection: Connection = { bytesFromServer: 0, lost: this.#silent, abandoned: false, cut };
     let stalled = false;
     this.#open.add(connection);
     const unlessSilent = (act: () => void) => {
-      if (this.#silent) connection.lost = true;
+      if (this.#silent || connection.abandoned) connection.lost = true;
       else act();
     };
     const pass = (chunk: Buffer, to: net.Socket) => this.#later(() => unlessSilent(() => to.write(chunk)));
@@ -109,5 +118,6 @@ interface Connection {
   bytesFromServer: number;
   /** Whether it lost bytes, or its end, in silence. */
   lost: boolean;
+  abandoned: boolean;
   readonly cut: () => void;
 }

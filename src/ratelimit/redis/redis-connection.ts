@@ -26,6 +26,8 @@ export class RedisConnection {
   readonly #options: RedisConnectionOptions;
   #isUp = false;
   #isTroubled = false;
+  /** Given up and not closed yet: that takes a while where the other side says nothing. */
+  #isGivenUp = false;
   #closed = false;
 
   constructor(options: RedisConnectionOptions) {
@@ -53,9 +55,18 @@ export class RedisConnection {
     return this.#isUp;
   }
 
+  /** Gives the connection up for a new one if that is what failed: a link can be dead for long before it closes. */
+  suspect(error: Error): void {
+    // What Redis answers, as that its memory is full, another connection would hear too; unless it may not write at all,
+    // since another one writes in its place.
+    if (error.name !== "ReplyError" || error.message.startsWith("READONLY")) this.renew(error.name);
+  }
+
   /** Gives the connection up for a new one: what is under way on it fails. */
   renew(reason: string): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#isGivenUp || this.redis.status !== "ready") return;
+    this.#isGivenUp = true;
+    this.#isUp = false;
     this.#complain(reason);
     this.redis.disconnect(true);
   }
@@ -73,6 +84,7 @@ export class RedisConnection {
       this.renew("set-up failed");
       return;
     }
+    if (this.#isGivenUp || this.redis.status !== "ready") return;
     this.#isUp = true;
     if (this.#isTroubled) this.#options.log.info("Redis is back", { purpose: this.#options.purpose });
     this.#isTroubled = false;
@@ -80,6 +92,7 @@ export class RedisConnection {
 
   #leave(): void {
     this.#isUp = false;
+    this.#isGivenUp = false;
     if (!this.#closed) this.#complain("connection closed");
   }
 

@@ -86,7 +86,8 @@ export class RedisKeyChanges implements KeyChanges {
     try {
       await this.#publisher.redis.publish(to, message);
       return true;
-    } catch {
+    } catch (error) {
+      this.#publisher.suspect(error as Error);
       return false;
     }
   }
@@ -96,7 +97,9 @@ export class RedisKeyChanges implements KeyChanges {
     const isTooMuch = this.#isTooMuchUnsent;
     this.#unsent = [];
     this.#isTooMuchUnsent = false;
-    if (isTooMuch) await this.#publish(channel, JSON.stringify({ from: this.#options.replica }));
+    if (isTooMuch && !(await this.#publish(channel, JSON.stringify({ from: this.#options.replica })))) {
+      this.#isTooMuchUnsent = true;
+    }
     for (const change of changes) await this.announce(change);
   }
 
@@ -126,8 +129,15 @@ interface Message {
 /** Undefined for what no version of ours says: then nobody knows what was meant. */
 function parse(message: string): Message | undefined {
   try {
-    return JSON.parse(message) as Message;
+    const heard = JSON.parse(message) as Message;
+    return isMessage(heard) ? heard : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Anybody can publish in Redis, and what a replica does with a change must not fail. */
+function isMessage({ from, keyId, digests }: Message): boolean {
+  const areDigests = digests === undefined || (Array.isArray(digests) && digests.every((it) => typeof it === "string"));
+  return typeof from === "string" && (keyId === undefined || typeof keyId === "string") && areDigests;
 }

@@ -38,8 +38,7 @@ export class RedisWindowHub implements WindowHub {
       pipeline.evalsha(scriptDigest, 1, windowPrefix + keyId, replica, gen, count, endsInMs, durationMs, over);
     }
     const [epoch, ...merged] = (await pipeline.exec()) ?? [];
-    const failure = [epoch, ...merged].find((result) => result?.[0])?.[0];
-    if (failure) this.#suspect(failure);
+    for (const result of [epoch, ...merged]) if (result?.[0]) this.#suspect(result[0]);
     // A link that gives no answer would fill up with what is sent into it.
     if (epoch === undefined || epoch[0]) throw epoch?.[0] ?? new Error("Redis gave no answer");
     return {
@@ -54,7 +53,8 @@ export class RedisWindowHub implements WindowHub {
 
   /** A Redis that does not answer, or no longer has the script, gets a new connection, which begins by sending it. */
   #suspect(error: Error): void {
-    this.#connection.renew(error.message.startsWith("NOSCRIPT") ? "the script is gone" : error.name);
+    if (error.message.startsWith("NOSCRIPT")) this.#connection.renew("the script is gone");
+    else this.#connection.suspect(error);
   }
 
   async #newEpoch(): Promise<string> {

@@ -1,0 +1,205 @@
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { root } from "../support/repository.ts";
+import type { Product } from "./simulated-replicas.ts";
+
+/** A mistake that somebody could make in one of the product's files: the text that is there, and what stands there then. */
+export interface BrokenLimiter {
+  readonly mistake: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const table = "src/domain/window-table.ts";
+const shared = "src/domain/shared-window.ts";
+const limiter = "src/ratelimit/local/local-limiter.ts";
+const saved = "src/ratelimit/local/saved-windows.ts";
+
+export const brokenLimiters: readonly BrokenLimiter[] = [
+  {
+    mistake: "lets one more pass than the limit",
+    file: table,
+    from: "return Math.max(0, limit - Math.max(mine, all));",
+    to: "return Math.max(0, limit + 1 - Math.max(mine, all));",
+  },
+  {
+    mistake: "counts what it refuses",
+    file: table,
+    from: "if (this.remaining(slot, rule.limit, nowMs) === 0) return false;",
+    to: "if (this.remaining(slot, rule.limit, nowMs) === 0) { this.#add(slot, column.share, 1); return false; }",
+  },
+  {
+    mistake: "moves the end of the window with every request",
+    file: table,
+    from: "this.#add(slot, column.mine, 1);",
+    to: "this.#add(slot, column.mine, 1); this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);",
+  },
+  {
+    mistake: "keeps a window open at the moment it ends",
+    file: table,
+    from: "const mine = nowMs < this.#get(slot, column.mineEndsMs)",
+    to: "const mine = nowMs <= this.#get(slot, column.mineEndsMs)",
+  },
+  {
+    mistake: "tells the end of one full window while another one stands in the way",
+    file: table,
+    from: "Math.max(mineEndsMs, shareEndsMs)",
+    to: "mineEndsMs",
+  },
+  {
+    mistake: "begins its own window anew when it joins the others'",
+    file: table,
+    from: "const endsMs = nowMs + news.endsInMs;",
+    to: "const endsMs = nowMs + news.endsInMs; this.#set(slot, column.mine, 0);",
+  },
+  {
+    mistake: "ends its own window with the one that it joins",
+    file: table,
+    from: "const endsMs = nowMs + news.endsInMs;",
+    to: "const endsMs = nowMs + news.endsInMs; this.#set(slot, column.mineEndsMs, endsMs);",
+  },
+  {
+    mistake: "joins what is left of its own last window",
+    file: table,
+    from: "if (news.gen !== report.gen && news.replicas > 1) ",
+    to: "if (news.gen !== report.gen) ",
+  },
+  {
+    mistake: "takes its share along into a window that it does not belong to",
+    file: table,
+    from: "if (!news.counted) ",
+    to: "if (news.counted === undefined) ",
+  },
+  {
+    mistake: "gives back in a later window of its own",
+    file: table,
+    from: "if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -1);",
+    to: "if (mineEndsMs > 0) this.#add(slot, column.mine, -1);",
+  },
+  {
+    mistake: "gives back in a later shared window",
+    file: table,
+    from: "if (this.#get(slot, column.era) !== era) return;",
+    to: "",
+  },
+  {
+    mistake: "gives nothing back",
+    file: table,
+    from: "this.#add(slot, column.share, -1);",
+    to: "",
+  },
+  {
+    mistake: "reports what is not known to be used",
+    file: table,
+    from: "count: this.#get(slot, column.share) - this.#get(slot, column.held),",
+    to: "count: this.#get(slot, column.share),",
+  },
+  {
+    mistake: "believes news of a window that is over",
+    file: table,
+    from: "if (this.#get(slot, column.gen) !== report.gen || ",
+    to: "if (",
+  },
+  {
+    mistake: "keeps the others' count of the window before",
+    file: table,
+    from: "this.#set(slot, column.told, 0);\n    this.#set(slot, column.others, 0);",
+    to: "this.#set(slot, column.told, 0);",
+  },
+  {
+    mistake: "forgets the others when the hub does",
+    file: table,
+    from: "const more = Math.max(0, news.others - this.#get(slot, column.others));",
+    to: "const more = news.others - this.#get(slot, column.others);",
+  },
+  {
+    mistake: "does not listen to the others",
+    file: table,
+    from: "this.#add(slot, column.others, more);",
+    to: "",
+  },
+  {
+    mistake: "lets an open window go when the table is full",
+    file: table,
+    from: "if (slot >= this.slotsMax) return undefined;",
+    to: `if (slot >= this.slotsMax) {
+      this.#slots.delete(this.#ids[0] as string);
+      this.#ids[0] = "";
+      this.#free.push(0);
+      return this.#claim(keyId);
+    }`,
+  },
+  {
+    mistake: "sweeps open windows away",
+    file: table,
+    from: 'if (this.#ids[slot] === "" || this.#isOpen(slot, nowMs)) continue;',
+    to: 'if (this.#ids[slot] === "") continue;',
+  },
+  {
+    mistake: "restores a window without its own count",
+    file: table,
+    from: "this.#set(slot, column.mine, saved.mine);",
+    to: "",
+  },
+  {
+    mistake: "restores a window without the others' count",
+    file: table,
+    from: "this.#set(slot, column.others, saved.others);",
+    to: "",
+  },
+  {
+    mistake: "adds what is reported to what was reported before",
+    file: shared,
+    from: "Math.max(counts.get(report.replica) ?? 0, report.count)",
+    to: "(counts.get(report.replica) ?? 0) + report.count",
+  },
+  {
+    mistake: "believes the last report instead of the highest",
+    file: shared,
+    from: "Math.max(counts.get(report.replica) ?? 0, report.count)",
+    to: "report.count",
+  },
+  {
+    mistake: "goes on in a shared window that somebody knows to be over",
+    file: shared,
+    from: " && kept.gen !== report.over ?",
+    to: " ?",
+  },
+  {
+    mistake: "counts time by the wall clock",
+    file: limiter,
+    from: "const nowMs = this.#clock.monotonicMs();\n    const slot = table.slotOf(keyId);",
+    to: "const nowMs = this.#clock.nowMs();\n    const slot = table.slotOf(keyId);",
+  },
+  {
+    mistake: "ends saved windows sooner when the clock was set back",
+    file: saved,
+    from: "Math.max(0, nowMs - header.savedAtMs)",
+    to: "Math.abs(nowMs - header.savedAtMs)",
+  },
+  {
+    mistake: "gives saved windows their whole time again",
+    file: saved,
+    from: "mineEndsInMs: window.mineEndsInMs - goneMs,",
+    to: "mineEndsInMs: window.mineEndsInMs,",
+  },
+];
+
+/** The product with that mistake, from a copy of its files. Throws when the text is not there exactly once. */
+export async function loadBroken({ file, from, to }: BrokenLimiter, folder: string): Promise<Product> {
+  for (const part of ["src/domain", "src/ratelimit/local"])
+    cpSync(join(root, part), join(folder, part), { recursive: true });
+  const text = readFileSync(join(folder, file), "utf8");
+  if (text.split(from).length !== 2) throw new Error(`${file} has other than once: ${from}`);
+  writeFileSync(
+    join(folder, file),
+    text.replace(from, () => to),
+  );
+  const load = (path: string) => import(pathToFileURL(join(folder, path)).href);
+  return Object.assign(
+    {},
+    ...(await Promise.all([load(table), load(limiter), load(saved), load("src/ratelimit/local/window-hub.ts")])),
+  );
+}

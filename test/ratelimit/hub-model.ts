@@ -1,0 +1,35 @@
+import type { WindowNews, WindowReport } from "../../src/domain/shared-window.ts";
+import { Violation } from "./violation.ts";
+
+interface Told {
+  readonly gen: number;
+  readonly endsAtMs: number;
+  /** The most that each replica has ever said of this window. */
+  readonly counts: Map<string, number>;
+}
+
+/** Holds a hub's answers against everything that it was told since it last forgot. */
+export class HubModel {
+  readonly #told = new Map<string, Told>();
+
+  forget(): void {
+    this.#told.clear();
+  }
+
+  check(keyId: string, report: WindowReport, news: WindowNews, nowMs: number): void {
+    const before = this.#told.get(keyId);
+    const mustOpen = before === undefined || nowMs >= before.endsAtMs || before.gen === report.over;
+    const told = mustOpen ? { gen: report.gen, endsAtMs: nowMs + report.endsInMs, counts: new Map() } : before;
+    this.#told.set(keyId, told);
+    const said = JSON.stringify({ report, news });
+    if (news.gen !== told.gen) throw new Violation(`the hub counts in another window than ${told.gen}: ${said}`);
+    if (news.endsInMs !== told.endsAtMs - nowMs) throw new Violation(`the hub moved a window's end: ${said}`);
+    if (news.gen === report.gen && !news.counted) throw new Violation(`the hub left out a count: ${said}`);
+    const others = [...told.counts].filter(([replica]) => replica !== report.replica);
+    const sum = others.reduce((total, [, count]) => total + count, 0);
+    if (news.others !== sum) throw new Violation(`the hub was told of ${sum} by others: ${said}`);
+    if (news.replicas !== others.length + 1) throw new Violation(`the hub knows other replicas: ${said}`);
+    if (!news.counted) return;
+    told.counts.set(report.replica, Math.max(told.counts.get(report.replica) ?? 0, report.count));
+  }
+}

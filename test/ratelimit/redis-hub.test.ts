@@ -1,0 +1,215 @@
+import { Redis } from "ioredis";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import type { WindowReport } from "../../src/domain/shared-window.ts";
+import { type KeyedReport, MemoryHub, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
+import { RedisWindowHub } from "../../src/ratelimit/redis/redis-window-hub.ts";
+import { SeededRandom } from "../domain/seeded-random.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { hasRedis, startTestRedis } from "../support/test-redis.ts";
+
+const seeds = Array.from({ length: 20 }, (_, i) => i + 1);
+/** Longer than the tests take by so much that the time they take changes no decision. */
+const durationMs = 2_000_000;
+/** Bounds a wait for something that comes by itself. */
+const soon = { timeout: 20_000, interval: 10 };
+
+async function connect(server: RedisServer): Promise<RedisWindowHub & { readonly logged: string[] }> {
+  const logged: string[] = [];
+  const log = createLog("debug", (line) => void logged.push(JSON.parse(line).msg));
+  const hub = new RedisWindowHub({
+    url: new Secret(server.url()),
+    log,
+    clock: systemClock,
+    random: createSystemRandom(),
+  });
+  onTestFinished(() => hub.close());
+  await vi.waitFor(() => expect(hub.isReachable).toBe(true), soon);
+  return Object.assign(hub, { logged });
+}
+
+function report(changes: Partial<WindowReport> = {}): WindowReport {
+  return { replica: "a", gen: 1, count: 3, endsInMs: durationMs, durationMs, over: 0, ...changes };
+}
+
+async function tell(hub: WindowHub, changes: Partial<WindowReport> = {}, keyId = "k") {
+  const { news, epoch } = await hub.exchange([{ keyId, report: report(changes) }]);
+  return { ...news[0], epoch };
+}
+
+describe.runIf(hasRedis)("windows that meet in Redis", () => {
+  it("are merged as in memory, whatever is reported of them", async () => {
+    const hub = await connect(await startTestRedis());
+    for (const seed of seeds) expect(await firstDifference(seed, hub, memoryHub())).toBeUndefined();
+  });
+
+  it.each([
+    ["add up what is reported", ({ replica, count }) => ({ replica: `${replica} ${count}` })],
+    ["go on in a window that is over", () => ({ over: 0 })],
+    ["count a window before the open one in it", () => ({ durationMs: 10 * durationMs })],
+    ["count in the window that was reported last", ({ gen }) => ({ over: gen === 1 ? 2 : 1 })],
+  ] satisfies [string, (report: WindowReport) => Partial<WindowReport>][])(
+    "would be noticed to %s",
+    async (_, mistake) => {
+      const hub = await connect(await startTestRedis());
+      const differences = [];
+      for (const seed of seeds) differences.push(await firstDifference(seed, hub, memoryHub(mistake)));
+      expect(differences.filter((difference) => difference !== undefined)).not.toHaveLength(0);
+    },
+  );
+
+  it("stay as they are when a report is repeated", async () => {
+    const hub = await connect(await startTestRedis());
+    await tell(hub, { count: 3 });
+    const once = await tell(hub, { replica: "b", count: 4 });
+    for (let i = 0; i < 5; i++) await tell(hub, { count: 3 });
+    const again = await tell(hub, { replica: "b", count: 4 });
+    expect({ ...again, endsInMs: 0 }).toEqual({ ...once, endsInMs: 0 });
+    expect(again).toMatchObject({ others: 3, replicas: 2 });
+  });
+
+  it("keep names of windows apart up to the largest there are", async () => {
+    const hub = await connect(await startTestRedis());
+    const gen = 2 ** 52 - 1;
+    expect(await tell(hub, { gen })).toMatchObject({ gen });
+    expect(await tell(hub, { gen: gen - 1, replica: "b" })).toMatchObject({ gen });
+    expect(await tell(hub, { gen: gen - 2, over: gen, replica: "b" })).toMatchObject({ gen: gen - 2, others: 0 });
+  });
+
+  it("end by Redis' own clock and leave nothing behind", async () => {
+    const server = await startTestRedis();
+    const hub = await connect(server);
+    expect(await tell(hub, { endsInMs: 150, durationMs: 150 })).toMatchObject({ gen: 1 });
+    const later = { replica: "b", gen: 2, count: 1, endsInMs: 100, durationMs: 150 };
+    expect(await tell(hub, later)).toMatchObject({ gen: 1, others: 3 });
+    await vi.waitFor(async () => expect(await tell(hub, later)).toMatchObject({ gen: 2, others: 0 }), soon);
+    const redis = plainClient(server);
+    await vi.waitFor(async () => expect(await redis.keys("latchkey:window:*")).toEqual([]), soon);
+  });
+
+  it("belong to an epoch that all replicas see and that changes only when Redis forgets", async () => {
+    const server = await startTestRedis();
+    const [a, b] = [await connect(server), await connect(server)];
+    const [first, second] = await Promise.all([tell(a), tell(b, { replica: "b" })]);
+    expect(second.epoch).toBe(first.epoch);
+    expect((await a.exchange([])).epoch).toBe(first.epoch);
+    await server.flush();
+    const flushed = await Promise.all([a.exchange([]), b.exchange([])]);
+    expect(flushed[0].epoch).not.toBe(first.epoch);
+    expect(flushed[1].epoch).toBe(flushed[0].epoch);
+    await server.restart();
+    const restarted = await vi.waitFor(() => a.exchange([]), soon);
+    expect([first.epoch, flushed[0].epoch]).not.toContain(restarted.epoch);
+    expect(await vi.waitFor(() => tell(b, { replica: "b" }), soon)).toMatchObject({
+      epoch: restarted.epoch,
+      others: 0,
+    });
+  });
+
+  it("are merged again after Redis has lost the script; until then the reports come to nothing", async () => {
+    const server = await startTestRedis();
+    const hub = await connect(server);
+    await tell(hub);
+    await plainClient(server).script("FLUSH");
+    const { news } = await hub.exchange([{ keyId: "k", report: report({ replica: "b" }) }]);
+    expect(news).toEqual([undefined]);
+    await vi.waitFor(async () => expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 3 }), soon);
+  });
+
+  it("lose one report, not the batch, where Redis has something else under a window's name", async () => {
+    const server = await startTestRedis();
+    const hub = await connect(server);
+    await plainClient(server).set("latchkey:window:bad", "x");
+    const { news } = await hub.exchange(["k", "bad", "l"].map((keyId) => ({ keyId, report: report() })));
+    expect(news.map((told) => told?.counted)).toEqual([true, undefined, true]);
+    expect(hub.isReachable).toBe(true);
+    expect(hub.logged).toEqual([]);
+  });
+});
+
+describe.runIf(hasRedis)("a Redis that says nothing", () => {
+  it("fails an exchange after a second, is known to be away, holds up nobody, and comes back by itself", async () => {
+    const server = await startTestRedis();
+    const hub = await connect(server);
+    await tell(hub);
+    server.pause();
+    const startedMs = performance.now();
+    await expect(tell(hub)).rejects.toThrow();
+    expect(performance.now() - startedMs).toBeLessThan(1500);
+    expect(hub.isReachable).toBe(false);
+    // Each fails at once: none waits for Redis to come back.
+    const floodedMs = performance.now();
+    const outcomes = await Promise.allSettled(Array.from({ length: 2000 }, () => tell(hub)));
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toEqual([]);
+    expect(performance.now() - floodedMs).toBeLessThan(1000);
+    server.resume();
+    await vi.waitFor(() => expect(hub.isReachable).toBe(true), soon);
+    expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 3 });
+    expect(hub.logged).toEqual(["Redis is away", "Redis is back"]);
+  });
+
+  it("that was killed is known to be away at once and found again when it is back, empty", async () => {
+    const server = await startTestRedis();
+    const hub = await connect(server);
+    await tell(hub);
+    await server.kill();
+    await vi.waitFor(() => expect(hub.isReachable).toBe(false), { ...soon, timeout: 1000 });
+    await expect(tell(hub)).rejects.toThrow();
+    await server.restart();
+    await vi.waitFor(() => expect(hub.isReachable).toBe(true), soon);
+    expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 0, replicas: 1 });
+  });
+});
+
+/** Sends the same reports to both and compares the news; answers the first difference in words. */
+async function firstDifference(seed: number, redis: WindowHub, memory: WindowHub): Promise<string | undefined> {
+  const random = new SeededRandom(seed);
+  for (let batch = 0; batch < 15; batch++) {
+    const reports = Array.from({ length: random.integer(1, 6) }, () => anyReport(random));
+    // Keys of each seed's own: the windows of the seeds before are still open in Redis.
+    const kept = reports.map((one) => ({ ...one, keyId: `${seed}-${one.keyId}` }));
+    const [actual, expected] = await Promise.all([redis.exchange(kept), memory.exchange(kept)]);
+    for (const [i, told] of expected.news.entries()) {
+      const [a, b] = [actual.news[i], told].map((news) => news && { ...news, endsInMs: nearest(news.endsInMs) });
+      if (JSON.stringify(a) === JSON.stringify(b)) continue;
+      return `seed ${seed}, ${JSON.stringify(kept[i])}: ${JSON.stringify(a)} instead of ${JSON.stringify(b)}`;
+    }
+  }
+  return undefined;
+}
+
+function anyReport(random: SeededRandom): KeyedReport {
+  return {
+    keyId: random.pick(["k", "l"]),
+    report: report({
+      replica: random.pick(["a", "b", "c"]),
+      gen: random.integer(1, 5),
+      count: random.integer(0, 50),
+      endsInMs: random.pick([0.1, 0.3, 0.4, 0.7, 1]) * durationMs,
+      over: random.chance(0.2) ? random.integer(1, 5) : 0,
+    }),
+  };
+}
+
+/** Whole minutes: what the test itself takes is left out. */
+function nearest(endsInMs: number): number {
+  return Math.round(endsInMs / 60_000);
+}
+
+function memoryHub(mistake: (report: WindowReport) => Partial<WindowReport> = () => ({})): WindowHub {
+  const inner = new MemoryHub(() => 0);
+  return {
+    isReachable: true,
+    exchange: (reports) =>
+      inner.exchange(reports.map(({ keyId, report }) => ({ keyId, report: { ...report, ...mistake(report) } }))),
+  };
+}
+
+function plainClient(server: RedisServer): Redis {
+  const redis = new Redis(server.url());
+  onTestFinished(() => redis.disconnect());
+  return redis;
+}

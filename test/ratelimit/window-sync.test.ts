@@ -1,0 +1,224 @@
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { WindowNews } from "../../src/domain/shared-window.ts";
+import { WindowTable } from "../../src/domain/window-table.ts";
+import { type HubAnswer, type KeyedReport, MemoryHub, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
+import { WindowSync } from "../../src/ratelimit/local/window-sync.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { TestClock } from "../support/test-clock.ts";
+
+const rule: RateLimit = { mode: "local", limit: 100, durationMs: 10_000 };
+
+/** A hub that answers when the test says so. */
+class HeldHub implements WindowHub {
+  isReachable = true;
+  readonly exchanges: HeldExchange[] = [];
+  readonly inner: MemoryHub;
+
+  constructor(clock: TestClock) {
+    this.inner = new MemoryHub(() => clock.nowMs());
+  }
+
+  exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
+    return new Promise((resolve, reject) => {
+      this.exchanges.push({
+        keys: reports.map(({ keyId }) => keyId),
+        counts: reports.map(({ report }) => report.count),
+        answer: async (change = (answer) => answer) => {
+          resolve(change(await this.inner.exchange(reports)));
+          await nextTurn();
+        },
+        fail: async () => {
+          reject(new Error("the hub is gone"));
+          await nextTurn();
+        },
+      });
+    });
+  }
+}
+
+interface HeldExchange {
+  readonly keys: readonly string[];
+  readonly counts: readonly number[];
+  answer(change?: (answer: HubAnswer) => HubAnswer): Promise<void>;
+  fail(): Promise<void>;
+}
+
+function setUp(slotsMax = 2000) {
+  const clock = new TestClock();
+  const hub = new HeldHub(clock);
+  const table = new WindowTable(slotsMax);
+  const synced: string[] = [];
+  const metrics = {
+    ...createMetrics(),
+    windowsSynced: (event: string, n: number) => void synced.push(`${event} ${n}`),
+  };
+  const sync = new WindowSync({ table, hub, replica: "a", clock, metrics });
+  const use = (key: string, urgent = false) => {
+    const slot = table.slotOf(key) as number;
+    table.take(slot, rule, clock.monotonicMs());
+    table.keep(slot, table.era(slot));
+    sync.changed(slot, urgent);
+    return slot;
+  };
+  return { clock, hub, table, sync, use, synced };
+}
+
+/** What the exchanges held that have been sent since the last time. */
+function sentSince({ hub }: ReturnType<typeof setUp>): readonly (readonly string[])[] {
+  return hub.exchanges.splice(0).map(({ keys }) => keys);
+}
+
+/** Ticks, and has every exchange of the tick answered. */
+async function tick({ sync, hub }: ReturnType<typeof setUp>): Promise<readonly (readonly string[])[]> {
+  const ticked = sync.tick();
+  const exchanges = hub.exchanges.splice(0);
+  for (const exchange of exchanges) await exchange.answer();
+  await ticked;
+  return exchanges.map(({ keys }) => keys);
+}
+
+describe("WindowSync", () => {
+  it("reports a changed window once with the next tick, as it is then, and not again", async () => {
+    const all = setUp();
+    for (let i = 0; i < 3; i++) all.use("k");
+    await nextTurn();
+    expect(all.hub.exchanges).toHaveLength(0);
+    const ticked = all.sync.tick();
+    expect(all.hub.exchanges[0]).toMatchObject({ keys: ["k"], counts: [3] });
+    await all.hub.exchanges.shift()?.answer();
+    await ticked;
+    // The hub is a new one to this replica, so everything is told once more.
+    expect(await tick(all)).toEqual([["k"]]);
+    expect(await tick(all)).toEqual([[]]);
+  });
+
+  it("reports what is urgent at once, after the requests of the same turn", async () => {
+    const all = setUp();
+    for (const key of ["k", "l", "k"]) all.use(key, true);
+    expect(all.hub.exchanges).toHaveLength(0);
+    await nextTurn();
+    expect(sentSince(all)).toEqual([["k", "l"]]);
+  });
+
+  it("never has a window under way twice; what changed meanwhile goes with a later tick", async () => {
+    const all = setUp();
+    all.use("k", true);
+    await nextTurn();
+    const [first] = all.hub.exchanges.splice(0);
+    all.use("k", true);
+    await nextTurn();
+    expect(sentSince(all)).toEqual([]);
+    expect(await tick(all)).toEqual([[]]);
+    await first?.answer();
+    const ticked = all.sync.tick();
+    expect(all.hub.exchanges[0]).toMatchObject({ keys: ["k"], counts: [2] });
+    await all.hub.exchanges[0]?.answer();
+    await ticked;
+  });
+
+  it("reports again what failed, with the next tick and as it is then", async () => {
+    const all = setUp();
+    all.use("k", true);
+    await nextTurn();
+    await all.hub.exchanges.shift()?.fail();
+    all.use("k");
+    const ticked = all.sync.tick();
+    expect(all.hub.exchanges[0]).toMatchObject({ keys: ["k"], counts: [2] });
+    await all.hub.exchanges.shift()?.fail();
+    await ticked;
+    expect(await tick(all)).toEqual([["k"]]);
+    expect(all.synced).toEqual(["failed 1", "failed 1", "merged 1"]);
+  });
+
+  it("reports again what came to nothing, and learns the rest of the same answer", async () => {
+    const all = setUp();
+    await tick(all);
+    const [k, l] = [all.use("k"), all.use("l")];
+    const ticked = all.sync.tick();
+    await all.hub.exchanges.shift()?.answer(({ news, epoch }) => ({
+      news: [undefined, { ...(news[1] as WindowNews), others: 90 }],
+      epoch,
+    }));
+    await ticked;
+    expect([k, l].map((slot) => all.table.remaining(slot, 100, 0))).toEqual([99, 9]);
+    expect(await tick(all)).toEqual([["k"]]);
+  });
+
+  it("sends nothing to a hub that cannot be reached, and everything when it can", async () => {
+    const all = setUp();
+    all.hub.isReachable = false;
+    all.use("k", true);
+    all.use("l");
+    await nextTurn();
+    await all.sync.tick();
+    expect(sentSince(all)).toEqual([]);
+    all.hub.isReachable = true;
+    expect(await tick(all)).toEqual([["k", "l"]]);
+  });
+
+  it("tells a hub that has forgotten of every window in use, also those that nobody uses just now", async () => {
+    const all = setUp();
+    for (const key of ["k", "l", "m"]) all.use(key);
+    await tick(all);
+    await tick(all);
+    all.use("k");
+    expect(await tick(all)).toEqual([["k"]]);
+    all.hub.inner.forget();
+    // Also when there is nothing to report: the empty batch asks.
+    expect(await tick(all)).toEqual([[]]);
+    expect((await tick(all)).flat().sort()).toEqual(["k", "l", "m"]);
+    expect(await tick(all)).toEqual([[]]);
+  });
+
+  it("learns what the others have used", async () => {
+    const all = setUp();
+    const slot = all.use("k");
+    const report = { replica: "b", gen: 1, count: 98, endsInMs: 10_000, durationMs: 10_000, over: 0 };
+    await all.hub.inner.exchange([{ keyId: "k", report }]);
+    await tick(all);
+    expect(all.table.remaining(slot, 100, 0)).toBe(1);
+  });
+
+  it("ignores the answer for a window whose place another key has by now", async () => {
+    const all = setUp(1);
+    all.use("k", true);
+    await nextTurn();
+    all.clock.advance(10_000);
+    all.table.sweep(all.clock.monotonicMs(), 1);
+    const slot = all.use("other");
+    await all.hub.exchanges.shift()?.answer(({ news, epoch }) => ({
+      news: news.map((told) => told && { ...told, gen: 2, others: 100 }),
+      epoch,
+    }));
+    expect(all.table.idOf(slot)).toBe("other");
+    expect(all.table.remaining(slot, 100, all.clock.monotonicMs())).toBe(99);
+    expect(await tick(all)).toEqual([["other"]]);
+  });
+
+  it("leaves out windows that are over", async () => {
+    const all = setUp();
+    all.use("k");
+    all.clock.advance(10_000);
+    expect(await tick(all)).toEqual([[]]);
+  });
+
+  it("sends at most 500 windows in a batch", async () => {
+    const all = setUp();
+    for (let i = 0; i < 1201; i++) all.use(`k${i}`);
+    expect((await tick(all)).map((keys) => keys.length)).toEqual([500, 500, 201]);
+  });
+
+  it("has at most 16 batches of urgent windows under way; what is beyond goes with the next tick", async () => {
+    const all = setUp();
+    for (let i = 0; i < 20; i++) {
+      all.use(`k${i}`, true);
+      await nextTurn();
+    }
+    expect(all.hub.exchanges).toHaveLength(16);
+    const held = all.hub.exchanges.splice(0);
+    expect(await tick(all)).toEqual([["k16", "k17", "k18", "k19"]]);
+    for (const exchange of held) await exchange.answer();
+  });
+});
