@@ -48,6 +48,7 @@ export function startRateLimits(deps: {
     metrics.gauge("latchkey_rate_limit_sync_up", help, () => Number(hub.isReachable));
   }
 
+  let stopped = false;
   let timer: NodeJS.Timeout;
   const tick = async () => {
     limiter.followWallClock();
@@ -55,7 +56,7 @@ export function startRateLimits(deps: {
     await sync?.tick();
     // Not in step with the other replicas' ticks, which would all come at once.
     const jitter = 0.8 + (0.4 * (random.bytes(1)[0] ?? 0)) / 255;
-    timer = setTimeout(() => void tick(), tickMs * jitter).unref();
+    if (!stopped) timer = setTimeout(() => void tick(), tickMs * jitter).unref();
   };
   timer = setTimeout(() => void tick(), tickMs).unref();
 
@@ -63,6 +64,7 @@ export function startRateLimits(deps: {
     limiter,
     replica,
     async stop() {
+      stopped = true;
       clearTimeout(timer);
       await sync?.tick();
       hub?.close();

@@ -12,16 +12,19 @@ export class Fleet {
     this.#replicas = replicas;
   }
 
-  /** Resolves when all of them serve. `own` adds to the environment of each. */
+  /** Resolves when all of them serve. `own` adds to the environment of each; `atEnd` as for `startLatchkey`. */
   static async start(
     databaseUrl: string,
     replicas: number,
     own: (replica: number) => Record<string, string> = () => ({}),
+    atEnd?: (undo: () => void) => void,
   ): Promise<Fleet> {
     // Patient, however busy the machine is: what these tests count is uses, not 503s.
     const patience = { LATCHKEY_USAGE_TIMEOUT_MS: "2000" };
     const environment = { DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey, ...patience };
-    const starting = Array.from({ length: replicas }, (_, i) => startLatchkey({ ...environment, ...own(i) }));
+    const starting = Array.from({ length: replicas }, (_, i) =>
+      startLatchkey({ ...environment, ...own(i) }, undefined, atEnd),
+    );
     return new Fleet(environment, await Promise.all(starting));
   }
 

@@ -33,12 +33,17 @@ export async function runLatchkey(args: readonly string[], environment: Record<s
 
 /**
  * Starts `latchkey serve` in a process of its own, on ports of its own, and resolves when it serves. It is the one of
- * the sources unless the file of another is given.
+ * the sources unless the file of another is given. It is killed at the end of the test; a program that is no test says
+ * what its end is.
  */
-export async function startLatchkey(environment: Record<string, string>, command?: string): Promise<LatchkeyProcess> {
+export async function startLatchkey(
+  environment: Record<string, string>,
+  command?: string,
+  atEnd: (undo: () => void) => void = (undo) => onTestFinished(undo),
+): Promise<LatchkeyProcess> {
   const env = bareEnvironment({ PORT: "0", LATCHKEY_INTERNAL_PORT: "0", ...environment });
   const child = command ? spawn(command, ["serve"], { env }) : spawn(process.execPath, [entry, "serve"], { env });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  atEnd(() => void child.kill("SIGKILL"));
   const output = collect(child);
   const exited = once(child, "close").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   const serving = new Promise<{ port: number; internalPort: number }>((resolve) => {

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import { endsOutOfRange, type LoggedAnswer, latenciesOf, oddAnswers } from "../../support/answer-log.ts";
+import { testRootKey } from "../../support/in-process-server.ts";
+import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
+import { pacedLoad } from "../../support/paced-load.ts";
+import { RedisServer } from "../../support/redis-server.ts";
+import { rememberKey } from "../../support/remember-key.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { hasRedis } from "../../support/test-redis.ts";
+import { countSharedWindows, overshootOf, replicasOverLimit, type WindowRule } from "../../support/window-log.ts";
+
+/* The short form of `npm run bench:local`. */
+
+const roundTripsMs = [2, 2, 40, 40, 80, 80];
+const replicas = roundTripsMs.length;
+/** Between the windows: each opens with the first use after the one before. */
+const gapMs = 50;
+const undo: (() => unknown)[] = [];
+let linked: LinkedFleet;
+
+async function load(
+  rule: WindowRule,
+  { perSecond, ms, baseUrls = linked.fleet.baseUrls }: { perSecond: number; ms: number; baseUrls?: readonly string[] },
+): Promise<LoggedAnswer[]> {
+  const clients = baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }));
+  const ratelimit = { limit: rule.limit, duration: rule.durationMs };
+  const { key } = await (clients[0] as KeysClient).createKey({ apiId: "api", ratelimit });
+  await rememberKey(clients, key);
+  const log = await pacedLoad({ baseUrls, key, perSecond, ms });
+  expect(oddAnswers(log)).toEqual([]);
+  expect(endsOutOfRange(log, rule)).toEqual([]);
+  expect(replicasOverLimit(log, rule)).toEqual([]);
+  return log;
+}
+
+/** A machine that is busy with something else shows how busy it is, not what replicas know of each other. */
+function keptUp(log: readonly LoggedAnswer[]): boolean {
+  const latencies = latenciesOf(log);
+  const isQuick = (latencies[Math.floor(latencies.length * 0.95)] ?? 0) < 100;
+  if (!isQuick) console.warn("the machine did not keep up with the load: only the bounds were judged");
+  return isQuick;
+}
+
+describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs.join(", ")} ms from Redis,`, () => {
+  beforeAll(async () => {
+    const redis = await RedisServer.start();
+    undo.push(() => redis.remove());
+    const atEnd = (step: () => unknown) => void undo.push(step);
+    linked = await startLinkedFleet({ databaseUrl: await createTestDatabase(), redis, roundTripsMs, atEnd });
+    // Not to measure how processes begin.
+    await load({ limit: 1000, durationMs: 60_000 }, { perSecond: 120, ms: 1000 });
+  });
+  afterAll(async () => {
+    for (const step of undo.reverse()) await step();
+  });
+
+  // At once, since each has a key of its own.
+  describe.concurrent("with Redis there,", () => {
+    const loads = [
+      { limit: 100, durationMs: 1000, perSecond: 300, windows: 6 },
+      { limit: 1000, durationMs: 10_000, perSecond: 300, windows: 1 },
+    ];
+    it.each(loads)("all let $limit pass in $durationMs ms, and not many more, at $perSecond/s", async (given) => {
+      const { limit, durationMs, perSecond, windows } = given;
+      const log = await load(given, { perSecond, ms: windows * (durationMs + gapMs) + 1000 });
+      const complete = countSharedWindows(log, given).filter(({ isComplete }) => isComplete);
+      const { max, mean } = overshootOf(complete, limit);
+      console.log(
+        `${limit} in ${durationMs} ms at ${perSecond}/s: +${max.toFixed(1)} % at most, +${mean.toFixed(1)} %`,
+      );
+
+      if (keptUp(log)) expect(complete.length).toBeGreaterThanOrEqual(windows);
+      for (const { admitted, refused, onOneMax } of complete) {
+        // Nobody refuses for what is only expected of the others longer than it takes to ask them. A machine that stood
+        // still for most of a window asked too little to tell.
+        if (admitted + refused >= 1.5 * limit) expect(admitted).toBeGreaterThanOrEqual(limit);
+        expect(admitted).toBeLessThanOrEqual(replicas * limit);
+        expect(onOneMax).toBeLessThanOrEqual(limit);
+      }
+      // The promise is only the bound above; this is what being in step is worth.
+      if (keptUp(log)) expect(mean).toBeLessThan(100);
+    });
+
+    it.each([
+      [1, 0],
+      [5, 2],
+      [100, 4],
+    ])("one lets exactly %i pass in each window while no other is used", async (limit, replica) => {
+      const rule = { limit, durationMs: 1000 };
+      const baseUrls = [linked.fleet.replica(replica).baseUrl];
+      const log = await load(rule, { baseUrls, perSecond: Math.max(25, 1.5 * limit), ms: 4 * (1000 + gapMs) + 500 });
+      // One that nobody was refused in was asked for too little.
+      const full = countSharedWindows(log, rule).filter(({ isComplete, refused }) => isComplete && refused > 0);
+      if (keptUp(log)) expect(full.length).toBeGreaterThanOrEqual(3);
+      expect(full.map(({ admitted }) => admitted)).toEqual(full.map(() => limit));
+    });
+  });
+
+  it("all go far beyond the limit once they cannot tell each other: the count above can fail", async () => {
+    for (const link of linked.links) {
+      link.refusing = true;
+      link.cutAll();
+    }
+    const rule = { limit: 100, durationMs: 1000 };
+    const log = await load(rule, { perSecond: 480, ms: 1500 });
+    const [first] = countSharedWindows(log, rule);
+    expect(first?.isComplete).toBe(true);
+    expect(first?.admitted).toBeGreaterThan(3 * rule.limit);
+    expect(first?.admitted).toBeLessThanOrEqual(replicas * rule.limit);
+    // Each replica has let about 80 pass.
+    expect(replicasOverLimit(log, { ...rule, limit: 40 })).toHaveLength(replicas);
+  });
+});

@@ -1,0 +1,123 @@
+import { once } from "node:events";
+import { existsSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import { testRootKey } from "../../support/in-process-server.ts";
+import { type LatchkeyProcess, startLatchkey } from "../../support/latchkey-process.ts";
+import { tempFolder } from "../../support/temp-folder.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+
+const limit = 20;
+const durationMs = 30_000;
+
+const engines: [string, () => Promise<Record<string, string>>][] = [["the embedded store", async () => ({})]];
+if (hasPostgres) engines.push(["Postgres", async () => ({ DATABASE_URL: await createTestDatabase() })]);
+
+/**
+ * A free port that stays so while nobody listens on it: not one of those that the system gives to callers, any of whom
+ * could have it when the next replica starts.
+ */
+async function lastingPort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = net.createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+}
+
+/** One place for a replica: whoever starts there takes over from the one before, by its folder and port. */
+async function setUp(environment: Record<string, string>) {
+  const port = await lastingPort();
+  const folder = tempFolder();
+  const own = { PORT: String(port), LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
+  const start = async () => {
+    const replica = await startLatchkey({ ...environment, ...own });
+    return { replica, client: createClient({ baseUrl: replica.baseUrl, rootKey: testRootKey }) };
+  };
+  return { start, windowsFile: join(folder, `windows-${port}`) };
+}
+
+async function createLimitedKey(client: KeysClient): Promise<string> {
+  return (await client.createKey({ apiId: "api", ratelimit: { limit, duration: durationMs } })).key;
+}
+
+async function use(client: KeysClient, key: string, times: number): Promise<{ passed: number; reset: number }> {
+  let passed = 0;
+  let reset = 0;
+  for (let i = 0; i < times; i++) {
+    const { valid, code, ratelimit } = await client.verifyKey({ key });
+    expect(code).toBe(valid ? "VALID" : "RATE_LIMITED");
+    if (valid) passed++;
+    reset = ratelimit?.reset ?? 0;
+  }
+  return { passed, reset };
+}
+
+async function end(replica: LatchkeyProcess, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+  replica.kill(signal);
+  expect(await replica.exited).toBe(signal === "SIGTERM" ? 0 : "SIGKILL");
+}
+
+describe.each(engines)("a replica without Redis, on %s, that starts again", (_, environmentOf) => {
+  it("goes on with the windows it was told to stop in", async () => {
+    const { start, windowsFile } = await setUp(await environmentOf());
+    const before = await start();
+    const key = await createLimitedKey(before.client);
+    const first = await use(before.client, key, 8);
+    expect(first.passed).toBe(8);
+    await end(before.replica, "SIGTERM");
+    expect(existsSync(windowsFile)).toBe(true);
+
+    const after = await start();
+    const second = await use(after.client, key, 2 * limit);
+    expect(second.passed).toBe(limit - 8);
+    expect(Math.abs(second.reset - first.reset)).toBeLessThanOrEqual(50);
+    // Taken, so that nobody starts from it a second time.
+    expect(existsSync(windowsFile)).toBe(false);
+  });
+
+  it("lets one more limit pass, and no more, after it was killed", async () => {
+    const { start } = await setUp(await environmentOf());
+    const before = await start();
+    const key = await createLimitedKey(before.client);
+    expect((await use(before.client, key, 2 * limit)).passed).toBe(limit);
+    await end(before.replica, "SIGKILL");
+
+    const after = await start();
+    // Exactly: which also shows that what goes on in the test above is what was saved.
+    expect((await use(after.client, key, 2 * limit)).passed).toBe(limit);
+  });
+});
+
+describe("a replica that finds windows it cannot read", () => {
+  const head = (version: number) => JSON.stringify({ version, replica: "r", savedAtMs: Date.now() });
+  const damaged: [string, string][] = [
+    ["nothing", ""],
+    ["half a line", `${head(1)}\n{"keyId":"key_`],
+    ["another version", head(2)],
+  ];
+
+  it("says so and starts without them", async () => {
+    const { start, windowsFile } = await setUp({});
+    const first = await start();
+    const key = await createLimitedKey(first.client);
+    await use(first.client, key, 8);
+    await end(first.replica, "SIGTERM");
+    for (const [what, text] of damaged) {
+      writeFileSync(windowsFile, text);
+      const { replica, client } = await start();
+      expect(replica.stderr(), what).toContain("the saved rate-limit windows could not be read");
+      expect((await use(client, key, 3)).passed, what).toBe(3);
+      await end(replica, "SIGKILL");
+    }
+  });
+});

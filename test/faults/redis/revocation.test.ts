@@ -1,0 +1,149 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import { Fleet } from "../../support/fleet.ts";
+import { testRootKey } from "../../support/in-process-server.ts";
+import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
+import { readMetric } from "../../support/read-metric.ts";
+import { RedisServer } from "../../support/redis-server.ts";
+import { rememberKey } from "../../support/remember-key.ts";
+import { settles } from "../../support/settles.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { hasRedis } from "../../support/test-redis.ts";
+
+/** What the documentation promises. */
+const seenMs = 1000;
+/** A new connection is tried at least every second. */
+const backMs = 4000;
+/** How long a replica remembers a key where nobody tells it anything. */
+const shortTtlMs = 1500;
+/** For an answer to come, on a busy machine. */
+const answerMs = 250;
+
+const undo: (() => unknown)[] = [];
+const atEnd = (step: () => unknown) => void undo.push(step);
+
+function clientsOf(fleet: Fleet): readonly KeysClient[] {
+  return fleet.baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }));
+}
+
+async function changesAre(up: 0 | 1, fleet: Fleet, of = fleet.baseUrls.map((_, i) => i)): Promise<void> {
+  for (const replica of of) {
+    const port = Number(new URL(fleet.replica(replica).internalUrl).port);
+    await settles(() => readMetric(port, "latchkey_key_changes_up"), up, backMs);
+  }
+}
+
+/**
+ * Uses a key on every replica without a break, deletes it on the first, and answers how long after the deletion was
+ * answered each of them last called it valid, by the time of that answer; below 0: never. `meanwhile` begins with the
+ * deletion; callers go on until it has ended and for `ms` after the deletion.
+ */
+async function lastValidMs(fleet: Fleet, ms: number, meanwhile = async () => {}): Promise<number[]> {
+  const clients = clientsOf(fleet);
+  const [first] = clients as [KeysClient];
+  const { key, keyId } = await first.createKey({ apiId: "api" });
+  await rememberKey(clients, key);
+  let isOver = false;
+  const watching = clients.map(async (client) => {
+    let lastMs = Number.NEGATIVE_INFINITY;
+    while (!isOver) {
+      const { code } = await client.verifyKey({ key }).catch(() => ({ code: "UNDECIDED" }));
+      if (code === "VALID") lastMs = performance.now();
+      await delay(5);
+    }
+    return lastMs;
+  });
+  await delay(200);
+  await first.deleteKey({ keyId });
+  const deletedMs = performance.now();
+  await Promise.all([meanwhile(), delay(ms)]);
+  isOver = true;
+  return (await Promise.all(watching)).map((lastMs) => lastMs - deletedMs);
+}
+
+describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replicas", () => {
+  let redis: RedisServer;
+  let linked: LinkedFleet;
+  let forgetful: LinkedFleet;
+  let alone: Fleet;
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+    atEnd(() => redis.remove());
+    const databaseUrl = await createTestDatabase();
+    const environment = { LATCHKEY_CACHE_TTL_MS: String(shortTtlMs) };
+    [linked, forgetful, alone] = await Promise.all([
+      startLinkedFleet({ databaseUrl, redis, roundTripsMs: [0, 0, 0], atEnd }),
+      startLinkedFleet({ databaseUrl, redis, roundTripsMs: [0, 0], environment, atEnd }),
+      Fleet.start(databaseUrl, 2, () => ({}), atEnd),
+    ]);
+    for (const { fleet } of [linked, forgetful]) await changesAre(1, fleet);
+  });
+  afterAll(async () => {
+    for (const step of undo.reverse()) await step();
+  });
+
+  it.each([0, 80])("is refused by all of them within a second, %i ms from Redis", async (roundTripMs) => {
+    for (const link of linked.links) link.delayMs = roundTripMs / 2;
+    try {
+      const keys = await Promise.all([0, 1, 2].map(() => lastValidMs(linked.fleet, seenMs + answerMs)));
+      const lastMs = keys.flat();
+      console.log(`last called valid ${lastMs.map(Math.round).join(", ")} ms after the deletion was answered`);
+      expect(Math.max(...lastMs)).toBeLessThan(seenMs);
+      // All of them had it in memory, or this would have shown nothing.
+      expect(Math.min(...lastMs)).toBeGreaterThan(-answerMs);
+    } finally {
+      for (const link of linked.links) link.delayMs = 0;
+    }
+  });
+
+  it("is still called valid by the other where there is no Redis: the test above can fail", async () => {
+    const [here, elsewhere] = await lastValidMs(alone, seenMs + answerMs);
+    expect(here).toBeLessThan(answerMs);
+    expect(elsewhere).toBeGreaterThan(seenMs);
+  });
+
+  const cuts: [string, number][] = [
+    ["that it was deleted on", 0],
+    ["that should have heard of it", 1],
+  ];
+  it.each(cuts)("is refused by all as soon as the replica %s is no longer cut off", async (_, cutOff) => {
+    const link = linked.links[cutOff] as LinkedFleet["links"][number];
+    link.refusing = true;
+    link.cutAll();
+    await changesAre(0, linked.fleet, [cutOff]);
+    let backAfterMs = 0;
+    const lastMs = await lastValidMs(linked.fleet, 0, async () => {
+      const startMs = performance.now();
+      await delay(700);
+      link.refusing = false;
+      await changesAre(1, linked.fleet);
+      backAfterMs = performance.now() - startMs;
+      await delay(seenMs);
+    });
+    expect(lastMs[1]).toBeGreaterThan(500);
+    expect(Math.max(...lastMs)).toBeLessThan(backAfterMs + seenMs / 2);
+  });
+
+  it("is refused by all although its replica's connections have died without a word", async () => {
+    const link = linked.links[0] as LinkedFleet["links"][number];
+    link.abandonAll();
+    try {
+      // The deletion is answered when it is clear that the others could not be told; a new connection tells them.
+      const lastMs = await lastValidMs(linked.fleet, 2 * seenMs + answerMs);
+      expect(Math.max(...lastMs)).toBeLessThan(2 * seenMs);
+    } finally {
+      link.cutAll();
+    }
+  });
+
+  it("is refused when the others' memory of it ends, while Redis is away, and a gauge tells that", async () => {
+    await redis.kill();
+    await changesAre(0, forgetful.fleet);
+    const [here, ...others] = await lastValidMs(forgetful.fleet, shortTtlMs + 2 * answerMs);
+    await redis.restart();
+    expect(here).toBeLessThan(answerMs);
+    for (const lastMs of others) expect(lastMs).toBeLessThan(shortTtlMs + answerMs);
+    await changesAre(1, forgetful.fleet);
+  });
+});
