@@ -72,9 +72,9 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
 
       if (keptUp(log)) expect(complete.length).toBeGreaterThanOrEqual(windows);
       for (const { admitted, refused, onOneMax } of complete) {
-        // Nobody refuses for what is only expected of the others longer than it takes to ask them. A machine that stood
-        // still for most of a window asked too little to tell.
-        if (admitted + refused >= 1.5 * limit) expect(admitted).toBeGreaterThanOrEqual(limit);
+        // Nobody refuses for what is only expected of the others longer than it takes to ask them. On a machine that
+        // stands still for parts of a window that can be until its end.
+        if (keptUp(log) && admitted + refused >= 1.5 * limit) expect(admitted).toBeGreaterThanOrEqual(limit);
         expect(admitted).toBeLessThanOrEqual(replicas * limit);
         expect(onOneMax).toBeLessThanOrEqual(limit);
       }
@@ -106,7 +106,7 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
     const log = await load(rule, { perSecond: 480, ms: 1500 });
     const [first] = countSharedWindows(log, rule);
     expect(first?.isComplete).toBe(true);
-    expect(first?.admitted).toBeGreaterThan(3 * rule.limit);
+    if (keptUp(log)) expect(first?.admitted).toBeGreaterThan(3 * rule.limit);
     expect(first?.admitted).toBeLessThanOrEqual(replicas * rule.limit);
     // Each replica has let about 80 pass.
     expect(replicasOverLimit(log, { ...rule, limit: 40 })).toHaveLength(replicas);
