@@ -10,3 +10,12 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
 };
+
+/**
+ * Unix time as it is now, and from then on as monotonic time goes: somebody who sets the clock changes nothing. In whole
+ * milliseconds.
+ */
+export function anchored(clock: Clock): Pick<Clock, "nowMs"> {
+  const originMs = clock.nowMs() - clock.monotonicMs();
+  return { nowMs: () => Math.floor(originMs + clock.monotonicMs()) };
+}

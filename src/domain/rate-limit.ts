@@ -1,3 +1,6 @@
+/** The most that a limit can be. */
+export const limitMax = 2_147_483_647;
+
 /** At most `limit` verifications per window of `durationMs`, which the first of them opens. */
 export interface RateLimit {
   /** `local`: each replica counts by itself and learns of the others later. `strict`: all of them together, never more. */

@@ -1,6 +1,7 @@
 import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Key } from "../domain/key.ts";
+import type { RateLimit } from "../domain/rate-limit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { KeyChange } from "./key-changes.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -16,8 +17,8 @@ export interface KeyCacheOptions {
 }
 
 /**
- * Remembers verified keys. Only keys that exist are remembered, and only for a while; this replica's own deletions show
- * at once. Callers who miss the same key share one look-up.
+ * Remembers verified keys. Only keys that exist are remembered, and only for a while; this replica's own changes show at
+ * once. Callers who miss the same key share one look-up.
  */
 export class CachedKeyStore implements KeyStore {
   readonly #store: KeyStore;
@@ -29,8 +30,8 @@ export class CachedKeyStore implements KeyStore {
   readonly #underWay = new Map<string, Promise<Key | undefined>>();
   readonly #turns: Turn[] = [];
   #lookups = 0;
-  /** Counts deletions: a look-up that began before one must not put the deleted key back. */
-  #deletions = 0;
+  /** Counts changes: a look-up that began before one must not put the key back as it was. */
+  #changes = 0;
 
   readonly create: KeyStore["create"];
 
@@ -46,7 +47,8 @@ export class CachedKeyStore implements KeyStore {
     return this.#entries.size;
   }
 
-  async findByDigest(digest: string): Promise<Key | undefined> {
+  async findByDigest(digest: string, options?: { readonly anew: boolean }): Promise<Key | undefined> {
+    if (options?.anew) this.#forget([digest]);
     const entry = this.#entries.get(digest);
     if (entry !== undefined && this.#clock.monotonicMs() < entry.untilMs) {
       this.#metrics.keyCache("hit");
@@ -59,17 +61,28 @@ export class CachedKeyStore implements KeyStore {
     }
     this.#metrics.keyCache("miss");
     const lookup = this.#lookUp(digest).finally(() => {
-      // A deletion meanwhile may have made room for a newer look-up, which others have joined since.
+      // A change meanwhile may have made room for a newer look-up, which others have joined since.
       if (this.#underWay.get(digest) === lookup) this.#underWay.delete(digest);
     });
     this.#underWay.set(digest, lookup);
     return lookup;
   }
 
-  async delete(keyId: string): Promise<readonly string[] | undefined> {
+  setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
+    return this.#change(keyId, () => this.#store.setRateLimit(keyId, rateLimit));
+  }
+
+  delete(keyId: string): Promise<readonly string[] | undefined> {
+    return this.#change(keyId, () => this.#store.delete(keyId));
+  }
+
+  async #change(
+    keyId: string,
+    change: () => Promise<readonly string[] | undefined>,
+  ): Promise<readonly string[] | undefined> {
     let digests: readonly string[] | undefined;
     try {
-      digests = await this.#store.delete(keyId);
+      digests = await change();
       return digests;
     } finally {
       this.forget({ keyId, digests });
@@ -78,13 +91,13 @@ export class CachedKeyStore implements KeyStore {
 
   /** Another replica has changed or deleted the key. */
   forget({ keyId, digests }: KeyChange): void {
-    this.#deletions++;
+    this.#changes++;
     this.#forget(digests ?? this.#digestsOf(keyId));
   }
 
   /** Other replicas may have changed or deleted any key. */
   forgetAll(): void {
-    this.#deletions++;
+    this.#changes++;
     this.#entries.clear();
     this.#underWay.clear();
   }
@@ -97,8 +110,8 @@ export class CachedKeyStore implements KeyStore {
   }
 
   /**
-   * Looks through everything: only for a deletion whose outcome is not known, or that another replica or a lost reply was
-   * ahead of. The key may be gone all the same.
+   * Looks through everything: only for a change whose outcome is not known, or a deletion that another replica or a lost
+   * reply was ahead of. The key may have changed all the same.
    */
   #digestsOf(keyId: string): string[] {
     return [...this.#entries].filter(([, { key }]) => key.id === keyId).map(([digest]) => digest);
@@ -107,9 +120,9 @@ export class CachedKeyStore implements KeyStore {
   async #lookUp(digest: string): Promise<Key | undefined> {
     await this.#turn();
     try {
-      const deletionsBefore = this.#deletions;
+      const changesBefore = this.#changes;
       const key = await this.#store.findByDigest(digest);
-      if (key !== undefined && deletionsBefore === this.#deletions) this.#remember(digest, key);
+      if (key !== undefined && changesBefore === this.#changes) this.#remember(digest, key);
       return key;
     } catch (error) {
       // Those in line would wait as long again for the same.

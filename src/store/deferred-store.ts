@@ -12,7 +12,8 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
   const store: Store = {
     keys: {
       create: async (...args) => real().keys.create(...args),
-      findByDigest: async (digest) => real().keys.findByDigest(digest),
+      findByDigest: async (...args) => real().keys.findByDigest(...args),
+      setRateLimit: async (...args) => real().keys.setRateLimit(...args),
       delete: async (keyId) => real().keys.delete(keyId),
     },
     rootKeys: {
@@ -21,6 +22,9 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
     },
     usageLanes: Array.from({ length: lanes }, (_, lane) => ({
       settle: async (charges) => real().usageLanes[lane]?.settle(charges) ?? [],
+    })),
+    permitLanes: Array.from({ length: lanes }, (_, lane) => ({
+      exchange: async (asks) => real().permitLanes[lane]?.exchange(asks) ?? [],
     })),
     tidy: async (nowMs) => real().tidy(nowMs),
     close: async () => fulfilled?.close(),

@@ -1,4 +1,5 @@
 import type { Key, NewKey } from "../domain/key.ts";
+import type { RateLimit } from "../domain/rate-limit.ts";
 
 /**
  * Keys and their secrets. Every method may throw `Unavailable`. Safe to call concurrently; what a method has answered,
@@ -11,10 +12,17 @@ export interface KeyStore {
    */
   create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome>;
 
-  /** The key that this digest is a secret of. */
-  findByDigest(secretDigest: string): Promise<Key | undefined>;
+  /** The key that this digest is a secret of. `anew` looks past whatever is remembered of it. */
+  findByDigest(secretDigest: string, options?: { readonly anew: boolean }): Promise<Key | undefined>;
 
-  /** Removes the key with its secrets and counter. Answers the digests of its secrets; undefined if there was no such key. */
+  /**
+   * Gives the key another rate limit, or none. A window that is open keeps its end and what was granted in it, whatever
+   * the mode is meanwhile: otherwise one window could grant its limit twice. Answers the digests of the key's secrets;
+   * undefined if there is no such key.
+   */
+  setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined>;
+
+  /** Removes the key with its secrets, counter and window. Answers the digests of its secrets; undefined if there was no such key. */
   delete(keyId: string): Promise<readonly string[] | undefined>;
 }
 

@@ -1,15 +1,20 @@
-import type { Clock } from "../ambient/clock.ts";
+import { anchored, type Clock } from "../ambient/clock.ts";
 import type { Key, NewKey } from "../domain/key.ts";
+import { exchangePermits, neverOpened, type PermitWindow } from "../domain/permit-window.ts";
+import type { RateLimit } from "../domain/rate-limit.ts";
 import { newCounter, settle, type UsageCounter } from "../domain/usage.ts";
 import type { CreateOutcome, IdempotencyRecord } from "./key-store.ts";
+import type { KeyedPermitAsk, PermitResult } from "./permit-ledger.ts";
 import type { Store } from "./store.ts";
 import type { Charge, ChargeResult } from "./usage-ledger.ts";
 
 /** The store's behaviour in its plainest form, for tests: what the SQL engines do is measured against it. */
-export function createMemoryStore(clock: Clock): Store {
+export function createMemoryStore(clock: Clock, exchange = exchangePermits): Store {
+  const windowClock = anchored(clock);
   const keys = new Map<string, NewKey>();
   const keyIdsByDigest = new Map<string, string>();
   const counters = new Map<string, UsageCounter>();
+  const windows = new Map<string, PermitWindow>();
   const idempotency = new Map<string, IdempotencyRecord>();
   const rootDigests: string[] = [];
 
@@ -22,6 +27,7 @@ export function createMemoryStore(clock: Clock): Store {
     keys.set(key.id, key);
     keyIdsByDigest.set(key.secretDigest, key.id);
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
+    if (key.rateLimit?.mode === "strict") windows.set(key.id, neverOpened);
     return { outcome: "created" };
   }
 
@@ -33,12 +39,21 @@ export function createMemoryStore(clock: Clock): Store {
     return { ...visible, counter: counter && { remaining: counter.remaining } };
   }
 
+  async function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
+    const key = keys.get(keyId);
+    if (key === undefined) return undefined;
+    keys.set(keyId, { ...key, rateLimit });
+    if (rateLimit?.mode === "strict" && !windows.has(keyId)) windows.set(keyId, neverOpened);
+    return [key.secretDigest];
+  }
+
   async function deleteKey(keyId: string): Promise<readonly string[] | undefined> {
     const key = keys.get(keyId);
     if (key === undefined) return undefined;
     keys.delete(keyId);
     keyIdsByDigest.delete(key.secretDigest);
     counters.delete(keyId);
+    windows.delete(keyId);
     return [key.secretDigest];
   }
 
@@ -50,13 +65,23 @@ export function createMemoryStore(clock: Clock): Store {
     return { outcome: "settled", granted: settled.granted, remaining: settled.counter.remaining };
   }
 
+  function exchangeOne({ keyId, ...ask }: KeyedPermitAsk): PermitResult {
+    const rule = keys.get(keyId)?.rateLimit;
+    const before = windows.get(keyId);
+    if (rule === undefined || before === undefined) return { outcome: "missing" };
+    const { window, grant } = exchange(before, ask, rule, windowClock.nowMs());
+    windows.set(keyId, window);
+    return { outcome: "settled", ...grant };
+  }
+
   return {
-    keys: { create, findByDigest, delete: deleteKey },
+    keys: { create, findByDigest, setRateLimit, delete: deleteKey },
     rootKeys: {
       digests: async () => [...rootDigests],
       addFirst: async (digest) => rootDigests.length === 0 && rootDigests.push(digest) > 0,
     },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
+    permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],
     async tidy(nowMs) {
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
     },

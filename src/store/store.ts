@@ -1,4 +1,5 @@
 import type { KeyStore } from "./key-store.ts";
+import type { PermitEngine } from "./permit-ledger.ts";
 import type { RootKeyStore } from "./root-key-store.ts";
 import type { UsageEngine } from "./usage-ledger.ts";
 
@@ -8,6 +9,8 @@ export interface Store {
   readonly rootKeys: RootKeyStore;
   /** The counters. Lanes are independent of each other, and a key always goes to the same one: see `laneOf`. */
   readonly usageLanes: readonly UsageEngine[];
+  /** The windows of strict limits, in lanes likewise. */
+  readonly permitLanes: readonly PermitEngine[];
   /**
    * Removes what nobody will ask for again: kept answers that have expired by then, traces of processes that are gone.
    * Harmless at any time. Throws `Unavailable`.

@@ -1,7 +1,9 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import type { NewKey } from "../../src/domain/key.ts";
+import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
 import { createMemoryStore } from "../../src/store/memory-store.ts";
+import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
@@ -49,6 +51,24 @@ export function usage(mistake: string, breakIt: (inner: UsageEngine["settle"]) =
       return { ...inner, usageLanes: inner.usageLanes.map(({ settle }) => ({ settle: breakIt(settle) })) };
     },
   };
+}
+
+export function permits(
+  mistake: string,
+  breakIt: (inner: PermitEngine["exchange"]) => PermitEngine["exchange"],
+): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      return { ...inner, permitLanes: inner.permitLanes.map(({ exchange }) => ({ exchange: breakIt(exchange) })) };
+    },
+  };
+}
+
+/** Settles asks by another rule. */
+export function permitRule(mistake: string, rule: typeof exchangePermits): BrokenStore {
+  return { mistake, open: (clock) => createMemoryStore(clock, rule) };
 }
 
 export function tidies(mistake: string, breakIt: (inner: Store["tidy"]) => Store["tidy"]): BrokenStore {

@@ -1,18 +1,30 @@
+import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, laneOf } from "../../src/store/usage-ledger.ts";
 
 /** Settles the charges, each in its lane, and answers their results in order. */
-export async function settle(store: Store, charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
-  const { usageLanes } = store;
-  const ofLane = (lane: number) => charges.filter(({ keyId }) => laneOf(keyId, usageLanes.length) === lane);
+export function settle({ usageLanes }: Store, charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
+  return inLanes(usageLanes, charges, (lane, own) => lane.settle(own));
+}
+
+/** Settles the asks, each in its lane, and answers their results in order. */
+export function exchange({ permitLanes }: Store, asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
+  return inLanes(permitLanes, asks, (lane, own) => lane.exchange(own));
+}
+
+async function inLanes<Lane, Item extends { readonly keyId: string }, Result>(
+  lanes: readonly Lane[],
+  items: readonly Item[],
+  apply: (lane: Lane, items: readonly Item[]) => Promise<readonly Result[]>,
+): Promise<readonly Result[]> {
   const settled = await Promise.all(
-    usageLanes.map(async (engine, lane) => {
-      const own = ofLane(lane);
-      const results = await engine.settle(own);
-      if (results.length !== own.length) throw new Error(`${results.length} results for ${own.length} charges`);
-      return own.map((charge, i) => [charge, results[i] as ChargeResult] as const);
+    lanes.map(async (lane, index) => {
+      const own = items.filter(({ keyId }) => laneOf(keyId, lanes.length) === index);
+      const results = await apply(lane, own);
+      if (results.length !== own.length) throw new Error(`${results.length} results for ${own.length} items`);
+      return own.map((item, i) => [item, results[i] as Result] as const);
     }),
   );
-  const byCharge = new Map(settled.flat());
-  return charges.map((charge) => byCharge.get(charge) as ChargeResult);
+  const byItem = new Map(settled.flat());
+  return items.map((item) => byItem.get(item) as Result);
 }

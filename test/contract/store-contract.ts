@@ -5,6 +5,9 @@ import { agreementCase } from "./agreement-case.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { idempotencyCases } from "./idempotency-cases.ts";
 import { keyCases } from "./key-cases.ts";
+import { permitAgreementCase } from "./permit-agreement-case.ts";
+import { permitCases } from "./permit-cases.ts";
+import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
 import { usageCases } from "./usage-cases.ts";
@@ -16,7 +19,10 @@ export const storeContract: readonly ContractCase[] = [
   ...rootKeyCases,
   ...usageCases,
   ...refillCases,
+  ...permitCases,
+  ...rateLimitCases,
   agreementCase,
+  permitAgreementCase,
 ];
 
 /** Holds a store to the contract, each case on a new and empty one that runs on the clock it is given. */

@@ -189,6 +189,28 @@ describe("CachedKeyStore", () => {
     expect(await cache.delete("id of k")).toBeUndefined();
   });
 
+  it("shows its own changes of a rate limit at once, and passes on what the store answered", async () => {
+    const all = setUp();
+    const rateLimit = { mode: "strict", limit: 10, durationMs: 1000 } as const;
+    all.store.add("k");
+    await find(all, "k");
+    expect(await all.cache.setRateLimit("id of k", rateLimit)).toEqual(["k"]);
+    expect(await find(all, "k")).toMatchObject({ rateLimit });
+    expect(await all.cache.setRateLimit("id of nobody", rateLimit)).toBeUndefined();
+  });
+
+  it("does not remember a key as it was before its rate limit changed under a look-up", async () => {
+    const all = setUp();
+    all.store.add("k");
+    const before = all.cache.findByDigest("k");
+    await nextTurn();
+    const answerBefore = all.store.readNow();
+    await all.cache.setRateLimit("id of k", { mode: "local", limit: 10, durationMs: 1000 });
+    answerBefore();
+    await before;
+    expect(await find(all, "k")).toMatchObject({ rateLimit: { mode: "local" } });
+  });
+
   it("does not remember a key whose look-up was under way while it was deleted", async () => {
     const all = setUp();
     all.store.add("k");

@@ -1,4 +1,5 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { CreateOutcome, KeyStore } from "../../src/store/key-store.ts";
 
 interface HeldLookup {
@@ -12,11 +13,11 @@ export class HeldKeyStore implements KeyStore {
   readonly asked: string[] = [];
   readonly created: string[] = [];
   mostUnderWay = 0;
-  readonly #digests = new Set<string>();
+  readonly #digests = new Map<string, RateLimit | undefined>();
   #held: HeldLookup[] = [];
 
   add(digest: string): void {
-    this.#digests.add(digest);
+    this.#digests.set(digest, undefined);
   }
 
   newKey(digest: string): NewKey {
@@ -39,6 +40,11 @@ export class HeldKeyStore implements KeyStore {
       this.#held.push({ digest, resolve, reject });
       this.mostUnderWay = Math.max(this.mostUnderWay, this.#held.length);
     });
+  }
+
+  async setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
+    const digest = keyId.replace("id of ", "");
+    return this.#digests.has(digest) && this.#digests.set(digest, rateLimit) ? [digest] : undefined;
   }
 
   async delete(keyId: string): Promise<readonly string[] | undefined> {
@@ -67,7 +73,7 @@ export class HeldKeyStore implements KeyStore {
   }
 
   #read(digest: string): Key | undefined {
-    return this.#digests.has(digest) ? keyOf(digest) : undefined;
+    return this.#digests.has(digest) ? { ...keyOf(digest), rateLimit: this.#digests.get(digest) } : undefined;
   }
 }
 

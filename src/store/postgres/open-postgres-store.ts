@@ -8,12 +8,13 @@ import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
+import { forgetText, nowText } from "./guarded-statement.ts";
+import { PermitLane } from "./permit-lane.ts";
 import { createPgDialect, toQuery, toQueryResult, writePatience } from "./pg-dialect.ts";
 import { orRefused } from "./pg-error.ts";
 import { pgMigrations } from "./pg-migrations.ts";
 import { PgPool } from "./pg-pool.ts";
 import { checkUrl } from "./pg-session.ts";
-import { forgetText, nowText } from "./settle-statement.ts";
 import { UsageLane } from "./usage-lane.ts";
 
 interface PgEngineOptions {
@@ -24,7 +25,10 @@ interface PgEngineOptions {
 }
 
 export interface PostgresStoreOptions extends PgEngineOptions {
+  /** Of each ledger. */
   readonly lanes: number;
+  /** The ledgers that this process uses; no connections are kept for another. Both, where nothing is said. */
+  readonly ledgers?: readonly ("usage" | "permits")[];
   readonly usageTimeoutMs: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -38,10 +42,11 @@ export interface PgEngine extends SqlEngine {
 /** The store that grows: any number of replicas on one Postgres. Throws `Unavailable` while the database is not there. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const engine = openPgEngine(options);
-  const lanes = Array.from(
-    { length: options.lanes },
-    () => new UsageLane({ ...options, timeoutMs: options.usageTimeoutMs }),
-  );
+  const laneOptions = { ...options, timeoutMs: options.usageTimeoutMs };
+  const lanesOf = (ledger: "usage" | "permits") => ((options.ledgers ?? [ledger]).includes(ledger) ? options.lanes : 0);
+  const usageLanes = Array.from({ length: lanesOf("usage") }, () => new UsageLane(laneOptions));
+  const permitLanes = Array.from({ length: lanesOf("permits") }, () => new PermitLane(laneOptions));
+  const lanes = [...usageLanes, ...permitLanes];
   const close = async () => {
     for (const lane of lanes) lane.close();
     await engine.close();
@@ -50,7 +55,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await migrateUp(engine, options.clock.nowMs(), pgMigrations);
     // Connects each lane and prepares its statements: the first burst of uses would not wait as long as that can take.
     await Promise.all(lanes.map((lane) => lane.connect()));
-    await Promise.all(lanes.map((lane) => lane.settle([])));
+    await Promise.all(lanes.map((lane) => lane.apply([])));
   } catch (error) {
     await close();
     throw orRefused(error);
@@ -58,7 +63,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return {
     keys: createSqlKeyStore(engine),
     rootKeys: createSqlRootKeyStore(engine),
-    usageLanes: lanes,
+    usageLanes,
+    permitLanes,
     async tidy(nowMs) {
       await forgetExpiredAnswers(engine, nowMs);
       await engine.atomically([CompiledQuery.raw(forgetText)]);

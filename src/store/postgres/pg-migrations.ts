@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { type Migration, migrations } from "../sql/migrations.ts";
 
-/** The shared tables, and what only this engine needs. */
+/** The shared tables, and what only this engine needs. `usage_writers` serves the lanes of both ledgers. */
 export const pgMigrations: readonly Migration[] = [
   ...migrations,
   {
@@ -20,5 +20,10 @@ export const pgMigrations: readonly Migration[] = [
       sql`ALTER TABLE key_usage SET (fillfactor = 50)`.compile(db),
     ],
     down: (db) => [db.schema.dropTable("usage_writers").compile()],
+  },
+  {
+    name: "pg-0002-permits",
+    up: (db) => [sql`ALTER TABLE key_permits SET (fillfactor = 50)`.compile(db)],
+    down: (db) => [sql`ALTER TABLE key_permits RESET (fillfactor)`.compile(db)],
   },
 ];

@@ -22,7 +22,7 @@ export interface Patience {
 /** How long the pool itself tries to get a connection, for the most patient. */
 const connectMs = 2000;
 
-/** Connections for everything but the usage ledger. A query that takes too long costs its connection, not its caller. */
+/** Connections for everything but the ledgers. A query that takes too long costs its connection, not its caller. */
 export class PgPool {
   readonly #pool: pg.Pool;
   /** Connections whose latest commit the synchronous standby has not confirmed. */

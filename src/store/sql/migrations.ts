@@ -93,4 +93,25 @@ export const migrations: readonly Migration[] = [
       schema.alterTable("keys").dropColumn("ratelimit_async").compile(),
     ],
   },
+  {
+    name: "0005-permits",
+    up: (db) => [
+      db.schema
+        .createTable("key_permits")
+        .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))
+        .addColumn("gen", "bigint", (column) => column.notNull())
+        .addColumn("ends_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("granted", "bigint", (column) => column.notNull().check(sql`granted >= 0`))
+        .addColumn("spent", "bigint", (column) => column.notNull().check(sql`spent >= 0`))
+        .addColumn("contended", "integer", (column) => column.notNull())
+        .addColumn("ratelimit_limit", "bigint")
+        .addColumn("ratelimit_duration_ms", "bigint")
+        .compile(),
+      sql`INSERT INTO key_permits
+        SELECT id, 0, 0, 0, 0, 0, ratelimit_limit, ratelimit_duration_ms FROM keys WHERE ratelimit_async = 0`.compile(
+        db,
+      ),
+    ],
+    down: ({ schema }) => [schema.dropTable("key_permits").compile()],
+  },
 ];

@@ -30,6 +30,18 @@ export interface Schema {
     refill_carry_over: number | null;
     refilled_through_ms: number | null;
   };
+  /** The window of a key that has, or once had, a strict limit. */
+  key_permits: {
+    key_id: string;
+    gen: number;
+    ends_at_ms: number;
+    granted: number;
+    spent: number;
+    contended: number;
+    /** The key's own limit and duration over again; none while it has no rate limit. */
+    ratelimit_limit: number | null;
+    ratelimit_duration_ms: number | null;
+  };
   root_keys: { slot: number; digest: string; created_at_ms: number };
   idempotency: { lookup: string; request_digest: string; sealed_answer: string; expires_at_ms: number };
   schema_migrations: { name: string; applied_at_ms: number };

@@ -1,4 +1,4 @@
-import type { CompiledQuery } from "kysely";
+import { type CompiledQuery, type QueryResult, sql } from "kysely";
 import type { JsonObject, Key, NewKey } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -20,7 +20,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     .compile();
   type FoundRow = typeof findQuery extends CompiledQuery<infer Row> ? Row : never;
 
-  return { create, findByDigest, delete: deleteKey };
+  return { create, findByDigest, setRateLimit, delete: deleteKey };
 
   async function create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome> {
     // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
@@ -56,14 +56,59 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     );
   }
 
+  // Changes of a key begin with its own row, so that none waits for another in a circle.
+
+  async function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
+    const { ratelimit_limit, ratelimit_duration_ms, ...mode } = rateLimitColumns(rateLimit);
+    const rule = { ratelimit_limit, ratelimit_duration_ms };
+    const [keys, , secrets] = await engine.atomically([
+      db
+        .updateTable("keys")
+        .set({ ...mode, ...rule })
+        .where("id", "=", keyId)
+        .returning("id")
+        .compile(),
+      rateLimit?.mode === "strict"
+        ? insertWindow(keyId)
+        : db.updateTable("key_permits").set(rule).where("key_id", "=", keyId).compile(),
+      digestsOf(keyId),
+    ]);
+    return keys?.rows.length === 0 ? undefined : toDigests(secrets);
+  }
+
   async function deleteKey(keyId: string): Promise<readonly string[] | undefined> {
-    const [secrets, , keys] = await engine.atomically([
-      db.deleteFrom("key_secrets").where("key_id", "=", keyId).returning("digest").compile(),
-      db.deleteFrom("key_usage").where("key_id", "=", keyId).compile(),
+    // Secrets, counter and window go with the key, by their foreign keys.
+    const [secrets, keys] = await engine.atomically([
+      digestsOf(keyId),
       db.deleteFrom("keys").where("id", "=", keyId).returning("id").compile(),
     ]);
-    if (keys?.rows.length === 0) return undefined;
-    return (secrets?.rows ?? []).map((row) => (row as { digest: string }).digest);
+    return keys?.rows.length === 0 ? undefined : toDigests(secrets);
+  }
+
+  function digestsOf(keyId: string): CompiledQuery {
+    return db.selectFrom("key_secrets").select("digest").where("key_id", "=", keyId).compile();
+  }
+
+  /** Gives the key its window with its limit and duration; one that is there already takes over those alone. */
+  function insertWindow(keyId: string): CompiledQuery {
+    const none = sql<number>`0`;
+    return db
+      .insertInto("key_permits")
+      .columns(["key_id", "ratelimit_limit", "ratelimit_duration_ms", ...windowColumns])
+      .expression(
+        db
+          .selectFrom("keys")
+          .where("id", "=", keyId)
+          .select(["id", "ratelimit_limit", "ratelimit_duration_ms"])
+          .select(windowColumns.map((column) => none.as(column))),
+      )
+      .onConflict((conflict) =>
+        conflict.column("key_id").doUpdateSet(({ ref }) => ({
+          ratelimit_limit: ref("excluded.ratelimit_limit"),
+          ratelimit_duration_ms: ref("excluded.ratelimit_duration_ms"),
+        })),
+      )
+      .compile();
   }
 
   function insertKey(key: NewKey, counter: UsageCounter | undefined): CompiledQuery[] {
@@ -86,9 +131,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
           enabled: key.enabled ? 1 : 0,
           expires_at_ms: key.expiresAtMs ?? null,
           created_at_ms: key.createdAtMs,
-          ratelimit_async: key.rateLimit === undefined ? null : Number(key.rateLimit.mode === "local"),
-          ratelimit_limit: key.rateLimit?.limit ?? null,
-          ratelimit_duration_ms: key.rateLimit?.durationMs ?? null,
+          ...rateLimitColumns(key.rateLimit),
         })
         .compile(),
       db
@@ -110,6 +153,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
               })
               .compile(),
           ]),
+      ...(key.rateLimit?.mode === "strict" ? [insertWindow(key.id)] : []),
     ];
   }
 
@@ -139,6 +183,21 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     if (row === undefined) throw new Unavailable("the kept answer has just expired");
     return { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
   }
+}
+
+/** All 0 in a window that was never opened. */
+const windowColumns = ["gen", "ends_at_ms", "granted", "spent", "contended"] as const;
+
+function toDigests(result: QueryResult<unknown> | undefined): readonly string[] {
+  return (result?.rows ?? []).map((row) => (row as { digest: string }).digest);
+}
+
+function rateLimitColumns(rateLimit: RateLimit | undefined) {
+  return {
+    ratelimit_async: rateLimit === undefined ? null : Number(rateLimit.mode === "local"),
+    ratelimit_limit: rateLimit?.limit ?? null,
+    ratelimit_duration_ms: rateLimit?.durationMs ?? null,
+  };
 }
 
 function rateLimitOf(row: {

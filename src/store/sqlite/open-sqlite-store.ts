@@ -28,6 +28,7 @@ export async function openSqliteStore(options: SqliteWriterOptions): Promise<Sto
     keys: createSqlKeyStore(engine),
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes: [engine.writer],
+    permitLanes: [engine.writer],
     tidy: (nowMs) => forgetExpiredAnswers(engine, nowMs),
     close: () => engine.close(),
   };

@@ -1,8 +1,9 @@
 import { Worker } from "node:worker_threads";
-import type { Clock } from "../../ambient/clock.ts";
+import { anchored, type Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
+import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
 import { DataFolderError } from "./data-folder.ts";
@@ -28,9 +29,10 @@ export interface SqliteWriterOptions {
 }
 
 /** The event loop's side of the writer thread. Everything that waits shares one transaction and one flush to disk. */
-export class SqliteWriter implements UsageEngine {
+export class SqliteWriter implements UsageEngine, PermitEngine {
   readonly #worker: Worker;
   readonly #clock: Clock;
+  readonly #windowClock: Pick<Clock, "nowMs">;
   readonly #jobs: GroupCommit<WriterJob, JobResult>;
   /** Takes the reply that is awaited: there is one request under way at most. */
   #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
@@ -50,6 +52,7 @@ export class SqliteWriter implements UsageEngine {
 
   private constructor({ file, clock, metrics, onDeath }: SqliteWriterOptions) {
     this.#clock = clock;
+    this.#windowClock = anchored(clock);
     this.#jobs = new GroupCommit({
       name: "sqlite",
       batchMax: jobsPerCommitMax,
@@ -83,8 +86,14 @@ export class SqliteWriter implements UsageEngine {
   }
 
   async settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]> {
-    const result = await this.#jobs.submit({ kind: "settle", charges, nowMs: this.#clock.nowMs() });
+    const result = await this.#jobs.submit({ kind: "settle", charges });
     if (result.kind !== "settle") throw errorOf(result);
+    return result.results;
+  }
+
+  async exchange(asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
+    const result = await this.#jobs.submit({ kind: "exchange", asks });
+    if (result.kind !== "exchange") throw errorOf(result);
     return result.results;
   }
 
@@ -97,7 +106,8 @@ export class SqliteWriter implements UsageEngine {
 
   async #commit(jobs: readonly WriterJob[]): Promise<readonly JobResult[]> {
     if (!this.#serving) throw new Unavailable("nothing was written: the store is closed");
-    const reply = await this.#request({ jobs });
+    const time = { nowMs: this.#clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
+    const reply = await this.#request({ jobs, time });
     if (typeof reply === "string") throw new Error(`the writer answered ${reply} to a batch`);
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);
     return reply.committed;

@@ -1,3 +1,4 @@
+import type { KeyedPermitAsk, PermitResult } from "../permit-ledger.ts";
 import type { Charge, ChargeResult } from "../usage-ledger.ts";
 
 /* What the event loop and the writer thread tell each other. Plain data: it crosses threads by structured clone. */
@@ -5,7 +6,16 @@ import type { Charge, ChargeResult } from "../usage-ledger.ts";
 /** One piece of work, done wholly or not at all. */
 export type WriterJob =
   | { readonly kind: "statements"; readonly statements: readonly Statement[] }
-  | { readonly kind: "settle"; readonly charges: readonly Charge[]; readonly nowMs: number };
+  | { readonly kind: "settle"; readonly charges: readonly Charge[] }
+  | { readonly kind: "exchange"; readonly asks: readonly KeyedPermitAsk[] };
+
+/** When a transaction happens. There is one at a time: from that moment on every row is its own. */
+export interface WriterTime {
+  /** By the wall clock, which refills follow. */
+  readonly nowMs: number;
+  /** By the clock of windows, which nobody can set. */
+  readonly windowNowMs: number;
+}
 
 export interface Statement {
   readonly sql: string;
@@ -22,6 +32,7 @@ export interface StatementResult {
 export type JobResult =
   | { readonly kind: "statements"; readonly results: readonly StatementResult[] }
   | { readonly kind: "settle"; readonly results: readonly ChargeResult[] }
+  | { readonly kind: "exchange"; readonly results: readonly PermitResult[] }
   | { readonly kind: "failed"; readonly failure: WriterFailure };
 
 /** SQLite's result code and its message, which names tables and columns but never a value. */
@@ -30,7 +41,7 @@ export interface WriterFailure {
   readonly message: string;
 }
 
-export type WriterRequest = { readonly jobs: readonly WriterJob[] } | "close";
+export type WriterRequest = { readonly jobs: readonly WriterJob[]; readonly time: WriterTime } | "close";
 
 export type WriterReply =
   | "ready"

@@ -1,9 +1,8 @@
 // The only writer of the data file, in a thread of its own: waiting for the disk must never stall the event loop.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
-import type { RefillInterval } from "../../domain/refill-calendar.ts";
-import { remainingMax, settle, type UsageCounter } from "../../domain/usage.ts";
-import type { Charge, ChargeResult } from "../usage-ledger.ts";
+import { exchangeAsk } from "./permit-rows.ts";
+import { settleCharge } from "./usage-rows.ts";
 import type {
   JobResult,
   Statement,
@@ -12,6 +11,7 @@ import type {
   WriterJob,
   WriterReply,
   WriterRequest,
+  WriterTime,
 } from "./writer-protocol.ts";
 
 const preparedMax = 200;
@@ -27,7 +27,7 @@ port.on("message", (request: WriterRequest) => {
     reply("closed");
     port.close();
   } else {
-    reply(commit(request.jobs));
+    reply(commit(request.jobs, request.time));
   }
 });
 reply("ready");
@@ -42,10 +42,10 @@ function openForWriting(file: string): DatabaseSync {
 }
 
 /** Runs the jobs in one transaction. A job that fails is undone alone; the others are committed. */
-function commit(jobs: readonly WriterJob[]): WriterReply {
+function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
   try {
     db.exec("BEGIN IMMEDIATE");
-    const results = jobs.map(runAlone);
+    const results = jobs.map((job) => runAlone(job, time));
     db.exec("COMMIT");
     return { committed: results };
   } catch (error) {
@@ -54,10 +54,13 @@ function commit(jobs: readonly WriterJob[]): WriterReply {
   }
 }
 
-function runAlone(job: WriterJob): JobResult {
-  // Settling needs no savepoint: each of its charges is one statement, which SQLite undoes alone.
+function runAlone(job: WriterJob, { nowMs, windowNowMs }: WriterTime): JobResult {
+  // The ledgers need no savepoint: each row is one statement, which SQLite undoes alone.
   if (job.kind === "settle") {
-    return { kind: "settle", results: job.charges.map((charge) => settleCharge(charge, job.nowMs)) };
+    return { kind: "settle", results: job.charges.map(orFailed((charge) => settleCharge(prepare, charge, nowMs))) };
+  }
+  if (job.kind === "exchange") {
+    return { kind: "exchange", results: job.asks.map(orFailed((ask) => exchangeAsk(prepare, ask, windowNowMs))) };
   }
   db.exec("SAVEPOINT job");
   try {
@@ -79,64 +82,18 @@ function run({ sql, parameters }: Statement): StatementResult {
   return { rows: [], changes: Number(statement.run(...parameters).changes) };
 }
 
-function settleCharge({ keyId, wanted }: Charge, nowMs: number): ChargeResult {
-  try {
-    const row = prepare("SELECT * FROM key_usage WHERE key_id = ?").get(keyId) as UsageRow | undefined;
-    if (row === undefined) return { outcome: "missing" };
-    const before = counterOf(row);
-    const { granted, counter } = settle(before, wanted, nowMs);
-    if (counter !== before) {
-      prepare("UPDATE key_usage SET remaining = ?, refilled_through_ms = ? WHERE key_id = ?").run(
-        counter.remaining,
-        counter.refill?.refilledThroughMs ?? null,
-        keyId,
-      );
+/** A row that cannot be settled fails alone, unless its error has ended the whole transaction. */
+function orFailed<Item, Result>(
+  settleOne: (item: Item) => Result,
+): (item: Item) => Result | { outcome: "failed"; reason: string } {
+  return (item) => {
+    try {
+      return settleOne(item);
+    } catch (error) {
+      if (!db.isTransaction) throw error;
+      return { outcome: "failed", reason: failureOf(error).message };
     }
-    return { outcome: "settled", granted, remaining: counter.remaining };
-  } catch (error) {
-    if (!db.isTransaction) throw error;
-    return { outcome: "failed", reason: failureOf(error).message };
-  }
-}
-
-interface UsageRow {
-  remaining: number;
-  refill_interval: RefillInterval | null;
-  refill_amount: number;
-  refill_carry_over: number;
-  refilled_through_ms: number;
-}
-
-/** Throws on a row that this code never wrote: settled as it stands, it could grant uses that nobody has. */
-function counterOf(row: UsageRow): UsageCounter {
-  if (!isSound(row)) throw new Error("the stored counter is damaged");
-  return {
-    remaining: row.remaining,
-    refill:
-      row.refill_interval === null
-        ? undefined
-        : {
-            interval: row.refill_interval,
-            amount: row.refill_amount,
-            carryOver: row.refill_carry_over === 1,
-            refilledThroughMs: row.refilled_through_ms,
-          },
   };
-}
-
-function isSound(row: UsageRow): boolean {
-  if (!isIntegerIn(0, row.remaining, remainingMax)) return false;
-  if (row.refill_interval === null) return true;
-  return (
-    (row.refill_interval === "daily" || row.refill_interval === "monthly") &&
-    isIntegerIn(1, row.refill_amount, remainingMax) &&
-    isIntegerIn(0, row.refill_carry_over, 1) &&
-    Number.isSafeInteger(row.refilled_through_ms)
-  );
-}
-
-function isIntegerIn(min: number, value: number, max: number): boolean {
-  return Number.isInteger(value) && value >= min && value <= max;
 }
 
 function prepare(sql: string): StatementSync {

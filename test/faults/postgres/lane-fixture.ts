@@ -3,26 +3,50 @@ import { onTestFinished } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
+import type { NewKey } from "../../../src/domain/key.ts";
+import type { GuardedLaneOptions } from "../../../src/store/postgres/guarded-lane.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
-import { UsageLane, type UsageLaneOptions } from "../../../src/store/postgres/usage-lane.ts";
+import { PermitLane } from "../../../src/store/postgres/permit-lane.ts";
+import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase } from "../../support/test-database.ts";
 
 /** A migrated database that holds these keys, each with so many uses left. */
-export async function databaseWith(keyIds: readonly string[], remaining: number): Promise<string> {
+export function databaseWith(keyIds: readonly string[], remaining: number): Promise<string> {
+  return databaseOf(keyIds, { remaining });
+}
+
+/** A migrated database that holds these keys, each with this strict limit. */
+export function databaseWithLimits(keyIds: readonly string[], limit: number, durationMs = 3_600_000): Promise<string> {
+  return databaseOf(keyIds, { rateLimit: { mode: "strict", limit, durationMs } });
+}
+
+async function databaseOf(keyIds: readonly string[], given: Partial<NewKey>): Promise<string> {
   const url = await createTestDatabase();
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
   const store = await openPostgresStore({ ...ambient, url, connectionsMax: 4, lanes: 1, usageTimeoutMs: 20_000 });
-  await Promise.all(keyIds.map((id) => store.keys.create({ ...sampleKey(new TestClock(), { remaining }), id })));
+  await Promise.all(keyIds.map((id) => store.keys.create({ ...sampleKey(new TestClock(), given), id })));
   await store.close();
   return url;
 }
 
-/** One lane of the ledger on that database, closed with the test. */
-export function openLane(url: string, options: Partial<UsageLaneOptions> = {}): UsageLane {
+/** One lane of the usage ledger on that database, closed with the test. */
+export function openLane(url: string, options: Partial<GuardedLaneOptions> = {}): UsageLane {
+  return closedWithTest(new UsageLane(laneOptions(url, options)));
+}
+
+/** One lane of the permit ledger on that database, closed with the test. */
+export function openPermitLane(url: string, options: Partial<GuardedLaneOptions> = {}): PermitLane {
+  return closedWithTest(new PermitLane(laneOptions(url, options)));
+}
+
+function laneOptions(url: string, options: Partial<GuardedLaneOptions>): GuardedLaneOptions {
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-  const lane = new UsageLane({ ...ambient, url, timeoutMs: 235, ...options });
+  return { ...ambient, url, timeoutMs: 235, ...options };
+}
+
+function closedWithTest<Lane extends { close(): void }>(lane: Lane): Lane {
   onTestFinished(() => lane.close());
   return lane;
 }

@@ -2,11 +2,12 @@ import { CompiledQuery } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
+import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { chargedInAll, databaseWith, openLane, query, through } from "./lane-fixture.ts";
+import { chargedInAll, databaseWith, openLane, openPermitLane, query, through } from "./lane-fixture.ts";
 
 const settled = (granted: number, remaining: number) => ({ outcome: "settled", granted, remaining });
 
@@ -129,6 +130,8 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     }, 10);
     onTestFinished(() => clearInterval(cancelling));
     await expect(spending).rejects.toThrow(Unavailable);
+    const permits = openPermitLane(url, { timeoutMs: 20_000 });
+    await expect(permits.exchange([{ keyId: "k", ...permitAsk({ wantMin: 1 }) }])).rejects.toThrow(Unavailable);
     // The same through the pool: creating and deleting keys.
     const engine = openPgEngine({ url, connectionsMax: 1 });
     onTestFinished(() => engine.close());
@@ -144,6 +147,8 @@ async function copyTables(from: string, to: string): Promise<void> {
     to,
     `CREATE TABLE key_usage (key_id text PRIMARY KEY, remaining bigint, refill_interval text, refill_amount bigint,
        refill_carry_over int, refilled_through_ms bigint);
+     CREATE TABLE key_permits (key_id text PRIMARY KEY, gen bigint, ends_at_ms bigint, granted bigint, spent bigint,
+       contended int, ratelimit_limit bigint, ratelimit_duration_ms bigint);
      CREATE TABLE usage_writers (id text PRIMARY KEY, seq bigint, nonce text, result jsonb, updated_at timestamptz);
      ${rows.map((row) => `INSERT INTO key_usage (key_id, remaining) VALUES ('${row.key_id}', ${row.remaining});`).join("")}`,
   );

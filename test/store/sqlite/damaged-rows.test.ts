@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { permitAsk, strict } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
 import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
 
-const damages = [
+const counterDamages = [
   "remaining = -5",
   "remaining = 2147483648",
   "remaining = 9223372036854775807",
@@ -23,11 +24,37 @@ const damages = [
   "refilled_through_ms = 9223372036854775807",
 ];
 
+const windowDamages = [
+  "gen = -1",
+  "gen = 'first'",
+  "gen = 9223372036854775807",
+  "ends_at_ms = -1",
+  "ends_at_ms = 1.5",
+  "ends_at_ms = 'soon'",
+  "ends_at_ms = 9223372036854775807",
+  "granted = -5",
+  "granted = 2147483648",
+  "granted = 'many'",
+  "granted = x'00'",
+  "spent = -1",
+  "spent = 6",
+  "spent = 1.5",
+  "contended = 2",
+  "contended = 'yes'",
+  "ratelimit_limit = 0",
+  "ratelimit_limit = -1",
+  "ratelimit_limit = 2147483648",
+  "ratelimit_limit = 'all'",
+  "ratelimit_duration_ms = NULL",
+  "ratelimit_duration_ms = 0",
+  "ratelimit_duration_ms = 'long'",
+];
+
 describe("a damaged counter", () => {
   it("fails alone and keeps what it holds, whatever is wrong with it; the others of its batch are settled", async () => {
     const { file, clock, keys, settle } = await openTestEngine();
     const newKey = () => sampleKey(clock, { remaining: 5, refill: refillRule() });
-    const pairs = damages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
+    const pairs = counterDamages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
     await Promise.all(pairs.flatMap(({ damaged, sound }) => [keys.create(damaged), keys.create(sound)]));
     for (const { damage, damaged } of pairs) {
       tamper(file, `UPDATE key_usage SET ${damage} WHERE key_id = '${damaged.id}'`);
@@ -46,6 +73,32 @@ describe("a damaged counter", () => {
       expect(after.get(damaged.id), damage).toEqual(before.get(damaged.id));
       expect(results[2 * i + 1], damage).toEqual({ outcome: "settled", granted: 4, remaining: 6 });
       expect(after.get(sound.id)?.remaining, damage).toBe(6n);
+    });
+  });
+});
+
+describe("a damaged window", () => {
+  it("fails alone and keeps what it holds, whatever is wrong with it; the others of its batch are settled", async () => {
+    const { file, clock, keys, exchange } = await openTestEngine();
+    const newKey = () => sampleKey(clock, { rateLimit: strict(10) });
+    const pairs = windowDamages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
+    const all = pairs.flatMap(({ damaged, sound }) => [damaged, sound]);
+    await Promise.all(all.map((key) => keys.create(key)));
+    const askForFive = () => exchange(all.map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 5 }) })));
+    await askForFive();
+    for (const { damage, damaged } of pairs) {
+      tamper(file, `UPDATE key_permits SET ${damage} WHERE key_id = '${damaged.id}'`);
+    }
+    const rows = () => new Map(readRows(file, "SELECT * FROM key_permits").map((row) => [row.key_id, row]));
+    const before = rows();
+
+    const results = await askForFive();
+    const after = rows();
+    pairs.forEach(({ damage, damaged, sound }, i) => {
+      expect(results[2 * i], damage).toEqual({ outcome: "failed", reason: expect.any(String) });
+      expect(after.get(damaged.id), damage).toEqual(before.get(damaged.id));
+      expect(results[2 * i + 1], damage).toMatchObject({ outcome: "settled", gen: 1, granted: 5, left: 0 });
+      expect(after.get(sound.id)?.granted, damage).toBe(10n);
     });
   });
 });

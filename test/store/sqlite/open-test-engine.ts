@@ -30,7 +30,14 @@ export async function openTestEngine() {
   onTestFinished(() => engine.close());
   await migrateUp(engine, test.clock.nowMs());
   test.commits.length = 0;
-  return { ...test, engine, keys: createSqlKeyStore(engine), settle: engine.writer.settle.bind(engine.writer) };
+  const { writer } = engine;
+  return {
+    ...test,
+    engine,
+    keys: createSqlKeyStore(engine),
+    settle: writer.settle.bind(writer),
+    exchange: writer.exchange.bind(writer),
+  };
 }
 
 /** Changes the data file behind the store's back, past every constraint. */

@@ -1,0 +1,52 @@
+import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
+import { exchangeText } from "./exchange-statement.ts";
+import { GuardedLane, type GuardedLaneOptions, type LaneWork } from "./guarded-lane.ts";
+
+/** A lane of the permit ledger. */
+export class PermitLane extends GuardedLane<KeyedPermitAsk, PermitRow, SettledAsk> implements PermitEngine {
+  constructor(options: GuardedLaneOptions) {
+    super(options, exchanging);
+  }
+
+  exchange(asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
+    return this.apply(asks);
+  }
+}
+
+type PermitRow = readonly [
+  keyId: string,
+  gen: number,
+  granted: number,
+  left: number,
+  outstanding: number,
+  endsInMs: number,
+  endsAtMs: number,
+  contended: boolean,
+  limit: number,
+];
+type SettledAsk = Extract<PermitResult, { outcome: "settled" }>;
+
+const exchanging: LaneWork<KeyedPermitAsk, PermitRow, SettledAsk> = {
+  name: "exchange",
+  text: exchangeText,
+  valuesOf: (asks) => [
+    asks.map((ask) => ask.keyId),
+    asks.map((ask) => ask.wantMin),
+    asks.map((ask) => ask.wantMax),
+    asks.map((ask) => ask.gen),
+    asks.map((ask) => ask.returned),
+    asks.map((ask) => ask.spent),
+    asks.map((ask) => ask.holders),
+  ],
+  settledOf: ([, gen, granted, left, outstanding, endsInMs, endsAtMs, contended, limit]) => ({
+    outcome: "settled",
+    gen,
+    granted,
+    left,
+    outstanding,
+    endsInMs,
+    endsAtMs,
+    contended,
+    limit,
+  }),
+};

@@ -1,0 +1,58 @@
+import type { StatementSync } from "node:sqlite";
+import { exchangePermits, type PermitWindow } from "../../domain/permit-window.ts";
+import { limitMax } from "../../domain/rate-limit.ts";
+import type { KeyedPermitAsk, PermitResult } from "../permit-ledger.ts";
+import { isIntegerIn } from "./is-integer-in.ts";
+
+/** Settles one ask inside the transaction that is open. */
+export function exchangeAsk(
+  prepare: (sql: string) => StatementSync,
+  { keyId, ...ask }: KeyedPermitAsk,
+  nowMs: number,
+): PermitResult {
+  const row = prepare("SELECT * FROM key_permits WHERE key_id = ?").get(keyId) as PermitRow | undefined;
+  if (row === undefined || row.ratelimit_limit === null) return { outcome: "missing" };
+  const before = windowOf(row);
+  const rule = { limit: row.ratelimit_limit, durationMs: row.ratelimit_duration_ms };
+  const { window, grant } = exchangePermits(before, ask, rule, nowMs);
+  if (!isSame(before, window)) {
+    prepare(
+      "UPDATE key_permits SET gen = ?, ends_at_ms = ?, granted = ?, spent = ?, contended = ? WHERE key_id = ?",
+    ).run(window.gen, window.endsAtMs, window.granted, window.spent, Number(window.contended), keyId);
+  }
+  return { outcome: "settled", ...grant };
+}
+
+interface PermitRow {
+  gen: number;
+  ends_at_ms: number;
+  granted: number;
+  spent: number;
+  contended: number;
+  ratelimit_limit: number | null;
+  ratelimit_duration_ms: number;
+}
+
+/** Throws on a row that this code never wrote: taken as it stands, it could grant permits beyond the limit. */
+function windowOf(row: PermitRow): PermitWindow {
+  const { gen, ends_at_ms: endsAtMs, granted, spent, contended } = row;
+  if (!isSound(row)) throw new Error("the stored window is damaged");
+  return { gen, endsAtMs, granted, spent, contended: contended === 1 };
+}
+
+function isSound(row: PermitRow): boolean {
+  return (
+    isIntegerIn(0, row.gen, Number.MAX_SAFE_INTEGER) &&
+    isIntegerIn(0, row.ends_at_ms, Number.MAX_SAFE_INTEGER) &&
+    isIntegerIn(0, row.granted, limitMax) &&
+    isIntegerIn(0, row.spent, row.granted) &&
+    isIntegerIn(0, row.contended, 1) &&
+    isIntegerIn(1, row.ratelimit_limit, limitMax) &&
+    isIntegerIn(1, row.ratelimit_duration_ms, Number.MAX_SAFE_INTEGER)
+  );
+}
+
+/** A denial changes nothing, and need not be written. */
+function isSame(a: PermitWindow, b: PermitWindow): boolean {
+  return a.gen === b.gen && a.granted === b.granted && a.spent === b.spent && a.contended === b.contended;
+}

@@ -1,0 +1,206 @@
+import type { NewKey } from "../../src/domain/key.ts";
+import { exchangePermits, neverOpened } from "../../src/domain/permit-window.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { KeyStore } from "../../src/store/key-store.ts";
+import type { PermitResult } from "../../src/store/permit-ledger.ts";
+import { type BrokenStore, keys, permitRule, permits, shared } from "./break-store.ts";
+
+const exchange = exchangePermits;
+
+export const brokenPermitLedgers: readonly BrokenStore[] = [
+  // How a window opens and ends
+  permitRule("opens a window for a wish", (before, ask, rule, nowMs) => {
+    const wished = nowMs >= before.endsAtMs && ask.wantMax > 0;
+    return exchange(before, wished ? { ...ask, wantMin: Math.max(1, ask.wantMin) } : ask, rule, nowMs);
+  }),
+  permitRule("opens a window for a return", (before, ask, rule, nowMs) => {
+    const opens = nowMs >= before.endsAtMs && ask.returned > 0;
+    return exchange(before, opens ? { ...ask, wantMin: Math.max(1, ask.wantMin) } : ask, rule, nowMs);
+  }),
+  permitRule("ends a window a millisecond early", (before, ask, rule, nowMs) =>
+    exchange({ ...before, endsAtMs: before.endsAtMs - 1 }, ask, rule, nowMs),
+  ),
+  permitRule("ends a window a millisecond late", (before, ask, rule, nowMs) =>
+    nowMs === before.endsAtMs ? exchange(before, ask, rule, nowMs - 1) : exchange(before, ask, rule, nowMs),
+  ),
+  permitRule("ends windows at full minutes", (before, ask, rule, nowMs) => {
+    const { window, grant } = exchange(before, ask, rule, nowMs);
+    const endsAtMs = Math.ceil(window.endsAtMs / 60_000) * 60_000;
+    return { window: { ...window, endsAtMs }, grant: { ...grant, endsAtMs, endsInMs: Math.max(0, endsAtMs - nowMs) } };
+  }),
+  permitRule("never ends a window", (before, ask, rule, nowMs) => {
+    const endsAtMs = before.gen === 0 ? before.endsAtMs : Number.MAX_SAFE_INTEGER;
+    return exchange({ ...before, endsAtMs }, ask, rule, nowMs);
+  }),
+  permitRule("counts the next window as the same", (before, ask, rule, nowMs) =>
+    nowMs >= before.endsAtMs && before.gen > 0
+      ? exchange({ ...before, gen: 0 }, ask, rule, nowMs)
+      : exchange(before, ask, rule, nowMs),
+  ),
+  permitRule("moves an open window's end when the duration changes", (before, ask, rule, nowMs) =>
+    exchange({ ...before, endsAtMs: Math.min(before.endsAtMs, nowMs + rule.durationMs) }, ask, rule, nowMs),
+  ),
+  permitRule("stretches an open window with every ask", (before, ask, rule, nowMs) => {
+    const endsAtMs = nowMs < before.endsAtMs ? nowMs + rule.durationMs : before.endsAtMs;
+    return exchange({ ...before, endsAtMs }, ask, rule, nowMs);
+  }),
+
+  // What is granted
+  permitRule("grants one permit too many", (before, ask, rule, nowMs) =>
+    exchange(before, ask, { ...rule, limit: rule.limit + 1 }, nowMs),
+  ),
+  permitRule("grants all that is wanted or nothing", (before, ask, rule, nowMs) => {
+    const settled = exchange(before, ask, rule, nowMs);
+    return settled.grant.granted < ask.wantMin ? exchange(before, { ...ask, wantMin: 0 }, rule, nowMs) : settled;
+  }),
+  permitRule("takes permits away when the limit is lowered", (before, ask, rule, nowMs) => {
+    const { window, grant } = exchange(before, ask, rule, nowMs);
+    const granted = Math.min(window.granted, rule.limit);
+    return { window: { ...window, granted }, grant: { ...grant, outstanding: granted - window.spent } };
+  }),
+  permitRule("gives in advance all that is wanted", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, wantMin: ask.wantMin > 0 ? Math.max(ask.wantMin, ask.wantMax) : 0 }, rule, nowMs),
+  ),
+  permitRule("gives nothing in advance", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, wantMax: 0 }, rule, nowMs),
+  ),
+  permitRule("thinks that every asker is alone", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, holders: 1 }, rule, nowMs),
+  ),
+  permitRule("gives in advance until nothing is left", (before, ask, rule, nowMs) =>
+    exchange({ ...before, contended: false }, ask, rule, nowMs),
+  ),
+  permitRule("never gives in advance again", (before, ask, rule, nowMs) => {
+    const { window, grant } = exchange(before, ask, rule, nowMs);
+    const contended = before.contended || window.contended;
+    return { window: { ...window, contended }, grant: { ...grant, contended } };
+  }),
+  permitRule("counts permits in 24 bits", (before, ask, rule, nowMs) =>
+    exchange({ ...before, granted: before.granted & 0xffffff }, ask, rule, nowMs),
+  ),
+  permitRule("keeps durations in 31 bits", (before, ask, rule, nowMs) =>
+    exchange(before, ask, { ...rule, durationMs: rule.durationMs | 0 }, nowMs),
+  ),
+
+  // What comes back
+  permitRule("credits a return to whatever window is open", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, gen: before.gen }, rule, nowMs),
+  ),
+  permitRule("forgets returns", (before, ask, rule, nowMs) => exchange(before, { ...ask, returned: 0 }, rule, nowMs)),
+  permitRule("credits a return twice", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, returned: 2 * ask.returned }, rule, nowMs),
+  ),
+  permitRule("credits a return after it has granted", (before, ask, rule, nowMs) => {
+    const { window } = exchange(before, { ...ask, returned: 0, spent: 0 }, rule, nowMs);
+    return {
+      window: exchange(window, { ...ask, wantMin: 0, wantMax: 0 }, rule, nowMs).window,
+      grant: exchange(before, { ...ask, returned: 0, spent: 0 }, rule, nowMs).grant,
+    };
+  }),
+  permitRule("believes a return of more than is out", (before, ask, rule, nowMs) => {
+    const isOwn = ask.gen === before.gen && nowMs < before.endsAtMs;
+    const granted = before.granted - (isOwn ? ask.returned : 0);
+    return exchange({ ...before, granted }, { ...ask, returned: 0 }, rule, nowMs);
+  }),
+  permitRule("takes permits back by a negative return", (before, ask, rule, nowMs) => {
+    const granted = before.granted - (ask.gen === before.gen ? Math.min(0, ask.returned) : 0);
+    return exchange({ ...before, granted }, ask, rule, nowMs);
+  }),
+  permitRule("forgets what was spent", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, spent: 0 }, rule, nowMs),
+  ),
+  permitRule("takes a return before the report that came with it", (before, ask, rule, nowMs) => {
+    const { window } = exchange(before, { ...ask, wantMin: 0, wantMax: 0, spent: 0 }, rule, nowMs);
+    return exchange(window, { ...ask, returned: 0 }, rule, nowMs);
+  }),
+  permitRule("carries a return over into the window that it opens", (before, ask, rule, nowMs) => {
+    const opens = nowMs >= before.endsAtMs && ask.wantMin > 0 && ask.returned > 0;
+    return exchange(before, ask, opens ? { ...rule, limit: rule.limit + ask.returned } : rule, nowMs);
+  }),
+
+  // Many keys
+  permits("reads a window and writes it back later", (inner) => {
+    const underWay = new Map<string, Promise<readonly PermitResult[]>>();
+    return (asks) => shared(underWay, JSON.stringify(asks), () => inner(asks));
+  }),
+  permits("drops missing keys from its answer to asks", (inner) => async (asks) => {
+    return (await inner(asks)).filter(({ outcome }) => outcome !== "missing");
+  }),
+  permits("fails all asks for one missing key", (inner) => async (asks) => {
+    const results = await inner(asks);
+    return results.some(({ outcome }) => outcome === "missing") ? asks.map(() => ({ outcome: "missing" })) : results;
+  }),
+  permits(
+    "answers asks in the order of the keys",
+    (inner) => (asks) => inner(asks.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))),
+  ),
+  permits("takes at most 100 asks a call", (inner) => (asks) => inner(asks.slice(0, 100))),
+  permits("cannot take no asks", (inner) => async (asks) => {
+    if (asks.length === 0) throw new Error("a syntax error at the closing bracket");
+    return inner(asks);
+  }),
+  permits("makes up a window for a key that it does not know", (inner) => async (asks) => {
+    const results = await inner(asks);
+    return results.map((result) => {
+      if (result.outcome !== "missing") return result;
+      return { outcome: "settled", ...exchange(neverOpened, asks[0] as never, { limit: 1, durationMs: 1 }, 0).grant };
+    });
+  }),
+
+  // Changed limits
+  changes("ignores a changed limit", (inner, { id, rateLimit }) => inner.setRateLimit(id, rateLimit)),
+  changes("answers no digests to a changed limit", async (inner, { id }, rateLimit) =>
+    (await inner.setRateLimit(id, rateLimit)) ? [] : undefined,
+  ),
+  changes(
+    "answers to every change of a limit",
+    async (inner, { id }, rateLimit) => (await inner.setRateLimit(id, rateLimit)) ?? [],
+  ),
+  changes("forgets the owner of a key whose limit it changes", (inner, key, rateLimit) =>
+    remade(inner, { ...key, ownerId: undefined, rateLimit }),
+  ),
+  changes("begins a new window with a changed limit", (inner, key, rateLimit) => remade(inner, { ...key, rateLimit })),
+  changes("begins a new window when a key becomes strict again", (inner, key, rateLimit) =>
+    rateLimit?.mode === "strict" ? inner.setRateLimit(key.id, rateLimit) : remade(inner, { ...key, rateLimit }),
+  ),
+  changes("cannot remove a limit", (inner, { id }, rateLimit) =>
+    inner.setRateLimit(id, rateLimit ?? { mode: "local", limit: 1, durationMs: 1000 }),
+  ),
+  changes("gives no window to a key that becomes strict", (inner, key, rateLimit) =>
+    inner.setRateLimit(
+      key.id,
+      rateLimit && key.rateLimit?.mode !== "strict" ? { ...rateLimit, mode: "local" } : rateLimit,
+    ),
+  ),
+  changes("makes a key where there is none to change", async (inner, key, rateLimit) => {
+    const digests = await inner.setRateLimit(key.id, rateLimit);
+    if (digests === undefined) await inner.create({ ...key, rateLimit });
+    return digests;
+  }),
+];
+
+type Change = (
+  inner: KeyStore,
+  key: NewKey,
+  rateLimit: RateLimit | undefined,
+) => Promise<readonly string[] | undefined>;
+
+/** Changes rate limits in some other way. It is told the key as it was made; of one that never was, only the id. */
+function changes(mistake: string, change: Change): BrokenStore {
+  return keys(mistake, (inner) => {
+    const made = new Map<string, NewKey>();
+    return {
+      create(key, record) {
+        made.set(key.id, key);
+        return inner.create(key, record);
+      },
+      setRateLimit: (id, rateLimit) => change(inner, made.get(id) ?? ({ id } as NewKey), rateLimit),
+    };
+  });
+}
+
+async function remade(inner: KeyStore, key: NewKey): Promise<readonly string[] | undefined> {
+  const digests = await inner.delete(key.id);
+  if (digests !== undefined) await inner.create(key);
+  return digests;
+}

@@ -1,0 +1,33 @@
+import { expect } from "vitest";
+import type { NewKey } from "../../src/domain/key.ts";
+import type { PermitAsk, PermitGrant } from "../../src/domain/permit-window.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { TestClock } from "../support/test-clock.ts";
+import { exchange } from "./settle.ts";
+import { created } from "./usage-cases.ts";
+
+export const windowMs = 60_000;
+
+export function strict(limit: number, durationMs = windowMs): RateLimit {
+  return { mode: "strict", limit, durationMs };
+}
+
+/** A key in the store whose strict limit is this. */
+export function createdStrict(store: Store, clock: TestClock, limit: number, durationMs = windowMs): Promise<NewKey> {
+  return created(store, clock, { rateLimit: strict(limit, durationMs) });
+}
+
+/** Asks for nothing and gives nothing, but for what is given. What is wanted at least is wanted at most as well. */
+export function permitAsk(given: Partial<PermitAsk> = {}): PermitAsk {
+  return { wantMin: 0, wantMax: given.wantMin ?? 0, gen: 0, returned: 0, spent: 0, holders: 1, ...given };
+}
+
+/** What one ask came to; fails if it was not settled. */
+export async function ask(store: Store, { id }: Pick<NewKey, "id">, given: Partial<PermitAsk>): Promise<PermitGrant> {
+  const [result] = await exchange(store, [{ keyId: id, ...permitAsk(given) }]);
+  if (result?.outcome !== "settled") throw new Error(`the ask is ${result?.outcome}`);
+  const { outcome: _, ...grant } = result;
+  expect(grant.left, "no grant leaves less than nothing").toBeGreaterThanOrEqual(0);
+  return grant;
+}

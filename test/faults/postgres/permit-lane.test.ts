@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import type { PermitAsk } from "../../../src/domain/permit-window.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { permitAsk } from "../../contract/permit-asks.ts";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { hasPostgres } from "../../support/test-database.ts";
+import { databaseWithLimits, openPermitLane, query, through } from "./lane-fixture.ts";
+
+const asking = (keyId: string, given: Partial<PermitAsk>) => ({ keyId, ...permitAsk(given) });
+const numbered = (count: number) => Array.from({ length: count }, (_, i) => `key_${String(i).padStart(2, "0")}`);
+
+/** A link that loses one reply, when it is told to. */
+async function linkTo(url: string): Promise<{ url: string; cutNext: () => void; proxy: FaultyProxy }> {
+  const proxy = await FaultyProxy.start(Number(new URL(url).port));
+  let cuts = 0;
+  proxy.onReply = () => (cuts > 0 && cuts-- > 0 ? "cut" : "pass");
+  return { url: through(url, proxy.port), cutNext: () => void cuts++, proxy };
+}
+
+async function grantedByKey(url: string): Promise<readonly [string, number][]> {
+  const { rows } = await query(url, "SELECT key_id, granted::int FROM key_permits ORDER BY key_id");
+  return rows.map((row) => [row.key_id, row.granted]);
+}
+
+describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
+  it("gives the grant whose reply was lost when it is asked again, whole, and takes a return once", async () => {
+    const url = await databaseWithLimits(["k", "other"], 10);
+    const link = await linkTo(url);
+    const lane = openPermitLane(link.url);
+    const [opened] = await lane.exchange([asking("k", { wantMin: 8 })]);
+    link.cutNext();
+    const asks = [asking("k", { wantMin: 4, gen: 1, returned: 3, spent: 2 }), asking("nobody", { wantMin: 1 })];
+    const [grant, missing] = await lane.exchange([...asks, asking("other", { wantMin: 1 })]);
+    expect(link.proxy.cuts).toBe(1);
+    const { endsAtMs } = opened as { endsAtMs: number };
+    expect(grant).toEqual({
+      outcome: "settled",
+      gen: 1,
+      granted: 4,
+      left: 1,
+      outstanding: 7,
+      endsInMs: expect.any(Number),
+      endsAtMs,
+      contended: true,
+      limit: 10,
+    });
+    expect(missing).toEqual({ outcome: "missing" });
+    expect(await grantedByKey(url)).toEqual([
+      ["k", 9],
+      ["other", 1],
+    ]);
+  });
+
+  it("shares each key's limit exactly with other writers, whatever the order in which they name the keys", async () => {
+    const keyIds = numbered(12);
+    const url = await databaseWithLimits(keyIds, 100);
+    const granted = new Map(keyIds.map((keyId) => [keyId, 0]));
+    const orders = [keyIds, keyIds.toReversed(), [...keyIds.slice(5), ...keyIds.slice(0, 5)]];
+    await Promise.all(
+      orders.map(async (order) => {
+        const lane = openPermitLane(url, { timeoutMs: 20_000 });
+        for (let i = 0; i < 60; i++) {
+          const results = await lane.exchange(order.map((keyId) => asking(keyId, { wantMin: 1, holders: 3 })));
+          results.forEach((result, at) => {
+            if (result.outcome !== "settled") throw new Error(`an ask is ${result.outcome}`);
+            expect(result.gen).toBe(1);
+            granted.set(order[at] as string, (granted.get(order[at] as string) ?? 0) + result.granted);
+          });
+        }
+      }),
+    );
+    expect([...granted]).toEqual(keyIds.map((keyId) => [keyId, 100]));
+    expect(await grantedByKey(url)).toEqual(keyIds.map((keyId) => [keyId, 100]));
+  });
+
+  it("settles all others when the database refuses one row", async () => {
+    const keyIds = numbered(20);
+    const url = await databaseWithLimits(keyIds, 5);
+    const lane = openPermitLane(url, { timeoutMs: 2000 });
+    await lane.exchange(keyIds.map((keyId) => asking(keyId, { wantMin: 1 })));
+    await damage(url, "key_13");
+    const results = await lane.exchange(keyIds.map((keyId) => asking(keyId, { wantMin: 1, gen: 1, spent: 1 })));
+    const expected = keyIds.map((keyId) =>
+      keyId === "key_13"
+        ? { outcome: "failed", reason: expect.any(String) }
+        : expect.objectContaining({ outcome: "settled", granted: 1, outstanding: 1, left: 3 }),
+    );
+    expect(results).toEqual(expected);
+  });
+
+  it("does not take a refused batch apart while an earlier attempt of it may be on its way", async () => {
+    const url = await databaseWithLimits(["bad", "good"], 5);
+    const link = await linkTo(url);
+    const lane = openPermitLane(link.url, { timeoutMs: 2000 });
+    await lane.exchange([asking("bad", { wantMin: 1 }), asking("good", { wantMin: 1 })]);
+    await damage(url, "bad");
+    const asks = [asking("bad", { wantMin: 1, gen: 1, spent: 1 }), asking("good", { wantMin: 1 })];
+    link.cutNext();
+    await expect(lane.exchange(asks)).rejects.toThrow(Unavailable);
+    expect((await lane.exchange(asks)).map(({ outcome }) => outcome)).toEqual(["failed", "settled"]);
+  });
+
+  it("gives up asks that hang, and never applies them later", async () => {
+    const url = await databaseWithLimits(["k"], 10);
+    const link = await linkTo(url);
+    const lane = openPermitLane(link.url);
+    await lane.exchange([asking("k", { wantMin: 5 })]);
+    link.proxy.cutAll();
+    link.proxy.refusing = true;
+    await expect(lane.exchange([asking("k", { gen: 1, returned: 5 })])).rejects.toThrow(Unavailable);
+    link.proxy.refusing = false;
+    const [grant] = await lane.exchange([asking("k", { wantMin: 1 })]);
+    expect(grant).toMatchObject({ granted: 1, left: 4, outstanding: 6 });
+  });
+});
+
+/** A row whose next report overflows: the database refuses the whole statement. */
+async function damage(url: string, keyId: string): Promise<void> {
+  const huge = "9223372036854775807";
+  await query(url, `UPDATE key_permits SET granted = ${huge}, spent = ${huge} WHERE key_id = '${keyId}'`);
+}

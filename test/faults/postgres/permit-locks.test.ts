@@ -1,0 +1,85 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { exchangeText } from "../../../src/store/postgres/exchange-statement.ts";
+import { beginText } from "../../../src/store/postgres/guarded-statement.ts";
+import { hasPostgres } from "../../support/test-database.ts";
+import { databaseWithLimits, query } from "./lane-fixture.ts";
+
+const windowMs = 1200;
+const limit = 10;
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  onTestFinished(() => client.end());
+  await client.connect();
+  return client;
+}
+
+/** Runs the statement once, under a writer of its own: five permits of the one key are wanted, the rest is as it is. */
+async function askWith(client: pg.Client, text: string): Promise<{ gen: number; granted: number } | undefined> {
+  const writer = `writer ${Math.random()}`;
+  await client.query(beginText, [writer]);
+  const asked = [["k"], [5], [5], [0], [0], [0], [1]];
+  const { rows } = await client.query(text, [writer, 1, "nonce", null, ...asked]);
+  const kept = rows[0].result?.[0];
+  return kept && { gen: kept[1], granted: kept[2] };
+}
+
+/**
+ * Opens the key's window, then lets the statement wait for its row behind a transaction that does something, ends no
+ * sooner than told, and commits. Answers what the statement came to.
+ */
+async function askBehind(text: string, change: string, held: "briefly" | "past the end of the window") {
+  const url = await databaseWithLimits(["k"], limit, windowMs);
+  const [asker, holder] = [await connect(url), await connect(url)];
+  const openedMs = performance.now();
+  expect(await askWith(asker, exchangeText)).toEqual({ gen: 1, granted: 5 });
+  await holder.query(`BEGIN; ${change}; SELECT * FROM key_permits WHERE key_id = 'k' FOR UPDATE`);
+  const answer = askWith(asker, text);
+  const waiting =
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+  while ((await query(url, waiting)).rows[0].n === 0) await delay(10);
+  expect(performance.now() - openedMs, "it began to wait within the window").toBeLessThan(windowMs);
+  if (held === "past the end of the window") await delay(openedMs + windowMs + 100 - performance.now());
+  await holder.query("COMMIT");
+  return answer;
+}
+
+/** The statement with one thing changed, which it must contain. */
+function broken(from: string, to: string): string {
+  expect(exchangeText).toContain(from);
+  return exchangeText.replaceAll(from, to);
+}
+
+const lowering = (lowered: number) =>
+  `UPDATE keys SET ratelimit_limit = ${lowered} WHERE id = 'k';
+   UPDATE key_permits SET ratelimit_limit = ${lowered} WHERE key_id = 'k'`;
+
+describe.runIf(hasPostgres)("a statement of the permit ledger that waited for a row", () => {
+  it("goes by the time at which it got it: a window that ended meanwhile gives no more", async () => {
+    expect(await askBehind(exchangeText, "SELECT 1", "past the end of the window")).toEqual({ gen: 2, granted: 5 });
+  });
+
+  it("would use a window that has ended, were it to go by the time at which it began", async () => {
+    const stale = broken("clock_timestamp()", "statement_timestamp()");
+    expect(await askBehind(stale, "SELECT 1", "past the end of the window")).toEqual({ gen: 1, granted: 5 });
+  });
+
+  it("goes by the limit that was committed meanwhile", async () => {
+    expect(await askBehind(exchangeText, lowering(6), "briefly")).toEqual({ gen: 1, granted: 1 });
+  });
+
+  it("would go beyond a limit lowered meanwhile, were it to read it from the key", async () => {
+    const joined = broken(
+      "JOIN key_permits p ON p.key_id = u.key_id",
+      "JOIN key_permits p ON p.key_id = u.key_id JOIN keys k ON k.id = p.key_id",
+    ).replace("p.ratelimit_limit AS", "k.ratelimit_limit AS");
+    expect(await askBehind(joined, lowering(6), "briefly")).toEqual({ gen: 1, granted: 5 });
+  });
+
+  it("finds nothing where the key was deleted meanwhile", async () => {
+    expect(await askBehind(exchangeText, "DELETE FROM keys WHERE id = 'k'", "briefly")).toBeUndefined();
+  });
+});

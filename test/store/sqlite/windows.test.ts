@@ -1,0 +1,71 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { migrateDown, migrateUp } from "../../../src/store/sql/migrate.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
+import { ask, createdStrict, permitAsk, strict, windowMs } from "../../contract/permit-asks.ts";
+import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
+import { charge, created, settled } from "../../contract/usage-cases.ts";
+import { openTestEngine, testOptions } from "./open-test-engine.ts";
+
+const dayMs = 86_400_000;
+
+describe("the embedded store's windows", () => {
+  it.each(["2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z"])(
+    "keep their length when the wall clock is set to %s, which refills follow all the same",
+    async (wall) => {
+      const { options, clock } = testOptions();
+      const store = await openSqliteStore(options);
+      onTestFinished(() => store.close());
+      const key = await createdStrict(store, clock, 10);
+      const { endsAtMs } = await ask(store, key, { wantMin: 10 });
+      clock.stepTo(wall);
+      clock.advance(windowMs - 1);
+      expect(await ask(store, key, { wantMin: 1 })).toMatchObject({ gen: 1, granted: 0, endsInMs: 1, endsAtMs });
+      clock.advance(1);
+      const next = { gen: 2, granted: 1, endsInMs: windowMs, endsAtMs: endsAtMs + windowMs };
+      expect(await ask(store, key, { wantMin: 1 })).toMatchObject(next);
+
+      const counted = await created(store, clock, { remaining: 0, refill: refillRule() });
+      clock.stepTo(clock.nowMs() + dayMs);
+      expect(await charge(store, counted, 1)).toEqual(settled(1, 9));
+    },
+  );
+
+  it("go on where they were when the store is opened again, by the wall clock of then", async () => {
+    const { options, clock } = testOptions();
+    const first = await openSqliteStore(options);
+    const key = await createdStrict(first, clock, 10);
+    await ask(first, key, { wantMin: 7, gen: 1 });
+    await first.close();
+    clock.stepTo(clock.nowMs() + windowMs - 1000);
+    const second = await openSqliteStore(options);
+    onTestFinished(() => second.close());
+    const grant = await ask(second, key, { wantMin: 7, gen: 1, spent: 4 });
+    expect(grant).toMatchObject({ gen: 1, granted: 3, left: 0, outstanding: 6, endsInMs: 1000 });
+  });
+
+  it("are judged by the time of the commit, however long an ask waited for its turn", async () => {
+    const { clock, keys, exchange } = await openTestEngine();
+    const [key, other] = [sampleKey(clock, { rateLimit: strict(10) }), sampleKey(clock, { rateLimit: strict(10) })];
+    for (const each of [key, other]) await keys.create(each);
+    const asking = (keyId: string) => exchange([{ keyId, ...permitAsk({ wantMin: 10 }) }]);
+    await asking(key.id);
+    const underWay = asking(other.id);
+    // By then its batch is with the writer, and what comes now waits for the next.
+    for (let i = 0; i < 5; i++) await Promise.resolve();
+    const waiting = asking(key.id);
+    clock.advance(windowMs);
+    expect(await underWay).toMatchObject([{ gen: 1 }]);
+    expect(await waiting).toMatchObject([{ gen: 2, granted: 10, endsInMs: windowMs }]);
+  });
+
+  it("are made by the migration for strict keys that are older than it", async () => {
+    const { clock, engine, keys, exchange } = await openTestEngine();
+    const key = sampleKey(clock, { rateLimit: strict(10) });
+    const local = sampleKey(clock, { rateLimit: { ...strict(10), mode: "local" } });
+    for (const each of [key, local, sampleKey(clock)]) await keys.create(each);
+    expect(await migrateDown(engine)).toBe("0005-permits");
+    await migrateUp(engine, clock.nowMs());
+    const asks = [key, local].map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 20 }) }));
+    expect(await exchange(asks)).toMatchObject([{ gen: 1, granted: 10, endsInMs: windowMs }, { outcome: "missing" }]);
+  });
+});
