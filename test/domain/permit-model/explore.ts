@@ -1,0 +1,100 @@
+import { fillFault } from "./fill.ts";
+import { type Parts, type Scope, stepMs, World } from "./world.ts";
+
+export interface Exploration {
+  readonly states: number;
+  /** What does not hold, and the shortest way there. Undefined: everything holds in every state. */
+  readonly fault: { readonly broken: string; readonly steps: readonly string[] } | undefined;
+}
+
+interface Node {
+  readonly world: World;
+  readonly from: Node | undefined;
+  readonly step: string;
+}
+
+/** Every state that can be reached within the scope, breadth first. Ends at the first that is broken. */
+export function explore(scope: Scope, parts: Parts): Exploration {
+  const first = new World(scope, parts);
+  const seen = new Set([first.key()]);
+  let layer: Node[] = [{ world: first, from: undefined, step: "start" }];
+  while (layer.length > 0) {
+    const next: Node[] = [];
+    for (const from of layer) {
+      for (const [step, apply] of stepsFrom(from.world)) {
+        const world = from.world.copy();
+        apply(world);
+        const key = world.key();
+        if (seen.has(key)) continue;
+        seen.add(key);
+        const node = { world, from, step };
+        const broken = world.broken ?? (scope.fills ? fillFault(world) : undefined);
+        if (broken !== undefined) return { states: seen.size, fault: { broken, steps: pathTo(node) } };
+        next.push(node);
+      }
+    }
+    layer = next;
+  }
+  return { states: seen.size, fault: undefined };
+}
+
+type Step = readonly [string, (world: World) => void];
+
+function* stepsFrom(world: World): Generator<Step> {
+  const { counts, nowMs, scope } = world;
+  // A replica that does nothing while this happens is one that is paused.
+  if (nowMs < scope.endMs) yield ["time passes", (to) => (to.nowMs += stepMs)];
+  for (let at = 0; at < world.replicas.length; at++) yield* replicaSteps(world, at);
+  for (let index = 0; index < world.flights.length; index++) yield* flightSteps(world, index);
+  if (world.parts.reclaims && world.window.granted > world.window.spent && nowMs < world.window.endsAtMs) {
+    yield ["the ledger takes blocks back", (to) => to.reclaim()];
+  }
+  if (counts.crashes === 0) return;
+  for (let at = 0; at < world.replicas.length; at++) {
+    yield [`${at} crashes`, counted("crashes", (to) => to.crash(at))];
+  }
+}
+
+function* replicaSteps(world: World, at: number): Generator<Step> {
+  const { counts } = world;
+  const replica = world.replicas[at];
+  if (counts.takes > 0) yield [`${at} takes`, counted("takes", (to) => to.take(at))];
+  if (counts.messages > 0 && world.hasToSend(at)) yield [`${at} sends`, counted("messages", (to) => to.send(at))];
+  if (counts.leaves > 0 && world.hasWaiting(at)) {
+    yield [`one leaves ${at}`, counted("leaves", (to) => to.at(at).pool.leave())];
+  }
+  if (counts.recalls > 0) yield [`${at} is recalled`, counted("recalls", (to) => to.at(at).pool.recall())];
+  if (counts.lulls > 0 && replica?.busy) yield [`${at} calms`, counted("lulls", (to) => (to.at(at).busy = false))];
+  for (const gen of new Set(replica?.uses)) {
+    yield [`${at} is charged in ${gen}`, (to) => to.charge(at, gen)];
+    if (counts.refusals > 0) yield [`${at} is refused in ${gen}`, counted("refusals", (to) => to.refuse(at, gen))];
+  }
+}
+
+function* flightSteps({ counts, flights }: World, index: number): Generator<Step> {
+  const flight = flights[index];
+  if (flight === undefined) return;
+  const name = `message ${flight.message.number} of ${flight.replica}`;
+  if (flight.grant === undefined) yield [`${name} reaches the ledger`, (to) => to.reach(index)];
+  else {
+    yield [`${name} is answered`, (to) => to.arrive(index, false)];
+    if (counts.copies > 0) {
+      yield [`${name} is answered, a copy follows`, counted("copies", (to) => to.arrive(index, true))];
+      yield [`${name} reaches the ledger again`, counted("copies", (to) => to.reach(index))];
+    }
+  }
+  if (counts.losses > 0 && !flight.orphan) yield [`${name} is given up`, counted("losses", (to) => to.lose(index))];
+}
+
+function counted(count: Parameters<World["spend"]>[0], apply: (world: World) => void): (world: World) => void {
+  return (world) => {
+    world.spend(count);
+    apply(world);
+  };
+}
+
+function pathTo(node: Node): string[] {
+  const steps: string[] = [];
+  for (let at: Node | undefined = node; at; at = at.from) steps.unshift(`${at.world.nowMs} ${at.step}`);
+  return steps;
+}

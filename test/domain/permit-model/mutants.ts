@@ -1,0 +1,131 @@
+import { PermitPool } from "../../../src/domain/permit-pool.ts";
+import type { PermitMessage, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
+import { exchangePermits, type PermitGrant } from "../../../src/domain/permit-window.ts";
+import { type Parts, product } from "./world.ts";
+
+export interface Mutant {
+  readonly name: string;
+  /** The promise that it breaks, and the scope in which that is found. */
+  readonly breaks: "S1" | "S2" | "E1";
+  readonly scope: string;
+  readonly parts: Parts;
+}
+
+/** The product with one thing wrong. */
+export const mutants: readonly Mutant[] = [
+  mutant("the ledger takes a block back after a while", "S1", "messages get lost", { ...product, reclaims: true }),
+  mutant("a repeated ask is applied twice", "S1", "messages come twice", { ...product, repeats: true }),
+  mutant("a return counts for the next window", "S1", "windows end", { ...product, exchange: creditAnyWindow }),
+  mutant("returned permits are zeroed after the send", "S1", "messages get lost", withPool(ZeroAfterSend())),
+  mutant("a lost return is sent again", "S1", "messages get lost", { ...product, resends: true }),
+  mutant("a lost return is taken for not sent", "S1", "messages get lost", withPool(CreditsLost())),
+  mutant("a second copy of an answer counts", "S1", "messages come twice", withPool(CountsCopies())),
+  mutant("a permit given back late counts in a later window", "S1", "uses are refused", withPool(GivesBackAnywhere())),
+  mutant("the end is counted from the answer's arrival", "S2", "answers are late", withPool(EndsFromReceipt())),
+  mutant("permits are kept past the end", "S2", "uses are refused", withPool(KeepsForEver())),
+  mutant("a grant that arrives late is used at once", "S2", "answers are late", withPool(AcceptsLate())),
+  mutant("a request is denied for good while others hold permits", "E1", "permits lie idle", withPool(DeniesTooSoon())),
+  mutant("permits that nobody needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
+  mutant("a use is reported before it settled", "E1", "refused uses give permits back", withPool(ReportsEarly())),
+];
+
+function mutant(name: string, breaks: Mutant["breaks"], scope: string, parts: Parts): Mutant {
+  return { name, breaks, scope, parts };
+}
+
+function creditAnyWindow(...[before, ask, ...rest]: Parameters<typeof exchangePermits>) {
+  return exchangePermits(before, { ...ask, gen: before.gen }, ...rest);
+}
+
+function withPool(Pool: typeof PermitPool): Parts {
+  return { ...product, Pool };
+}
+
+function ZeroAfterSend(): typeof PermitPool {
+  return class extends PermitPool {
+    override nextAsk(nowMs: number): PermitMessage | undefined {
+      const message = super.nextAsk(nowMs);
+      this.held += message?.ask.returned ?? 0;
+      return message;
+    }
+    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
+      this.held = Math.max(0, this.held - message.ask.returned);
+      return super.answered(message, grant, nowMs);
+    }
+  };
+}
+
+function CreditsLost(): typeof PermitPool {
+  return class extends PermitPool {
+    override lost(message: PermitMessage, nowMs: number): void {
+      if (message.ask.gen === this.gen) this.held += message.ask.returned;
+      super.lost(message, nowMs);
+    }
+  };
+}
+
+function CountsCopies(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override isUnderWay(): boolean {
+      return true;
+    }
+  };
+}
+
+function GivesBackAnywhere(): typeof PermitPool {
+  return class extends PermitPool {
+    override giveBack(_gen: number, nowMs: number): PermitVerdict {
+      if (this.isOpen(nowMs)) this.held++;
+      return this.verdict(this.serve());
+    }
+  };
+}
+
+function EndsFromReceipt(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override expiry(_message: PermitMessage, grant: PermitGrant, nowMs: number): number {
+      return nowMs + grant.endsInMs * 0.999;
+    }
+  };
+}
+
+function KeepsForEver(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override isOpen(): boolean {
+      return this.gen > 0;
+    }
+  };
+}
+
+function AcceptsLate(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override expiry(message: PermitMessage, grant: PermitGrant, nowMs: number): number {
+      return Math.max(super.expiry(message, grant, nowMs), nowMs + 1);
+    }
+  };
+}
+
+function DeniesTooSoon(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override short(admitted: number, _elsewhere: number, nowMs: number): PermitVerdict {
+      return super.short(admitted, 0, nowMs);
+    }
+  };
+}
+
+function NeverTidies(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override nextTidyMs(): number {
+      return Number.POSITIVE_INFINITY;
+    }
+  };
+}
+
+function ReportsEarly(): typeof PermitPool {
+  return class extends PermitPool {
+    override nextAsk(nowMs: number): PermitMessage | undefined {
+      for (let inUse = this.inUse; inUse > 0; inUse--) this.charged(this.gen);
+      return super.nextAsk(nowMs);
+    }
+  };
+}

@@ -1,0 +1,36 @@
+import { type Counts, type Scope, startMs, stepMs } from "./world.ts";
+
+const nothing: Counts = {
+  takes: 0,
+  messages: 0,
+  losses: 0,
+  copies: 0,
+  crashes: 0,
+  recalls: 0,
+  refusals: 0,
+  leaves: 0,
+  lulls: 0,
+};
+
+/** Each scope lets something else go wrong, so that none grows too large. */
+export const scopes: ReadonlyMap<string, Scope> = new Map([
+  ["messages get lost", scope({ limit: 1, steps: 1, takes: 3, messages: 4, leaves: 1, losses: 1 })],
+  ["messages come twice", scope({ limit: 1, steps: 1, takes: 3, messages: 4, leaves: 1, copies: 1 })],
+  ["windows end", scope({ limit: 1, steps: 2, takes: 3, messages: 4, leaves: 1 })],
+  ["answers are late", scope({ limit: 2, takes: 3, messages: 2, losses: 1 })],
+  ["blocks are fetched and recalled", scope({ limit: 3, steps: 1, takes: 4, messages: 3, recalls: 1 })],
+  ["replicas crash and start again", scope({ limit: 2, steps: 2, takes: 3, messages: 3, crashes: 1 })],
+  ["uses are refused", scope({ limit: 1, durationMs: stepMs, steps: 2, takes: 3, messages: 3, refusals: 1 })],
+  ["there are three replicas", scope({ replicas: 3, limit: 1, steps: 1, takes: 3, messages: 3, leaves: 1, losses: 1 })],
+  // For E1, from every state: nothing is lost and nobody crashes, at the beginning of a long window.
+  ["permits lie idle", scope({ limit: 3, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 3, lulls: 1 })],
+  [
+    "refused uses give permits back",
+    scope({ limit: 2, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 2, refusals: 1 }),
+  ],
+]);
+
+function scope(options: Partial<Counts> & Partial<Scope> & { readonly limit: number; readonly steps?: number }): Scope {
+  const { replicas = 2, limit, durationMs = 2 * stepMs, steps = 3, fills = false, ...counts } = options;
+  return { replicas, limit, durationMs, fills, endMs: startMs + steps * stepMs, counts: { ...nothing, ...counts } };
+}

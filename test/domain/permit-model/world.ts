@@ -1,0 +1,236 @@
+import { PermitPool } from "../../../src/domain/permit-pool.ts";
+import type { PermitMessage, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
+import {
+  exchangePermits,
+  neverOpened,
+  type PermitGrant,
+  type PermitWindow,
+} from "../../../src/domain/permit-window.ts";
+
+/** What is explored, and how far. `counts` bounds how often each thing may happen on one path. */
+export interface Scope {
+  readonly replicas: number;
+  readonly limit: number;
+  readonly durationMs: number;
+  readonly endMs: number;
+  /** Whether each state is also asked whether its window fills. */
+  readonly fills: boolean;
+  readonly counts: Counts;
+}
+
+export type Counts = Readonly<
+  Record<"takes" | "messages" | "losses" | "copies" | "crashes" | "recalls" | "refusals" | "leaves" | "lulls", number>
+>;
+
+/** The parts under test. A mutant differs from the product in one of them. */
+export interface Parts {
+  readonly Pool: typeof PermitPool;
+  readonly exchange: typeof exchangePermits;
+  /** What the ledger does with an ask that it has answered before: the writer's sequence gives the stored answer. */
+  readonly repeats: boolean;
+  /** Whether it takes blocks back after a while. */
+  readonly reclaims: boolean;
+  /** Whether a lost message goes out again on another way, whose sequence does not know it. */
+  readonly resends: boolean;
+}
+
+export const product: Parts = {
+  Pool: PermitPool,
+  exchange: exchangePermits,
+  repeats: false,
+  reclaims: false,
+  resends: false,
+};
+
+export const stepMs = 100;
+/** Not 0, which the pool takes for "never". */
+export const startMs = 1000;
+
+/** Shown, pinned by the model, or compared through the flights. */
+const irrelevant = new Set(["endsAtMs", "limit", "shownLeast", "ratePerMs", "rateAtMs", "rttMs", "messages"]);
+
+/** A message between a replica and the ledger. It stays until it is dropped: delivery may be late, or repeated. */
+interface Flight {
+  readonly replica: number;
+  readonly message: PermitMessage;
+  /** The ledger's answer, once it has one. */
+  readonly grant: PermitGrant | undefined;
+  /** Its sender has crashed: nobody is there for the answer. */
+  readonly orphan: boolean;
+}
+
+interface Replica {
+  pool: PermitPool;
+  /** The windows of the permits that are in use. */
+  uses: number[];
+  /** Whether it expects demand. The estimate only sizes blocks, so the model knows two values of it. */
+  busy: boolean;
+}
+
+/** One state of two or three replicas, the ledger and what is on its way between them. Methods are single steps. */
+export class World {
+  nowMs = startMs;
+  window: PermitWindow = neverOpened;
+  replicas: Replica[] = [];
+  flights: Flight[] = [];
+  /** Admissions of each window, less those whose use was refused; and each window's end. */
+  admitted: number[] = [];
+  endsAtMs: number[] = [];
+  counts: Counts;
+  broken: string | undefined;
+  readonly scope: Scope;
+  readonly parts: Parts;
+
+  constructor(scope: Scope, parts: Parts) {
+    this.scope = scope;
+    this.parts = parts;
+    this.counts = scope.counts;
+    for (let i = 0; i < scope.replicas; i++) this.replicas.push({ pool: new parts.Pool(), uses: [], busy: true });
+  }
+
+  copy(): World {
+    const copy = Object.assign(Object.create(World.prototype) as World, this);
+    copy.replicas = this.replicas.map(({ pool, uses, busy }) => ({ pool: copied(pool), uses: [...uses], busy }));
+    copy.flights = [...this.flights];
+    copy.admitted = [...this.admitted];
+    copy.endsAtMs = [...this.endsAtMs];
+    return copy;
+  }
+
+  /** Equal for states that go on in the same way: replicas are alike, so the order of them does not count. */
+  key(): string {
+    const replicas = this.replicas.map((_, at) => this.replicaKey(at)).sort();
+    const { gen, endsAtMs, granted, spent, contended } = this.window;
+    const counts = Object.values(this.counts).join("");
+    return `${this.nowMs} ${gen} ${endsAtMs} ${granted} ${spent} ${contended}|${counts}|${this.admitted}|${replicas}`;
+  }
+
+  private replicaKey(at: number): string {
+    const { pool, uses, busy } = this.at(at);
+    let key = busy ? "b" : "c";
+    for (const name of Object.keys(pool)) {
+      if (!irrelevant.has(name)) key += ` ${this.timeless(name, (pool as unknown as Record<string, unknown>)[name])}`;
+    }
+    if (uses.length > 0) key += `u${uses.toSorted()}`;
+    const flights = this.flights.filter(({ replica }) => replica === at);
+    return flights.length === 0 ? key : key + flights.map((flight) => this.flightKey(flight, pool)).sort();
+  }
+
+  private flightKey({ message, grant, orphan }: Flight, pool: PermitPool): string {
+    const { wantMin, wantMax, gen, returned, spent } = message.ask;
+    const newest = message.number === (pool as unknown as { messages: number }).messages;
+    const answer = grant && `${grant.gen} ${grant.granted} ${grant.left} ${grant.outstanding} ${grant.endsInMs}`;
+    const sent = `${this.nowMs - message.sentAtMs} ${wantMin} ${wantMax} ${gen} ${returned} ${spent}`;
+    return `{${newest}${orphan} ${sent}>${answer} ${grant?.contended}}`;
+  }
+
+  /** Times are compared with the present alone, but for one: how long they are past makes no difference. */
+  private timeless(name: string, value: unknown): unknown {
+    if (!name.endsWith("Ms") || name === "shortSinceMs") return value;
+    return Number(value) <= this.nowMs ? "-" : value;
+  }
+
+  spend(count: keyof Counts): void {
+    this.counts = { ...this.counts, [count]: this.counts[count] - 1 };
+  }
+
+  take(at: number): void {
+    const replica = this.at(at);
+    replica.busy = true;
+    const take = this.pool(at).take(this.nowMs);
+    if (take.outcome === "admitted") this.admit(replica, take.gen);
+  }
+
+  hasToSend(at: number): boolean {
+    return this.pool(at).nextDueMs(this.nowMs) === this.nowMs;
+  }
+
+  hasWaiting(at: number): boolean {
+    return (this.at(at).pool as unknown as { waiting: number }).waiting > 0;
+  }
+
+  /** Sends what the pool has to send. Answers false when that is nothing. */
+  send(at: number): boolean {
+    const message = this.pool(at).nextAsk(this.nowMs);
+    if (message === undefined) return false;
+    this.flights.push({ replica: at, message, grant: undefined, orphan: false });
+    return true;
+  }
+
+  /** The ask reaches the ledger, for the first time or again. */
+  reach(index: number): void {
+    const flight = this.flights[index] as Flight;
+    if (flight.grant !== undefined && !this.parts.repeats) return;
+    const { window, grant } = this.parts.exchange(this.window, flight.message.ask, this.scope, this.nowMs);
+    this.window = window;
+    this.endsAtMs[window.gen] = window.endsAtMs;
+    if (flight.orphan) this.flights.splice(index, 1);
+    else this.flights[index] = { ...flight, grant };
+  }
+
+  /** The answer reaches the pool. The message goes on existing when a copy of it may come too. */
+  arrive(index: number, copyFollows: boolean): void {
+    const flight = this.flights[index] as Flight;
+    if (!copyFollows) this.flights.splice(index, 1);
+    if (flight.grant === undefined) return;
+    this.settle(flight.replica, this.pool(flight.replica).answered(flight.message, flight.grant, this.nowMs));
+  }
+
+  /** The replica gives the message up. The ledger may see it all the same, and answer it. */
+  lose(index: number): void {
+    const flight = this.flights[index] as Flight;
+    this.pool(flight.replica).lost(flight.message, this.nowMs);
+    if (this.parts.resends) this.flights.push({ ...flight, grant: undefined, orphan: true });
+  }
+
+  charge(at: number, gen: number): void {
+    this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
+    this.pool(at).charged(gen);
+  }
+
+  refuse(at: number, gen: number): void {
+    this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
+    this.admitted[gen] = (this.admitted[gen] ?? 0) - 1;
+    this.settle(at, this.pool(at).giveBack(gen, this.nowMs));
+  }
+
+  /** Nothing survives but what is on its way to the ledger; what was admitted stays admitted. */
+  crash(at: number): void {
+    this.replicas[at] = { pool: new this.parts.Pool(), uses: [], busy: true };
+    this.flights = this.flights
+      .filter(({ replica, grant }) => replica !== at || grant === undefined)
+      .map((flight) => (flight.replica === at ? { ...flight, orphan: true } : flight));
+  }
+
+  reclaim(): void {
+    this.window = { ...this.window, granted: this.window.spent };
+  }
+
+  at(index: number): Replica {
+    return this.replicas[index] as Replica;
+  }
+
+  /** The pool, with the model's estimates in place of its own. */
+  pool(index: number): PermitPool {
+    const { pool, busy } = this.at(index);
+    return Object.assign(pool, { ratePerMs: busy ? 0.02 : 0, rateAtMs: this.nowMs, rttMs: 10 });
+  }
+
+  private settle(at: number, verdict: PermitVerdict): void {
+    for (let i = 0; i < verdict.admitted; i++) this.admit(this.at(at), verdict.gen);
+  }
+
+  private admit(replica: Replica, gen: number): void {
+    // When it cannot be refused any more, it may as well be charged at once.
+    if (this.counts.refusals > 0) replica.uses.push(gen);
+    else replica.pool.charged(gen);
+    const admitted = (this.admitted[gen] ?? 0) + 1;
+    this.admitted[gen] = admitted;
+    if (admitted > this.scope.limit) this.broken ??= `S1: ${admitted} admitted in window ${gen}`;
+    if (this.nowMs >= (this.endsAtMs[gen] ?? 0)) this.broken ??= `S2: admitted after the end of window ${gen}`;
+  }
+}
+
+function copied(pool: PermitPool): PermitPool {
+  return Object.assign(new (pool.constructor as typeof PermitPool)(), pool);
+}

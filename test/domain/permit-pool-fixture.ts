@@ -1,0 +1,34 @@
+import { PermitPool } from "../../src/domain/permit-pool.ts";
+import type { PermitMessage, PermitVerdict } from "../../src/domain/permit-verdict.ts";
+import type { PermitGrant } from "../../src/domain/permit-window.ts";
+
+export const startMs = 10_000;
+export const endsAtMs = 1_700_000_000_000;
+
+/** A window of a minute, ten seconds of which are gone. */
+export const plenty: PermitGrant = {
+  gen: 7,
+  granted: 5,
+  left: 900,
+  outstanding: 5,
+  endsInMs: 50_000,
+  endsAtMs,
+  contended: false,
+  limit: 1_000,
+};
+export const exhausted: PermitGrant = { ...plenty, granted: 0, left: 0, outstanding: 0, contended: true };
+export const heldElsewhere: PermitGrant = { ...exhausted, outstanding: 3 };
+
+/** A pool whose first request, at `startMs`, was answered like this. */
+export function poolWith(grant: PermitGrant, rttMs = 20): { pool: PermitPool; verdict: PermitVerdict } {
+  const pool = new PermitPool();
+  pool.take(startMs);
+  const verdict = pool.answered(ask(pool, startMs), grant, startMs + rttMs);
+  return { pool, verdict };
+}
+
+export function ask(pool: PermitPool, nowMs: number): PermitMessage {
+  const message = pool.nextAsk(nowMs);
+  if (message === undefined) throw new Error("the pool has nothing to ask for");
+  return message;
+}

@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { PermitPool } from "../../src/domain/permit-pool.ts";
+import { ask, endsAtMs, exhausted, plenty, poolWith, startMs } from "./permit-pool-fixture.ts";
+
+describe("lost", () => {
+  it("brings nothing back and sends nothing again", () => {
+    const { pool } = poolWith({ ...plenty, contended: true });
+    pool.charged(7);
+    const message = ask(pool, startMs + 100);
+    expect(message.ask).toMatchObject({ returned: 4, spent: 1 });
+    pool.lost(message, startMs + 200);
+    expect(pool.take(startMs + 300).outcome).toBe("wait");
+    expect(ask(pool, startMs + 300).ask).toMatchObject({ wantMin: 1, returned: 0, spent: 0 });
+  });
+
+  it("lets those who wait ask anew, after a pause", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    pool.lost(ask(pool, startMs), startMs + 10);
+    pool.take(startMs + 10);
+    expect(pool.nextAsk(startMs + 10)).toBeUndefined();
+    expect(pool.nextDueMs(startMs + 10)).toBe(startMs + 60);
+    expect(ask(pool, startMs + 60).ask.wantMin).toBe(2);
+  });
+});
+
+describe("giveBack", () => {
+  it("lets another request use the permit", () => {
+    const { pool } = poolWith({ ...plenty, granted: 1 });
+    pool.giveBack(7, startMs + 30);
+    expect(pool.take(startMs + 30)).toEqual({ outcome: "admitted", gen: 7 });
+  });
+
+  it.each([
+    ["of another window", 6, startMs + 30],
+    ["whose window is over", 7, startMs + 50_000],
+  ])("drops a permit %s", (_, gen, nowMs) => {
+    const { pool } = poolWith({ ...plenty, granted: 1 });
+    expect(pool.giveBack(gen, nowMs).admitted).toBe(0);
+    expect(pool.take(nowMs).outcome).toBe("wait");
+  });
+
+  it("takes back no more than is in use", () => {
+    const { pool } = poolWith({ ...plenty, granted: 1 });
+    pool.charged(7);
+    pool.giveBack(7, startMs + 30);
+    expect(pool.take(startMs + 30).outcome).toBe("wait");
+  });
+});
+
+describe("a change of the key", () => {
+  it("of its limit clears denials", () => {
+    const { pool } = poolWith(exhausted);
+    pool.limitChanged();
+    expect(pool.take(startMs + 30).outcome).toBe("wait");
+  });
+
+  it("to deleted drops permits, those on their way too", () => {
+    const { pool } = poolWith(plenty);
+    pool.recall();
+    const message = ask(pool, startMs + 30);
+    pool.drop();
+    expect(pool.answered(message, plenty, startMs + 40).admitted).toBe(0);
+    expect(pool.giveBack(7, startMs + 40).admitted).toBe(0);
+    expect(pool.isIdle(startMs + 40)).toBe(true);
+    expect(pool.take(startMs + 40).outcome).toBe("wait");
+  });
+});
+
+describe("state", () => {
+  it("shows what is left and held, and the ledger's end of the window", () => {
+    const { pool } = poolWith(plenty);
+    expect(pool.state(startMs + 30)).toEqual({ limit: 1_000, remaining: 904, resetMs: endsAtMs });
+  });
+
+  it("never shows more than before in one window, also when permits come back", () => {
+    const { pool } = poolWith(plenty);
+    pool.state(startMs + 30);
+    pool.take(startMs + 30);
+    expect(pool.state(startMs + 30)?.remaining).toBe(903);
+    pool.giveBack(7, startMs + 31);
+    pool.recall();
+    pool.answered(ask(pool, startMs + 31), { ...plenty, granted: 0, left: 950 }, startMs + 40);
+    expect(pool.state(startMs + 40)?.remaining).toBe(903);
+  });
+
+  it("is unknown when no window is open", () => {
+    expect(new PermitPool().state(startMs)).toBeUndefined();
+    expect(poolWith(plenty).pool.state(startMs + 50_000)).toBeUndefined();
+  });
+});
+
+describe("leave", () => {
+  it("asks for one permit less", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    pool.take(startMs);
+    pool.leave();
+    expect(ask(pool, startMs).ask.wantMin).toBe(1);
+  });
+});

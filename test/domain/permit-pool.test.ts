@@ -1,0 +1,202 @@
+import { describe, expect, it } from "vitest";
+import { PermitPool } from "../../src/domain/permit-pool.ts";
+import { ask, exhausted, heldElsewhere, plenty, poolWith, startMs } from "./permit-pool-fixture.ts";
+
+describe("take", () => {
+  it("spends a held permit at once, and says of which window it is", () => {
+    const { pool } = poolWith(plenty);
+    expect(pool.take(startMs + 30)).toEqual({ outcome: "admitted", gen: 7 });
+  });
+
+  it("lets exactly as many pass as were granted", () => {
+    const { pool } = poolWith(plenty);
+    const outcomes = Array.from({ length: 6 }, () => pool.take(startMs + 30).outcome);
+    expect(outcomes).toEqual(["admitted", "admitted", "admitted", "admitted", "wait", "wait"]);
+  });
+
+  it("queues behind those who wait already", () => {
+    const pool = new PermitPool();
+    expect(pool.take(startMs).outcome).toBe("wait");
+    expect(pool.take(startMs).outcome).toBe("wait");
+    expect(ask(pool, startMs).ask.wantMin).toBe(2);
+  });
+
+  it.each([
+    ["just before the end by the earliest reckoning", startMs + 49_999 * 0.999 - 0.01, "admitted"],
+    ["at that end", startMs + 49_999 * 0.999, "wait"],
+    ["after it", startMs + 50_000, "wait"],
+  ])("spends no permit outside the window: %s", (_, nowMs, outcome) => {
+    const { pool } = poolWith(plenty);
+    expect(pool.take(nowMs).outcome).toBe(outcome);
+  });
+
+  it("denies from memory once all is spent and nobody holds a permit, until the window ends", () => {
+    const { pool, verdict } = poolWith(exhausted);
+    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, settled: true });
+    expect(pool.take(startMs + 40_000).outcome).toBe("denied");
+    expect(pool.nextAsk(startMs + 40_000)).toBeUndefined();
+    expect(pool.take(startMs + 50_000).outcome).toBe("wait");
+  });
+});
+
+describe("nextAsk", () => {
+  it("has nothing to say without demand", () => {
+    const pool = new PermitPool();
+    expect(pool.nextAsk(startMs)).toBeUndefined();
+    expect(pool.nextDueMs(startMs)).toBeUndefined();
+  });
+
+  it("has one message under way at a time", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    ask(pool, startMs);
+    pool.take(startMs + 1);
+    expect(pool.nextAsk(startMs + 1)).toBeUndefined();
+    expect(pool.nextDueMs(startMs + 1)).toBeUndefined();
+  });
+
+  it("asks for a block when demand is high, and fetches the next before the last is used up", () => {
+    const { pool } = poolWith({ ...plenty, granted: 100 }, 20);
+    let nowMs = startMs + 20;
+    for (let taken = 0; taken < 98 && pool.nextDueMs(nowMs) !== nowMs; taken++) pool.take(++nowMs);
+    const { ask: prefetch } = ask(pool, nowMs);
+    expect(prefetch).toMatchObject({ wantMin: 0, returned: 0 });
+    expect(prefetch.wantMax).toBeGreaterThan(50);
+    expect(pool.take(nowMs).outcome).toBe("admitted");
+  });
+
+  it("fetches nothing in advance while others are short", () => {
+    const { pool } = poolWith({ ...plenty, granted: 30, contended: true }, 20);
+    for (let i = 0; i < 29; i++) pool.take(startMs + 20 + i);
+    expect(pool.nextAsk(startMs + 48)).toBeUndefined();
+    pool.take(startMs + 49);
+    expect(ask(pool, startMs + 49).ask).toMatchObject({ wantMin: 1, wantMax: 1 });
+  });
+
+  it("gives up returned permits before the message exists", () => {
+    const { pool } = poolWith({ ...plenty, contended: true });
+    expect(ask(pool, startMs + 100).ask).toMatchObject({ gen: 7, returned: 4 });
+    expect(pool.take(startMs + 100).outcome).toBe("wait");
+  });
+
+  it("returns what a lull leaves over, in a few steps, and in the end everything", () => {
+    const { pool } = poolWith({ ...plenty, granted: 60, outstanding: 60 });
+    for (let i = 0; i < 20; i++) pool.take(startMs + 20 + i);
+    const returned: number[] = [];
+    for (let dueMs = pool.nextDueMs(startMs + 40); dueMs !== undefined; dueMs = pool.nextDueMs(dueMs)) {
+      const message = ask(pool, dueMs);
+      expect(message.ask.wantMax).toBe(0);
+      returned.push(message.ask.returned);
+      pool.answered(message, { ...plenty, granted: 0 }, dueMs + 10);
+    }
+    expect(returned.length).toBeLessThan(8);
+    expect(returned.reduce((sum, each) => sum + each)).toBe(60 - 1 - 20);
+  });
+
+  it("returns everything at once when recalled, though it has demand", () => {
+    const { pool } = poolWith({ ...plenty, granted: 60 });
+    for (let i = 0; i < 20; i++) pool.take(startMs + 20 + i);
+    pool.recall();
+    expect(ask(pool, startMs + 40).ask).toMatchObject({ wantMax: 0, returned: 39 });
+  });
+
+  it("does not return to a window that is over", () => {
+    const { pool } = poolWith(plenty);
+    pool.recall();
+    expect(pool.nextAsk(startMs + 50_000)).toBeUndefined();
+    pool.take(startMs + 50_010);
+    expect(ask(pool, startMs + 50_010).ask.returned).toBe(0);
+  });
+
+  it("keeps an ask that could only be answered after the end for the next window", () => {
+    const { pool } = poolWith({ ...exhausted, endsInMs: 1_000 }, 80);
+    pool.take(startMs + 999);
+    expect(pool.nextAsk(startMs + 999)).toBeUndefined();
+    expect(pool.nextDueMs(startMs + 999)).toBe(startMs + 1_000 + 8);
+  });
+});
+
+describe("answered", () => {
+  it("serves the longest waiting first and keeps the rest waiting while there is more to be had", () => {
+    const pool = new PermitPool();
+    for (let i = 0; i < 8; i++) pool.take(startMs);
+    const message = ask(pool, startMs);
+    expect(pool.answered(message, plenty, startMs + 20)).toEqual({ gen: 7, admitted: 5, denied: 0, settled: false });
+    expect(ask(pool, startMs + 20).ask.wantMin).toBe(3);
+  });
+
+  it("throws away a grant that arrives after the window's end", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    const message = ask(pool, startMs);
+    expect(pool.answered(message, { ...plenty, endsInMs: 500 }, startMs + 499)).toMatchObject({
+      admitted: 0,
+      denied: 0,
+    });
+    expect(pool.state(startMs + 499)).toBeUndefined();
+    expect(ask(pool, startMs + 499).ask.wantMin).toBe(1);
+  });
+
+  it("drops permits and denials of the window before", () => {
+    const { pool } = poolWith(exhausted);
+    pool.take(startMs + 50_010);
+    const message = ask(pool, startMs + 50_010);
+    pool.answered(message, { ...plenty, gen: 8, granted: 2 }, startMs + 50_020);
+    expect(pool.take(startMs + 50_020)).toEqual({ outcome: "admitted", gen: 8 });
+    expect(pool.take(startMs + 50_020).outcome).toBe("wait");
+  });
+
+  it.each(["a second copy of an answer", "an answer to a message given up"])("does not count %s", (kind) => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    const first = ask(pool, startMs);
+    if (kind.startsWith("a second")) pool.answered(first, { ...plenty, granted: 1 }, startMs + 20);
+    else pool.lost(first, startMs + 20);
+    pool.take(startMs + 100);
+    const second = ask(pool, startMs + 100);
+    expect(pool.answered(first, plenty, startMs + 110).admitted).toBe(0);
+    expect(pool.answered(second, { ...plenty, granted: 1 }, startMs + 120).admitted).toBe(1);
+  });
+
+  it("looks again while others hold permits, then denies, and asks ever more rarely", () => {
+    const { pool, verdict } = poolWith(heldElsewhere, 10);
+    expect(verdict).toMatchObject({ admitted: 0, denied: 0 });
+    let nowMs = startMs + 10;
+    const deniedAtMs: number[] = [];
+    for (let asks = 0; asks < 30; asks++) {
+      nowMs = pool.nextDueMs(nowMs) ?? Number.NaN;
+      const { denied, settled } = pool.answered(ask(pool, nowMs), heldElsewhere, nowMs + 10);
+      expect(settled).toBe(false);
+      nowMs += 10;
+      if (denied === 0) continue;
+      deniedAtMs.push(nowMs);
+      while (pool.take(nowMs).outcome === "denied") nowMs += 5;
+    }
+    const [first = 0, second = 0] = deniedAtMs;
+    expect(first - startMs).toBeGreaterThanOrEqual(10 + 50 + 2 * 10);
+    expect(first - startMs).toBeLessThan(130);
+    expect(second - first).toBeLessThan(120);
+    expect((deniedAtMs.at(-1) ?? 0) - (deniedAtMs.at(-2) ?? 0)).toBeGreaterThan(1_000);
+  });
+
+  it("does not take its own unsettled uses for spent: they may come back", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    pool.take(startMs);
+    const message = ask(pool, startMs);
+    const last = { ...exhausted, granted: 1, outstanding: 1 };
+    expect(pool.answered(message, last, startMs + 10)).toMatchObject({ admitted: 1, denied: 0 });
+    expect(pool.giveBack(7, startMs + 12)).toMatchObject({ gen: 7, admitted: 1, denied: 0 });
+  });
+
+  it("denies those who wait once its own uses are charged and reported", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    pool.take(startMs);
+    pool.answered(ask(pool, startMs), { ...exhausted, granted: 1, outstanding: 1 }, startMs + 10);
+    pool.charged(7);
+    const report = ask(pool, startMs + 15);
+    expect(report.ask).toMatchObject({ gen: 7, spent: 1, wantMin: 1 });
+    expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, settled: true });
+  });
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { type SimulatedFigures, type SimulatedLoad, simulate } from "./permit-simulation.ts";
+
+const seeds = [1, 2, 3];
+const rttsMs = [1, 1, 40, 40, 80, 80];
+const farthestMs = Math.max(...rttsMs);
+
+/** With what each load may cost: mean and 99th percentile of the wait of who was admitted, ledger calls per admitted. */
+const loads = [
+  { name: "10 000/60 s at 3 000 rps", limit: 10_000, durationMs: 60_000, rps: 3_000, windows: 4, cost: [2, 90, 0.03] },
+  { name: "1 000/10 s at 300 rps", limit: 1_000, durationMs: 10_000, rps: 300, windows: 8, cost: [3, 90, 0.2] },
+  { name: "100/1 s at 300 rps", limit: 100, durationMs: 1_000, rps: 300, windows: 40, cost: [30, 180, 0.9] },
+  { name: "20/10 s at 30 rps", limit: 20, durationMs: 10_000, rps: 30, windows: 20, cost: [60, 200, 3] },
+] as const;
+
+describe.each(loads)("six replicas, 1–80 ms from the ledger, at $name", (load) => {
+  it.each(seeds)("fill every window to exactly the limit, within the load's cost (seed %i)", (seed) => {
+    const figures = simulate(loadOf(load, seed));
+    print(load.name, seed, figures);
+    expect(new Set(figures.perWindow)).toEqual(new Set([load.limit]));
+    const [meanMs, p99Ms, calls] = load.cost;
+    expect(figures.meanWaitMs).toBeLessThan(meanMs);
+    expect(figures.p99WaitMs).toBeLessThan(p99Ms);
+    expect(figures.callsPerAdmitted).toBeLessThan(calls);
+  });
+
+  it("answer most of the denied from memory", () => {
+    expect(simulate(loadOf(load, 1)).deniedLocallyShare).toBeGreaterThan(0.7);
+  });
+
+  it.each(seeds)("never pass it when messages are lost and uses refused (seed %i)", (seed) => {
+    const figures = simulate({ ...loadOf(load, seed), lostShare: 0.05, refusedShare: 0.1 });
+    expect(figures.perWindow.length).toBeGreaterThan(1);
+    expect(Math.max(...figures.perWindow)).toBeLessThanOrEqual(load.limit);
+  });
+});
+
+describe("a hot key", () => {
+  it("waits, on average, less than a twentieth of the farthest replica's round trip", () => {
+    for (const load of loads.slice(0, 2)) {
+      expect(simulate(loadOf(load, 1)).meanWaitMs).toBeLessThan(farthestMs / 20);
+    }
+  });
+
+  it("calls the ledger less than once for 20 admitted requests, 18 times overloaded", () => {
+    expect(simulate(loadOf(loads[0], 1)).callsPerAdmitted).toBeLessThan(0.05);
+  });
+
+  it("loses to refused uses no permit: each window fills with those that were not refused", () => {
+    const figures = simulate({ ...loadOf(loads[1], 1), refusedShare: 0.2 });
+    expect(new Set(figures.perWindow)).toEqual(new Set([1_000]));
+  });
+
+  it("loses to a crash what that replica held, for one window, and few calls in search of it", () => {
+    const figures = simulate({ ...loadOf(loads[0], 1), crashAtMs: 61_500 });
+    const [before, during, after] = figures.perWindow;
+    expect(before).toBe(10_000);
+    expect(during).toBeGreaterThan(9_700);
+    expect(during).toBeLessThan(10_000);
+    expect(after).toBe(10_000);
+    expect(figures.callsPerAdmitted).toBeLessThan(0.05);
+  });
+});
+
+function loadOf(load: (typeof loads)[number], seed: number): SimulatedLoad {
+  const { limit, durationMs, rps, windows } = load;
+  return { limit, durationMs, requestsPerSecond: rps, windows: windows + 1, rttsMs, recalls: seed % 2 === 0, seed };
+}
+
+function print(name: string, seed: number, figures: SimulatedFigures): void {
+  console.info(
+    `${name}, seed ${seed}: wait mean ${figures.meanWaitMs.toFixed(2)} ms, p99 ${figures.p99WaitMs.toFixed(1)} ms; ` +
+      `${figures.callsPerAdmitted.toFixed(4)} ledger calls per admitted; ` +
+      `${(figures.deniedLocallyShare * 100).toFixed(1)} % of denials from memory`,
+  );
+}
