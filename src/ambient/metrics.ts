@@ -6,13 +6,19 @@ export interface Metrics {
   /** A call of any method came to an end. */
   called(method: string, protocol: string, code: string, seconds: number): void;
   batchCommitted(batcher: string, items: number, seconds: number): void;
-  /** The usage ledger had to do more than send a batch and read its reply. */
+  /** A ledger had to do more than send a batch and read its reply. */
   ledger(event: "retried" | "recovered" | "split" | "given-up"): void;
   keyCache(event: "hit" | "miss" | "shared"): void;
   /** A verification was turned away because every rate-limit window is taken: an alarm. */
   windowsFull(): void;
   /** Rate-limit windows were reported to the other replicas, or could not be. */
   windowsSynced(event: "merged" | "failed", windows: number): void;
+  /** Permits of strict limits, at the coordinator: granted, returned; and replicas asked to return theirs. */
+  permits(event: "granted" | "returned" | "recalled", count: number): void;
+  /** Verifications turned away by a strict limit while others held permits that came back too late, or never. */
+  deniedUnsettled(count: number): void;
+  /** Somebody without the shared secret knocked at the internal listener. */
+  internalRefused(): void;
   /** A change of a key was announced to the other replicas, could not be yet, or was heard of. */
   keyChange(event: "announced" | "unsent" | "heard"): void;
   /** Samples a value whenever the metrics are read. */
@@ -61,7 +67,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const ledgerEvents = new Counter({
     name: "latchkey_ledger_events_total",
-    help: "Batches of uses sent again, recovered after a lost reply, split for a bad row, or given up.",
+    help: "Batches of uses or permits sent again, recovered after a lost reply, split for a bad row, or given up.",
     labelNames: ["event"],
     registers,
   });
@@ -82,6 +88,22 @@ export function createMetrics(): MetricsRegistry {
     labelNames: ["event"],
     registers,
   });
+  const permits = new Counter({
+    name: "latchkey_permits_total",
+    help: "Permits of strict rate limits granted and returned, and replicas asked to return theirs.",
+    labelNames: ["event"],
+    registers,
+  });
+  const deniedUnsettled = new Counter({
+    name: "latchkey_unsettled_denials_total",
+    help: "Verifications turned away by a strict limit while others held permits that did not come back in time.",
+    registers,
+  });
+  const internalRefused = new Counter({
+    name: "latchkey_internal_refused_total",
+    help: "Requests to the internal listener without the shared secret.",
+    registers,
+  });
   const keyChanges = new Counter({
     name: "latchkey_key_changes_total",
     help: "Changes of keys between replicas: announced, unsent (sent when the link is back), heard.",
@@ -99,6 +121,9 @@ export function createMetrics(): MetricsRegistry {
     keyCache: (event) => cache.inc({ event }),
     windowsFull: () => windowsFull.inc(),
     windowsSynced: (event, windows) => windowsSynced.inc({ event }, windows),
+    permits: (event, count) => permits.inc({ event }, count),
+    deniedUnsettled: (count) => deniedUnsettled.inc(count),
+    internalRefused: () => internalRefused.inc(),
     keyChange: (event) => keyChanges.inc({ event }),
     gauge(name, help, read) {
       new Gauge({

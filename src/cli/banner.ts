@@ -8,6 +8,13 @@ import type { RunningServer } from "../server/start.ts";
 export function banner(settings: Settings, server: RunningServer, generatedRootKey: Secret | undefined): string {
   const base = `http://${reachable(settings.host)}:${server.port}`;
   const metrics = `http://${reachable(settings.internalHost)}:${server.internalPort}/metrics`;
+  if (settings.role === "coordinator") {
+    const internal = `${reachable(settings.internalHost)}:${server.internalPort}`;
+    return print([
+      `Latchkey coordinates rate limits on ${internal}`,
+      `Set LATCHKEY_COORDINATORS=${internal} on edges; metrics on ${metrics}, probes on ${base}/readyz`,
+    ]);
+  }
   const head = [
     `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${base}`,
     `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${metrics}`,

@@ -8,6 +8,7 @@ import { serve } from "./serve.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; settings come from the environment
+         --role ROLE            all (default), edge or coordinator; the same as LATCHKEY_ROLE
        latchkey backup FILE     copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served
        latchkey migrate status  list which changes of the schema the store has and lacks
        latchkey migrate up      apply those it lacks, as every start does
@@ -17,12 +18,13 @@ const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; s
 export async function main(args: readonly string[]): Promise<void> {
   // The data, its copies and a generated root key are nobody else's business.
   process.umask(0o077);
-  const { command, operands } = parseCommand(args);
+  const { command, operands, role } = parseCommand(args);
+  if (role !== undefined && command !== "serve") return exitWithUsage("--role is for serve");
   const [target] = operands;
   switch (command) {
     case "serve":
       if (operands.length > 0) return exitWithUsage("serve takes no operands: settings come from the environment");
-      return serve();
+      return serve(role);
     case "backup": {
       if (target === undefined || operands.length > 1) return exitWithUsage("backup takes one file");
       const { dataDir, databaseUrl } = readSettingsOrExit("latchkey cannot back up").settings;
@@ -60,13 +62,17 @@ async function migrate(action: "status" | "up"): Promise<void> {
   }
 }
 
-function parseCommand(args: readonly string[]): { command: string; operands: string[] } {
+function parseCommand(args: readonly string[]): { command: string; operands: string[]; role?: string | undefined } {
   try {
-    const options = { version: { type: "boolean" }, help: { type: "boolean", short: "h" } } as const;
+    const options = {
+      version: { type: "boolean" },
+      help: { type: "boolean", short: "h" },
+      role: { type: "string" },
+    } as const;
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     const [command = "serve", ...operands] = positionals;
     if (values.help) return { command: "help", operands };
-    return { command: values.version ? "version" : command, operands };
+    return { command: values.version ? "version" : command, operands, role: values.role };
   } catch (error) {
     return exitWithUsage((error as Error).message);
   }

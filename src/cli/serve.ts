@@ -2,12 +2,13 @@ import { systemClock } from "../ambient/clock.ts";
 import { createLog } from "../ambient/log.ts";
 import { createSystemRandom } from "../ambient/random.ts";
 import { startServer } from "../server/start.ts";
+import { startCoordinator } from "../server/start-coordinator.ts";
 import { banner } from "./banner.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 /** Serves until a signal says stop: the first ends it in order, a second at once. */
-export async function serve(): Promise<void> {
-  const { settings, warnings } = readSettingsOrExit("latchkey cannot start");
+export async function serve(role: string | undefined): Promise<void> {
+  const { settings, warnings } = readSettingsOrExit("latchkey cannot start", role ? { LATCHKEY_ROLE: role } : {});
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line));
   for (const warning of warnings) log.warn(warning);
 
@@ -19,7 +20,8 @@ export async function serve(): Promise<void> {
   process.on("unhandledRejection", onFatal);
 
   const ambient = { clock: systemClock, random: createSystemRandom(), log };
-  const server = await startServer({ ...ambient, settings, onFatal }).catch((error: unknown) =>
+  const start = settings.role === "coordinator" ? startCoordinator : startServer;
+  const server = await start({ ...ambient, settings, onFatal }).catch((error: unknown) =>
     exitWithProblems("latchkey cannot start", error),
   );
   let stopping = false;

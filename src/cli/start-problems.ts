@@ -1,14 +1,17 @@
 import { existsSync, readFileSync } from "node:fs";
-import { readSettings, type Settings, SettingsError } from "../config/settings.ts";
+import { type Environment, readSettings, type Settings, SettingsError } from "../config/settings.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { DatabaseRefused } from "../store/postgres/pg-error.ts";
 import { SchemaTooNew } from "../store/sql/migrate.ts";
 import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
 
-/** Reads the environment. When anything about it is wrong, prints all of it and ends the process. */
-export function readSettingsOrExit(title: string): { settings: Settings; warnings: readonly string[] } {
+/** Reads the environment, and what takes its place. When anything is wrong, prints all of it and ends the process. */
+export function readSettingsOrExit(
+  title: string,
+  overrides: Environment = {},
+): { settings: Settings; warnings: readonly string[] } {
   try {
-    return readSettings(process.env, (path) => readFileSync(path, "utf8"));
+    return readSettings({ ...process.env, ...overrides }, (path) => readFileSync(path, "utf8"));
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     const folderProblem = error.dataDir === undefined ? undefined : problemWithFolder(error.dataDir);

@@ -1,10 +1,13 @@
 import { isIP } from "node:net";
 import { Secret } from "../domain/secret.ts";
 
+export type Role = "all" | "edge" | "coordinator";
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** Everything the environment decides, parsed once. */
 export interface Settings {
+  /** `edge`: everything but the way to the permit ledger. `coordinator`: only that. */
+  readonly role: Role;
   readonly host: string;
   readonly port: number;
   readonly dataDir: string;
@@ -16,6 +19,8 @@ export interface Settings {
   /** Absent: this replica is alone. */
   readonly redisUrl: Secret | undefined;
   readonly windowsMax: number;
+  /** Addresses of the coordinators that an edge asks for permits. */
+  readonly coordinators: readonly string[];
   readonly rootKeys: readonly Secret[];
   readonly internalHost: string;
   readonly internalPort: number;
@@ -39,6 +44,7 @@ interface Variable<Value> {
 const secretLengthMin = 32;
 
 export const variables: { readonly [Setting in keyof Settings]: Variable<Settings[Setting]> } = {
+  role: { name: "LATCHKEY_ROLE", fallback: "all", parse: oneOf("all", "edge", "coordinator") },
   host: { name: "HOST", fallback: "127.0.0.1", parse: nonEmpty },
   port: { name: "PORT", fallback: "8080", parse: wholeNumber(0, 65_535) },
   dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
@@ -52,6 +58,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumber(50, 60_000) },
   redisUrl: { name: "REDIS_URL", fallback: "", secret: true, parse: redisUrl },
   windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
+  coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
@@ -61,9 +68,6 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", parse: wholeNumber(0, 600_000) },
   logLevel: { name: "LATCHKEY_LOG_LEVEL", fallback: "info", parse: oneOf("debug", "info", "warn", "error") },
 };
-
-/** Variables that a later version will know. Ignoring one would be worse than refusing it: data would go elsewhere. */
-const notYet = ["LATCHKEY_COORDINATORS"];
 
 /** What is wrong with the settings, all of it at once. */
 export class SettingsError extends Error {
@@ -95,9 +99,6 @@ export function readSettings(
       return [setting, undefined];
     }
   });
-  for (const name of notYet) {
-    if (environment[name]) problems.push(`${name} is not supported yet by this version`);
-  }
   const settings = Object.freeze(Object.fromEntries(parsed)) as Settings;
   const hasInternalSecret = isSet(variables.internalSecret, environment);
   if (settings.internalHost !== undefined && !isLoopback(settings.internalHost) && !hasInternalSecret) {
@@ -106,9 +107,25 @@ export function readSettings(
         "the internal listener would be open to everybody",
     );
   }
+  problems.push(...roleProblems(settings, isSet(variables.databaseUrl, environment)));
   const usesFolder = !isSet(variables.databaseUrl, environment);
   if (problems.length > 0) throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined);
   return { settings, warnings: unknownNames(environment).map((name) => `${name} is not a setting of Latchkey`) };
+}
+
+/** What does not go together. Settings that were wrong by themselves are undefined, and told of already. */
+function roleProblems({ role, coordinators }: Settings, hasDatabase: boolean): string[] {
+  const problems: string[] = [];
+  if (role === "edge" && coordinators?.length === 0) {
+    problems.push("LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge");
+  }
+  if (role !== undefined && role !== "edge" && coordinators !== undefined && coordinators.length > 0) {
+    problems.push("LATCHKEY_COORDINATORS must not be set unless the role is edge: others go to the ledger themselves");
+  }
+  if (role !== undefined && role !== "all" && !hasDatabase) {
+    problems.push(`DATABASE_URL must be set where the role is ${role}: the embedded store serves one process`);
+  }
+  return problems;
 }
 
 function textOf(variable: Variable<unknown>, environment: Environment, readFile: (path: string) => string): string {
@@ -180,6 +197,19 @@ function databaseUrl(text: string): Secret | undefined {
     throw new Error("must be a URL such as postgres://user:password@host:5432/database");
   }
   return new Secret(text);
+}
+
+function addresses(text: string): readonly string[] {
+  const list = text.split(",").map((address) => address.trim());
+  if (text === "") return [];
+  for (const address of list) {
+    const { host, port } =
+      /^(?:https?:\/\/)?(?<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?<port>\d{1,5})$/.exec(address)?.groups ?? {};
+    if (!host || Number(port) < 1 || Number(port) > 65_535) {
+      throw new Error("must be addresses such as 10.0.0.1:8081, separated by commas; https:// in front asks for TLS");
+    }
+  }
+  return list;
 }
 
 function redisUrl(text: string): Secret | undefined {

@@ -53,7 +53,7 @@ export function createConnectEndpoints(options: {
   return new Map(
     router.handlers.map((handler) => {
       const endpoint = byMethod.get(handler.method);
-      return [handler.requestPath, endpoint ? unary(handler, endpoint, runCall) : stream(handler)];
+      return [handler.requestPath, endpoint ? unary(handler, endpoint, runCall) : streamHandler(handler)];
     }),
   );
 }
@@ -89,7 +89,8 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
   };
 }
 
-function stream(handler: UniversalHandler): HttpHandler {
+/** A method that streams. Connect decodes its messages itself. */
+export function streamHandler(handler: UniversalHandler): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
     const mediaType = mediaTypeOf(req) ?? "";

@@ -94,9 +94,7 @@ function toRefillRule({ interval, amount, carryOver }: Refill): RefillRule {
 }
 
 function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
-  // A limit that is accepted and then not kept would be worse than none.
-  if (!async) throw badField("ratelimit.async", "must be true: limits that are counted globally are not available yet");
-  return { mode: "local", limit, durationMs: duration };
+  return { mode: async ? "local" : "strict", limit, durationMs: duration };
 }
 
 function idempotencyKeyOf({ header, rootKey }: CallContext): IdempotencyKey | undefined {

@@ -1,51 +1,69 @@
-import http from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Clock } from "../ambient/clock.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
 import type { Log } from "../ambient/log.ts";
 import type { MetricsRegistry } from "../ambient/metrics.ts";
+import type { Random } from "../ambient/random.ts";
+import { formatId, idRandomLength } from "../domain/id.ts";
 import type { Secret } from "../domain/secret.ts";
+import { ApiError } from "../rpc/api-error.ts";
+import type { HttpHandler } from "../rpc/http-handler.ts";
+import { malformedResponse } from "../rpc/malformed.ts";
+import { createRequestListener } from "../rpc/request-listener.ts";
+import { defaultPatience, OnePort } from "./one-port.ts";
 
 export interface InternalListener {
   readonly port: number;
-  close(): void;
+  close(): Promise<void>;
 }
 
-/** Metrics, on a listener of their own: loopback, or behind a shared secret. Rejects when the port cannot be bound. */
-export function startInternalListener(options: {
-  host: string;
-  port: number;
-  secret: Secret | undefined;
-  metrics: MetricsRegistry;
-  log: Log;
-}): Promise<InternalListener> {
-  const { host, port, secret, metrics, log } = options;
-  const expected = secret && sha256(`Bearer ${secret.reveal()}`);
-  const server = http.createServer((req, res) => {
-    if (expected !== undefined && !equalDigests(sha256(req.headers.authorization ?? ""), expected)) {
-      res.writeHead(401, { "www-authenticate": "Bearer" }).end();
-    } else if (req.url !== "/metrics") {
-      res.writeHead(404).end();
-    } else {
-      metrics.render().then(
-        (text) => res.writeHead(200, { "content-type": metrics.contentType }).end(text),
-        (error: unknown) => {
-          log.error("the metrics could not be read", error);
-          res.writeHead(500).end();
-        },
-      );
-    }
+export interface InternalListenerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly secret: Secret | undefined;
+  /** The internal services, by path. */
+  readonly services: ReadonlyMap<string, HttpHandler>;
+  readonly metrics: MetricsRegistry;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+/** A replica's stream stays open for as long as the replica runs: as long as a timer can wait. */
+const patience = { ...defaultPatience, requestMs: 2 ** 31 - 1 };
+const closeGraceMs = 100;
+
+/**
+ * Metrics and internal services, on a listener of their own: loopback, or behind a shared secret. Rejects when the port
+ * cannot be bound.
+ */
+export async function startInternalListener(options: InternalListenerOptions): Promise<InternalListener> {
+  const { host, port, secret, services, metrics, clock, random, log } = options;
+  const guard = createGuard(secret, metrics);
+  const handlers = new Map([["/metrics", createMetricsHandler(metrics)] as const, ...services]);
+  const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
+  const newRequestId = () => formatId("req", clock.nowMs(), random.bytes(idRandomLength));
+  const onePort = new OnePort({
+    listener: createRequestListener(guarded, { newRequestId, log }),
+    malformed: (error) => malformedResponse(error, newRequestId()),
+    patience,
   });
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve({
-        port: (server.address() as AddressInfo).port,
-        close() {
-          server.close();
-          server.closeAllConnections();
-        },
-      });
-    });
-  });
+  return { port: await onePort.listen(port, host), close: () => onePort.close(closeGraceMs) };
+}
+
+function createMetricsHandler(metrics: MetricsRegistry): HttpHandler {
+  return async (_, res) => {
+    const text = await metrics.render();
+    res.writeHead(200, { "content-type": metrics.contentType }).end(text);
+  };
+}
+
+/** Turns away, and counts, whoever does not know the secret, if there is one. */
+function createGuard(secret: Secret | undefined, metrics: MetricsRegistry): (handler: HttpHandler) => HttpHandler {
+  if (secret === undefined) return (handler) => handler;
+  const expected = sha256(`Bearer ${secret.reveal()}`);
+  return (handler) => (req, res, requestId) => {
+    if (equalDigests(sha256(req.headers.authorization ?? ""), expected)) return handler(req, res, requestId);
+    metrics.internalRefused();
+    throw new ApiError("UNAUTHORIZED", "the internal listener asks for Authorization: Bearer and the shared secret");
+  };
 }

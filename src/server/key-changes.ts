@@ -1,28 +1,49 @@
 import type { Clock } from "../ambient/clock.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
-import type { Secret } from "../domain/secret.ts";
+import type { Settings } from "../config/settings.ts";
 import { RedisKeyChanges } from "../ratelimit/redis/redis-key-changes.ts";
 import type { CachedKeyStore } from "../store/cached-key-store.ts";
+import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
-/** Lets this replica's memory of keys follow what the others change, and says in the metrics whether it does. */
-export function connectKeyChanges(
-  url: Secret,
-  keys: CachedKeyStore,
-  replica: string,
-  ambient: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics },
-): RedisKeyChanges {
-  const changes = new RedisKeyChanges({
-    ...ambient,
-    url,
-    replica,
-    onChange: (change) => keys.forget(change),
-    onGap: () => keys.forgetAll(),
+/**
+ * Lets this replica's memory of keys, and its permits, follow what is changed: here, and on other replicas where Redis
+ * carries word of it. The metrics say whether it does.
+ */
+export function connectKeyChanges(deps: {
+  readonly settings: Settings;
+  readonly cachedKeys: CachedKeyStore;
+  readonly rateLimits: RateLimits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}): KeyChanges & { close(): void } {
+  const { settings, cachedKeys, rateLimits, metrics } = deps;
+  if (settings.redisUrl === undefined) {
+    return { announce: async ({ keyId }) => rateLimits.keyChanged(keyId), close() {} };
+  }
+  const onChange = (change: KeyChange) => {
+    cachedKeys.forget(change);
+    rateLimits.keyChanged(change.keyId);
+  };
+  const redis = new RedisKeyChanges({
+    ...deps,
+    url: settings.redisUrl,
+    replica: rateLimits.replica,
+    onChange,
+    onGap: () => cachedKeys.forgetAll(),
   });
-  ambient.metrics.gauge(
+  metrics.gauge(
     "latchkey_key_changes_up",
     "Whether changes of keys on other replicas are heard of at once: 1; 0 while only LATCHKEY_CACHE_TTL_MS bounds them.",
-    () => Number(changes.isUp),
+    () => Number(redis.isUp),
   );
-  return changes;
+  return {
+    announce(change) {
+      rateLimits.keyChanged(change.keyId);
+      return redis.announce(change);
+    },
+    close: () => redis.close(),
+  };
 }

@@ -21,7 +21,7 @@ export interface Patience {
   readonly idleMs: number;
 }
 
-const defaultPatience: Patience = {
+export const defaultPatience: Patience = {
   firstBytesMs: 10_000,
   headersMs: 10_000,
   requestMs: 30_000,

@@ -47,17 +47,20 @@ async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions)
   }
 }
 
+/** An edge's permits come from coordinators, which spend no uses. */
+const ledgersOf = { all: ["usage", "permits"], edge: ["usage"], coordinator: ["permits"] } as const;
 const retryMs = 500;
 
 /** A database that is not there is waited for: the service is alive meanwhile, and says that it is not ready. */
 function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): OpenedStore {
   const { usageLanes: lanes, usageTimeoutMs, databaseConnectionsMax: connectionsMax } = settings;
+  const options = { lanes, ledgers: ledgersOf[settings.role], usageTimeoutMs, connectionsMax };
   const { store, fulfil } = createDeferredStore(lanes);
   let closed = false;
   const open = async () => {
     for (let tries = 0; !closed; tries++) {
       try {
-        fulfil(await openPostgresStore({ ...ambient, url: url.reveal(), connectionsMax, lanes, usageTimeoutMs }));
+        fulfil(await openPostgresStore({ ...ambient, ...options, url: url.reveal() }));
         return;
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error;

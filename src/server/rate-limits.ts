@@ -1,103 +1,83 @@
-import { join } from "node:path";
 import type { Clock } from "../ambient/clock.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
-import { WindowTable } from "../domain/window-table.ts";
+import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
-import { LocalLimiter } from "../ratelimit/local/local-limiter.ts";
-import { type SavedWindows, saveWindows, takeSavedWindows } from "../ratelimit/local/saved-windows.ts";
-import { WindowSync } from "../ratelimit/local/window-sync.ts";
 import { RedisWindowHub } from "../ratelimit/redis/redis-window-hub.ts";
+import { Coordinators } from "../ratelimit/strict/coordinators.ts";
+import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
+import type { PermitEngine } from "../store/permit-ledger.ts";
+import { startLocalLimits } from "./local-limits.ts";
 
 export interface RateLimits {
   readonly limiter: RateLimiter;
   /** The name of this replica among the others. */
   readonly replica: string;
-  /** Tells the others for the last time and saves the windows that are open. Nothing may be taken any more. */
+  /** The key's limit was changed, or the key deleted. */
+  keyChanged(keyId: string): void;
+  /** Tells the others for the last time, gives permits back, saves windows. Nothing may be taken any more. */
   stop(): Promise<void>;
 }
 
-const tickMs = 100;
-/** Looks at every window within this many ticks: a window that is over keeps its place no longer. */
-const sweepTicks = 20;
-const sweepMin = 1000;
+/** Below half a second together with everything else that a verification takes. */
+const permitPatienceMs = 450;
 
-/** Rate limits of this replica: as they were left, and kept in step with the others' through Redis, if there is one. */
+/** Everything that rate limits need in a process that serves verifications, by its role. */
 export function startRateLimits(deps: {
   readonly settings: Settings;
+  readonly permitLanes: readonly PermitEngine[];
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
 }): RateLimits {
-  const { settings, clock, random, metrics, log } = deps;
-  const file = join(settings.dataDir, `windows-${settings.port}`);
-  const saved = takeSaved(file, deps);
-  const replica = saved?.replica ?? Buffer.from(random.bytes(9)).toString("base64url");
-  const table = new WindowTable(settings.windowsMax, numbersFrom(random));
-  for (const window of saved?.windows ?? []) table.restore(window, clock.monotonicMs());
-
-  const hub = settings.redisUrl && new RedisWindowHub({ ...deps, url: settings.redisUrl });
-  const sync = hub && new WindowSync({ table, hub, replica, clock, metrics });
-  const limiter = new LocalLimiter(table, deps, sync);
-  metrics.gauge("latchkey_rate_limit_windows", "Rate-limit windows in memory.", () => table.size);
-  if (hub) {
-    const help = "Whether rate-limit windows can be told to the other replicas: 1 or 0.";
-    metrics.gauge("latchkey_rate_limit_sync_up", help, () => Number(hub.isReachable));
+  const { settings, permitLanes, metrics, log } = deps;
+  const onRecall = (keyId: string) => strict.recall(keyId);
+  const coordinators =
+    settings.role === "edge"
+      ? new Coordinators(settings.coordinators, { secret: settings.internalSecret, onRecall, log })
+      : undefined;
+  const redis = settings.redisUrl && new RedisWindowHub({ ...deps, url: settings.redisUrl });
+  const local = startLocalLimits({ ...deps, hub: redis ?? coordinators?.asWindowHub() });
+  const coordinator = coordinators ? undefined : createCoordinator(permitLanes, deps);
+  const strict: StrictLimiter = new StrictLimiter({
+    ...deps,
+    channel: coordinators ?? (coordinator as Coordinator).join(onRecall),
+    poolsMax: settings.windowsMax,
+    patienceMs: permitPatienceMs,
+  });
+  metrics.gauge("latchkey_permits_held", "Permits of strict rate limits that this replica holds.", () => strict.held);
+  if (coordinators) {
+    const help = "Whether a coordinator can be reached: 1 or 0.";
+    metrics.gauge("latchkey_coordinator_up", help, () => Number(coordinators.isUp));
   }
-
-  let stopped = false;
-  let timer: NodeJS.Timeout;
-  const tick = async () => {
-    limiter.followWallClock();
-    table.sweep(clock.monotonicMs(), Math.max(sweepMin, Math.ceil(table.size / sweepTicks)));
-    await sync?.tick();
-    // Not in step with the other replicas' ticks, which would all come at once.
-    const jitter = 0.8 + (0.4 * (random.bytes(1)[0] ?? 0)) / 255;
-    if (!stopped) timer = setTimeout(() => void tick(), tickMs * jitter).unref();
-  };
-  timer = setTimeout(() => void tick(), tickMs).unref();
-
+  const limiterOf = { local: local.limiter, strict };
   return {
-    limiter,
-    replica,
+    limiter: {
+      take: (keyId, rule) => limiterOf[rule.mode].take(keyId, rule),
+      look: (keyId, rule) => limiterOf[rule.mode].look(keyId, rule),
+    },
+    replica: local.replica,
+    keyChanged: (keyId) => strict.keyChanged(keyId),
     async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      await sync?.tick();
-      hub?.close();
-      save(file, { replica, windows: table.openWindows(clock.monotonicMs()) }, clock.nowMs(), log);
+      await Promise.all([local.stop(), strict.stop()]);
+      await coordinator?.drained();
+      redis?.close();
     },
   };
 }
 
-/** What cannot be read is left behind: keys then begin new windows, which is better than no service. */
-function takeSaved(file: string, { clock, log }: { clock: Clock; log: Log }): SavedWindows | undefined {
-  try {
-    return takeSavedWindows(file, clock.nowMs());
-  } catch (error) {
-    log.warn("the saved rate-limit windows could not be read", { reason: (error as Error).message });
-    return undefined;
-  }
-}
-
-function save(file: string, windows: SavedWindows, nowMs: number, log: Log): void {
-  try {
-    saveWindows(file, windows, nowMs);
-  } catch (error) {
-    log.warn("the rate-limit windows could not be saved: keys begin new ones", { reason: (error as Error).message });
-  }
-}
-
-/** Numbers for windows: random in front, so that no two replicas come up with the same. */
-function numbersFrom(random: Random): () => number {
-  const [a = 0, b = 0, c = 0] = random.bytes(3);
-  const first = ((a << 16) | (b << 8) | c) * 2 ** 28;
-  let next = 0;
-  return () => {
-    next = (next + 1) % 2 ** 28;
-    return first + next;
-  };
+export function createCoordinator(
+  permitLanes: readonly PermitEngine[],
+  ambient: { readonly clock: Clock; readonly metrics: Metrics },
+): Coordinator {
+  const coordinator = new Coordinator(permitLanes, ambient);
+  ambient.metrics.gauge(
+    "latchkey_permit_ledger_silent_seconds",
+    "Seconds since the permit ledger last answered. It is asked only when somebody wants permits.",
+    () => coordinator.silentMs / 1000,
+  );
+  return coordinator;
 }

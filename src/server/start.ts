@@ -44,7 +44,7 @@ const farewellMs = 250;
 const shutdownGraceMs = 10_000;
 const tidyEveryMs = 3_600_000;
 
-/** Puts the parts together, everything in one process, and starts serving. */
+/** Puts the parts together and starts serving verifications: with everything in one process, or as an edge. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { settings, clock, random, log } = options;
   const metrics = createMetrics();
@@ -63,11 +63,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const cachedKeys = new CachedKeyStore(store.keys, cache, ambient);
     const usage = new CoalescingUsageLedger(store.usageLanes, ambient);
     metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cachedKeys.size);
-    const rateLimits = startRateLimits({ ...ambient, settings });
+    const rateLimits = startRateLimits({ ...ambient, settings, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
-    const changes = settings.redisUrl && connectKeyChanges(settings.redisUrl, cachedKeys, rateLimits.replica, ambient);
-    undo.unshift(() => changes?.close());
-    const keys = changes ? announceChanges(cachedKeys, changes) : cachedKeys;
+    const changes = connectKeyChanges({ ...ambient, settings, cachedKeys, rateLimits });
+    undo.unshift(() => changes.close());
+    const keys = announceChanges(cachedKeys, changes);
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
 
     const internal = await startInternalListener({
@@ -75,6 +75,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       host: settings.internalHost,
       port: settings.internalPort,
       secret: settings.internalSecret,
+      services: new Map(),
     });
     undo.unshift(() => internal.close());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
@@ -118,8 +119,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         await onePort.close(shutdownGraceMs);
         await usage.drained();
         await rateLimits.stop();
-        changes?.close();
-        internal.close();
+        changes.close();
+        await internal.close();
         await store.close();
       },
     };

@@ -32,23 +32,33 @@ export function createVerifyKey(deps: {
     // Garbage ends here: a text whose checksum is wrong was never issued, and costs no look at the store.
     if (!isWellFormedKey(presented.reveal())) return { code: "NOT_FOUND" };
 
-    const found = await keys.findByDigest(sha256(presented.reveal()));
+    const digest = sha256(presented.reveal());
+    const verdict = await decide(await keys.findByDigest(digest), apiId);
+    if (verdict !== undefined) return verdict;
+    // The ledger knows the key no more, or not with such a limit: what is remembered of it is out of date.
+    return (await decide(await keys.findByDigest(digest, { anew: true }), apiId)) ?? { code: "NOT_FOUND" };
+  };
+
+  /** Undefined when the key is another one by now than the one that was found. */
+  async function decide(found: Key | undefined, apiId: string | undefined): Promise<Verdict | undefined> {
     const plan = planVerification(found, { apiId, nowMs: clock.nowMs() });
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
-    if (plan.next === "refuse") return verdict(plan.code, key, key.rateLimit && limiter.look(key.id, key.rateLimit));
+    if (plan.next === "refuse") return verdictOn(plan.code, key, key.rateLimit && limiter.look(key.id, key.rateLimit));
 
-    const permit = key.rateLimit && limiter.take(key.id, key.rateLimit);
-    if (permit?.admitted === false) return verdict("RATE_LIMITED", key, permit);
+    const taking = key.rateLimit && limiter.take(key.id, key.rateLimit);
+    const permit = taking instanceof Promise ? await taking : taking;
+    if (permit?.outcome === "missing") return undefined;
+    if (permit?.outcome === "limited") return verdictOn("RATE_LIMITED", key, permit);
     if (key.counter === undefined) {
       permit?.keep();
-      return verdict("VALID", key, permit);
+      return verdictOn("VALID", key, permit);
     }
     const spend = await spendUnder(permit, key);
     if (spend.outcome !== "missing") key.counter.remaining = spend.remaining;
     if (spend.outcome === "spent") permit?.keep();
     return decideSpend(key, spend, spend.outcome === "spent" ? permit : permit?.giveBack());
-  };
+  }
 
   /** Nobody was let through by a use that is not known to have been spent: its permit goes back. */
   async function spendUnder(permit: Permit | undefined, key: Key): Promise<Spend> {
@@ -61,6 +71,6 @@ export function createVerifyKey(deps: {
   }
 }
 
-function verdict(code: KeyVerdict["code"], key: Key, rateLimit: RateLimitState | undefined): KeyVerdict {
+function verdictOn(code: KeyVerdict["code"], key: Key, rateLimit: RateLimitState | undefined): KeyVerdict {
   return { code, key, remaining: key.counter?.remaining, rateLimit };
 }

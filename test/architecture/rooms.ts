@@ -9,7 +9,13 @@ export interface Room {
   readonly node: boolean;
 }
 
-const storeInterfaces = ["src/store/key-store.ts", "src/store/root-key-store.ts", "src/store/usage-ledger.ts"];
+const storeInterfaces = [
+  "src/store/key-store.ts",
+  "src/store/key-changes.ts",
+  "src/store/root-key-store.ts",
+  "src/store/usage-ledger.ts",
+  "src/store/permit-ledger.ts",
+];
 
 export const rooms: Readonly<Record<string, Room>> = {
   domain: { ours: [], node: false },
@@ -18,16 +24,23 @@ export const rooms: Readonly<Record<string, Room>> = {
   batching: { ours: ["src/domain/", "src/ambient/"], node: false },
   store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely", "pg"] },
   ratelimit: {
-    ours: ["src/domain/", "src/ambient/", ...storeInterfaces, "src/store/key-changes.ts"],
+    ours: ["src/domain/", "src/ambient/", "src/batching/", "gen/", ...storeInterfaces],
     node: true,
-    packages: ["ioredis"],
+    packages: ["ioredis", "@grpc/grpc-js", "@bufbuild/protobuf"],
   },
   usecases: {
     ours: ["src/domain/", "src/ambient/", "src/ratelimit/limiter.ts", ...storeInterfaces],
     node: false,
   },
   rpc: {
-    ours: ["src/domain/", "src/ambient/", "src/usecases/", "gen/"],
+    ours: [
+      "src/domain/",
+      "src/ambient/",
+      "src/usecases/",
+      "src/ratelimit/coordinator/",
+      "src/ratelimit/local/window-hub.ts",
+      "gen/",
+    ],
     node: true,
     packages: ["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect"],
   },

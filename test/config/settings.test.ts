@@ -22,6 +22,7 @@ describe("settings", () => {
 
     expect(warnings).toEqual([]);
     expect(settings).toEqual({
+      role: "all",
       host: "127.0.0.1",
       port: 8080,
       dataDir: "./data",
@@ -31,6 +32,7 @@ describe("settings", () => {
       usageTimeoutMs: 235,
       redisUrl: undefined,
       windowsMax: 1_000_000,
+      coordinators: [],
       rootKeys: [],
       internalHost: "127.0.0.1",
       internalPort: 8081,
@@ -72,12 +74,25 @@ describe("settings", () => {
     ["REDIS_URL", "http://:s3cr3t@127.0.0.1"],
     ["REDIS_URL", "s3cr3t"],
     ["LATCHKEY_WINDOWS_MAX", "0"],
+    ["LATCHKEY_ROLE", "Edge"],
+    ["LATCHKEY_ROLE", "edge,coordinator"],
     ["LATCHKEY_COORDINATORS", "10.0.0.1:8081"],
+    ["LATCHKEY_COORDINATORS", "10.0.0.1"],
+    ["LATCHKEY_COORDINATORS", ":8081"],
+    ["LATCHKEY_COORDINATORS", "10.0.0.1:0"],
+    ["LATCHKEY_COORDINATORS", "10.0.0.1:65536"],
+    ["LATCHKEY_COORDINATORS", "10.0.0.1:80x"],
+    ["LATCHKEY_COORDINATORS", "::1:8081"],
+    ["LATCHKEY_COORDINATORS", "10.0.0.1:8081,"],
+    ["LATCHKEY_COORDINATORS", "10.0.0.1:8081 10.0.0.2:8081"],
+    ["LATCHKEY_COORDINATORS", "grpc://10.0.0.1:8081"],
+    ["LATCHKEY_COORDINATORS", "https://10.0.0.1:8081/path"],
+    ["LATCHKEY_COORDINATORS", "https://user:s3cr3t@10.0.0.1:8081"],
   ])("refuse %s=%j, and name the setting but not its value", (name, value) => {
     const problems = problemsOf({ [name]: value });
 
     expect(problems).toHaveLength(1);
-    expect(problems[0]).toMatch(new RegExp(`^${name} (must|is not supported yet)`));
+    expect(problems[0]).toMatch(new RegExp(`^${name} must`));
     expect(problems[0]).not.toContain("s3cr3t");
     expect(problems[0]).not.toContain(longEnough);
   });
@@ -120,6 +135,50 @@ describe("settings", () => {
       ]);
       expect(problemsOf({ LATCHKEY_INTERNAL_HOST: host, LATCHKEY_INTERNAL_SECRET: longEnough })).toEqual([]);
     }
+  });
+
+  it("take an edge's coordinators as a list, in any form that names a host and a port", () => {
+    const text = "10.0.0.1:8081, [::1]:65535,https://coordinator-1.example:443,http://localhost:1";
+    const environment = { LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: text, DATABASE_URL: "postgres://127.0.0.1/x" };
+
+    expect(readSettings(environment, noFiles).settings).toMatchObject({
+      role: "edge",
+      coordinators: ["10.0.0.1:8081", "[::1]:65535", "https://coordinator-1.example:443", "http://localhost:1"],
+    });
+  });
+
+  const database = { DATABASE_URL: "postgres://127.0.0.1/latchkey" };
+  const coordinators = { LATCHKEY_COORDINATORS: "10.0.0.1:8081" };
+  it.each([
+    ["all", {}, []],
+    ["all", database, []],
+    ["all", { ...database, ...coordinators }, ["LATCHKEY_COORDINATORS must not be set"]],
+    ["edge", { ...database, ...coordinators }, []],
+    ["edge", database, ["LATCHKEY_COORDINATORS must name at least one"]],
+    ["edge", coordinators, ["DATABASE_URL must be set where the role is edge"]],
+    ["edge", {}, ["LATCHKEY_COORDINATORS must name at least one", "DATABASE_URL must be set where the role is edge"]],
+    ["coordinator", database, []],
+    ["coordinator", { ...database, ...coordinators }, ["LATCHKEY_COORDINATORS must not be set"]],
+    ["coordinator", {}, ["DATABASE_URL must be set where the role is coordinator"]],
+  ] as const)("of the role %s with %j have the problems %j", (role, others, problems) => {
+    expect(problemsOf({ LATCHKEY_ROLE: role, ...others })).toEqual(
+      problems.map((text) => expect.stringContaining(text)),
+    );
+  });
+
+  it("count a database whose URL comes from a file as one", () => {
+    const environment = { LATCHKEY_ROLE: "coordinator", DATABASE_URL_FILE: "/run/secrets/database" };
+
+    expect(problemsOf(environment, () => database.DATABASE_URL)).toEqual([]);
+  });
+
+  it("blame a wrong role or address once, and do not guess what it should have been", () => {
+    expect(problemsOf({ LATCHKEY_ROLE: "both", ...coordinators })).toEqual([
+      "LATCHKEY_ROLE must be one of all, edge, coordinator",
+    ]);
+    expect(problemsOf({ LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: "nowhere", ...database })).toEqual([
+      expect.stringMatching(/^LATCHKEY_COORDINATORS must be addresses such as 10\.0\.0\.1:8081/),
+    ]);
   });
 
   it("warn of a LATCHKEY_ name they do not know, and of no other", () => {

@@ -24,6 +24,9 @@ async function refusalOf(environment: Record<string, string>, args = ["serve"]):
   return problems.map((line) => line.replace(/^ {2}- /, ""));
 }
 
+/** Never connected to: the settings are wrong already. */
+const nowhere = "postgres://127.0.0.1:1/nowhere";
+
 async function takenPort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
@@ -104,8 +107,44 @@ describe("a start that cannot be", { timeout }, () => {
       { LATCHKEY_INTERNAL_HOST: "0.0.0.0" },
       [expect.stringContaining("LATCHKEY_INTERNAL_HOST must be a loopback address")],
     ],
+    [
+      "an edge that has neither coordinators nor a database",
+      { LATCHKEY_ROLE: "edge" },
+      [
+        "LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge",
+        "DATABASE_URL must be set where the role is edge: the embedded store serves one process",
+      ],
+    ],
+    [
+      "a coordinator that has no database",
+      { LATCHKEY_ROLE: "coordinator" },
+      ["DATABASE_URL must be set where the role is coordinator: the embedded store serves one process"],
+    ],
+    [
+      "coordinators that nobody would ask",
+      { LATCHKEY_COORDINATORS: "127.0.0.1:8081" },
+      [expect.stringContaining("LATCHKEY_COORDINATORS must not be set unless the role is edge")],
+    ],
+    [
+      "coordinators without a port",
+      { LATCHKEY_ROLE: "edge", DATABASE_URL: nowhere, LATCHKEY_COORDINATORS: "127.0.0.1,127.0.0.2" },
+      [expect.stringContaining("LATCHKEY_COORDINATORS must be addresses such as 10.0.0.1:8081")],
+    ],
+    ["a role that there is not", { LATCHKEY_ROLE: "replica" }, ["LATCHKEY_ROLE must be one of all, edge, coordinator"]],
   ])("is one with %s", async (_, environment, problems) => {
     expect(await refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), ...environment })).toEqual(problems);
+  });
+});
+
+describe("a role on the command line", { timeout }, () => {
+  it("counts instead of the environment's", async () => {
+    const refused = (role: string, environment: Record<string, string>) =>
+      refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), ...environment }, ["serve", "--role", role]);
+
+    expect(await refused("edge", { LATCHKEY_ROLE: "all", DATABASE_URL: nowhere })).toEqual([
+      "LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge",
+    ]);
+    expect(await refused("replica", {})).toEqual(["LATCHKEY_ROLE must be one of all, edge, coordinator"]);
   });
 });
 
@@ -120,7 +159,10 @@ describe("a setting that nobody knows", { timeout }, () => {
 
 describe("the command line", { timeout }, () => {
   it("answers what it does not know with how to use it", async () => {
-    const unknown = ["sevre", "serve 8080", "--prot 80", "serve --port=80", "backup", "backup one two"];
+    const unknown = [
+      ...["sevre", "serve 8080", "--prot 80", "serve --port=80", "backup", "backup one two"],
+      ...["migrate --role edge", "migrate up --role all", "backup --role edge file", "serve --role"],
+    ];
     const runs = unknown.map((line) => runLatchkey(line.split(" "), { LATCHKEY_DATA_DIR: tempFolder() }));
 
     for (const { code, stdout, stderr } of await Promise.all(runs)) {

@@ -84,11 +84,12 @@ export class SimulatedReplica {
     const { most, isExact } = model.remaining(key.rule.limit, nowMs);
     const permit = this.#tryTake(key, model);
     if (permit === undefined) return undefined;
-    if (permit.admitted && most === 0) throw new Violation(`${this.name} admitted one too many on ${key.id}`);
-    if (!permit.admitted && isExact && most > 0) throw new Violation(`${this.name} refused one of ${key.id} too early`);
-    if (permit.admitted) this.#taken.push({ key: { ...key }, permit, model, admission: model.admit(key.rule, nowMs) });
+    const isAdmitted = permit.outcome === "admitted";
+    if (isAdmitted && most === 0) throw new Violation(`${this.name} admitted one too many on ${key.id}`);
+    if (!isAdmitted && isExact && most > 0) throw new Violation(`${this.name} refused one of ${key.id} too early`);
+    if (isAdmitted) this.#taken.push({ key: { ...key }, permit, model, admission: model.admit(key.rule, nowMs) });
     this.#checkState(key, permit);
-    return permit.admitted;
+    return isAdmitted;
   }
 
   /** Says of one that was taken what became of it. */

@@ -5,6 +5,7 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { startServer } from "../../src/server/start.ts";
+import { startCoordinator } from "../../src/server/start-coordinator.ts";
 import { tempFolder } from "./temp-folder.ts";
 
 export const testRootKey = "root-key-of-the-tests-0123456789abcdef";
@@ -26,6 +27,8 @@ export async function startTestServer(
   options: {
     settings?: Partial<Settings>;
     clock?: Clock;
+    /** The ledger goes by the database's own clock, whatever this server's is. */
+    ledgerKeepsItsClock?: boolean;
     onFatal?: (cause: unknown) => void;
     waitUntilReady?: boolean;
   } = {},
@@ -40,7 +43,9 @@ export async function startTestServer(
     usageLanes: 2,
     // However busy the machine is; tests of the deadline set it to what users get.
     usageTimeoutMs: 20_000,
+    role: "all",
     redisUrl: undefined,
+    coordinators: [],
     windowsMax: 10_000,
     rootKeys: [new Secret(testRootKey)],
     internalHost: "127.0.0.1",
@@ -52,10 +57,11 @@ export async function startTestServer(
     logLevel: "debug",
     ...options.settings,
   };
-  const server = await startServer({
+  const start = settings.role === "coordinator" ? startCoordinator : startServer;
+  const server = await start({
     settings,
     clock: options.clock ?? systemClock,
-    ...(options.clock && { ledgerClock: options.clock }),
+    ...(options.clock && !options.ledgerKeepsItsClock && { ledgerClock: options.clock }),
     random: createSystemRandom(),
     log: createLog("debug", (line) => logLines.push(line)),
     onFatal:

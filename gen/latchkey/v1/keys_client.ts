@@ -55,8 +55,8 @@ export interface Refill {
 export interface Ratelimit {
   /**
    * true: counted locally by each replica, without added latency; somebody who goes through several replicas can exceed
-   * the limit a little, by what they have not told each other yet. false: counted globally, never exceeded; not available
-   * yet. Default: true.
+   * the limit a little, by what they have not told each other yet. false: counted globally, never exceeded, and now and
+   * then a round trip to the database is waited for. Default: true.
    */
   async?: boolean;
   /** Maximum number of verifications per window: 1 to 2147483647. Those that are refused do not count. */

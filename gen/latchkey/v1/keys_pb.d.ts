@@ -147,8 +147,8 @@ export declare const RefillSchema: GenMessage<Refill>;
 export declare type Ratelimit = Message<"latchkey.v1.Ratelimit"> & {
   /**
    * true: counted locally by each replica, without added latency; somebody who goes through several replicas can exceed
-   * the limit a little, by what they have not told each other yet. false: counted globally, never exceeded; not available
-   * yet. Default: true.
+   * the limit a little, by what they have not told each other yet. false: counted globally, never exceeded, and now and
+   * then a round trip to the database is waited for. Default: true.
    *
    * @generated from field: optional bool async = 1;
    */

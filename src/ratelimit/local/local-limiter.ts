@@ -89,7 +89,7 @@ class LocalPermit implements Permit {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
-  readonly admitted: boolean;
+  readonly outcome: Permit["outcome"];
   readonly limiter: LocalLimiter;
   readonly keyId: string;
   readonly rule: RateLimit;
@@ -111,7 +111,7 @@ class LocalPermit implements Permit {
     this.limit = rule.limit;
     this.remaining = table.remaining(slot, rule.limit, nowMs);
     this.resetMs = Math.ceil(table.endsMs(slot, rule, nowMs) + unixOffsetMs);
-    this.admitted = admitted;
+    this.outcome = admitted ? "admitted" : "limited";
     this.limiter = limiter;
     this.keyId = keyId;
     this.rule = rule;

@@ -50,7 +50,8 @@ export function takeSavedWindows(file: string, nowMs: number): SavedWindows | un
   try {
     renameSync(file, taken);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    // Nor is there one where the folder itself is not.
+    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }
   try {

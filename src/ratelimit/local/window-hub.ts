@@ -22,28 +22,48 @@ export interface HubAnswer {
   readonly epoch: string;
 }
 
-/** The hub's behaviour in its plainest form: what other hubs are measured against. */
+/** Windows looked at, with each exchange, for whether they are over. */
+const sweptPerExchange = 100;
+
+/** Replicas meet in the memory of a coordinator. */
 export class MemoryHub implements WindowHub {
   readonly isReachable = true;
   readonly #nowMs: () => number;
   readonly #windows = new Map<string, SharedWindow>();
-  #epoch = 0;
+  #sweep = this.#windows.entries();
+  #epoch: string;
 
-  constructor(nowMs: () => number) {
+  /** `epoch` is another one with every start. */
+  constructor(nowMs: () => number, epoch = "") {
     this.#nowMs = nowMs;
+    this.#epoch = epoch;
   }
 
   async exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
+    const nowMs = this.#nowMs();
     const news = reports.map(({ keyId, report }) => {
-      const merged = mergeReport(this.#windows.get(keyId), report, this.#nowMs());
+      const merged = mergeReport(this.#windows.get(keyId), report, nowMs);
       this.#windows.set(keyId, merged.window);
       return merged.news;
     });
-    return { news, epoch: String(this.#epoch) };
+    this.#forgetOver(nowMs, reports.length + sweptPerExchange);
+    return { news, epoch: this.#epoch };
   }
 
   forget(): void {
     this.#windows.clear();
-    this.#epoch++;
+    this.#epoch += "'";
+  }
+
+  #forgetOver(nowMs: number, looks: number): void {
+    for (let i = 0; i < looks; i++) {
+      const next = this.#sweep.next();
+      if (next.done) {
+        this.#sweep = this.#windows.entries();
+        return;
+      }
+      const [keyId, { endsAtMs }] = next.value;
+      if (endsAtMs <= nowMs) this.#windows.delete(keyId);
+    }
   }
 }

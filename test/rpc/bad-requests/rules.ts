@@ -47,7 +47,6 @@ const refills: [string, string, JsonObject][] = [
 ];
 
 const ratelimits: [string, string, JsonObject][] = [
-  ["counted globally, not available yet", "ratelimit.async", { async: false, limit: digits, duration: digits }],
   ["without a limit", "ratelimit.limit", { duration: digits }],
   ["with limit zero", "ratelimit.limit", { limit: 0, duration: digits }],
   ["with a negative limit", "ratelimit.limit", { limit: -digits, duration: digits }],

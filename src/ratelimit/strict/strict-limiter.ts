@@ -1,0 +1,300 @@
+import type { Clock } from "../../ambient/clock.ts";
+import type { Metrics } from "../../ambient/metrics.ts";
+import { PermitPool } from "../../domain/permit-pool.ts";
+import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.ts";
+import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
+import type { PermitResult } from "../../store/permit-ledger.ts";
+import type { Permit, RateLimiter } from "../limiter.ts";
+import type { PermitChannel } from "./permit-channel.ts";
+
+export interface StrictLimiterOptions {
+  readonly channel: PermitChannel;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** Keys with an open window at most; a further one is `Unavailable`. */
+  readonly poolsMax: number;
+  /** How long a verification waits for a permit. */
+  readonly patienceMs: number;
+}
+
+/** How often pools are looked at that want to send something later, or have somebody waiting. */
+const tickMs = 5;
+const waitingMax = 50_000;
+/** Pools looked at in each tick for whether they are still needed. */
+const sweptPerTick = 500;
+const stopMs = 300;
+
+/**
+ * Holds keys to limits that are never exceeded: each verification spends a permit that the ledger has charged before.
+ * While a pool holds permits nothing is waited for; otherwise verifications queue for the next answer.
+ */
+export class StrictLimiter implements RateLimiter {
+  readonly #options: StrictLimiterOptions;
+  readonly #entries = new Map<string, Entry>();
+  /** Those that the tick has to look at. */
+  readonly #active = new Set<Entry>();
+  readonly #tick: NodeJS.Timeout;
+  #sweep: MapIterator<[string, Entry]>;
+  #waiting = 0;
+  #stopping = false;
+
+  constructor(options: StrictLimiterOptions) {
+    this.#options = options;
+    this.#sweep = this.#entries.entries();
+    this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
+  }
+
+  take(keyId: string, rule: RateLimit): Permit | Promise<Permit> {
+    const entry = this.#entries.get(keyId) ?? this.#open(keyId);
+    const nowMs = this.#options.clock.monotonicMs();
+    const taken = entry.pool.take(nowMs);
+    if (taken.outcome === "wait") return this.#wait(entry, rule, nowMs);
+    // What was taken may have made a new block due.
+    if (taken.outcome === "admitted") this.#pump(entry, nowMs);
+    return this.#permit(entry, rule, taken.outcome === "admitted" ? taken.gen : undefined, nowMs);
+  }
+
+  look(keyId: string, rule: RateLimit): RateLimitState {
+    return this.stateOf(this.#entries.get(keyId), rule, this.#options.clock.monotonicMs());
+  }
+
+  /** Somebody else waits for the key's permits: what nobody waits for here goes back. */
+  recall(keyId: string): void {
+    const entry = this.#entries.get(keyId);
+    if (entry === undefined) return;
+    entry.pool.recall();
+    this.#pump(entry, this.#options.clock.monotonicMs());
+  }
+
+  /** The key's limit was changed, or the key deleted: what was concluded from the old one is worth nothing. */
+  keyChanged(keyId: string): void {
+    this.#entries.get(keyId)?.pool.limitChanged();
+    this.recall(keyId);
+  }
+
+  /** Permits that this replica holds. */
+  get held(): number {
+    let held = 0;
+    for (const { pool } of this.#entries.values()) held += pool.permitsHeld;
+    return held;
+  }
+
+  /** Gives everything back, also what is still on its way here. Nothing may be taken any more. */
+  async stop(): Promise<void> {
+    clearInterval(this.#tick);
+    this.#stopping = true;
+    for (const keyId of this.#entries.keys()) this.recall(keyId);
+    await Promise.race([this.#answered(), new Promise((resolve) => setTimeout(resolve, stopMs))]);
+    this.#options.channel.close();
+  }
+
+  /** Resolves when nothing is under way. An answer can be followed by a message: what it brought goes back. */
+  async #answered(): Promise<void> {
+    for (;;) {
+      const underWay = [...this.#entries.values()].flatMap((entry) => entry.underWay ?? []);
+      if (underWay.length === 0) return;
+      await Promise.allSettled(underWay);
+    }
+  }
+
+  /** Only for permits. */
+  charged(entry: Entry, gen: number): void {
+    entry.pool.charged(gen);
+    this.#watch(entry, this.#options.clock.monotonicMs());
+  }
+
+  /** Only for permits. */
+  giveBack(entry: Entry, gen: number, rule: RateLimit): RateLimitState {
+    const nowMs = this.#options.clock.monotonicMs();
+    this.#apply(entry, entry.pool.giveBack(gen, nowMs), nowMs);
+    this.#pump(entry, nowMs);
+    return this.stateOf(entry, rule, nowMs);
+  }
+
+  /** Before the first answer nothing is known: then as if no window were open. */
+  stateOf(entry: Entry | undefined, rule: RateLimit, nowMs: number): RateLimitState {
+    return (
+      entry?.pool.state(nowMs) ?? {
+        limit: rule.limit,
+        remaining: rule.limit,
+        resetMs: this.#options.clock.nowMs() + rule.durationMs,
+      }
+    );
+  }
+
+  #open(keyId: string): Entry {
+    if (this.#entries.size >= this.#options.poolsMax) {
+      this.#options.metrics.windowsFull();
+      throw new Unavailable("every rate-limit window is taken");
+    }
+    const entry: Entry = { keyId, pool: new PermitPool(), waiting: [], dueMs: undefined, underWay: undefined };
+    this.#entries.set(keyId, entry);
+    return entry;
+  }
+
+  #wait(entry: Entry, rule: RateLimit, nowMs: number): Promise<Permit> {
+    if (this.#waiting >= waitingMax) {
+      entry.pool.leave();
+      throw new Unavailable("too many verifications wait for a permit");
+    }
+    this.#waiting++;
+    const permit = new Promise<Permit>((resolve, reject) => {
+      entry.waiting.push({ rule, resolve, reject, untilMs: nowMs + this.#options.patienceMs });
+    });
+    this.#pump(entry, nowMs);
+    return permit;
+  }
+
+  /** Sends what the pool has to say. */
+  #pump(entry: Entry, nowMs: number): void {
+    const message = entry.pool.nextAsk(nowMs);
+    if (message !== undefined) {
+      entry.underWay = this.#options.channel.exchange(entry.keyId, message.ask).then(
+        (result) => this.#onResult(entry, message, result),
+        () => this.#onLost(entry, message),
+      );
+    }
+    this.#watch(entry, nowMs);
+  }
+
+  #watch(entry: Entry, nowMs: number): void {
+    entry.dueMs = entry.pool.nextDueMs(nowMs);
+    if (entry.dueMs !== undefined || entry.waiting.length > 0) this.#active.add(entry);
+    else this.#active.delete(entry);
+  }
+
+  #onResult(entry: Entry, message: PermitMessage, result: PermitResult): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    entry.underWay = undefined;
+    if (result.outcome === "failed") {
+      this.#onLost(entry, message);
+    } else if (result.outcome === "missing") {
+      this.#drop(entry);
+    } else {
+      this.#apply(entry, entry.pool.answered(message, result, nowMs), nowMs);
+      if (this.#stopping) entry.pool.recall();
+      this.#pump(entry, nowMs);
+    }
+  }
+
+  #onLost(entry: Entry, message: PermitMessage): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    entry.underWay = undefined;
+    entry.pool.lost(message, nowMs);
+    this.#watch(entry, nowMs);
+  }
+
+  #apply(entry: Entry, { gen, admitted, denied, settled }: PermitVerdict, nowMs: number): void {
+    if (denied > 0 && !settled) this.#options.metrics.deniedUnsettled(denied);
+    for (const { rule, resolve } of this.#leave(entry, admitted)) resolve(this.#permit(entry, rule, gen, nowMs));
+    for (const { rule, resolve } of this.#leave(entry, denied)) resolve(this.#permit(entry, rule, undefined, nowMs));
+  }
+
+  /** There is no such key any more. */
+  #drop(entry: Entry): void {
+    entry.pool.drop();
+    this.#entries.delete(entry.keyId);
+    this.#active.delete(entry);
+    for (const { resolve } of this.#leave(entry, entry.waiting.length)) resolve(noSuchKey);
+  }
+
+  #leave(entry: Entry, count: number): Waiting[] {
+    this.#waiting -= count;
+    return entry.waiting.splice(0, count);
+  }
+
+  #permit(entry: Entry, rule: RateLimit, gen: number | undefined, nowMs: number): Permit {
+    return new StrictPermit(this, entry, rule, gen, this.stateOf(entry, rule, nowMs));
+  }
+
+  #onTick(): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const entry of this.#active) {
+      this.#giveUp(entry, nowMs);
+      if (entry.dueMs !== undefined && entry.dueMs <= nowMs) this.#pump(entry, nowMs);
+    }
+    this.#sweepIdle(nowMs);
+  }
+
+  /** Those who have waited long enough are told that it could not be decided. In order: the first came first. */
+  #giveUp(entry: Entry, nowMs: number): void {
+    let gone = 0;
+    while (gone < entry.waiting.length && (entry.waiting[gone] as Waiting).untilMs <= nowMs) gone++;
+    if (gone === 0) return;
+    for (const { reject } of this.#leave(entry, gone)) {
+      entry.pool.leave();
+      reject(new Unavailable("no permit came in time"));
+    }
+    this.#watch(entry, nowMs);
+  }
+
+  #sweepIdle(nowMs: number): void {
+    for (let i = 0; i < sweptPerTick; i++) {
+      const next = this.#sweep.next();
+      if (next.done) {
+        this.#sweep = this.#entries.entries();
+        return;
+      }
+      const [keyId, { pool }] = next.value;
+      if (pool.isIdle(nowMs)) this.#entries.delete(keyId);
+    }
+  }
+}
+
+interface Entry {
+  readonly keyId: string;
+  readonly pool: PermitPool;
+  /** In the order in which they came. As many as the pool counts. */
+  readonly waiting: Waiting[];
+  /** When the pool wants to send something. */
+  dueMs: number | undefined;
+  underWay: Promise<void> | undefined;
+}
+
+interface Waiting {
+  readonly rule: RateLimit;
+  readonly untilMs: number;
+  readonly resolve: (permit: Permit) => void;
+  readonly reject: (error: Unavailable) => void;
+}
+
+class StrictPermit implements Permit {
+  readonly outcome: Permit["outcome"];
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+  readonly limiter: StrictLimiter;
+  readonly entry: Entry;
+  readonly rule: RateLimit;
+  readonly gen: number | undefined;
+
+  constructor(limiter: StrictLimiter, entry: Entry, rule: RateLimit, gen: number | undefined, state: RateLimitState) {
+    this.outcome = gen === undefined ? "limited" : "admitted";
+    this.limit = state.limit;
+    // Not more than 0 to somebody who is refused: others may hold permits that they will not need.
+    this.remaining = gen === undefined ? 0 : state.remaining;
+    this.resetMs = state.resetMs;
+    this.limiter = limiter;
+    this.entry = entry;
+    this.rule = rule;
+    this.gen = gen;
+  }
+
+  keep(): void {
+    if (this.gen !== undefined) this.limiter.charged(this.entry, this.gen);
+  }
+
+  giveBack(): RateLimitState {
+    return this.gen === undefined ? this : this.limiter.giveBack(this.entry, this.gen, this.rule);
+  }
+}
+
+const noSuchKey: Permit = {
+  outcome: "missing",
+  limit: 0,
+  remaining: 0,
+  resetMs: 0,
+  keep() {},
+  giveBack: () => noSuchKey,
+};

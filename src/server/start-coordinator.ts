@@ -1,0 +1,71 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { createMetrics } from "../ambient/metrics.ts";
+import { formatId, idRandomLength } from "../domain/id.ts";
+import { MemoryHub } from "../ratelimit/local/window-hub.ts";
+import { malformedResponse } from "../rpc/malformed.ts";
+import { createProbes } from "../rpc/probes.ts";
+import { createRatelimitService } from "../rpc/ratelimit-service.ts";
+import { Readiness } from "../rpc/readiness.ts";
+import { createRequestListener } from "../rpc/request-listener.ts";
+import { startInternalListener } from "./internal-listener.ts";
+import { OnePort } from "./one-port.ts";
+import { openStore } from "./open-store.ts";
+import { createCoordinator } from "./rate-limits.ts";
+import type { RunningServer, ServerOptions } from "./start.ts";
+
+const closeGraceMs = 1000;
+/** For answers that are settled to leave: permits in one that does not are lost. */
+const lastAnswersMs = 50;
+
+/** Only the internal rate-limit service, next to the ledger; the public port has nothing but probes. */
+export async function startCoordinator(options: ServerOptions): Promise<RunningServer> {
+  const { settings, clock, random, log } = options;
+  const metrics = createMetrics();
+  metrics.addProcessMetrics();
+  const ambient = { clock, random, log, metrics };
+  const { store, usable } = await openStore({ ...options, metrics });
+  const undo: (() => unknown)[] = [() => store.close()];
+  try {
+    const coordinator = createCoordinator(store.permitLanes, ambient);
+    const hub = new MemoryHub(() => clock.monotonicMs(), Buffer.from(random.bytes(9)).toString("base64url"));
+    const shutdown = new AbortController();
+    const internal = await startInternalListener({
+      ...ambient,
+      host: settings.internalHost,
+      port: settings.internalPort,
+      secret: settings.internalSecret,
+      services: createRatelimitService({ coordinator, hub, shutdownSignal: shutdown.signal }),
+    });
+    undo.unshift(() => internal.close());
+    const readiness = new Readiness();
+    const newRequestId = () => formatId("req", clock.nowMs(), random.bytes(idRandomLength));
+    const probes = new OnePort({
+      listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
+      malformed: (error) => malformedResponse(error, newRequestId()),
+    });
+    const port = await probes.listen(settings.port, settings.host);
+
+    return {
+      port,
+      internalPort: internal.port,
+      ready: usable.then(() => {
+        readiness.set(true);
+        return undefined;
+      }),
+      async stop() {
+        // Replicas that are told to go take their next asks elsewhere; what is under way is settled and answered first.
+        readiness.set(false);
+        await delay(settings.drainMs);
+        await coordinator.drained();
+        await delay(lastAnswersMs);
+        shutdown.abort();
+        await internal.close();
+        await probes.close(closeGraceMs);
+        await store.close();
+      },
+    };
+  } catch (error) {
+    for (const step of undo) await step();
+    throw error;
+  }
+}

@@ -1,0 +1,31 @@
+import type { PermitAsk } from "../../../src/domain/permit-window.ts";
+import type { KeyedPermitAsk, PermitResult } from "../../../src/store/permit-ledger.ts";
+
+export type Settled = Extract<PermitResult, { outcome: "settled" }>;
+
+/** Asks for as much as is said, and nothing else. */
+export function askFor(ask: Partial<PermitAsk>): PermitAsk {
+  const wantMin = ask.wantMin ?? 0;
+  return { wantMin, wantMax: wantMin, gen: 0, returned: 0, spent: 0, holders: 1, ...ask };
+}
+
+/** What a ledger with a wide open window answers, but for what is said. */
+export function settledWith(grant: Partial<Settled>): Settled {
+  return {
+    outcome: "settled",
+    gen: 1,
+    granted: 0,
+    left: 1000,
+    outstanding: 0,
+    endsInMs: 60_000,
+    endsAtMs: 1_800_000_000_000,
+    contended: false,
+    limit: 10_000,
+    ...grant,
+  };
+}
+
+/** Grants everything that is wanted in advance. */
+export function grantAll({ wantMax }: KeyedPermitAsk): PermitResult {
+  return settledWith({ granted: wantMax, outstanding: wantMax });
+}

@@ -1,0 +1,203 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { createLog } from "../../../src/ambient/log.ts";
+import { Secret } from "../../../src/domain/secret.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { CoordinatorLink } from "../../../src/ratelimit/strict/coordinator-link.ts";
+import { nextTurn } from "../../batching/next-turn.ts";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { askFor, settledWith } from "./asks.ts";
+import { ScriptedCoordinator } from "./scripted-coordinator.ts";
+
+const away = new Unavailable("the coordinator is away");
+
+/** A link to a coordinator that says what it is told to. */
+async function setUp(options: { secret?: Secret; port?: (coordinator: ScriptedCoordinator) => Promise<number> } = {}) {
+  const coordinator = await ScriptedCoordinator.start();
+  const port = (await options.port?.(coordinator)) ?? coordinator.port;
+  const recalls: string[] = [];
+  const logLines: string[] = [];
+  const link = new CoordinatorLink({
+    address: `127.0.0.1:${port}`,
+    secret: options.secret,
+    onRecall: (keyId) => recalls.push(keyId),
+    log: createLog("info", (line) => logLines.push(line)),
+  });
+  onTestFinished(() => link.close());
+  await vi.waitFor(() => expect(link.isUp).toBe(true));
+  return { coordinator, link, recalls, logLines };
+}
+
+const { outcome: _, ...grant } = settledWith({});
+const granting = (id: number, granted: number) => ({
+  id,
+  outcome: { case: "grant" as const, value: { ...grant, granted } },
+});
+
+describe("a link to a coordinator", () => {
+  it("is up when the coordinator has said something, and refuses what it is asked before", async () => {
+    const coordinator = await ScriptedCoordinator.start();
+    coordinator.welcomes = false;
+    const log = createLog("error", () => {});
+    const link = new CoordinatorLink({
+      address: coordinator.address,
+      secret: undefined,
+      onRecall: () => {},
+      log,
+    });
+    onTestFinished(() => link.close());
+    await vi.waitFor(() => expect(coordinator.streams).toBe(1));
+    expect(link.isUp).toBe(false);
+    await expect(link.exchange("k", askFor({ wantMin: 1 }))).rejects.toThrow(away);
+    coordinator.say({});
+    await vi.waitFor(() => expect(link.isUp).toBe(true));
+    expect(coordinator.requests).toEqual([]);
+  });
+
+  it("puts everything of a turn into one message, and the next turn's into another", async () => {
+    const { coordinator, link } = await setUp();
+    const pending = Array.from({ length: 100 }, (_, i) => link.exchange(`key ${i}`, askFor({ wantMin: i })));
+    pending.push(Promise.resolve().then(() => link.exchange("in the same turn", askFor({ wantMin: 1 }))));
+    await nextTurn();
+    await nextTurn();
+    pending.push(link.exchange("later", askFor({ wantMin: 1 })));
+    await vi.waitFor(() => expect(coordinator.requests.length).toBe(2));
+    expect(coordinator.requests.map(({ asks }) => asks.length)).toEqual([101, 1]);
+    expect(coordinator.asks[42]).toMatchObject({ keyId: "key 42", wantMin: 42 });
+    expect(new Set(coordinator.asks.map(({ id }) => id)).size).toBe(102);
+    coordinator.say({ answers: coordinator.asks.map(({ id }) => granting(id, id)) });
+    await Promise.all(pending);
+  });
+
+  it("gives each answer to its ask, in whatever order they come, and ignores what nobody asked", async () => {
+    const { coordinator, link } = await setUp();
+    const ask = askFor({ wantMin: 3, wantMax: 7, gen: 2 ** 40, returned: 5, spent: 6 });
+    const pending = Promise.all(["a", "b", "c", "d"].map((keyId) => link.exchange(keyId, ask)));
+    await vi.waitFor(() => expect(coordinator.asks.length).toBe(4));
+    const { holders: __, ...onTheWire } = ask;
+    expect(coordinator.asks[0]).toMatchObject({ keyId: "a", ...onTheWire });
+    const [a = 0, b = 0, c = 0, d = 0] = coordinator.asks.map(({ id }) => id);
+    coordinator.say({
+      answers: [granting(999, 9), { id: d, outcome: { case: "missing", value: {} } }, granting(b, 2)],
+    });
+    coordinator.say({ answers: [{ id: c, outcome: { case: "unknown", value: {} } }, granting(a, 1), granting(a, 8)] });
+    expect(await pending).toEqual([
+      settledWith({ granted: 1 }),
+      settledWith({ granted: 2 }),
+      { outcome: "failed", reason: expect.any(String) },
+      { outcome: "missing" },
+    ]);
+  });
+
+  it("takes an answer without an outcome, as a newer version might send, for unknown", async () => {
+    const { coordinator, link } = await setUp();
+    const answer = link.exchange("k", askFor({ wantMin: 1 }));
+    await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
+    coordinator.say({ answers: [{ id: coordinator.asks[0]?.id ?? 0 }] });
+    expect(await answer).toMatchObject({ outcome: "failed" });
+  });
+
+  it("passes recalls on", async () => {
+    const { coordinator, recalls } = await setUp();
+    coordinator.say({ recalls: ["k", "l"] });
+    coordinator.say({ recalls: ["k"] });
+    await vi.waitFor(() => expect(recalls).toEqual(["k", "l", "k"]));
+  });
+
+  it("fails what was under way when the stream breaks, sends none of it again, and comes back by itself", async () => {
+    const { coordinator, link, logLines } = await setUp();
+    const pending = Promise.allSettled(["a", "b"].map((keyId) => link.exchange(keyId, askFor({ returned: 3 }))));
+    await vi.waitFor(() => expect(coordinator.asks.length).toBe(2));
+    coordinator.breakStreams();
+    expect(await pending).toEqual(Array(2).fill({ status: "rejected", reason: away }));
+    await vi.waitFor(() => expect(link.isUp).toBe(true));
+    await delay(50);
+    expect(coordinator.asks.length).toBe(2);
+    const answer = link.exchange("a", askFor({ wantMin: 1 }));
+    await vi.waitFor(() => expect(coordinator.asks.length).toBe(3));
+    coordinator.say({ answers: [granting(coordinator.asks[2]?.id ?? 0, 1)] });
+    expect(await answer).toMatchObject({ granted: 1 });
+    expect(logLines.map((line) => JSON.parse(line).msg)).toEqual([
+      "the coordinator is away",
+      "the coordinator is back",
+    ]);
+  });
+
+  it("does not send what a turn had gathered for a stream that broke in that turn", async () => {
+    const { coordinator, link } = await setUp();
+    coordinator.breakStreams();
+    const answers: Promise<unknown>[] = [];
+    while (link.isUp && answers.length < 10_000) {
+      answers.push(link.exchange("k", askFor({ returned: 1 })).catch((error: Error) => error.message));
+      await nextTurn();
+    }
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([away.message]));
+    const arrived = coordinator.asks.length;
+    await vi.waitFor(() => expect(link.isUp).toBe(true));
+    await delay(50);
+    expect(coordinator.asks.length).toBe(arrived);
+  });
+
+  it("gives up on a coordinator that has fallen silent, and finds it again", async () => {
+    let proxy: FaultyProxy | undefined;
+    const { coordinator, link } = await setUp({
+      async port({ port }) {
+        proxy = await FaultyProxy.start(port);
+        return proxy.port;
+      },
+    });
+    (proxy as FaultyProxy).silent = true;
+    const lost = link.exchange("k", askFor({ returned: 1 }));
+    await expect(lost).rejects.toThrow(away);
+    (proxy as FaultyProxy).silent = false;
+    await vi.waitFor(() => expect(link.isUp).toBe(true), { timeout: 10_000 });
+    expect(coordinator.asks).toEqual([]);
+  });
+
+  it("waits for a coordinator that is not there yet, and says so once", async () => {
+    const logLines: string[] = [];
+    const { port } = await ScriptedCoordinator.start().then((first) => {
+      first.stop();
+      return first;
+    });
+    const log = createLog("info", (line) => logLines.push(line));
+    const link = new CoordinatorLink({ address: `127.0.0.1:${port}`, secret: undefined, onRecall: () => {}, log });
+    onTestFinished(() => link.close());
+    await delay(400);
+    await ScriptedCoordinator.start(port);
+    await vi.waitFor(() => expect(link.isUp).toBe(true), { timeout: 10_000 });
+    expect(logLines.map((line) => JSON.parse(line).msg)).toEqual([
+      "the coordinator is away",
+      "the coordinator is back",
+    ]);
+    expect(JSON.parse(logLines[0] ?? "")).toMatchObject({ address: `127.0.0.1:${port}`, reason: "UNAVAILABLE" });
+  });
+
+  it("shows the secret to the coordinator, and to nobody else", async () => {
+    const secret = "secret-of-the-internal-listener-0123";
+    const { coordinator, logLines } = await setUp({ secret: new Secret(secret) });
+    coordinator.breakStreams();
+    await vi.waitFor(() => expect(coordinator.authorizations).toEqual(Array(2).fill([`Bearer ${secret}`])));
+    expect(logLines.join()).not.toContain(secret);
+  });
+
+  it("lets a bounded number of asks wait for an answer", async () => {
+    const { link } = await setUp();
+    const pending = Array.from({ length: 50_000 }, () =>
+      link.exchange("k", askFor({})).catch((error: Error) => error.message),
+    );
+    await expect(link.exchange("k", askFor({}))).rejects.toThrow(Unavailable);
+    link.close();
+    expect(new Set(await Promise.all(pending))).toEqual(new Set([away.message]));
+  });
+
+  it("still sends what it was told in the turn in which it is closed, and nothing after", async () => {
+    const { coordinator, link } = await setUp();
+    const last = link.exchange("k", askFor({ returned: 4 })).catch((error: Error) => error.message);
+    link.close();
+    expect(await last).toBe(away.message);
+    await vi.waitFor(() => expect(coordinator.asks).toMatchObject([{ keyId: "k", returned: 4 }]));
+    await expect(link.exchange("k", askFor({}))).rejects.toThrow(away);
+    await vi.waitFor(() => expect(coordinator.streams).toBe(0));
+  });
+});

@@ -1,0 +1,235 @@
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
+import type { KeyedPermitAsk, PermitResult } from "../../../src/store/permit-ledger.ts";
+import { HeldCommits } from "../../batching/held-commits.ts";
+import { nextTurn } from "../../batching/next-turn.ts";
+import { TestClock } from "../../support/test-clock.ts";
+import { askFor, grantAll, type Settled, settledWith } from "./asks.ts";
+
+type HeldEngine = HeldCommits<KeyedPermitAsk, PermitResult>;
+
+/** A coordinator on lanes that answer when told to, and replicas that remember what they were recalled. */
+function setUp({ lanes = 1, replicas = 3, answer = grantAll as (ask: KeyedPermitAsk) => PermitResult } = {}) {
+  const engines = Array.from({ length: lanes }, (): HeldEngine => new HeldCommits(answer));
+  const clock = new TestClock();
+  const coordinator = new Coordinator(
+    engines.map(({ commit }) => ({ exchange: commit })),
+    { clock, metrics: createMetrics() },
+  );
+  const members = Array.from({ length: replicas }, () => {
+    const recalls: string[] = [];
+    return { ...coordinator.join((keyId) => recalls.push(keyId)), recalls };
+  });
+  return {
+    coordinator,
+    clock,
+    engines,
+    engine: engines[0] as HeldEngine,
+    members: members as [Member, Member, Member],
+  };
+}
+type Member = ReturnType<Coordinator["join"]> & { recalls: string[] };
+
+describe("Coordinator", () => {
+  it("makes one ask of all that wait for a key, and splits what was granted", async () => {
+    const { engine, members } = setUp({ answer: () => settledWith({ granted: 7, left: 0 }) });
+    const answers = Promise.all([
+      members[0].exchange("k", askFor({ wantMin: 2, wantMax: 6 })),
+      members[1].exchange("k", askFor({ wantMin: 1, wantMax: 9 })),
+    ]);
+    await nextTurn();
+    await engine.finish();
+    expect(engine.batches).toEqual([[{ keyId: "k", ...askFor({ wantMin: 3, wantMax: 15, holders: 2 }) }]]);
+    const granted = ((await answers) as Settled[]).map((answer) => answer.granted);
+    expect(granted).toEqual([4, 3]);
+  });
+
+  it("answers everything but the number of permits as the ledger did, to each", async () => {
+    const said = settledWith({ gen: 9, granted: 2, left: 3, outstanding: 4, endsInMs: 5, contended: true, limit: 6 });
+    const { engine, members } = setUp({ answer: () => said });
+    const answers = Promise.all(members.map((member) => member.exchange("k", askFor({ wantMin: 1 }))));
+    await nextTurn();
+    await engine.finish();
+    expect(await answers).toEqual([
+      { ...said, granted: 1 },
+      { ...said, granted: 1 },
+      { ...said, granted: 0 },
+    ]);
+  });
+
+  it("has one batch under way in a lane; asks that come meanwhile become the next, one per key", async () => {
+    const { engine, members } = setUp();
+    const answers: Promise<PermitResult>[] = [];
+    for (const keyId of ["k", "k", "l", "k"]) {
+      for (const member of members) answers.push(member.exchange(keyId, askFor({ wantMin: 1 })));
+      await nextTurn();
+      expect(engine.underWay).toBe(1);
+    }
+    await engine.finish();
+    await engine.finish();
+    expect(engine.batches.map((batch) => batch.map(({ keyId, wantMin }) => [keyId, wantMin]))).toEqual([
+      [["k", 3]],
+      [
+        ["k", 6],
+        ["l", 3],
+      ],
+    ]);
+    expect(engine.underWay).toBe(0);
+    await Promise.all(answers);
+  });
+
+  it("keeps every key in its lane, and a lane that hangs keeps only its own waiting", async () => {
+    const { engines, members } = setUp({ lanes: 3 });
+    const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
+    const answered = new Set<string>();
+    const ask = (keyId: string) => members[0].exchange(keyId, askFor({ wantMin: 1 })).then(() => answered.add(keyId));
+    const answers = Promise.all([...keyIds, ...keyIds].map(ask));
+    await nextTurn();
+    expect(engines.map(({ underWay }) => underWay)).toEqual([1, 1, 1]);
+    const keysOf = (engine: HeldEngine) => engine.batches.flat().map(({ keyId }) => keyId);
+    expect(engines.flatMap(keysOf).sort()).toEqual([...keyIds].sort());
+    await engines[1]?.finish();
+    expect([...answered].sort()).toEqual(keysOf(engines[1] as HeldEngine).sort());
+    await engines[0]?.finish();
+    await engines[2]?.finish();
+    await answers;
+  });
+
+  it("asks those who hold permits for them when somebody is short, and nobody else", async () => {
+    const short = settledWith({ granted: 0, left: 0, outstanding: 5 });
+    const given = settledWith({ granted: 5, outstanding: 5 });
+    const { engine, members } = setUp();
+    const [holder, idle, asker] = members;
+    for (const [member, results] of [
+      [holder, given],
+      [idle, { ...given, granted: 0 }],
+    ] as const) {
+      const answer = member.exchange("k", askFor({ wantMin: 1, wantMax: 5 }));
+      await nextTurn();
+      await engine.finishWith([results]);
+      await answer;
+    }
+    const before = members.map(({ recalls }) => recalls.length);
+    const answer = asker.exchange("k", askFor({ wantMin: 1 }));
+    await nextTurn();
+    await engine.finishWith([short]);
+    expect(await answer).toMatchObject({ granted: 0 });
+    expect(members.map(({ recalls }, i) => recalls.slice(before[i]))).toEqual([["k"], [], []]);
+  });
+
+  it.each([
+    [
+      "nobody waits for what was not granted",
+      askFor({ wantMin: 0, wantMax: 9 }),
+      settledWith({ left: 0, outstanding: 5 }),
+    ],
+    ["nobody holds any", askFor({ wantMin: 1 }), settledWith({ left: 0, outstanding: 0 })],
+    ["everybody got what he waits for", askFor({ wantMin: 1 }), settledWith({ granted: 1, left: 0, outstanding: 6 })],
+  ])("recalls nothing when %s", async (_, ask, result) => {
+    const { engine, members } = setUp();
+    const held = members[0].exchange("k", askFor({ wantMin: 1, wantMax: 5 }));
+    await nextTurn();
+    await engine.finish();
+    await held;
+    const answer = members[1].exchange("k", ask);
+    await nextTurn();
+    await engine.finishWith([result]);
+    await answer;
+    expect(members.flatMap(({ recalls }) => recalls)).toEqual([]);
+  });
+
+  it("recalls nothing from a replica that has left, and counts it no more", async () => {
+    const { engine, members } = setUp();
+    const held = members[0].exchange("k", askFor({ wantMin: 5 }));
+    await nextTurn();
+    await engine.finish();
+    await held;
+    members[0].close();
+    const answer = members[1].exchange("k", askFor({ wantMin: 1 }));
+    await nextTurn();
+    await engine.finishWith([settledWith({ left: 0, outstanding: 5 })]);
+    await answer;
+    expect(engine.batches.flat().map(({ holders }) => holders)).toEqual([1, 1]);
+    expect(members[0].recalls).toEqual([]);
+  });
+
+  it("rejects everybody when nothing is known of a batch, those behind it too, sends none of it again, and goes on", async () => {
+    const { engine, members } = setUp();
+    const failing = members.map((member) => member.exchange("k", askFor({ wantMin: 1, returned: 1 })));
+    await nextTurn();
+    failing.push(members[0].exchange("k", askFor({ wantMin: 1 })), members[0].exchange("l", askFor({ wantMin: 1 })));
+    const settled = Promise.allSettled(failing);
+    const reason = new Unavailable("the store does not answer");
+    await engine.fail(reason);
+    expect(await settled).toEqual(failing.map(() => ({ status: "rejected", reason })));
+    expect([engine.batches.length, engine.underWay]).toEqual([1, 0]);
+
+    const next = members[1].exchange("k", askFor({ wantMin: 2 }));
+    await nextTurn();
+    await engine.finish();
+    expect(await next).toMatchObject({ outcome: "settled", granted: 2 });
+    expect(engine.batches[1]).toMatchObject([{ keyId: "k", wantMin: 2, returned: 0 }]);
+  });
+
+  it.each([{ outcome: "missing" }, { outcome: "failed", reason: "a bad row" }] as const)(
+    "tells all who asked for a key that it is $outcome, and disturbs no other",
+    async (result) => {
+      const { engine, members } = setUp({ answer: (ask) => (ask.keyId === "odd" ? result : grantAll(ask)) });
+      const odd = Promise.all(members.map((member) => member.exchange("odd", askFor({ wantMin: 1 }))));
+      const fine = members[0].exchange("k", askFor({ wantMin: 1 }));
+      await nextTurn();
+      await engine.finish();
+      expect(await odd).toEqual([result, result, result]);
+      expect(await fine).toMatchObject({ outcome: "settled", granted: 1 });
+    },
+  );
+
+  it("settles at most 500 keys in one commit", async () => {
+    const { engine, members } = setUp();
+    const keyIds = Array.from({ length: 1001 }, (_, i) => `key ${i}`);
+    const answers = Promise.all(keyIds.map((keyId) => members[0].exchange(keyId, askFor({ wantMin: 1 }))));
+    await nextTurn();
+    for (let batch = 0; batch < 3; batch++) await engine.finish();
+    expect(engine.batches.map((batch) => batch.length)).toEqual([500, 500, 1]);
+    await answers;
+  });
+
+  it.each([
+    ["100000 asks of one key", 100_000, () => "hot"],
+    ["50000 keys", 50_000, (i: number) => `key ${i}`],
+  ])("lets no more than %s wait, and takes more when there is room", async (_, most, keyOf) => {
+    const { engine, members, coordinator } = setUp();
+    const first = members[0].exchange("first", askFor({}));
+    await nextTurn();
+    const fitting = most === 100_000 ? most - 1 : most;
+    const waiting = Array.from({ length: fitting }, (_, i) => members[0].exchange(keyOf(i), askFor({ wantMin: 1 })));
+    const refused = members[0].exchange("one more", askFor({ wantMin: 1 }));
+    await expect(refused).rejects.toBeInstanceOf(Unavailable);
+    while (engine.underWay > 0) await engine.finish();
+    await Promise.all([first, ...waiting]);
+    expect(engine.batches.flat().map(({ keyId }) => keyId)).not.toContain("one more");
+    const later = members[0].exchange("one more", askFor({ wantMin: 1 }));
+    await nextTurn();
+    await engine.finish();
+    expect(await later).toMatchObject({ granted: 1 });
+    await coordinator.drained();
+  });
+
+  it("says for how long the ledger has been silent", async () => {
+    const { engine, members, coordinator, clock } = setUp();
+    clock.advance(700);
+    expect(coordinator.silentMs).toBe(700);
+    const failing = expect(members[0].exchange("k", askFor({}))).rejects.toThrow("no");
+    await nextTurn();
+    await engine.fail(new Error("no"));
+    await failing;
+    expect(coordinator.silentMs).toBe(700);
+    const answer = members[0].exchange("k", askFor({}));
+    await nextTurn();
+    await engine.finish();
+    await answer;
+    expect(coordinator.silentMs).toBe(0);
+  });
+});

@@ -1,0 +1,144 @@
+import { describe, expect, it, vi } from "vitest";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import type { Coordinators } from "../../../src/ratelimit/strict/coordinators.ts";
+import type { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
+import { askFor } from "./asks.ts";
+import {
+  coordinatorsAt,
+  limiterAt,
+  newStore,
+  startTestCoordinator,
+  strictKey,
+  type TestCoordinator,
+} from "./test-coordinator.ts";
+
+const patient = { timeout: 10_000 };
+const keyIds = Array.from({ length: 200 }, (_, i) => `key_${i}`);
+
+/** For each key, which of these coordinators its ask went to. */
+async function placesOf(edge: Coordinators, coordinators: readonly TestCoordinator[]): Promise<string[]> {
+  for (const { asked } of coordinators) asked.length = 0;
+  await Promise.all(keyIds.map((keyId) => edge.exchange(keyId, askFor({ wantMin: 1 }))));
+  const addressesOf = new Map<string, string[]>();
+  for (const { address, asked } of coordinators) {
+    for (const { keyId } of asked) addressesOf.set(keyId, [...(addressesOf.get(keyId) ?? []), address]);
+  }
+  return keyIds.map((keyId) => (addressesOf.get(keyId) ?? []).join());
+}
+
+/** Resolves when the edge has found its way to a coordinator, and to no other than those of this number. */
+async function untilUp(edge: Coordinators, coordinators: readonly TestCoordinator[]): Promise<void> {
+  await vi.waitFor(async () => {
+    const places = await placesOf(edge, coordinators);
+    expect(new Set(places).size).toBe(coordinators.length);
+  }, patient);
+}
+
+async function startTwo() {
+  const store = newStore();
+  const two = [await startTestCoordinator({ store }), await startTestCoordinator({ store })] as const;
+  return { store, two, addresses: two.map(({ address }) => address) };
+}
+
+describe("several coordinators", () => {
+  it("are each asked for their own keys, about as many, the same on every edge whatever order they are named in", async () => {
+    const { two, addresses } = await startTwo();
+    const edges = [coordinatorsAt(addresses), coordinatorsAt([...addresses].reverse())] as const;
+    for (const edge of edges) await untilUp(edge, two);
+    const places = await placesOf(edges[0], two);
+    expect(await placesOf(edges[1], two)).toEqual(places);
+    for (const address of addresses) {
+      const share = places.filter((place) => place === address).length;
+      expect(share).toBeGreaterThan(keyIds.length / 4);
+    }
+  });
+
+  it("take over from one that is away, which gets back its own keys and no others when it returns", async () => {
+    const { two, addresses, store } = await startTwo();
+    const edge = coordinatorsAt(addresses);
+    await untilUp(edge, two);
+    const before = await placesOf(edge, two);
+    await two[0].stop();
+    await untilUp(edge, [two[1]]);
+    expect(new Set(await placesOf(edge, two))).toEqual(new Set([two[1].address]));
+    const again = await startTestCoordinator({ store, port: two[0].port });
+    await untilUp(edge, [again, two[1]]);
+    expect(await placesOf(edge, [again, two[1]])).toEqual(before);
+  });
+
+  it("that are all away make an edge say so at once", async () => {
+    const { two, addresses } = await startTwo();
+    const edge = coordinatorsAt(addresses);
+    await untilUp(edge, two);
+    for (const coordinator of two) await coordinator.stop();
+    await vi.waitFor(() => expect(edge.isUp).toBe(false), patient);
+    await expect(edge.exchange("k", askFor({ wantMin: 1 }))).rejects.toThrow(Unavailable);
+    await expect(edge.asWindowHub().exchange([])).resolves.toMatchObject({ news: [] });
+  });
+});
+
+describe("edges with strict limits over coordinators", () => {
+  it("let exactly the limit pass together, whichever of them is asked", async () => {
+    const { store, two, addresses } = await startTwo();
+    const edges = [limiterAt(addresses), limiterAt(addresses), limiterAt(addresses)];
+    for (const { channel } of edges) await untilUp(channel, two);
+    for (const limit of [1, 7, 500]) {
+      const keyId = await strictKey(store, limit);
+      expect(await crowd(edges, keyId, limit * 2 + 30)).toEqual({ admitted: limit, limited: limit + 30 });
+    }
+  });
+
+  it("go on through the loss of a key's coordinator, and never over the limit", async () => {
+    const { store, two, addresses } = await startTwo();
+    const edges = [limiterAt(addresses), limiterAt(addresses)];
+    for (const { channel } of edges) await untilUp(channel, two);
+    const keyId = await strictKey(store, 300);
+    expect(await crowd(edges, keyId, 100)).toEqual({ admitted: 100 });
+    const asked = two.find((coordinator) => coordinator.asked.some((ask) => ask.keyId === keyId));
+    await asked?.stop();
+    const { admitted = 0, limited = 0 } = await crowd(edges, keyId, 600);
+    expect(admitted + limited).toBe(600);
+    // What was under way is stranded until the window ends.
+    expect(admitted).toBeLessThanOrEqual(200);
+    expect(admitted).toBeGreaterThan(100);
+  });
+
+  it("hear that somebody else needs what they hold, and give it back", async () => {
+    const { address, store } = await startTestCoordinator();
+    const [hoarder, needy] = [limiterAt([address]), limiterAt([address])];
+    const keyId = await strictKey(store, 40);
+    await vi.waitFor(() => expect([hoarder.channel.isUp, needy.channel.isUp]).toEqual([true, true]), patient);
+    await crowd([hoarder], keyId, 15);
+    expect(hoarder.held).toBeGreaterThan(0);
+    expect(await crowd([needy], keyId, 60)).toEqual({ admitted: 25, limited: 35 });
+    expect(hoarder.held).toBe(0);
+  });
+
+  it("give back what they hold when they stop", async () => {
+    const { address, store } = await startTestCoordinator();
+    const [leaving, staying] = [limiterAt([address]), limiterAt([address])];
+    const keyId = await strictKey(store, 40);
+    await vi.waitFor(() => expect([leaving.channel.isUp, staying.channel.isUp]).toEqual([true, true]), patient);
+    await crowd([leaving], keyId, 15);
+    expect(leaving.held).toBeGreaterThan(0);
+    await leaving.stop();
+    expect(await crowd([staying], keyId, 60)).toEqual({ admitted: 25, limited: 35 });
+  });
+});
+
+/** So many verifications, spread over the edges in turns of a few; how many ended how. */
+async function crowd(edges: readonly StrictLimiter[], keyId: string, times: number): Promise<Record<string, number>> {
+  const outcomes: Record<string, number> = {};
+  const rule = { mode: "strict", limit: 0, durationMs: 60_000 } as const;
+  const verify = async (edge: StrictLimiter) => {
+    const permit = await edge.take(keyId, rule);
+    permit.keep();
+    outcomes[permit.outcome] = (outcomes[permit.outcome] ?? 0) + 1;
+  };
+  for (let done = 0; done < times; ) {
+    const burst = Math.min(times - done, 5 * edges.length);
+    await Promise.all(Array.from({ length: burst }, (_, i) => verify(edges[i % edges.length] as StrictLimiter)));
+    done += burst;
+  }
+  return outcomes;
+}

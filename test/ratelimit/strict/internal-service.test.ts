@@ -1,0 +1,181 @@
+import * as grpc from "@grpc/grpc-js";
+import { describe, expect, it, vi } from "vitest";
+import { startTestServer } from "../../support/in-process-server.ts";
+import { askFor } from "./asks.ts";
+import { openRawStream } from "./raw-stream.ts";
+import {
+  coordinatorsAt,
+  limiterAt,
+  sharedSecret,
+  startTestCoordinator,
+  strictKey,
+  type TestCoordinator,
+} from "./test-coordinator.ts";
+
+const { INVALID_ARGUMENT, OK, UNAUTHENTICATED, UNAVAILABLE, UNIMPLEMENTED } = grpc.status;
+
+async function refusedBy({ metrics }: TestCoordinator): Promise<number> {
+  return Number(/^latchkey_internal_refused_total (\d+)$/m.exec(await metrics.render())?.[1]);
+}
+
+describe("the internal rate-limit service", () => {
+  it.each([
+    ["none", undefined],
+    ["another", `Bearer ${sharedSecret}x`],
+    ["half of it", `Bearer ${sharedSecret.slice(0, -1)}`],
+    ["an empty one", "Bearer "],
+    ["it without the scheme", sharedSecret],
+  ])("turns away who shows no secret but %s, and counts it", async (_, authorization) => {
+    const coordinator = await startTestCoordinator({ secret: sharedSecret });
+    const keyId = await strictKey(coordinator.store, 10);
+    const stream = openRawStream(coordinator.address, authorization);
+    stream.send({ asks: [{ id: 1, keyId, wantMin: 1, wantMax: 1 }] });
+    const status = await stream.ended;
+    expect(status.code).toBe(UNAUTHENTICATED);
+    expect(JSON.stringify([status, stream.messages])).not.toContain(sharedSecret.slice(0, 20));
+    expect([stream.messages, coordinator.asked]).toEqual([[], []]);
+    expect(await refusedBy(coordinator)).toBe(1);
+  });
+
+  it("serves an edge that knows the secret; one that does not stays away, and each of its tries is counted", async () => {
+    const coordinator = await startTestCoordinator({ secret: sharedSecret });
+    const keyId = await strictKey(coordinator.store, 10);
+    const stranger = coordinatorsAt([coordinator.address], { secret: `${sharedSecret}x` });
+    const edge = coordinatorsAt([coordinator.address], { secret: sharedSecret });
+    await vi.waitFor(() => expect(edge.isUp).toBe(true));
+    expect(await edge.exchange(keyId, askFor({ wantMin: 3 }))).toMatchObject({ granted: 3, limit: 10 });
+    await vi.waitFor(async () => expect(await refusedBy(coordinator)).toBeGreaterThan(1));
+    expect(stranger.isUp).toBe(false);
+  });
+
+  it("is not to be had on the public port, with or without the root key", async () => {
+    const { port, rootKey } = await startTestServer();
+    for (const authorization of [undefined, `Bearer ${rootKey}`]) {
+      const stream = openRawStream(`127.0.0.1:${port}`, authorization);
+      stream.send({});
+      expect((await stream.ended).code).toBe(UNIMPLEMENTED);
+    }
+  });
+
+  it("says at once that it is there, and ends when the replica has ended and has its answers", async () => {
+    const { address, store } = await startTestCoordinator();
+    const keyId = await strictKey(store, 10);
+    const stream = openRawStream(address);
+    await vi.waitFor(() => expect(stream.messages).toMatchObject([{ answers: [], news: [], recalls: [] }]));
+    stream.send({ asks: [{ id: 5, keyId, wantMin: 4, wantMax: 4 }] });
+    await vi.waitFor(() => expect(stream.messages.length).toBe(2));
+    expect(stream.messages[1]?.answers).toMatchObject([{ id: 5, outcome: { case: "grant", value: { granted: 4 } } }]);
+    stream.end();
+    expect((await stream.ended).code).toBe(OK);
+  });
+
+  it("answers many asks of one message in few messages", async () => {
+    const { address, store } = await startTestCoordinator();
+    const keyIds = await Promise.all(Array.from({ length: 400 }, () => strictKey(store, 10)));
+    const stream = openRawStream(address);
+    stream.send({ asks: keyIds.map((keyId, id) => ({ id, keyId, wantMin: 1, wantMax: 1 })) });
+    await vi.waitFor(() => expect(stream.messages.flatMap(({ answers }) => answers).length).toBe(400));
+    expect(stream.messages.length).toBeLessThan(10);
+    expect(new Set(stream.messages.flatMap(({ answers }) => answers.map(({ id }) => id))).size).toBe(400);
+  });
+
+  it("says of an unknown key that it is missing", async () => {
+    const { address } = await startTestCoordinator();
+    const stream = openRawStream(address);
+    stream.send({ asks: [{ id: 1, keyId: "key_nobody", wantMin: 1, wantMax: 1 }] });
+    await vi.waitFor(() => expect(stream.messages[1]?.answers).toMatchObject([{ outcome: { case: "missing" } }]));
+  });
+
+  const ask = { id: 1, wantMin: 1, wantMax: 1, gen: 1, returned: 0, spent: 0 };
+  it.each([
+    ["wants less than nothing", { ...ask, wantMin: -1 }],
+    ["wants at most less than at least", { ...ask, wantMin: 5, wantMax: 4 }],
+    ["gives back less than nothing", { ...ask, returned: -1 }],
+    ["spent less than nothing", { ...ask, spent: -2_147_483_648 }],
+    ["is of a window that is no number", { ...ask, gen: Number.NaN }],
+    ["is of a window without end", { ...ask, gen: Number.POSITIVE_INFINITY }],
+    ["is of a window before the first", { ...ask, gen: -1 }],
+    ["is of half a window", { ...ask, gen: 1.5 }],
+    ["is of a window beyond counting", { ...ask, gen: 2 ** 53 }],
+  ])("ends the stream of an ask that %s, and it does no harm", async (_, impossible) => {
+    const coordinator = await startTestCoordinator();
+    const keyId = await strictKey(coordinator.store, 10);
+    const stream = openRawStream(coordinator.address);
+    stream.send({ asks: [{ ...impossible, keyId }] });
+    const { code, details } = await stream.ended;
+    expect({ code, details }).toEqual({ code: INVALID_ARGUMENT, details: "a message of the stream could not be read" });
+    expect(coordinator.asked).toEqual([]);
+    expect(await spendAll(coordinator, keyId)).toBe(10);
+  });
+
+  it.each([
+    ["wants more than there can be", { ...ask, wantMin: 2_147_483_647, wantMax: 2_147_483_647 }, 10],
+    ["gives back more than was ever handed out", { ...ask, wantMin: 0, returned: 2_147_483_647 }, 0],
+    ["reports more spent than was handed out", { ...ask, wantMin: 0, spent: 2_147_483_647 }, 0],
+  ])("never hands out more than the limit, when an ask %s", async (_, greedy, got) => {
+    const coordinator = await startTestCoordinator();
+    const keyId = await strictKey(coordinator.store, 10);
+    const stream = openRawStream(coordinator.address);
+    for (let id = 1; id <= 3; id++) stream.send({ asks: [{ ...greedy, keyId, id }] });
+    await vi.waitFor(() => expect(stream.messages.flatMap(({ answers }) => answers).length).toBe(3));
+    const grants = stream.messages.flatMap(({ answers }) =>
+      answers.map(({ outcome }) => (outcome.case === "grant" ? outcome.value.granted : Number.NaN)),
+    );
+    expect(grants.reduce((sum, granted) => sum + granted)).toBe(got);
+    expect(await spendAll(coordinator, keyId)).toBe(10 - got);
+  });
+
+  it.each([
+    ["no message at all", Buffer.from("no protobuf")],
+    ["a message of more than 8 MiB", Buffer.alloc(8 * 1024 * 1024 + 1)],
+  ])("ends the stream of one who sends %s, and goes on serving the others", async (_, bytes) => {
+    const coordinator = await startTestCoordinator();
+    const keyId = await strictKey(coordinator.store, 10);
+    const stream = openRawStream(coordinator.address);
+    stream.sendBytes(bytes);
+    expect((await stream.ended).code).not.toBe(OK);
+    expect(await spendAll(coordinator, keyId)).toBe(10);
+  });
+
+  it.each([
+    ["ends", (stream: ReturnType<typeof openRawStream>) => stream.end()],
+    ["breaks off", (stream: ReturnType<typeof openRawStream>) => stream.cancel()],
+    ["sends what it must not", (stream: ReturnType<typeof openRawStream>) => stream.sendBytes(Buffer.from("no"))],
+  ])("forgets a replica whose stream %s: it counts no more as one who shares the key", async (_, leave) => {
+    const { address, store, asked } = await startTestCoordinator();
+    const keyId = await strictKey(store, 100);
+    const [leaving, staying] = [openRawStream(address), openRawStream(address)];
+    for (const stream of [leaving, staying]) {
+      stream.send({ asks: [{ id: 1, keyId, wantMin: 1, wantMax: 1 }] });
+      await vi.waitFor(() => expect(stream.messages.length).toBe(2));
+    }
+    expect(asked.at(-1)?.holders).toBe(2);
+    leave(leaving);
+    await leaving.ended;
+    await vi.waitFor(() => {
+      staying.send({ asks: [{ id: 2, keyId, wantMin: 1, wantMax: 1, gen: 1, spent: 1 }] });
+      expect(asked.at(-1)?.holders).toBe(1);
+    });
+  });
+
+  it("tells replicas that it stops", async () => {
+    const { address, stop } = await startTestCoordinator();
+    const stream = openRawStream(address);
+    await vi.waitFor(() => expect(stream.messages.length).toBe(1));
+    await stop();
+    expect((await stream.ended).code).toBe(UNAVAILABLE);
+  });
+});
+
+/** How many an edge can still let pass. */
+async function spendAll({ address }: TestCoordinator, keyId: string): Promise<number> {
+  const edge = limiterAt([address]);
+  await vi.waitFor(() => expect(edge.channel.isUp).toBe(true));
+  let admitted = 0;
+  for (let i = 0; i < 15; i++) {
+    const permit = await edge.take(keyId, { mode: "strict", limit: 10, durationMs: 60_000 });
+    permit.keep();
+    admitted += Number(permit.outcome === "admitted");
+  }
+  return admitted;
+}

@@ -1,0 +1,60 @@
+import { onTestFinished, vi } from "vitest";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import type { RateLimit } from "../../../src/domain/rate-limit.ts";
+import type { Permit } from "../../../src/ratelimit/limiter.ts";
+import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
+import { TestClock } from "../../support/test-clock.ts";
+import { HeldChannel } from "./held-channel.ts";
+
+export const rule: RateLimit = { mode: "strict", limit: 10_000, durationMs: 60_000 };
+export const patienceMs = 450;
+const tickMs = 5;
+
+/** A limiter whose ledger and whose time are in the test's hands. */
+export function setUpLimiter({ poolsMax = 1000 } = {}) {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const channel = new HeldChannel();
+  const clock = new TestClock();
+  const alarms = { full: 0, unsettled: 0 };
+  const metrics = {
+    ...createMetrics(),
+    windowsFull: () => void alarms.full++,
+    deniedUnsettled(count: number) {
+      alarms.unsettled += count;
+    },
+  };
+  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, patienceMs });
+  /** Time goes on in steps of a tick, as it does. */
+  const pass = async (ms: number) => {
+    for (let gone = 0; gone < ms; gone += tickMs) {
+      clock.advance(tickMs);
+      await vi.advanceTimersByTimeAsync(tickMs);
+    }
+  };
+  return { limiter, channel, clock, alarms, pass };
+}
+
+/** One that has to wait, and what becomes of it, in words. */
+export function queue(limiter: StrictLimiter, keyId = "k") {
+  const waiting = { said: "waits", permit: undefined as Permit | undefined };
+  const taken = limiter.take(keyId, rule);
+  if (!(taken instanceof Promise)) throw new Error(`did not wait: ${taken.outcome}`);
+  taken.then(
+    (permit) => {
+      waiting.said = permit.outcome;
+      waiting.permit = permit;
+    },
+    (error: Error) => {
+      waiting.said = error.message;
+    },
+  );
+  return waiting;
+}
+
+/** One that must not have to wait. */
+export function takeNow(limiter: StrictLimiter, keyId = "k"): Permit {
+  const taken = limiter.take(keyId, rule);
+  if (taken instanceof Promise) throw new Error("has to wait");
+  return taken;
+}

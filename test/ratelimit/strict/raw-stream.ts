@@ -1,0 +1,37 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import * as grpc from "@grpc/grpc-js";
+import { onTestFinished } from "vitest";
+import {
+  ExchangeRequestSchema,
+  type ExchangeResponse,
+  ExchangeResponseSchema,
+} from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
+
+/** Somebody who speaks to the internal service without our link: bytes as they are, answers as they come. */
+export function openRawStream(address: string, authorization?: string) {
+  const client = new grpc.Client(address, grpc.credentials.createInsecure());
+  onTestFinished(() => client.close());
+  const metadata = new grpc.Metadata();
+  if (authorization !== undefined) metadata.set("authorization", authorization);
+  const stream = client.makeBidiStreamRequest(
+    "/latchkey.ratelimit.v1.RatelimitService/Exchange",
+    (bytes: Buffer) => bytes,
+    (bytes: Buffer) => fromBinary(ExchangeResponseSchema, bytes),
+    metadata,
+  );
+  const messages: ExchangeResponse[] = [];
+  stream.on("data", (message: ExchangeResponse) => messages.push(message));
+  stream.on("error", () => {});
+  const ended = new Promise<grpc.StatusObject>((resolve) => stream.on("status", resolve));
+  return {
+    messages,
+    /** The status with which it ends. */
+    ended,
+    send(request: MessageInitShape<typeof ExchangeRequestSchema>): void {
+      stream.write(Buffer.from(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, request))));
+    },
+    sendBytes: (bytes: Buffer) => void stream.write(bytes),
+    end: () => void stream.end(),
+    cancel: () => stream.cancel(),
+  };
+}

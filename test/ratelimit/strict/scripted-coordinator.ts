@@ -1,0 +1,92 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import * as grpc from "@grpc/grpc-js";
+import { onTestFinished } from "vitest";
+import {
+  type ExchangeRequest,
+  ExchangeRequestSchema,
+  type ExchangeResponse,
+  ExchangeResponseSchema,
+} from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
+
+/** A coordinator of another make, which hears everything and says what the test tells it to. */
+export class ScriptedCoordinator {
+  /** Every message that came, on whichever stream. */
+  readonly requests: ExchangeRequest[] = [];
+  /** The credentials of every stream that was opened. */
+  readonly authorizations: grpc.MetadataValue[][] = [];
+  /** Whether a new stream is told that the coordinator is there. */
+  welcomes = true;
+  readonly port: number;
+  readonly #server: grpc.Server;
+  readonly #streams = new Set<Stream>();
+
+  private constructor(server: grpc.Server, port: number) {
+    this.#server = server;
+    this.port = port;
+  }
+
+  static async start(port = 0): Promise<ScriptedCoordinator> {
+    const server = new grpc.Server();
+    const method: grpc.MethodDefinition<ExchangeRequest, ExchangeResponse> = {
+      path: "/latchkey.ratelimit.v1.RatelimitService/Exchange",
+      requestStream: true,
+      responseStream: true,
+      requestSerialize: (message) => Buffer.from(toBinary(ExchangeRequestSchema, message)),
+      requestDeserialize: (bytes) => fromBinary(ExchangeRequestSchema, bytes),
+      responseSerialize: (message) => Buffer.from(toBinary(ExchangeResponseSchema, message)),
+      responseDeserialize: (bytes) => fromBinary(ExchangeResponseSchema, bytes),
+    };
+    const bound = await new Promise<number>((resolve, reject) => {
+      const join = (stream: Stream) => coordinator.#join(stream);
+      server.addService({ exchange: method }, { exchange: join });
+      server.bindAsync(`127.0.0.1:${port}`, grpc.ServerCredentials.createInsecure(), (error, bound) =>
+        error ? reject(error) : resolve(bound),
+      );
+    });
+    const coordinator: ScriptedCoordinator = new ScriptedCoordinator(server, bound);
+    onTestFinished(() => server.forceShutdown());
+    return coordinator;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  get asks() {
+    return this.requests.flatMap((request) => request.asks);
+  }
+
+  say(response: MessageInitShape<typeof ExchangeResponseSchema>): void {
+    for (const stream of this.#streams) stream.write(create(ExchangeResponseSchema, response));
+  }
+
+  /** Ends every stream with an error, as a coordinator that crashes does, and goes on serving new ones. */
+  breakStreams(): void {
+    const status = { code: grpc.status.INTERNAL, details: "broken on purpose" };
+    for (const stream of this.#streams) stream.emit("error", Object.assign(new Error(), status));
+    this.#streams.clear();
+  }
+
+  stop(): void {
+    this.#server.forceShutdown();
+  }
+
+  #join(stream: Stream): void {
+    this.#streams.add(stream);
+    this.authorizations.push(stream.metadata.get("authorization"));
+    stream.on("data", (request: ExchangeRequest) => this.requests.push(request));
+    stream.on("error", () => {});
+    stream.on("end", () => {
+      this.#streams.delete(stream);
+      stream.end();
+    });
+    stream.on("cancelled", () => this.#streams.delete(stream));
+    if (this.welcomes) stream.write(create(ExchangeResponseSchema, {}));
+  }
+}
+
+type Stream = grpc.ServerDuplexStream<ExchangeRequest, ExchangeResponse>;

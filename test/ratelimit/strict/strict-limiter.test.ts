@@ -1,0 +1,290 @@
+import { describe, expect, it } from "vitest";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import type { Permit } from "../../../src/ratelimit/limiter.ts";
+import { nextTurn } from "../../batching/next-turn.ts";
+import { patienceMs, queue, rule, setUpLimiter, takeNow } from "./limiter-fixture.ts";
+
+const nothingLeft = { left: 0, contended: true };
+
+describe("a verification under a strict limit", () => {
+  it("waits for the ledger where no permit is held, and then for nothing while one is", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const first = queue(limiter);
+    expect(channel.sent).toMatchObject([{ keyId: "k", wantMin: 1 }]);
+    await channel.grant({ granted: 4, left: 9996 });
+    expect(first).toMatchObject({ said: "admitted", permit: { limit: 10_000, remaining: 9999 } });
+    for (const remaining of [9998, 9997, 9996]) {
+      expect(takeNow(limiter)).toMatchObject({ outcome: "admitted", remaining });
+    }
+    expect(limiter.held).toBe(0);
+    queue(limiter);
+  });
+
+  it("is served in the order of coming, each by one permit", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const waiting = Array.from({ length: 5 }, () => queue(limiter));
+    await channel.grant({ granted: 1, outstanding: 1 });
+    expect(waiting.map(({ said }) => said)).toEqual(["admitted", "waits", "waits", "waits", "waits"]);
+    expect(channel.sent[1]).toMatchObject({ wantMin: 4 });
+    await channel.grant({ granted: 2, outstanding: 3 });
+    expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted", "admitted", "waits", "waits"]);
+  });
+
+  it("is turned away from memory once all is spent, for as long as the window lasts", async () => {
+    const { limiter, channel, clock, pass, alarms } = setUpLimiter();
+    const waiting = [queue(limiter), queue(limiter)];
+    await channel.grant({ granted: 1, outstanding: 1, left: 0 });
+    waiting[0]?.permit?.keep();
+    await pass(5);
+    await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
+    expect(waiting.map(({ said }) => said)).toEqual(["admitted", "limited"]);
+    const asked = channel.sent.length;
+    clock.advance(50_000);
+    expect(takeNow(limiter)).toMatchObject({ outcome: "limited", remaining: 0 });
+    expect(channel.sent.length).toBe(asked);
+    clock.advance(10_000);
+    queue(limiter);
+    expect(channel.sent[asked]).toMatchObject({ wantMin: 1 });
+    expect(alarms.unsettled).toBe(0);
+  });
+
+  it("waits for permits that others hold, is turned away when none comes, and that is counted", async () => {
+    const { limiter, channel, pass, alarms } = setUpLimiter();
+    const waiting = queue(limiter);
+    const answered: string[] = [];
+    for (let tries = 0; waiting.said === "waits" && tries < 100; tries++) {
+      await channel.grant({ granted: 0, outstanding: 3, ...nothingLeft });
+      answered.push(waiting.said);
+      while (waiting.said === "waits" && channel.underWay === 0) await pass(5);
+    }
+    expect(waiting.said).toBe("limited");
+    expect(answered.length).toBeGreaterThan(2);
+    expect(alarms.unsettled).toBe(1);
+  });
+
+  it("is told, and holds up nobody else, that there is no such key", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const gone = [queue(limiter, "gone"), queue(limiter, "gone")];
+    const other = queue(limiter, "other");
+    await channel.answer({ outcome: "missing" });
+    await channel.grant({ granted: 1 });
+    expect([...gone, other].map(({ said }) => said)).toEqual(["missing", "missing", "admitted"]);
+    const permit = gone[0]?.permit as Permit;
+    permit.keep();
+    expect(permit.giveBack()).toMatchObject({ remaining: 0 });
+  });
+
+  it("fails as unavailable when no permit came in time: each after its own wait, the others go on waiting", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    const first = queue(limiter);
+    await pass(100);
+    const second = queue(limiter);
+    await pass(patienceMs - 105);
+    expect(first.said).toBe("waits");
+    await pass(5);
+    expect([first.said, second.said]).toEqual(["no permit came in time", "waits"]);
+    // One for each who had asked. The permit of the one who left is there for the next.
+    await channel.grant({ granted: 2 });
+    expect(second.said).toBe("admitted");
+    expect(limiter.held).toBe(1);
+  });
+});
+
+describe.each([
+  ["lost", (channel: ReturnType<typeof setUpLimiter>["channel"]) => channel.lose()],
+  [
+    "of an outcome that nobody knows",
+    (channel: ReturnType<typeof setUpLimiter>["channel"]) => channel.answer({ outcome: "failed", reason: "" }),
+  ],
+])("an answer that is %s", (_, lose) => {
+  it("admits nobody; the waiting are asked for again, and what the message carried is not sent again", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    const first = queue(limiter);
+    await channel.grant({ granted: 4 });
+    first.permit?.keep();
+    limiter.recall("k");
+    expect(channel.sent[1]).toMatchObject({ returned: 3, spent: 1, wantMin: 0 });
+    const waiting = [queue(limiter), queue(limiter)];
+    await lose(channel);
+    expect(waiting.map(({ said }) => said)).toEqual(["waits", "waits"]);
+    expect([limiter.held, channel.underWay]).toEqual([0, 0]);
+    await pass(60);
+    expect(channel.sent.slice(2)).toMatchObject([{ returned: 0, spent: 0, wantMin: 2 }]);
+    await channel.grant({ granted: 2 });
+    expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted"]);
+  });
+});
+
+describe("a permit", () => {
+  it("whose use was refused serves somebody who waits", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const waiting = [queue(limiter), queue(limiter)];
+    await channel.grant({ granted: 1, outstanding: 1 });
+    expect(waiting[1]?.said).toBe("waits");
+    waiting[0]?.permit?.giveBack();
+    await nextTurn();
+    expect(waiting[1]?.said).toBe("admitted");
+  });
+
+  it("whose use was refused stays here when nobody waits, and is worth nothing in a later window", async () => {
+    const { limiter, channel, clock } = setUpLimiter();
+    const { permit } = await admitted();
+    permit.giveBack();
+    expect(limiter.held).toBe(1);
+    const late = takeNow(limiter);
+    clock.advance(60_000);
+    const next = queue(limiter);
+    await channel.grant({ gen: 2, granted: 1 });
+    late.giveBack();
+    expect([next.said, limiter.held]).toEqual(["admitted", 0]);
+
+    async function admitted() {
+      const waiting = queue(limiter);
+      await channel.grant({ granted: 1 });
+      return waiting as { permit: Permit };
+    }
+  });
+
+  it("is reported as spent once its use is charged, once, and not before", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const waiting = [queue(limiter), queue(limiter), queue(limiter)];
+    await channel.grant({ granted: 1 });
+    await channel.grant({ granted: 5 });
+    waiting[0]?.permit?.keep();
+    waiting[2]?.permit?.keep();
+    limiter.recall("k");
+    expect(channel.sent[2]).toMatchObject({ gen: 1, spent: 2, returned: 3 });
+    await channel.grant({ contended: true });
+    waiting[1]?.permit?.keep();
+    limiter.recall("k");
+    expect(channel.sent[3]).toMatchObject({ spent: 1, returned: 0 });
+  });
+
+  it("goes back when it is recalled, and at most once", async () => {
+    const { limiter, channel } = setUpLimiter();
+    queue(limiter);
+    await channel.grant({ granted: 8 });
+    limiter.recall("k");
+    limiter.recall("k");
+    limiter.recall("never heard of");
+    expect(limiter.held).toBe(0);
+    expect(channel.sent.slice(1)).toMatchObject([{ gen: 1, returned: 7, wantMin: 0, wantMax: 0 }]);
+  });
+
+  it("goes back by itself when nobody came for it", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    queue(limiter).permit?.keep();
+    await channel.grant({ granted: 8 });
+    await pass(2000);
+    expect(channel.sent.slice(1)[0]).toMatchObject({ wantMin: 0, wantMax: 0 });
+    expect(limiter.held).toBeLessThan(4);
+  });
+});
+
+describe("a key whose limit was changed", () => {
+  it("is asked for anew, whatever was known of the old limit", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const denied = queue(limiter);
+    await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
+    expect([denied.said, takeNow(limiter).outcome]).toEqual(["limited", "limited"]);
+    limiter.keyChanged("k");
+    const waiting = queue(limiter);
+    await channel.grant({ granted: 1, limit: 20_000 });
+    expect(waiting).toMatchObject({ said: "admitted", permit: { limit: 20_000 } });
+  });
+});
+
+describe("a look", () => {
+  it("takes nothing, asks nobody and opens nothing", async () => {
+    const { limiter, channel, clock } = setUpLimiter({ poolsMax: 1 });
+    expect(limiter.look("unknown", rule)).toEqual({
+      limit: 10_000,
+      remaining: 10_000,
+      resetMs: clock.nowMs() + 60_000,
+    });
+    queue(limiter);
+    await channel.grant({ granted: 3, left: 50 });
+    expect(limiter.look("k", rule)).toMatchObject({ remaining: 52, resetMs: 1_800_000_000_000 });
+    expect([limiter.held, channel.sent.length]).toEqual([2, 1]);
+  });
+});
+
+describe("memory", () => {
+  it("holds a bounded number of pools; a further key is unavailable, and that is an alarm", async () => {
+    const { limiter, channel, alarms } = setUpLimiter({ poolsMax: 2 });
+    for (const keyId of ["a", "b"]) queue(limiter, keyId);
+    for (let i = 0; i < 2; i++) await channel.grant({ granted: 2 });
+    expect(() => limiter.take("c", rule)).toThrow(Unavailable);
+    expect(alarms.full).toBe(1);
+    expect(takeNow(limiter, "a").outcome).toBe("admitted");
+  });
+
+  it("lets go of pools whose window is over, and of no other", async () => {
+    const { limiter, channel, clock, pass } = setUpLimiter({ poolsMax: 2 });
+    for (const endsInMs of [1000, 60_000]) {
+      queue(limiter, `${endsInMs}`);
+      await channel.grant({ ...nothingLeft, endsInMs });
+    }
+    clock.advance(1000);
+    await pass(20);
+    queue(limiter, "another");
+    expect(takeNow(limiter, "60000").outcome).toBe("limited");
+    expect(() => limiter.take("1000", rule)).toThrow(Unavailable);
+  });
+
+  it("lets a bounded number wait; one more is unavailable, and is in nobody's way", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const waiting = Array.from({ length: 50_000 }, () => limiter.take("k", rule));
+    expect(() => limiter.take("k", rule)).toThrow(Unavailable);
+    await channel.grant({ granted: 1 });
+    await channel.grant({ granted: 50_000 });
+    await Promise.all(waiting);
+    expect(limiter.held).toBe(1);
+    expect(takeNow(limiter).outcome).toBe("admitted");
+  });
+});
+
+describe("a limiter that stops", () => {
+  it("gives everything back, waits until it is taken, and closes the way", async () => {
+    const { limiter, channel } = setUpLimiter();
+    for (const keyId of ["a", "b"]) {
+      const waiting = queue(limiter, keyId);
+      await channel.grant({ granted: 3 });
+      waiting.permit?.keep();
+    }
+    let stopped = false;
+    const stopping = limiter.stop().then(() => {
+      stopped = true;
+    });
+    expect(channel.sent.slice(2)).toMatchObject([
+      { keyId: "a", returned: 2, spent: 1 },
+      { keyId: "b", returned: 2, spent: 1 },
+    ]);
+    await channel.grant();
+    expect([stopped, channel.isClosed]).toEqual([false, false]);
+    await channel.grant();
+    await stopping;
+    expect([limiter.held, channel.isClosed]).toEqual([0, true]);
+  });
+
+  it("gives back also what arrives while it stops", async () => {
+    const { limiter, channel } = setUpLimiter();
+    queue(limiter);
+    const stopping = limiter.stop();
+    await channel.grant({ granted: 6 });
+    expect(channel.sent.slice(1)).toMatchObject([{ returned: 5, wantMax: 0 }]);
+    expect(channel.isClosed).toBe(false);
+    await channel.grant();
+    await stopping;
+    expect([limiter.held, channel.isClosed]).toEqual([0, true]);
+  });
+
+  it("does not wait for a ledger that does not answer", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    queue(limiter);
+    const stopping = limiter.stop();
+    await pass(300);
+    await stopping;
+    expect(channel.isClosed).toBe(true);
+  });
+});
