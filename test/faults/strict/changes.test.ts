@@ -1,0 +1,156 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/ambient/clock.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { createMemoryStore } from "../../../src/store/memory-store.ts";
+import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { SeededRandom } from "../../domain/seeded-random.ts";
+import type { StrictAnswer } from "../../support/strict-book.ts";
+import { type HarnessReplica, StrictHarness } from "../../support/strict-harness.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+
+async function onPostgres(): Promise<Store> {
+  const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
+  const url = await createTestDatabase();
+  return openPostgresStore({ ...ambient, url, connectionsMax: 2, lanes: 1, usageTimeoutMs: 20_000 });
+}
+
+const stores: { name: string; open: () => Promise<Store> }[] = [
+  { name: "in memory", open: async () => createMemoryStore(systemClock) },
+  ...(hasPostgres ? [{ name: "on Postgres", open: onPostgres }] : []),
+];
+const longMs = 60_000;
+
+function strict(limit: number, durationMs = longMs) {
+  return { mode: "strict", limit, durationMs } as const;
+}
+
+async function askTimes(replicas: readonly HarnessReplica[], times: number): Promise<StrictAnswer[]> {
+  const calls = Array.from({ length: times }, (_, i) => replicas[i % replicas.length]?.ask(0));
+  return (await Promise.all(calls)) as StrictAnswer[];
+}
+
+function passed(answers: readonly StrictAnswer[]): number {
+  return answers.filter(({ outcome }) => outcome === "admitted").length;
+}
+
+function endsOf(answers: readonly StrictAnswer[]): number[] {
+  return [...new Set(answers.map((answer) => ("resetMs" in answer ? answer.resetMs : 0)))];
+}
+
+/** A replica that learns of something gives its permits back and asks anew; the ledger answers within this. */
+const settleMs = 300;
+
+describe.each(stores)("while a window is open, $name,", ({ open }) => {
+  async function start(limit: number, durationMs = longMs, replicas = 2) {
+    return StrictHarness.start({ store: await open(), rules: [{ limit, durationMs }], replicas });
+  }
+
+  it.each([
+    { from: 5, to: 8 },
+    { from: 20, to: 100 },
+    { from: 1, to: 2 },
+  ])("a limit raised from $from to $to lets exactly the difference pass, at once", async ({ from, to }) => {
+    const harness = await start(from);
+    const before = await askTimes(harness.replicas, from * 2 + 2);
+    expect(passed(before)).toBe(from);
+    await harness.setRateLimit(0, strict(to));
+    const after = await askTimes(harness.replicas, to * 2);
+    expect(passed(after)).toBe(to - from);
+    expect(endsOf([...before, ...after])).toHaveLength(1);
+  });
+
+  it.each([
+    { name: "below what has passed lets nobody more pass", from: 20, first: 12, to: 5, more: 0 },
+    { name: "to what has passed lets nobody more pass", from: 20, first: 10, to: 10, more: 0 },
+    { name: "above what has passed lets the rest of it pass", from: 100, first: 12, to: 20, more: 8 },
+  ])("a limit lowered $name, when every replica is told", async ({ from, first, to, more }) => {
+    const harness = await start(from);
+    expect(passed(await askTimes(harness.replicas, first))).toBe(first);
+    await harness.setRateLimit(0, strict(to));
+    // What is held in advance goes back before anybody else asks; without that pause it may still be spent.
+    await delay(settleMs);
+    expect(passed(await askTimes(harness.replicas, from + 10))).toBe(more);
+  });
+
+  it("a replica that is not told of a lower limit spends no more than it holds, and never more than the old limit", async () => {
+    const harness = await start(50);
+    const [told, untold] = harness.replicas as [HarnessReplica, HarnessReplica];
+    const first = passed(await askTimes([told, untold], 10));
+    const held = untold.limiter.held;
+    await harness.setRateLimit(0, strict(5), [told]);
+    await delay(settleMs);
+    const after = passed(await askTimes([untold, told], 200));
+    expect(after).toBeLessThanOrEqual(held);
+    expect(first + after).toBeLessThanOrEqual(50);
+  });
+
+  it("another duration begins with the next window: the open one keeps its end", async () => {
+    const harness = await start(3, 1000);
+    const [first] = (await askTimes(harness.replicas, 1)) as [StrictAnswer & { resetMs: number }];
+    await harness.setRateLimit(0, strict(3, longMs));
+    const rest = await askTimes(harness.replicas, 10);
+    expect(passed(rest)).toBe(2);
+    expect(endsOf(rest)).toEqual([first.resetMs]);
+    await delay(1100);
+    const [next] = (await askTimes(harness.replicas, 1)) as [StrictAnswer & { resetMs: number }];
+    expect(next.outcome).toBe("admitted");
+    expect(next.resetMs).toBeGreaterThanOrEqual(first.resetMs + longMs);
+    expect(passed(await askTimes(harness.replicas, 10))).toBe(2);
+  });
+
+  it("a key that becomes local and strict again goes on in the same window", async () => {
+    const harness = await start(10);
+    const before = await askTimes(harness.replicas, 6);
+    await harness.setRateLimit(0, { mode: "local", limit: 10, durationMs: longMs });
+    await harness.setRateLimit(0, strict(10));
+    await delay(settleMs);
+    const after = await askTimes(harness.replicas, 30);
+    expect([passed(before), passed(after)]).toEqual([6, 4]);
+    expect(endsOf([...before, ...after])).toHaveLength(1);
+  });
+
+  it("a deleted key is missing for everybody, those who wait and those with permits in hand", async () => {
+    const harness = await start(100);
+    await askTimes(harness.replicas, 20);
+    const waiting = askTimes(harness.replicas, 200);
+    await harness.deleteKey(0);
+    await waiting;
+    await delay(settleMs);
+    expect(harness.replicas.map(({ limiter }) => limiter.held)).toEqual([0, 0]);
+    const after = await askTimes(harness.replicas, 20);
+    expect(after).toEqual(after.map(() => ({ outcome: "odd", what: "key 0 is missing" })));
+  });
+});
+
+describe("limits changed again and again under load", () => {
+  it("never let more pass in a window than the highest of them", async () => {
+    const random = new SeededRandom(3);
+    const [limitMax, durationMs] = [40, 1000];
+    const store = createMemoryStore(systemClock);
+    const harness = await StrictHarness.start({ store, rules: [{ limit: limitMax, durationMs }], replicas: 3 });
+    const passedBy = new Map<number, number>();
+    const untilMs = performance.now() + 4000;
+    const ask = async (replica: HarnessReplica) => {
+      while (performance.now() < untilMs) {
+        const answer = await replica.ask(0);
+        const resetMs = "resetMs" in answer ? answer.resetMs : 0;
+        passedBy.set(resetMs, (passedBy.get(resetMs) ?? 0) + passed([answer]));
+        await delay(random.integer(1, 20));
+      }
+    };
+    const change = async () => {
+      while (performance.now() < untilMs) {
+        await delay(random.integer(5, 60));
+        const told = harness.replicas.filter(() => random.chance(0.7));
+        await harness.setRateLimit(0, strict(random.integer(1, limitMax), durationMs), told);
+      }
+    };
+    await Promise.all([...harness.replicas.flatMap((each) => [ask(each), ask(each), ask(each)]), change()]);
+    expect(passedBy.size).toBeGreaterThan(2);
+    expect(Math.max(...passedBy.values())).toBeLessThanOrEqual(limitMax);
+    expect(Math.max(...passedBy.values())).toBeGreaterThan(limitMax / 2);
+  });
+});

@@ -1,0 +1,146 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import type { PermitChannel } from "../../../src/ratelimit/strict/permit-channel.ts";
+import { createMemoryStore } from "../../../src/store/memory-store.ts";
+import type { KeyedPermitAsk, PermitEngine } from "../../../src/store/permit-ledger.ts";
+import { SeededRandom } from "../../domain/seeded-random.ts";
+import { type HarnessOptions, StrictHarness } from "../../support/strict-harness.ts";
+import { demandOf, StrictLoad } from "../../support/strict-load.ts";
+
+const hourMs = 3_600_000;
+const keys = demandOf([
+  { keys: 9, limit: 20, durationMs: 1000 },
+  { keys: 9, limit: 60, durationMs: 1000 },
+]);
+
+/** A way on which answers take a while and some are lost after the ask was settled, most of all those to returns. */
+function lossyWay(random: SeededRandom): (own: PermitChannel) => PermitChannel {
+  return (own) => ({
+    ...own,
+    async exchange(keyId, ask) {
+      await delay(random.integer(0, 4));
+      const result = await own.exchange(keyId, ask);
+      await delay(random.integer(0, 4));
+      if (random.chance(ask.returned > 0 ? 1 / 2 : 1 / 20)) throw new Unavailable("the answer was lost");
+      return result;
+    },
+  });
+}
+
+/** A clock that can be set to any replica's for the moment of one exchange. */
+class ReplicaClock implements Clock {
+  offsetMs = 0;
+  nowMs(): number {
+    return systemClock.nowMs() + this.offsetMs;
+  }
+  monotonicMs(): number {
+    return systemClock.monotonicMs() + this.offsetMs;
+  }
+}
+
+/** Takes blocks back that nobody has reported on for a while: how many of them were spent cannot be known. */
+function reclaiming(lane: PermitEngine): PermitEngine {
+  const blocks = new Map<string, { gen: number; outstanding: number; heardMs: number }>();
+  const patienceMs = 120;
+  const reclaim = (ask: KeyedPermitAsk): KeyedPermitAsk => {
+    const block = blocks.get(ask.keyId);
+    if (block === undefined || performance.now() - block.heardMs < patienceMs) return ask;
+    return { ...ask, gen: block.gen, returned: ask.returned + block.outstanding };
+  };
+  return {
+    async exchange(asks) {
+      const results = await lane.exchange(asks.map(reclaim));
+      results.forEach((result, i) => {
+        const { keyId } = asks[i] as KeyedPermitAsk;
+        if (result.outcome === "settled") blocks.set(keyId, { ...result, heardMs: performance.now() });
+      });
+      return results;
+    },
+  };
+}
+
+/** Sends a return again whose answer was lost, without a number that tells the ledger so. */
+function repeating(random: SeededRandom): (lane: PermitEngine) => PermitEngine {
+  return (lane) => ({
+    async exchange(asks) {
+      const returns = asks.filter(({ returned }) => returned > 0 && random.chance(1 / 2));
+      await lane.exchange(returns.map((ask) => ({ ...ask, wantMin: 0, wantMax: 0, spent: 0 })));
+      return lane.exchange(asks);
+    },
+  });
+}
+
+/** Settles by the clock of whoever asks. */
+function byOwnClock(clock: ReplicaClock): (lane: PermitEngine, coordinator: number) => PermitEngine {
+  return (lane, coordinator) => ({
+    exchange(asks) {
+      clock.offsetMs = (coordinator - 1) * hourMs;
+      try {
+        return lane.exchange(asks);
+      } finally {
+        clock.offsetMs = 0;
+      }
+    },
+  });
+}
+
+/** Gives permits back a second time, through another coordinator, when the first did not answer. */
+function returningTwice(random: SeededRandom): NonNullable<HarnessOptions["channel"]> {
+  const way = lossyWay(random);
+  return (own, others) => {
+    const lossy = way(own);
+    return {
+      ...lossy,
+      exchange: (keyId, ask) =>
+        lossy.exchange(keyId, ask).catch(async (error: unknown) => {
+          if (ask.returned > 0) await others[0]?.exchange(keyId, { ...ask, wantMin: 0, wantMax: 0, spent: 0 });
+          throw error;
+        }),
+    };
+  };
+}
+
+const random = new SeededRandom(7);
+const skewed = (replica: number): Clock => ({
+  ...systemClock,
+  nowMs: () => systemClock.nowMs() + (replica - 1) * hourMs,
+});
+const replicaClock = new ReplicaClock();
+
+type Case = { name: string; clock?: Clock; options: Partial<HarnessOptions> };
+const right: Case[] = [
+  { name: "as it is", options: {} },
+  { name: "with a way that loses answers", options: { channel: lossyWay(random) } },
+  { name: "with replicas whose clocks are an hour off", options: { channel: lossyWay(random), clock: skewed } },
+];
+const broken: Case[] = [
+  { name: "takes blocks back after a time", options: { channel: lossyWay(random), engine: reclaiming } },
+  { name: "applies a repeated return twice", options: { channel: lossyWay(random), engine: repeating(random) } },
+  { name: "goes by the replicas' clocks", clock: replicaClock, options: { engine: byOwnClock(replicaClock) } },
+  { name: "sends a return again through another coordinator", options: { channel: returningTwice(random) } },
+];
+
+async function runOn({ clock = systemClock, options }: Case, ms: number): Promise<StrictLoad> {
+  const store = createMemoryStore(clock);
+  const harness = await StrictHarness.start({ store, rules: keys, replicas: 3, ...options });
+  const load = new StrictLoad(keys, harness.replicas, 1000);
+  await load.run(ms);
+  return load;
+}
+
+describe("the check of strict limits", () => {
+  it.each(right)("finds nothing wrong $name", async (right) => {
+    const { book } = await runOn(right, 3500);
+    console.log(right.name, JSON.stringify(book.figures));
+    expect(book.problems()).toEqual([]);
+    expect(book.figures.windows).toBeGreaterThan(keys.length * 2);
+  });
+
+  it.each(broken)("catches a limiter that $name", async (broken) => {
+    const { book } = await runOn(broken, 3500);
+    console.log(broken.name, JSON.stringify(book.figures), book.problems().slice(0, 3));
+    expect(book.problems()).not.toEqual([]);
+  });
+});

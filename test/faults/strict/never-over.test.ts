@@ -1,0 +1,118 @@
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/ambient/clock.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import type { Settings } from "../../../src/config/settings.ts";
+import { Secret } from "../../../src/domain/secret.ts";
+import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import { startTestServer, type TestServer } from "../../support/in-process-server.ts";
+import { readMetric } from "../../support/read-metric.ts";
+import { StrictHarness } from "../../support/strict-harness.ts";
+import { demandOf, type KeyDemand, StrictLoad } from "../../support/strict-load.ts";
+import { createStrictKeys, HttpReplica } from "../../support/strict-replica.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+
+/* Everything in one process, over real connections: nine processes would spend two cores on starting. */
+
+/** Windows as short as they can be, so that there are many of them. */
+const manyKeys = demandOf([
+  { keys: 14, limit: 1, durationMs: 1000 },
+  { keys: 11, limit: 5, durationMs: 1000 },
+  { keys: 3, limit: 20, durationMs: 1000 },
+]);
+const bigLimits: KeyDemand[] = [
+  { limit: 100, durationMs: 2000, demand: 3, shape: "bursts" },
+  { limit: 1000, durationMs: 5000, demand: 1.5, shape: "even" },
+];
+const hugeLimits: KeyDemand[] = [
+  { limit: 10_000, durationMs: 2000, demand: 2, shape: "even" },
+  { limit: 10_000, durationMs: 2000, demand: 1.5, shape: "roaming" },
+  { limit: 1000, durationMs: 1000, demand: 4, shape: "bursts" },
+];
+
+async function onPostgres(): Promise<Partial<Settings>> {
+  return { databaseUrl: new Secret(await createTestDatabase()), databaseConnectionsMax: 4 };
+}
+
+async function startMany(count: number, settings: Partial<Settings>): Promise<TestServer[]> {
+  // The first makes the tables.
+  const first = await startTestServer({ settings });
+  const others = Array.from({ length: count - 1 }, () => startTestServer({ settings }));
+  return [first, ...(await Promise.all(others))];
+}
+
+async function startEdges(count: number, coordinators: number): Promise<TestServer[]> {
+  const settings = await onPostgres();
+  const behind = await startMany(coordinators, { ...settings, role: "coordinator" });
+  const addresses = behind.map(({ internalPort }) => `127.0.0.1:${internalPort}`);
+  return startMany(count, { ...settings, role: "edge", coordinators: addresses });
+}
+
+async function loadOn(servers: readonly TestServer[], demand: readonly KeyDemand[]): Promise<StrictLoad> {
+  const keys = await createStrictKeys((servers[0] as TestServer).baseUrl, demand);
+  const replicas = servers.map(({ baseUrl }) => new HttpReplica(baseUrl, keys));
+  const load = new StrictLoad(demand, replicas, Math.ceil(60 / servers.length));
+  await load.warmUp();
+  return load;
+}
+
+async function unsettledRefusals(servers: readonly TestServer[]): Promise<number> {
+  const read = ({ internalPort }: TestServer) => readMetric(internalPort, "latchkey_unsettled_denials_total");
+  return (await Promise.all(servers.map(read))).reduce((sum, count) => sum + count, 0);
+}
+
+const cases: { name: string; needsPostgres: boolean; start: () => Promise<TestServer[]> }[] = [
+  { name: "one embedded replica", needsPostgres: false, start: () => startMany(1, {}) },
+  { name: "one replica on Postgres", needsPostgres: true, start: async () => startMany(1, await onPostgres()) },
+  { name: "3 replicas", needsPostgres: true, start: async () => startMany(3, await onPostgres()) },
+  { name: "5 replicas", needsPostgres: true, start: async () => startMany(5, await onPostgres()) },
+  { name: "3 edges and a coordinator", needsPostgres: true, start: () => startEdges(3, 1) },
+  { name: "9 edges and 2 coordinators", needsPostgres: true, start: () => startEdges(9, 2) },
+];
+const seconds = 5;
+let windows = 0;
+
+describe("never more than the limit, and all of it where it is asked for, in every window", () => {
+  it.each(cases.filter(({ needsPostgres }) => hasPostgres || !needsPostgres))(
+    "of many keys at once: $name",
+    async ({ name, start }) => {
+      const servers = await start();
+      const load = await loadOn(servers, manyKeys);
+      await load.run(seconds * 1000);
+      check(name, load, await unsettledRefusals(servers));
+      // Otherwise there was hardly a load, and nothing has been shown.
+      expect(load.book.figures.windows).toBeGreaterThan(manyKeys.length * 2);
+      expect(load.book.figures.filled).toBeGreaterThan(manyKeys.length);
+    },
+  );
+
+  it.runIf(hasPostgres)("of limits of 100 and 1 000: 3 replicas", async () => {
+    const servers = await startMany(3, await onPostgres());
+    const load = await loadOn(servers, bigLimits);
+    await load.run(5500);
+    check("100 and 1 000", load, await unsettledRefusals(servers));
+    expect(load.book.figures.filled).toBeGreaterThan(0);
+  });
+
+  it.runIf(hasPostgres)("of limits of 10 000: 5 replicas, asked without sockets", async () => {
+    const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
+    const postgres = { url: await createTestDatabase(), connectionsMax: 2, lanes: 2, usageTimeoutMs: 20_000 };
+    const store = await openPostgresStore({ ...ambient, ...postgres });
+    const harness = await StrictHarness.start({ store, rules: hugeLimits, replicas: 5 });
+    const load = new StrictLoad(hugeLimits, harness.replicas, 20_000);
+    await load.run(5000);
+    check("10 000", load, harness.unsettledRefusals);
+    expect(load.book.figures.filled).toBeGreaterThan(2);
+  });
+
+  it.runIf(hasPostgres)("of 500 at least", () => {
+    expect(windows).toBeGreaterThanOrEqual(500);
+  });
+});
+
+function check(name: string, { book, skipped }: StrictLoad, unsettled: number): void {
+  windows += book.figures.windows;
+  console.log(name, JSON.stringify({ ...book.figures, skipped, unsettled }));
+  expect(book.problems()).toEqual([]);
+  expect(book.problemsWithFilling(unsettled)).toEqual([]);
+}

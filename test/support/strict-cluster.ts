@@ -1,0 +1,134 @@
+import { FaultyProxy } from "./faulty-proxy.ts";
+import { testRootKey } from "./in-process-server.ts";
+import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
+import { readMetric } from "./read-metric.ts";
+import type { StrictAnswer, StrictRule } from "./strict-book.ts";
+import type { StrictReplica } from "./strict-load.ts";
+import { createStrictKeys, HttpReplica } from "./strict-replica.ts";
+
+export interface ClusterOptions {
+  readonly edges: number;
+  readonly coordinators: number;
+  /** Where edges look keys up. */
+  readonly databaseUrl: string;
+  /** Where coordinators reach the ledger, if by another way. */
+  readonly ledgerUrl?: string;
+  /** However busy the machine is, no coordinator gives up on the ledger: what it gave up on would be lost permits. */
+  readonly patient?: boolean;
+}
+
+/** Edges and coordinators, each a process of its own, and a link that can be broken from each to each. */
+export class StrictCluster {
+  readonly #options: ClusterOptions;
+  readonly #edges: LatchkeyProcess[] = [];
+  readonly #coordinators: LatchkeyProcess[] = [];
+  /** By edge, then by coordinator. */
+  readonly links: FaultyProxy[][] = [];
+  readonly #killed = new Set<HttpReplica>();
+  #keys: readonly string[] = [];
+  #replicas: HttpReplica[] = [];
+
+  private constructor(options: ClusterOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when all of them serve. */
+  static async start(options: ClusterOptions): Promise<StrictCluster> {
+    const cluster = new StrictCluster(options);
+    // The first makes the tables.
+    cluster.#coordinators.push(await cluster.#startCoordinator());
+    const others = Array.from({ length: options.coordinators - 1 }, () => cluster.#startCoordinator());
+    cluster.#coordinators.push(...(await Promise.all(others)));
+    for (let edge = 0; edge < options.edges; edge++) {
+      const ports = cluster.#coordinators.map((coordinator) => internalPortOf(coordinator));
+      cluster.links.push(await Promise.all(ports.map((port) => FaultyProxy.start(port))));
+    }
+    const starting = Array.from({ length: options.edges }, (_, edge) => cluster.#startEdge(edge));
+    cluster.#edges.push(...(await Promise.all(starting)));
+    return cluster;
+  }
+
+  /** Makes the keys and answers whom to ask for them. */
+  async replicas(rules: readonly StrictRule[]): Promise<readonly StrictReplica[]> {
+    this.#keys = await createStrictKeys(this.edge(0).baseUrl, rules);
+    this.#replicas = this.#edges.map(({ baseUrl }) => new HttpReplica(baseUrl, this.#keys));
+    return this.#edges.map((_, edge) => ({ ask: (key) => this.#ask(edge, key) }));
+  }
+
+  edge(index: number): LatchkeyProcess {
+    return this.#edges[index] as LatchkeyProcess;
+  }
+
+  coordinator(index: number): LatchkeyProcess {
+    return this.#coordinators[index] as LatchkeyProcess;
+  }
+
+  get size(): number {
+    return this.#edges.length;
+  }
+
+  /** Something that every edge answers by itself: how long that takes is what a busy machine adds to everything. */
+  async probe(): Promise<void> {
+    await Promise.all(this.#edges.map(({ baseUrl }) => fetch(`${baseUrl}/livez`)));
+  }
+
+  /** How often an edge has given up on a coordinator, as one may that stands still: what was under way is lost then. */
+  get linksLost(): number {
+    return this.#edges.reduce((sum, edge) => sum + edge.stderr().split("the coordinator is away").length - 1, 0);
+  }
+
+  /** Permits that an edge says it holds. */
+  heldBy(edge: number): Promise<number> {
+    return readMetric(internalPortOf(this.edge(edge)), "latchkey_permits_held");
+  }
+
+  async killEdge(index: number): Promise<void> {
+    this.#killed.add(this.#replicas[index] as HttpReplica);
+    this.edge(index).kill("SIGKILL");
+    await this.edge(index).exited;
+  }
+
+  /** Puts a new process in the place of a killed one. */
+  async replaceEdge(index: number): Promise<void> {
+    const edge = await this.#startEdge(index);
+    this.#edges[index] = edge;
+    this.#replicas[index] = new HttpReplica(edge.baseUrl, this.#keys);
+  }
+
+  async replaceCoordinator(index: number): Promise<void> {
+    const coordinator = await this.#startCoordinator();
+    this.#coordinators[index] = coordinator;
+    for (const links of this.links) (links[index] as FaultyProxy).targetPort = internalPortOf(coordinator);
+  }
+
+  async #ask(edge: number, key: number): Promise<StrictAnswer> {
+    const replica = this.#replicas[edge] as HttpReplica;
+    const answer = await replica.ask(key);
+    // A connection that is torn ends in many ways, all of which mean the same.
+    return answer.outcome === "odd" && this.#killed.has(replica) ? { outcome: "unanswered" } : answer;
+  }
+
+  #startCoordinator(): Promise<LatchkeyProcess> {
+    const { databaseUrl, ledgerUrl = databaseUrl, patient } = this.#options;
+    return startLatchkey({
+      LATCHKEY_ROLE: "coordinator",
+      DATABASE_URL: ledgerUrl,
+      LATCHKEY_ROOT_KEY: testRootKey,
+      ...(patient && { LATCHKEY_USAGE_TIMEOUT_MS: "20000" }),
+    });
+  }
+
+  #startEdge(edge: number): Promise<LatchkeyProcess> {
+    const coordinators = (this.links[edge] as FaultyProxy[]).map(({ port }) => `127.0.0.1:${port}`).join(",");
+    return startLatchkey({
+      LATCHKEY_ROLE: "edge",
+      LATCHKEY_COORDINATORS: coordinators,
+      DATABASE_URL: this.#options.databaseUrl,
+      LATCHKEY_ROOT_KEY: testRootKey,
+    });
+  }
+}
+
+function internalPortOf({ internalUrl }: LatchkeyProcess): number {
+  return Number(new URL(internalUrl).port);
+}

@@ -1,0 +1,122 @@
+import { onTestFinished } from "vitest";
+import { type Clock, systemClock } from "../../src/ambient/clock.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { Coordinator } from "../../src/ratelimit/coordinator/coordinator.ts";
+import type { PermitChannel } from "../../src/ratelimit/strict/permit-channel.ts";
+import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
+import type { PermitEngine } from "../../src/store/permit-ledger.ts";
+import type { Store } from "../../src/store/store.ts";
+import { sampleKey } from "../contract/sample-keys.ts";
+import type { StrictAnswer, StrictRule } from "./strict-book.ts";
+import type { StrictReplica } from "./strict-load.ts";
+import { TestClock } from "./test-clock.ts";
+
+export interface HarnessOptions {
+  readonly store: Store;
+  readonly rules: readonly StrictRule[];
+  readonly replicas: number;
+  /** Coordinators that all replicas reach; by default each replica has one of its own, as all-in-one servers do. */
+  readonly coordinators?: number;
+  /** What a coordinator sees of a lane. */
+  readonly engine?: (lane: PermitEngine, coordinator: number) => PermitEngine;
+  /** What a replica sees of the coordinators, of which the first is its own. */
+  readonly channel?: (own: PermitChannel, others: readonly PermitChannel[]) => PermitChannel;
+  readonly clock?: (replica: number) => Clock;
+}
+
+/** Strict limits as the server puts them together, without sockets: for what is to be broken, or asked very often. */
+export class StrictHarness {
+  readonly replicas: readonly HarnessReplica[];
+  readonly keyIds: readonly string[];
+  /** Refusals while somebody else sat on the last permits. */
+  unsettledRefusals = 0;
+  readonly #store: Store;
+  readonly #rules: (RateLimit | undefined)[];
+
+  static async start(options: HarnessOptions): Promise<StrictHarness> {
+    const keys = options.rules.map((rule) => sampleKey(new TestClock(), { rateLimit: { mode: "strict", ...rule } }));
+    for (const key of keys) await options.store.keys.create(key);
+    const harness = new StrictHarness(
+      options,
+      keys.map(({ id }) => id),
+    );
+    onTestFinished(() => harness.stop());
+    return harness;
+  }
+
+  private constructor(options: HarnessOptions, keyIds: readonly string[]) {
+    const { store, rules, clock = () => systemClock, engine = (lane) => lane, channel = (own) => own } = options;
+    this.#store = store;
+    this.keyIds = keyIds;
+    this.#rules = rules.map((rule) => ({ mode: "strict", ...rule }));
+    const coordinators = Array.from({ length: options.coordinators ?? options.replicas }, (_, i) => {
+      const lanes = store.permitLanes.map((lane) => engine(lane, i));
+      return new Coordinator(lanes, { clock: clock(i), metrics: createMetrics() });
+    });
+    this.replicas = Array.from({ length: options.replicas }, (_, i) => {
+      const onRecall = (keyId: string) => limiter.recall(keyId);
+      const inOrder = coordinators.map((_, n) => coordinators[(i + n) % coordinators.length] as Coordinator);
+      const [own, ...others] = inOrder.map((coordinator) => coordinator.join(onRecall));
+      const limiter: StrictLimiter = new StrictLimiter({
+        channel: channel(own as PermitChannel, others),
+        clock: clock(i),
+        metrics: {
+          ...createMetrics(),
+          deniedUnsettled: (count) => {
+            this.unsettledRefusals += count;
+          },
+        },
+        poolsMax: 10_000,
+        patienceMs: 450,
+      });
+      return new HarnessReplica(limiter, (key) => ({ keyId: keyIds[key] as string, rule: this.#rules[key] }));
+    });
+  }
+
+  /** Changes a key's limit in the store; the replicas hear of it unless they are not to. */
+  async setRateLimit(key: number, rule: RateLimit | undefined, told = this.replicas): Promise<void> {
+    const keyId = this.keyIds[key] as string;
+    await this.#store.keys.setRateLimit(keyId, rule);
+    this.#rules[key] = rule;
+    for (const { limiter } of told) limiter.keyChanged(keyId);
+  }
+
+  async deleteKey(key: number, told = this.replicas): Promise<void> {
+    const keyId = this.keyIds[key] as string;
+    await this.#store.keys.delete(keyId);
+    for (const { limiter } of told) limiter.keyChanged(keyId);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.replicas.map(({ limiter }) => limiter.stop()));
+    await this.#store.close();
+  }
+}
+
+/** One replica's limiter, asked as a verification asks it. */
+export class HarnessReplica implements StrictReplica {
+  readonly limiter: StrictLimiter;
+  readonly #find: (key: number) => { keyId: string; rule: RateLimit | undefined };
+
+  constructor(limiter: StrictLimiter, find: (key: number) => { keyId: string; rule: RateLimit | undefined }) {
+    this.limiter = limiter;
+    this.#find = find;
+  }
+
+  async ask(key: number): Promise<StrictAnswer> {
+    const { keyId, rule } = this.#find(key);
+    if (rule?.mode !== "strict") return { outcome: "odd", what: `key ${key} has no strict limit` };
+    try {
+      const permit = await this.limiter.take(keyId, rule);
+      if (permit.outcome === "missing") return { outcome: "odd", what: `key ${key} is missing` };
+      permit.keep();
+      const { outcome, limit, remaining, resetMs } = permit;
+      return { outcome, limit, remaining, resetMs };
+    } catch (error) {
+      if (error instanceof Unavailable) return { outcome: "unavailable" };
+      throw error;
+    }
+  }
+}
