@@ -2,7 +2,6 @@ import type { Clock } from "../ambient/clock.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
-import { RedisKeyChanges } from "../ratelimit/redis/redis-key-changes.ts";
 import type { CachedKeyStore } from "../store/cached-key-store.ts";
 import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -11,14 +10,14 @@ import type { RateLimits } from "./rate-limits.ts";
  * Lets this replica's memory of keys, and its permits, follow what is changed: here, and on other replicas where Redis
  * carries word of it. The metrics say whether it does.
  */
-export function connectKeyChanges(deps: {
+export async function connectKeyChanges(deps: {
   readonly settings: Settings;
   readonly cachedKeys: CachedKeyStore;
   readonly rateLimits: RateLimits;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-}): KeyChanges & { close(): void } {
+}): Promise<KeyChanges & { close(): void }> {
   const { settings, cachedKeys, rateLimits, metrics } = deps;
   if (settings.redisUrl === undefined) {
     return { announce: async ({ keyId }) => rateLimits.keyChanged(keyId), close() {} };
@@ -27,6 +26,7 @@ export function connectKeyChanges(deps: {
     cachedKeys.forget(change);
     rateLimits.keyChanged(change.keyId);
   };
+  const { RedisKeyChanges } = await import("../ratelimit/redis/redis-key-changes.ts");
   const redis = new RedisKeyChanges({
     ...deps,
     url: settings.redisUrl,

@@ -5,8 +5,7 @@ import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
-import { RedisWindowHub } from "../ratelimit/redis/redis-window-hub.ts";
-import { Coordinators } from "../ratelimit/strict/coordinators.ts";
+import type { OnRecall } from "../ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../store/permit-ledger.ts";
 import { startLocalLimits } from "./local-limits.ts";
@@ -24,22 +23,21 @@ export interface RateLimits {
 /** Below half a second together with everything else that a verification takes. */
 const permitPatienceMs = 450;
 
-/** Everything that rate limits need in a process that serves verifications, by its role. */
-export function startRateLimits(deps: {
+export interface RateLimitsDeps {
   readonly settings: Settings;
   readonly permitLanes: readonly PermitEngine[];
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
-}): RateLimits {
-  const { settings, permitLanes, metrics, log } = deps;
+}
+
+/** Everything that rate limits need in a process that serves verifications, by its role. */
+export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits> {
+  const { settings, permitLanes, metrics } = deps;
   const onRecall = (keyId: string) => strict.recall(keyId);
-  const coordinators =
-    settings.role === "edge"
-      ? new Coordinators(settings.coordinators, { secret: settings.internalSecret, onRecall, log })
-      : undefined;
-  const redis = settings.redisUrl && new RedisWindowHub({ ...deps, url: settings.redisUrl });
+  const coordinators = await connectCoordinators(deps, onRecall);
+  const redis = await connectRedis(deps);
   const local = startLocalLimits({ ...deps, hub: redis ?? coordinators?.asWindowHub() });
   const coordinator = coordinators ? undefined : createCoordinator(permitLanes, deps);
   const strict: StrictLimiter = new StrictLimiter({
@@ -67,6 +65,21 @@ export function startRateLimits(deps: {
       redis?.close();
     },
   };
+}
+
+// Loaded where they are used only: the clients of Redis and gRPC take longer to load than everything else together.
+
+async function connectCoordinators({ settings, log }: RateLimitsDeps, onRecall: OnRecall) {
+  if (settings.role !== "edge") return undefined;
+  const { Coordinators } = await import("../ratelimit/strict/coordinators.ts");
+  return new Coordinators(settings.coordinators, { secret: settings.internalSecret, onRecall, log });
+}
+
+async function connectRedis(deps: RateLimitsDeps) {
+  const url = deps.settings.redisUrl;
+  if (url === undefined) return undefined;
+  const { RedisWindowHub } = await import("../ratelimit/redis/redis-window-hub.ts");
+  return new RedisWindowHub({ ...deps, url });
 }
 
 export function createCoordinator(

@@ -63,9 +63,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const cachedKeys = new CachedKeyStore(store.keys, cache, ambient);
     const usage = new CoalescingUsageLedger(store.usageLanes, ambient);
     metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cachedKeys.size);
-    const rateLimits = startRateLimits({ ...ambient, settings, permitLanes: store.permitLanes });
+    const rateLimits = await startRateLimits({ ...ambient, settings, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
-    const changes = connectKeyChanges({ ...ambient, settings, cachedKeys, rateLimits });
+    const changes = await connectKeyChanges({ ...ambient, settings, cachedKeys, rateLimits });
     undo.unshift(() => changes.close());
     const keys = announceChanges(cachedKeys, changes);
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
