@@ -292,7 +292,7 @@ export class PermitPool {
 
   /** Whether to fetch a block before anybody waits for it. */
   protected isLow(nowMs: number): boolean {
-    if (this.contended || this.recalled || this.left === 0 || this.isTooLate(nowMs)) return false;
+    if (this.isYielding(nowMs) || this.left === 0 || this.isTooLate(nowMs)) return false;
     const meanUntilAnswer = this.demandPerMs(nowMs) * this.rttMs;
     return this.held + 1 <= meanUntilAnswer + lowMarkDeviations * Math.sqrt(meanUntilAnswer);
   }
