@@ -2,11 +2,11 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@b
 import type { Clock } from "../ambient/clock.ts";
 import type { Log, LogFields } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
+import type { AtOnce } from "../domain/at-once.ts";
 import { Secret } from "../domain/secret.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
 import { ApiError } from "./api-error.ts";
 import { toApiError } from "./to-api-error.ts";
-import { validate } from "./validate.ts";
 
 /** How a request reached us. */
 export type Protocol = "json" | "connect" | "grpc" | "grpc-web";
@@ -17,15 +17,15 @@ export interface Call {
   readonly protocol: Protocol;
   readonly requestId: string;
   header(name: string): string | undefined;
-  /** Reads the message out of the body; throws `InvalidRequest` or `ApiError`. */
-  decode(): MessageShape<DescMessage>;
+  /** Reads the message out of the body and holds it to the rules of its proto file; throws `InvalidRequest` or `ApiError`. */
+  read(): MessageShape<DescMessage>;
 }
 
 /** A method and what answers it. */
 export interface Endpoint {
   readonly method: DescMethod;
   readonly access: "public" | "root";
-  handle(request: MessageShape<DescMessage>, context: CallContext): Promise<MessageInitShape<DescMessage>>;
+  handle(request: MessageShape<DescMessage>, context: CallContext): AtOnce<MessageInitShape<DescMessage>>;
 }
 
 /** What a method may know of its call beside the message. */
@@ -36,18 +36,17 @@ export interface CallContext {
   header(name: string): string | undefined;
 }
 
-/** Throws nothing but `ApiError`. */
-export type RunCall = (call: Call) => Promise<MessageInitShape<DescMessage>>;
+/** Throws, or rejects with, nothing but `ApiError`. Answers at once where the method does. */
+export type RunCall = (call: Call) => AtOnce<MessageInitShape<DescMessage>>;
 
-/** The way of every call: authorise, decode, validate, answer. Nothing is told of a message to a caller without a right. */
+/** The way of every call: authorise, read, answer, account for it. Nothing is told of a message to a caller without a right. */
 export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: Log; metrics: Metrics }): RunCall {
   const { isRootKey, clock, log, metrics } = deps;
 
-  async function answer({ endpoint, requestId, header, decode }: Call): Promise<MessageInitShape<DescMessage>> {
-    const rootKey = endpoint.access === "root" ? authorise(header("authorization")) : undefined;
-    const request = decode();
-    validate(endpoint.method.input, request);
-    return endpoint.handle(request, { requestId, rootKey, header });
+  function answer(call: Call): AtOnce<MessageInitShape<DescMessage>> {
+    const { endpoint, requestId } = call;
+    const rootKey = endpoint.access === "root" ? authorise(call.header("authorization")) : undefined;
+    return endpoint.handle(call.read(), { requestId, rootKey, header: (name) => call.header(name) });
   }
 
   function authorise(authorization: string | undefined): Secret {
@@ -73,26 +72,39 @@ export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: L
     unlogged = 0;
   }
 
-  return async function runCall(call) {
+  function failed(call: Call, startedMs: number, thrown: unknown): ApiError {
+    const error = toApiError(thrown);
+    const fields = { requestId: call.requestId, method: call.endpoint.method.name, code: error.code };
+    if (error.code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fields);
+    else if (error.code === "SERVICE_UNAVAILABLE") undecided(fields, error);
+    account(call, startedMs, error.code);
+    return error;
+  }
+
+  function account(call: Call, startedMs: number, code: string): void {
+    const { requestId, protocol } = call;
+    const method = call.endpoint.method.name;
+    const seconds = (clock.monotonicMs() - startedMs) / 1000;
+    metrics.called(method, protocol, code, seconds);
+    if (log.debugEnabled) log.debug("call", { requestId, method, protocol, code, seconds });
+  }
+
+  return function runCall(call) {
     const startedMs = clock.monotonicMs();
-    let code = "OK";
+    let answered: ReturnType<typeof answer>;
     try {
-      return await answer(call);
+      answered = answer(call);
     } catch (thrown) {
-      const error = toApiError(thrown);
-      code = error.code;
-      const fields = { requestId: call.requestId, method: call.endpoint.method.name, code };
-      if (code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fields);
-      else if (code === "SERVICE_UNAVAILABLE") undecided(fields, error);
-      throw error;
-    } finally {
-      const seconds = (clock.monotonicMs() - startedMs) / 1000;
-      metrics.called(call.endpoint.method.name, call.protocol, code, seconds);
-      if (log.debugEnabled) {
-        const { requestId, protocol } = call;
-        log.debug("call", { requestId, method: call.endpoint.method.name, protocol, code, seconds });
-      }
+      throw failed(call, startedMs, thrown);
     }
+    const succeed = (response: MessageInitShape<DescMessage>) => {
+      account(call, startedMs, "OK");
+      return response;
+    };
+    if (!(answered instanceof Promise)) return succeed(answered);
+    return answered.then(succeed, (thrown: unknown) => {
+      throw failed(call, startedMs, thrown);
+    });
   };
 }
 

@@ -19,6 +19,7 @@ import { errorHeaders } from "./respond.ts";
 import { dialectOf, type RpcDialect } from "./rpc-dialect.ts";
 import { shieldStreams } from "./shield-streams.ts";
 import { abortSignalOf, sendUniversalResponse } from "./universal-http.ts";
+import { validated } from "./validate.ts";
 
 type Answer = () => Promise<MessageInitShape<DescMessage>>;
 const answerKey = createContextKey<Answer | undefined>(undefined);
@@ -67,15 +68,18 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       if (error instanceof ApiError) return error;
       throw error;
     });
-    const decode = () => {
+    const read = () => {
       if (body instanceof ApiError) throw body;
       requireKnownHeaders(dialect, header);
-      return dialect.decode(endpoint.method.input, body);
+      return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
     };
-    const answer: Answer = () =>
-      runCall({ endpoint, protocol: dialect.protocol, requestId, header, decode }).catch((error: ApiError) => {
-        throw toConnectError(error, requestId);
-      });
+    const answer: Answer = async () => {
+      try {
+        return await runCall({ endpoint, protocol: dialect.protocol, requestId, header, read });
+      } catch (error) {
+        throw toConnectError(error as ApiError, requestId);
+      }
+    };
     const response = await handler({
       httpVersion: req.httpVersion,
       method: "POST",

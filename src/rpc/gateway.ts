@@ -7,6 +7,7 @@ import { decodeJson } from "./decoding/decode-json.ts";
 import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
 import { readBody } from "./read-body.ts";
 import { sendJson } from "./respond.ts";
+import { validated } from "./validate.ts";
 
 /** The JSON dialect: `POST /v1/keys.createKey` and the like, as the proto's annotations say. */
 export function createGateway(endpoints: readonly Endpoint[], runCall: RunCall): Map<string, HttpHandler> {
@@ -30,7 +31,7 @@ function handlerOf(endpoint: Endpoint, runCall: RunCall): HttpHandler {
       protocol: "json",
       requestId,
       header: headerOf(req),
-      decode: () => decodeJson(input, body),
+      read: () => validated(input, decodeJson(input, body)),
     });
     sendJson(res, 200, encode(output, response), { "x-request-id": requestId });
   };

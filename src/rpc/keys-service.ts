@@ -5,6 +5,7 @@ import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
+import { type AtOnce, goOn } from "../domain/at-once.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
@@ -49,10 +50,11 @@ export function createKeysEndpoints(deps: {
       return created;
     },
 
-    async verifyKey(request, { requestId }) {
-      const verdict = await verifyKey({ key: new Secret(request.key), apiId: request.apiId });
-      metrics.verified(verdict.code);
-      return toResponse(verdict, requestId);
+    verifyKey(request, { requestId }) {
+      return goOn(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), (verdict) => {
+        metrics.verified(verdict.code);
+        return toResponse(verdict, requestId);
+      });
     },
 
     async deleteKey(request, { requestId }) {
@@ -73,7 +75,7 @@ type Handlers<Service extends DescService> = {
   [Name in keyof Service["method"]]: (
     request: MessageShape<Service["method"][Name]["input"]>,
     context: CallContext,
-  ) => Promise<MessageInitShape<Service["method"][Name]["output"]>>;
+  ) => AtOnce<MessageInitShape<Service["method"][Name]["output"]>>;
 };
 
 /** A method that does not say who may call it does not start. */

@@ -5,11 +5,11 @@ import { InvalidRequest, type Violation } from "./invalid-request.ts";
 
 const validator = createValidator();
 
-/** Holds a message to the rules written in its proto file. */
-export function validate<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>): void {
+/** Holds a message to the rules written in its proto file, and answers it. */
+export function validated<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>): MessageShape<Desc> {
   const result = validator.validate(desc, message);
   if (result.kind === "error") throw result.error;
-  if (result.kind === "valid") return;
+  if (result.kind === "valid") return message;
   throw new InvalidRequest(result.violations.map(toViolation));
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
+import type { AtOnce } from "../domain/at-once.ts";
 import type { Key } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
@@ -47,7 +48,7 @@ export class CachedKeyStore implements KeyStore {
     return this.#entries.size;
   }
 
-  async findByDigest(digest: string, options?: { readonly anew: boolean }): Promise<Key | undefined> {
+  findByDigest(digest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined> {
     if (options?.anew) this.#forget([digest]);
     const entry = this.#entries.get(digest);
     if (entry !== undefined && this.#clock.monotonicMs() < entry.untilMs) {

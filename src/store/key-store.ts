@@ -1,3 +1,4 @@
+import type { AtOnce } from "../domain/at-once.ts";
 import type { Key, NewKey } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
@@ -12,8 +13,8 @@ export interface KeyStore {
    */
   create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome>;
 
-  /** The key that this digest is a secret of. `anew` looks past whatever is remembered of it. */
-  findByDigest(secretDigest: string, options?: { readonly anew: boolean }): Promise<Key | undefined>;
+  /** The key that this digest is a secret of. `anew` looks past whatever is remembered of it; what is remembered is answered at once. */
+  findByDigest(secretDigest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined>;
 
   /**
    * Gives the key another rate limit, or none. A window that is open keeps its end and what was granted in it, whatever

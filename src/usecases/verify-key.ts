@@ -1,6 +1,7 @@
 import type { Clock } from "../ambient/clock.ts";
 import { sha256 } from "../ambient/crypto.ts";
-import type { Key } from "../domain/key.ts";
+import { type AtOnce, goOn } from "../domain/at-once.ts";
+import type { BalanceSeen, Key } from "../domain/key.ts";
 import { isWellFormedKey } from "../domain/key-format.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
@@ -14,11 +15,11 @@ export interface VerifyKeyRequest {
   readonly apiId: string | undefined;
 }
 
-export type VerifyKey = (request: VerifyKeyRequest) => Promise<Verdict>;
+export type VerifyKey = (request: VerifyKeyRequest) => AtOnce<Verdict>;
 
 /**
  * The path of one verification. A refusal is a verdict; failing to decide is an exception, so that an outage is never
- * reported as an invalid key, nor as a valid one.
+ * reported as an invalid key, nor as a valid one. A key from memory without a counter is decided at once.
  */
 export function createVerifyKey(deps: {
   keys: Pick<KeyStore, "findByDigest">;
@@ -28,34 +29,45 @@ export function createVerifyKey(deps: {
 }): VerifyKey {
   const { keys, limiter, usage, clock } = deps;
 
-  return async function verifyKey({ key: presented, apiId }) {
+  return function verifyKey({ key: presented, apiId }) {
+    const text = presented.reveal();
     // Garbage ends here: a text whose checksum is wrong was never issued, and costs no look at the store.
-    if (!isWellFormedKey(presented.reveal())) return { code: "NOT_FOUND" };
+    if (!isWellFormedKey(text)) return { code: "NOT_FOUND" };
 
-    const digest = sha256(presented.reveal());
-    const verdict = await decide(await keys.findByDigest(digest), apiId);
-    if (verdict !== undefined) return verdict;
-    // The ledger knows the key no more, or not with such a limit: what is remembered of it is out of date.
-    return (await decide(await keys.findByDigest(digest, { anew: true }), apiId)) ?? { code: "NOT_FOUND" };
+    const digest = sha256(text);
+    const verdict = goOn(keys.findByDigest(digest), (found) => decide(found, apiId));
+    return goOn(verdict, (decided) => decided ?? decideAnew(digest, apiId));
   };
 
+  /** The ledger knows the key no more, or not with such a limit: what is remembered of it is out of date. */
+  async function decideAnew(digest: string, apiId: string | undefined): Promise<Verdict> {
+    return (await decide(await keys.findByDigest(digest, { anew: true }), apiId)) ?? { code: "NOT_FOUND" };
+  }
+
   /** Undefined when the key is another one by now than the one that was found. */
-  async function decide(found: Key | undefined, apiId: string | undefined): Promise<Verdict | undefined> {
+  function decide(found: Key | undefined, apiId: string | undefined): AtOnce<Verdict | undefined> {
     const plan = planVerification(found, { apiId, nowMs: clock.nowMs() });
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
     if (plan.next === "refuse") return verdictOn(plan.code, key, key.rateLimit && limiter.look(key.id, key.rateLimit));
 
-    const taking = key.rateLimit && limiter.take(key.id, key.rateLimit);
-    const permit = taking instanceof Promise ? await taking : taking;
+    if (key.rateLimit === undefined) return decideUnder(undefined, key);
+    return goOn(limiter.take(key.id, key.rateLimit), (permit) => decideUnder(permit, key));
+  }
+
+  function decideUnder(permit: Permit | undefined, key: Key): AtOnce<Verdict | undefined> {
     if (permit?.outcome === "missing") return undefined;
     if (permit?.outcome === "limited") return verdictOn("RATE_LIMITED", key, permit);
     if (key.counter === undefined) {
       permit?.keep();
       return verdictOn("VALID", key, permit);
     }
+    return decideCounted(permit, key, key.counter);
+  }
+
+  async function decideCounted(permit: Permit | undefined, key: Key, counter: BalanceSeen): Promise<Verdict> {
     const spend = await spendUnder(permit, key);
-    if (spend.outcome !== "missing") key.counter.remaining = spend.remaining;
+    if (spend.outcome !== "missing") counter.remaining = spend.remaining;
     if (spend.outcome === "spent") permit?.keep();
     return decideSpend(key, spend, spend.outcome === "spent" ? permit : permit?.giveBack());
   }
