@@ -5,6 +5,7 @@ import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
 import { getComments } from "@bufbuild/protoplugin";
 import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type Field, isStruct, type Role, readField } from "./read-field.ts";
+import { type HotMethod, readHot } from "./read-hot.ts";
 
 /** The service of one proto file as its JSON callers see it. */
 export interface Contract {
@@ -27,6 +28,8 @@ export interface Method {
   readonly comment: string;
   readonly request: string;
   readonly response: string;
+  /** What its own codecs have to know, if it is hot. */
+  readonly hot: HotMethod | undefined;
 }
 
 export interface Message {
@@ -74,6 +77,7 @@ function readMethod(method: DescMethod, http: DescExtension, registry: FileRegis
     comment: readComment(method),
     request: method.input.name,
     response: method.output.name,
+    hot: readHot(method, registry),
   };
 }
 

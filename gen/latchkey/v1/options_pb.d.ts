@@ -50,3 +50,11 @@ export declare const AccessSchema: GenEnum<Access>;
  */
 export declare const access: GenExtension<MethodOptions, Access>;
 
+/**
+ * Whether the method is called so often that codecs of its own are generated for it. Only for methods that answer once,
+ * whose requests hold strings.
+ *
+ * @generated from extension: bool hot = 50602;
+ */
+export declare const hot: GenExtension<MethodOptions, boolean>;
+

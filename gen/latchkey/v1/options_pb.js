@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpICgZBY2Nlc3MSFgoSQUNDRVNTX1VOU1BFQ0lGSUVEEAASEQoNQUNDRVNTX1BVQkxJQxABEhMKD0FDQ0VTU19ST09UX0tFWRACOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKA4yEy5sYXRjaGtleS52MS5BY2Nlc3NSBmFjY2Vzc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpICgZBY2Nlc3MSFgoSQUNDRVNTX1VOU1BFQ0lGSUVEEAASEQoNQUNDRVNTX1BVQkxJQxABEhMKD0FDQ0VTU19ST09UX0tFWRACOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKA4yEy5sYXRjaGtleS52MS5BY2Nlc3NSBmFjY2VzczoyCgNob3QSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiqiwMgASgIUgNob3RiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum latchkey.v1.Access.
@@ -32,4 +32,13 @@ export const Access = /*@__PURE__*/
  */
 export const access = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 0);
+
+/**
+ * Whether the method is called so often that codecs of its own are generated for it. Only for methods that answer once,
+ * whose requests hold strings.
+ *
+ * @generated from extension: bool hot = 50602;
+ */
+export const hot = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 1);
 
