@@ -27,6 +27,8 @@ export interface Settings {
   readonly internalSecret: Secret | undefined;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;
+  /** Whether thin handlers serve verifications where they can. */
+  readonly fastPath: boolean;
   readonly drainMs: number;
   readonly logLevel: LogLevel;
 }
@@ -65,6 +67,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   internalSecret: { name: "LATCHKEY_INTERNAL_SECRET", fallback: "", secret: true, parse: optionalSecret },
   cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumber(0, 86_400_000) },
   cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumber(1, 10_000_000) },
+  fastPath: { name: "LATCHKEY_FAST_PATH", fallback: "on", parse: onOrOff },
   drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", parse: wholeNumber(0, 600_000) },
   logLevel: { name: "LATCHKEY_LOG_LEVEL", fallback: "info", parse: oneOf("debug", "info", "warn", "error") },
 };
@@ -178,6 +181,10 @@ function oneOf<Choice extends string>(...choices: Choice[]): (text: string) => C
     if (choice === undefined) throw new Error(`must be one of ${choices.join(", ")}`);
     return choice;
   };
+}
+
+function onOrOff(text: string): boolean {
+  return oneOf("on", "off")(text) === "on";
 }
 
 function rootKeys(text: string): readonly Secret[] {

@@ -12,6 +12,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { ApiError, docsOf, errorCodes } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
+import { handedOverOf } from "./handed-over.ts";
 import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
@@ -73,8 +74,10 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       requireKnownHeaders(dialect, header);
       return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
     };
+    const failed = handedOverOf(req)?.failed;
     const answer: Answer = async () => {
       try {
+        if (failed !== undefined) throw failed.error;
         return await runCall({ endpoint, protocol: dialect.protocol, requestId, header, read });
       } catch (error) {
         throw toConnectError(error as ApiError, requestId);

@@ -2,6 +2,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
 import { ApiError } from "./api-error.ts";
+import { handedOverOf } from "./handed-over.ts";
+import type { HotHandler } from "./hot/hot-gateway.ts";
 import type { HttpHandler } from "./http-handler.ts";
 import { ClientGone } from "./read-body.ts";
 import { sendError } from "./respond.ts";
@@ -12,11 +14,12 @@ export type RequestListener = (req: IncomingMessage, res: ServerResponse) => voi
 /** Finds the handler of a path and sees to it that every request is answered, whatever happens. */
 export function createRequestListener(
   handlers: ReadonlyMap<string, HttpHandler>,
-  deps: { newRequestId: () => string; log: Log },
+  deps: { newRequestId: () => string; log: Log; hot?: ReadonlyMap<string, HotHandler> },
 ): RequestListener {
-  const { newRequestId, log } = deps;
-  return function listen(req, res) {
-    const requestId = newRequestId();
+  const { newRequestId, log, hot } = deps;
+
+  function answer(req: IncomingMessage, res: ServerResponse): void {
+    const requestId = handedOverOf(req)?.failed?.requestId ?? newRequestId();
     // A client that breaks off in the middle is nobody's error; without a listener it would end the process.
     req.on("error", () => {});
     res.on("error", () => {});
@@ -25,15 +28,23 @@ export function createRequestListener(
         requireHost(req);
         return (handlers.get(pathOf(req)) ?? notFound)(req, res, requestId);
       })
-      .catch((thrown: unknown) => {
-        if (thrown instanceof ClientGone) return;
-        const error = toApiError(thrown);
-        if (error.code === "INTERNAL_SERVER_ERROR") log.error("a request failed", error.cause, { requestId });
-        // What is left of an oversized body is not worth waiting for.
-        if (error.code === "PAYLOAD_TOO_LARGE" && req.httpVersionMajor === 1) res.setHeader("connection", "close");
-        if (res.headersSent) res.destroy();
-        else sendError(res, error, requestId);
-      });
+      .catch((thrown: unknown) => fail(req, res, requestId, thrown));
+  }
+
+  function fail(req: IncomingMessage, res: ServerResponse, requestId: string, thrown: unknown): void {
+    if (thrown instanceof ClientGone) return;
+    const error = toApiError(thrown);
+    if (error.code === "INTERNAL_SERVER_ERROR") log.error("a request failed", error.cause, { requestId });
+    // What is left of an oversized body is not worth waiting for.
+    if (error.code === "PAYLOAD_TOO_LARGE" && req.httpVersionMajor === 1) res.setHeader("connection", "close");
+    if (res.headersSent) res.destroy();
+    else sendError(res, error, requestId);
+  }
+
+  const reference = { answer, fail };
+  return function listen(req, res) {
+    const take = hot?.get(req.url ?? "");
+    if (take?.(req, res, reference) !== true) answer(req, res);
   };
 }
 

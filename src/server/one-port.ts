@@ -1,7 +1,8 @@
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
+import type { TakeStream } from "../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../rpc/request-listener.ts";
 
 /** What every HTTP/2 client says first; nothing in HTTP/1.1 begins like it. */
@@ -36,6 +37,8 @@ export interface OnePortOptions {
   readonly listener: RequestListener;
   /** A whole HTTP/1.1 response for bytes that are no HTTP request. */
   readonly malformed: (error: Error) => string;
+  /** Is offered every HTTP/2 stream first. */
+  readonly takeStream?: TakeStream;
   readonly patience?: Patience;
 }
 
@@ -52,10 +55,11 @@ export class OnePort {
   readonly #unanswered = new WeakMap<Duplex, Map<http.IncomingMessage, http.ServerResponse>>();
   #closing = false;
 
-  constructor({ listener, malformed, patience = defaultPatience }: OnePortOptions) {
+  constructor({ listener, malformed, takeStream, patience = defaultPatience }: OnePortOptions) {
     this.#patience = patience;
     this.#h1 = this.#createHttp1(listener, malformed);
     this.#h2 = this.#createHttp2(listener);
+    if (takeStream !== undefined) this.#offerStreams(takeStream);
     this.#server = net.createServer({ noDelay: true }, (socket) => this.#receive(socket));
   }
 
@@ -164,7 +168,7 @@ export class OnePort {
       if (this.#closing) session.close();
     });
     const onRequest = (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => {
-      this.#limitTime(req);
+      this.#limitTime(req.stream, req);
       // The compatibility API makes one look like the other.
       listener(req as unknown as http.IncomingMessage, res as unknown as http.ServerResponse);
     };
@@ -173,12 +177,23 @@ export class OnePort {
     return h2;
   }
 
+  /** The compatibility API hears of streams by one listener, which then gets only those that are left. */
+  #offerStreams(takeStream: TakeStream): void {
+    const [compat, ...others] = this.#h2.listeners("stream");
+    if (compat === undefined || others.length > 0) throw new Error("node:http2 hands out streams in an unknown way");
+    this.#h2.off("stream", compat as () => void);
+    this.#h2.on("stream", (stream, headers, flags, rawHeaders) => {
+      const toCompat = () => compat.call(this.#h2, stream, headers, flags, rawHeaders);
+      if (takeStream(stream, headers, flags, toCompat)) this.#limitTime(stream, stream);
+      else toCompat();
+    });
+  }
+
   /** HTTP/2 has no timeouts of its own in Node: what stays half sent, or half taken, is ours to end. */
-  #limitTime(req: http2.Http2ServerRequest): void {
-    const { stream } = req;
+  #limitTime(stream: http2.ServerHttp2Stream, request: Readable): void {
     const cancel = () => stream.close(http2.constants.NGHTTP2_CANCEL);
     const impatient = setTimeout(cancel, this.#patience.requestMs);
-    for (const event of ["end", "close"]) req.once(event, () => clearTimeout(impatient));
+    for (const event of ["end", "close"]) request.once(event, () => clearTimeout(impatient));
     // A stream may be silent, as one that watches our health is; but an answer that nobody takes stays in memory.
     stream.setTimeout(this.#patience.answerMs, () => {
       if (stream.writableLength > 0) cancel();

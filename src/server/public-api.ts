@@ -10,6 +10,8 @@ import { createRunCall } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
+import { createHotGateway } from "../rpc/hot/hot-gateway.ts";
+import { createHotGrpc } from "../rpc/hot/hot-grpc.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { malformedResponse } from "../rpc/malformed.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
@@ -34,6 +36,8 @@ export interface PublicApiDeps {
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Whether thin handlers serve the hot methods where they can. Default: true. */
+  readonly fastPath?: boolean;
   readonly patience?: Patience;
 }
 
@@ -75,8 +79,15 @@ export function createPublicApi(deps: PublicApiDeps): {
   ]);
   for (const { method } of keysEndpoints) prepareRules(method.input);
   const newRequestId = () => formatId("req", deps.clock.nowMs(), deps.random.bytes(idRandomLength));
+  const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
+  const fastPath = deps.fastPath ?? true;
   const onePort = new OnePort({
-    listener: createRequestListener(handlers, { newRequestId, log: deps.log }),
+    listener: createRequestListener(handlers, {
+      newRequestId,
+      log: deps.log,
+      ...(fastPath && { hot: createHotGateway(hotDeps) }),
+    }),
+    ...(fastPath && { takeStream: createHotGrpc(hotDeps) }),
     malformed: (error) => malformedResponse(error, newRequestId()),
     ...(deps.patience && { patience: deps.patience }),
   });

@@ -85,6 +85,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       usage,
       limiter: rateLimits.limiter,
       isRootKey,
+      fastPath: settings.fastPath,
     });
     const port = await onePort.listen(settings.port, settings.host);
 

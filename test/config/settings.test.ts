@@ -39,6 +39,7 @@ describe("settings", () => {
       internalSecret: undefined,
       cacheTtlMs: 60_000,
       cacheKeysMax: 100_000,
+      fastPath: true,
       drainMs: 500,
       logLevel: "info",
     });
@@ -60,6 +61,7 @@ describe("settings", () => {
     ["LATCHKEY_CACHE_KEYS_MAX", "0"],
     ["LATCHKEY_DRAIN_MS", "600001"],
     ["LATCHKEY_LOG_LEVEL", "loud"],
+    ["LATCHKEY_FAST_PATH", "yes"],
     ["LATCHKEY_ROOT_KEY", "s3cr3t-but-short"],
     ["LATCHKEY_ROOT_KEY", `${longEnough},s3cr3t-but-short`],
     ["LATCHKEY_ROOT_KEY", `${longEnough},`],
@@ -103,6 +105,7 @@ describe("settings", () => {
     ["PORT", "", { port: 8080 }],
     ["LATCHKEY_CACHE_TTL_MS", "0", { cacheTtlMs: 0 }],
     ["LATCHKEY_LOG_LEVEL", "debug", { logLevel: "debug" }],
+    ["LATCHKEY_FAST_PATH", "off", { fastPath: false }],
     ["LATCHKEY_INTERNAL_HOST", "::1", { internalHost: "::1" }],
     ["LATCHKEY_INTERNAL_HOST", "localhost", { internalHost: "localhost" }],
     ["LATCHKEY_INTERNAL_HOST", "127.0.0.2", { internalHost: "127.0.0.2" }],

@@ -53,6 +53,7 @@ export async function startTestServer(
     internalSecret: undefined,
     cacheTtlMs: 60_000,
     cacheKeysMax: 100_000,
+    fastPath: true,
     drainMs: 0,
     logLevel: "debug",
     ...options.settings,
