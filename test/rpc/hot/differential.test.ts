@@ -1,0 +1,132 @@
+import { isDeepStrictEqual } from "node:util";
+import { describe, expect, it } from "vitest";
+import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import { SeededRandom } from "../../domain/seeded-random.ts";
+import { grpcCorpus } from "./grpc-corpus.ts";
+import { jsonCorpus } from "./json-corpus.ts";
+import { connectRaw, type RawRequest } from "./raw-exchange.ts";
+import { startTwins, type TwinServers } from "./twin-servers.ts";
+
+/* The reference path and the fast path are asked the same, and must say the same. LATCHKEY_FUZZ_SEED replays a run. */
+
+const seed = Number(process.env.LATCHKEY_FUZZ_SEED ?? Date.now() % 2 ** 32);
+const fuzzed = 800;
+const together = 24;
+const corpora = { JSON: jsonCorpus, gRPC: grpcCorpus };
+
+describe("the fast path answers as the reference does", { timeout: 60_000 }, () => {
+  it("in a corpus of 2000 requests, of which it takes a good part itself", async () => {
+    const { secrets } = await startTwins();
+    const corpus = [...jsonCorpus(secrets), ...grpcCorpus(secrets)];
+
+    expect(corpus.length).toBeGreaterThanOrEqual(2000);
+    expect(new Set(corpus.map(fingerprint)).size).toBeGreaterThanOrEqual(1700);
+    expect(corpus.filter(isTaken).filter(({ over }) => over === "HTTP/1.1").length).toBeGreaterThanOrEqual(150);
+    expect(corpus.filter(isTaken).filter(({ over }) => over === "HTTP/2").length).toBeGreaterThanOrEqual(150);
+  });
+
+  it.each(["JSON", "gRPC"] as const)(
+    "to every %s request of the corpus, and accounts for it alike",
+    async (protocol) => {
+      const twins = await startTwins();
+      await expectSame(twins, corpora[protocol](twins.secrets));
+    },
+  );
+
+  it.each(["JSON", "gRPC"] as const)(`to %s requests changed at random, with seed ${seed}`, async (protocol) => {
+    const twins = await startTwins();
+    const corpus = corpora[protocol](twins.secrets).filter(({ over }) => over !== "bytes");
+    const random = new SeededRandom(seed + protocol.length);
+    await expectSame(
+      twins,
+      Array.from({ length: fuzzed }, () => mutate(random.pick(corpus), corpus, random)),
+    );
+  });
+});
+
+async function expectSame(twins: TwinServers, requests: readonly RawRequest[]): Promise<void> {
+  const [reference, fast] = twins.ports.map(connectRaw) as [Client, Client];
+  for (const group of inGroups(requests, twins)) {
+    const sendAll = ({ send }: Client) => Promise.all(group.map(send));
+    const [expected, heard] = await Promise.all([sendAll(reference), sendAll(fast)]);
+    for (const [index, request] of group.entries()) {
+      if (isDeepStrictEqual(heard[index], expected[index])) continue;
+      expect(heard[index], printed(request)).toEqual(expected[index]);
+    }
+  }
+  const [expected, accounted] = await twins.accounts();
+  expect(accounted.metrics).toEqual(expected.metrics);
+  expect(accounted.log).toEqual(expected.log);
+}
+
+/** Those that leave no trace go together, for speed; where each changes what the next one is told, one by one. */
+function inGroups(requests: readonly RawRequest[], { lastingSecrets }: TwinServers): RawRequest[][] {
+  const groups: RawRequest[][] = [[]];
+  for (const request of requests) {
+    const text = Buffer.concat(request.chunks).toString("latin1");
+    const isAlone = lastingSecrets.some((secret) => text.includes(secret.slice(1)));
+    if (isAlone) groups.push([request], []);
+    else if (groups.at(-1)?.push(request) === together) groups.push([]);
+  }
+  return groups;
+}
+
+type Client = ReturnType<typeof connectRaw>;
+
+/** Whether the codec of its protocol understands the body. */
+function isTaken({ over, chunks }: RawRequest): boolean {
+  const [codec] = hotMethods;
+  const body = Buffer.concat(chunks);
+  if (codec === undefined || over === "bytes") return false;
+  return (over === "HTTP/1.1" ? codec.decodeJson(body) : codec.decodeBinary(body, 5)) !== undefined;
+}
+
+function fingerprint({ over, method, path, headers, chunks }: RawRequest): string {
+  return JSON.stringify({ over, method, path, headers, chunks: chunks.map((chunk) => chunk.toString("base64")) });
+}
+
+function printed(request: RawRequest): string {
+  return `${request.name} ${fingerprint(request).slice(0, 2000)}`;
+}
+
+const tokens = [
+  '"',
+  "\\",
+  "{",
+  "}",
+  ":",
+  ",",
+  "null",
+  "\\u0000",
+  "\0",
+  "\xc3\xa9",
+  "\xff",
+  "\x0a",
+  "\x12\x01a",
+  "\x80",
+];
+
+/** A few bytes of the body are changed, left out, repeated, or taken from another request. */
+function mutate(request: RawRequest, corpus: readonly RawRequest[], random: SeededRandom): RawRequest {
+  let body = Buffer.concat(request.chunks).subarray(0, 20_000);
+  for (let changes = random.integer(0, 2); changes >= 0; changes--) {
+    const at = random.integer(0, body.length);
+    const until = at + random.integer(0, 8);
+    const other = Buffer.concat(random.pick(corpus).chunks).subarray(0, 20_000);
+    const change = random.pick([
+      () => [body.subarray(0, at), Buffer.of(random.integer(0, 255)), body.subarray(at + 1)],
+      () => [body.subarray(0, at), Buffer.of((body[at] ?? 0) ^ (1 << random.integer(0, 7))), body.subarray(at + 1)],
+      () => [body.subarray(0, at), body.subarray(until)],
+      () => [body.subarray(0, until), body.subarray(at)],
+      () => [body.subarray(0, at), Buffer.from(random.pick(tokens), "latin1"), body.subarray(at)],
+      () => [body.subarray(0, at)],
+      () => [body.subarray(0, at), other.subarray(random.integer(0, other.length))],
+    ]);
+    body = Buffer.concat(change());
+  }
+  // Most mutants of a frame would fail by its length alone.
+  if (request.over === "HTTP/2" && body.length >= 5 && random.chance(0.7)) body.writeUInt32BE(body.length - 5, 1);
+  const { "content-length": length, ...headers } = request.headers ?? {};
+  const right = length === undefined ? {} : { "content-length": `${body.length}` };
+  return { ...request, name: `a mutant of ${request.name}`, headers: { ...right, ...headers }, chunks: [body] };
+}

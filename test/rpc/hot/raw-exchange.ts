@@ -1,0 +1,138 @@
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import { onTestFinished } from "vitest";
+
+/** A request as it goes out, however odd. */
+export interface RawRequest {
+  readonly name: string;
+  readonly over: "HTTP/1.1" | "HTTP/2" | "bytes";
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  /** Each goes out by itself. Over `bytes` they are all there is. */
+  readonly chunks: readonly Buffer[];
+}
+
+/** Everything that came back, in the order in which it came, without what differs between any two answers. */
+export type Heard = Readonly<Record<string, unknown>>;
+
+export interface RawClient {
+  send(request: RawRequest): Promise<Heard>;
+}
+
+const patienceMs = 5000;
+
+export function connectRaw(port: number): RawClient {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 24 });
+  let session: http2.ClientHttp2Session | undefined;
+  onTestFinished(() => {
+    agent.destroy();
+    session?.destroy();
+  });
+  return {
+    async send(request) {
+      if (request.over === "HTTP/1.1") return withoutIds(await overHttp1(port, agent, request));
+      if (request.over === "bytes") return withoutIds(await overSocket(port, request));
+      if (session === undefined || session.closed || session.destroyed) {
+        session = http2.connect(`http://127.0.0.1:${port}`);
+        session.on("error", () => {});
+      }
+      return withoutIds(await overHttp2(session, request));
+    },
+  };
+}
+
+function overHttp1(port: number, agent: http.Agent, request: RawRequest): Promise<Heard> {
+  return new Promise((resolve) => {
+    const { method = "POST", path = "/v1/keys.verifyKey", headers = {}, chunks } = request;
+    const informed: number[] = [];
+    const req = http.request({ agent, host: "127.0.0.1", port, method, path, headers: headers as never });
+    req.on("information", ({ statusCode }) => informed.push(statusCode));
+    req.on("response", (res) => {
+      const body: Buffer[] = [];
+      res.on("data", (chunk) => body.push(chunk));
+      const done = (end: string) => {
+        const { statusCode, statusMessage, rawHeaders, rawTrailers } = res;
+        resolve({ informed, statusCode, statusMessage, rawHeaders, rawTrailers, body: Buffer.concat(body), end });
+      };
+      res.on("end", () => done("end"));
+      res.on("error", () => done("error"));
+    });
+    req.on("error", (error) => resolve({ error: (error as NodeJS.ErrnoException).code }));
+    req.setTimeout(patienceMs, () => req.destroy());
+    const [first, ...rest] = chunks;
+    if (rest.length === 0) {
+      req.end(first);
+      return;
+    }
+    for (const chunk of chunks) req.write(chunk);
+    req.end();
+  });
+}
+
+function overHttp2(session: http2.ClientHttp2Session, request: RawRequest): Promise<Heard> {
+  return new Promise((resolve) => {
+    const { method = "POST", path = "/latchkey.v1.KeysService/VerifyKey", headers = {}, chunks } = request;
+    const endStream = chunks.length === 0;
+    const stream = session.request({ ":method": method, ":path": path, ...(headers as object) }, { endStream });
+    const heard: Record<string, unknown> = {};
+    const body: Buffer[] = [];
+    stream.on("continue", () => Object.assign(heard, { informed: [100] }));
+    stream.on("response", (_, __, rawHeaders) => Object.assign(heard, { rawHeaders }));
+    stream.on("trailers", (_, __, rawTrailers) => Object.assign(heard, { rawTrailers }));
+    stream.on("data", (chunk: Buffer) => body.push(chunk));
+    stream.on("error", (error) => Object.assign(heard, { error: (error as NodeJS.ErrnoException).code }));
+    stream.on("close", () => resolve({ ...heard, body: Buffer.concat(body), rstCode: stream.rstCode }));
+    stream.setTimeout(patienceMs, () => stream.close());
+    for (const chunk of chunks) stream.write(chunk);
+    if (!endStream) stream.end();
+  });
+}
+
+/** Until the server hangs up, which whoever sends such bytes asks it to. */
+function overSocket(port: number, { chunks }: RawRequest): Promise<Heard> {
+  return new Promise((resolve) => {
+    const heard: Buffer[] = [];
+    const socket = net.connect(port, "127.0.0.1", async () => {
+      for (const chunk of chunks) {
+        socket.write(chunk);
+        // So that each arrives by itself.
+        await new Promise((next) => setTimeout(next, 2));
+      }
+    });
+    socket.on("data", (chunk) => heard.push(chunk));
+    socket.on("error", () => {});
+    socket.setTimeout(patienceMs, () => socket.destroy());
+    socket.on("close", () => resolve({ body: Buffer.concat(heard) }));
+  });
+}
+
+const id = /req_[0-9A-Za-z]{22}/g;
+const date = /\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g;
+
+/** Each id becomes the place of its first appearance, so that the id in a header is still the one in the body. */
+function withoutIds(heard: Heard): Heard {
+  const ids: string[] = [];
+  const clean = (text: string) =>
+    text.replace(date, "<date>").replace(id, (found) => {
+      if (!ids.includes(found)) ids.push(found);
+      return `<id ${ids.indexOf(found)}>`;
+    });
+  return Object.fromEntries(
+    Object.entries(heard).map(([name, value]) => {
+      if (Buffer.isBuffer(value)) {
+        // gRPC-Web has its trailers in the body, and Connect the details of an error.
+        const text = value.toString("latin1").replace(/(?<=-bin: |"value":")[\w+/]+/g, fromBase64);
+        return [name, clean(text)];
+      }
+      if (!name.startsWith("raw")) return [name, value];
+      const list = value as readonly string[];
+      return [name, list.map((text, index) => clean(list[index - 1]?.endsWith("-bin") ? fromBase64(text) : text))];
+    }),
+  );
+}
+
+function fromBase64(text: string): string {
+  return Buffer.from(text, "base64").toString("latin1");
+}

@@ -1,0 +1,177 @@
+import { onTestFinished } from "vitest";
+import { sha256 } from "../../../src/ambient/crypto.ts";
+import { createLog } from "../../../src/ambient/log.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import type { NewKey } from "../../../src/domain/key.ts";
+import { formatKey } from "../../../src/domain/key-format.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { WindowTable } from "../../../src/domain/window-table.ts";
+import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
+import type { RateLimiter } from "../../../src/ratelimit/limiter.ts";
+import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
+import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
+import { createPublicApi } from "../../../src/server/public-api.ts";
+import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
+import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
+import type { KeyStore } from "../../../src/store/key-store.ts";
+import { createMemoryStore } from "../../../src/store/memory-store.ts";
+import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
+import { sampleKey } from "../../contract/sample-keys.ts";
+import { TestClock } from "../../support/test-clock.ts";
+
+const far = 4_102_444_800_000;
+const nested = { list: [1, -2.5e-7, 1e21, 0, true, null, { deep: { deeper: [[], {}, ""] } }], 10: "ten", 2: "two" };
+const unicode = { "naïve 😀": "\u2028\u2029\u007f é 漢字", quote: '"\\/\b\f\n\r\t', "": "empty" };
+const long = "x".repeat(16_000);
+
+/** Every kind of key, by what is particular about it. */
+const kinds: Readonly<Record<string, Partial<NewKey>>> = {
+  plain: {},
+  disabled: { enabled: false, name: "off" },
+  expired: { expiresAtMs: 1 },
+  expiring: { expiresAtMs: far },
+  counted: { remaining: 100_000 },
+  few: { remaining: 3 },
+  exhausted: { remaining: 0 },
+  local: { rateLimit: { mode: "local", limit: 100_000, durationMs: 60_000 } },
+  localFew: { rateLimit: { mode: "local", limit: 3, durationMs: 60_000 } },
+  localDisabled: { enabled: false, rateLimit: { mode: "local", limit: 3, durationMs: 60_000 } },
+  strict: { rateLimit: { mode: "strict", limit: 100_000, durationMs: 60_000 } },
+  strictFew: { rateLimit: { mode: "strict", limit: 3, durationMs: 60_000 } },
+  limitedAndCounted: { remaining: 5, rateLimit: { mode: "local", limit: 10, durationMs: 60_000 } },
+  nestedMeta: { meta: nested },
+  unicodeMeta: { meta: unicode, name: "naïve 😀\u2028", ownerId: '"\\' },
+  longMeta: { meta: { long } },
+  longTexts: { name: "é".repeat(255), ownerId: "o".repeat(255) },
+  text127: { name: "n".repeat(127), ownerId: "o".repeat(128) },
+  everything: {
+    name: "name",
+    ownerId: "owner",
+    meta: { a: 1 },
+    expiresAtMs: far,
+    remaining: 2_147_483_647,
+    rateLimit: { mode: "local", limit: 2_147_483_647, durationMs: 2_592_000_000 },
+  },
+};
+/** Those that the store, or the ledger, fails on. */
+const failing = ["unavailable", "broken", "uncountable"] as const;
+
+export interface TwinServers {
+  /** The port of the reference path alone, and of the one with thin handlers. */
+  readonly ports: readonly [number, number];
+  /** Secrets by the kind of their key; among them some that no key has. */
+  readonly secrets: Readonly<Record<string, string>>;
+  /** Those of keys that a verification changes. */
+  readonly lastingSecrets: readonly string[];
+  /** Everything that both have counted, and everything that both have logged but for ids and the order. */
+  readonly accounts: () => Promise<readonly [Account, Account]>;
+}
+
+export interface Account {
+  readonly metrics: readonly string[];
+  readonly log: readonly string[];
+}
+
+/**
+ * Two servers that differ in nothing but the fast path, on one clock that stands still. Each has a store of its own with
+ * the same keys: on one store, what the one had used up the other would miss, and answers could not be the same.
+ */
+export async function startTwins(): Promise<TwinServers> {
+  const clock = new TestClock();
+  const secrets: Record<string, string> = {};
+  const keys = [...Object.keys(kinds), ...failing].map((kind, index) => {
+    const secret = formatKey(index % 2 ? "live" : undefined, Buffer.alloc(24, index + 1)).key;
+    secrets[kind] = secret;
+    const remaining = kind === "uncountable" ? { remaining: 5 } : {};
+    const given = { id: `key_of_${kind}`, secretDigest: sha256(secret), ...remaining, ...kinds[kind] };
+    return sampleKey(clock, given);
+  });
+  secrets.unknown = formatKey("live", Buffer.alloc(24, 200)).key;
+  secrets.longest = formatKey("Acme_Live_16chrs", Buffer.alloc(255, 201)).key;
+  secrets.garbage = "not a key at all";
+  secrets.typo = `${secrets.plain?.slice(0, -1)}~`;
+
+  const twins = await Promise.all([false, true].map((fastPath) => startOne(fastPath, clock, keys)));
+  const accounts = () => Promise.all(twins.map(({ account }) => account()));
+  return {
+    ports: twins.map(({ port }) => port) as unknown as TwinServers["ports"],
+    secrets,
+    lastingSecrets: keys
+      .filter(({ remaining, rateLimit }) => remaining !== undefined || rateLimit !== undefined)
+      .map(({ id }) => secrets[id.slice("key_of_".length)] as string),
+    accounts: accounts as unknown as TwinServers["accounts"],
+  };
+}
+
+async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewKey[]) {
+  const store = createMemoryStore(clock);
+  for (const key of keys) await store.keys.create(key);
+  const metrics = createMetrics();
+  const lines: string[] = [];
+  const log = createLog("debug", (line) => lines.push(line));
+  const ambient = { clock, metrics, log, random: createSystemRandom() };
+  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100 };
+  const strict = new StrictLimiter({
+    ...ambient,
+    channel: new Coordinator(store.permitLanes, ambient).join((keyId) => strict.recall(keyId)),
+    poolsMax: 100,
+    patienceMs: 450,
+  });
+  const local = new LocalLimiter(new WindowTable(100), ambient);
+  const limiter: RateLimiter = {
+    take: (keyId, rule) => (rule.mode === "local" ? local : strict).take(keyId, rule),
+    look: (keyId, rule) => (rule.mode === "local" ? local : strict).look(keyId, rule),
+  };
+  const { onePort } = createPublicApi({
+    ...ambient,
+    keys: new CachedKeyStore(failOnSome(store.keys), cache, ambient),
+    usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, ambient)),
+    limiter,
+    isRootKey: () => false,
+    fastPath,
+  });
+  const port = await onePort.listen(0, "127.0.0.1");
+  onTestFinished(async () => {
+    await onePort.close(0);
+    await strict.stop();
+  });
+  return {
+    port,
+    account: async () => ({ metrics: withoutTurns(await metrics.render()), log: lines.map(withoutParticulars).sort() }),
+  };
+}
+
+/** One store that cannot be reached, and one that is broken. */
+function failOnSome(keys: KeyStore): KeyStore {
+  return {
+    ...keys,
+    async findByDigest(digest) {
+      const key = await keys.findByDigest(digest);
+      if (key?.id === "key_of_unavailable") throw new Unavailable("the store is away", { retryAfterMs: 2500 });
+      if (key?.id === "key_of_broken") throw new Error("a fault of our own");
+      return key;
+    },
+  };
+}
+
+function failOnOne(usage: UsageLedger): UsageLedger {
+  return {
+    async spend(keyId) {
+      if (keyId === "key_of_uncountable") throw new Unavailable("the ledger is away");
+      return usage.spend(keyId);
+    },
+  };
+}
+
+/** Which of several at once was first shows in the order of the lines, and in who joined whose look-up. */
+function withoutTurns(metrics: string): string[] {
+  const lookedUp = [...metrics.matchAll(/^latchkey_key_cache_total\{.*\} (\d+)$/gm)].map((match) => Number(match[1]));
+  const lines = metrics.split("\n").filter((line) => !line.startsWith("latchkey_key_cache_total"));
+  return [...lines, `looked up: ${lookedUp.reduce((sum, count) => sum + count, 0)}`].sort();
+}
+
+function withoutParticulars(line: string): string {
+  const { time: _, err, requestId, ...rest } = JSON.parse(line);
+  return JSON.stringify({ ...rest, hasId: /^req_\w{22}$/.test(requestId), err: err?.message });
+}
