@@ -47,8 +47,8 @@ function summarise(rates: readonly number[]): Measured {
   return { perSecond, spread: [sorted[0] ?? 0, sorted.at(-1) ?? 0] };
 }
 
-export function row(name: string, { perSecond, spread }: Measured, against: Measured): string {
-  const ratio = (perSecond / against.perSecond).toFixed(1);
+export function row(name: string, { perSecond, spread }: Measured, against: Measured, digits = 1): string {
+  const ratio = (perSecond / against.perSecond).toFixed(digits);
   const [low, high] = spread.map((rate) => Math.round(rate));
   return `| ${name} | ${Math.round(perSecond)} | ${low}–${high} | ${ratio} × |`;
 }

@@ -1,0 +1,94 @@
+// The least that a server of each kind does: reads the request, parses what is JSON, and answers bytes that it was given.
+// `node floor-server.ts <kind> <file with the answer>`; prints its port.
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+
+const [kind = "", answerFile = ""] = process.argv.slice(2);
+const answer: Buffer = readFileSync(answerFile);
+const requestId = "req_0000000000000000000000";
+
+const kinds: Record<string, () => void> = {
+  http: serveHttp,
+  compat: serveCompat,
+  stream: serveStream,
+  grpcjs: serveGrpcJs,
+};
+kinds[kind]?.();
+
+function serveHttp(): void {
+  const text = answer.toString();
+  const server = http.createServer((req, res) => {
+    let body = "";
+    req.on("data", (chunk) => {
+      body += chunk;
+    });
+    req.on("end", () => {
+      JSON.parse(body);
+      res.writeHead(200, {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(text),
+        "x-request-id": requestId,
+      });
+      res.end(text);
+    });
+  });
+  listen(server);
+}
+
+function serveCompat(): void {
+  const server = http2.createServer((req, res) => {
+    const chunks: Buffer[] = [];
+    req.on("data", (chunk: Buffer) => chunks.push(chunk));
+    req.on("end", () => {
+      Buffer.concat(chunks);
+      res.writeHead(200, { "content-type": "application/grpc+proto", "x-request-id": requestId });
+      res.addTrailers({ "grpc-status": "0" });
+      res.end(answer);
+    });
+  });
+  listen(server);
+}
+
+function serveStream(): void {
+  const server = http2.createServer();
+  server.on("stream", (stream) => {
+    const chunks: Buffer[] = [];
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("end", () => {
+      Buffer.concat(chunks);
+      const headers = { ":status": 200, "content-type": "application/grpc+proto", "x-request-id": requestId };
+      stream.respond(headers, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+      stream.end(answer);
+    });
+  });
+  listen(server);
+}
+
+function serveGrpcJs(): void {
+  const message = answer.subarray(5);
+  const asIs = (bytes: Buffer) => bytes;
+  const definition = {
+    verifyKey: {
+      path: "/latchkey.v1.KeysService/VerifyKey",
+      requestStream: false,
+      responseStream: false,
+      requestSerialize: asIs,
+      requestDeserialize: asIs,
+      responseSerialize: asIs,
+      responseDeserialize: asIs,
+    },
+  };
+  const server = new Server();
+  server.addService(definition, {
+    verifyKey: (_: unknown, callback: (error: null, message: Buffer) => void) => callback(null, message),
+  });
+  server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (_, port) => console.log(port));
+}
+
+function listen(server: http.Server | http2.Http2Server): void {
+  server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo).port));
+}
