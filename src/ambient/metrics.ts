@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { createTally, TalliedHistogram } from "./tallies.ts";
 
 /** What the service counts about itself. No label ever holds a key, an id or anything else a caller chose. */
 export interface Metrics {
@@ -38,18 +39,16 @@ const batchBuckets = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 export function createMetrics(): MetricsRegistry {
   const registry = new Registry();
   const registers = [registry];
-  const verifications = new Counter({
+  const verified = createTally(registry, {
     name: "latchkey_verifications_total",
     help: "Verifications by outcome.",
-    labelNames: ["code"],
-    registers,
+    label: "code",
   });
-  const calls = new Histogram({
+  const calls = new TalliedHistogram(registry, {
     name: "latchkey_call_seconds",
     help: "Time from a call's last byte to its answer, by method, protocol and outcome.",
     labelNames: ["method", "protocol", "code"],
     buckets: callBuckets,
-    registers,
   });
   const batchItems = new Histogram({
     name: "latchkey_batch_items",
@@ -71,11 +70,10 @@ export function createMetrics(): MetricsRegistry {
     labelNames: ["event"],
     registers,
   });
-  const cache = new Counter({
+  const keyCache = createTally(registry, {
     name: "latchkey_key_cache_total",
     help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up already under way).",
-    labelNames: ["event"],
-    registers,
+    label: "event",
   });
   const windowsFull = new Counter({
     name: "latchkey_rate_limit_windows_full_total",
@@ -111,14 +109,14 @@ export function createMetrics(): MetricsRegistry {
     registers,
   });
   return {
-    verified: (code) => verifications.inc({ code }),
-    called: (method, protocol, code, seconds) => calls.observe({ method, protocol, code }, seconds),
+    verified,
+    called: (method, protocol, code, seconds) => calls.observe(method, protocol, code, seconds),
     batchCommitted(batcher, items, seconds) {
       batchItems.observe({ batcher }, items);
       batchSeconds.observe({ batcher }, seconds);
     },
     ledger: (event) => ledgerEvents.inc({ event }),
-    keyCache: (event) => cache.inc({ event }),
+    keyCache,
     windowsFull: () => windowsFull.inc(),
     windowsSynced: (event, windows) => windowsSynced.inc({ event }, windows),
     permits: (event, count) => permits.inc({ event }, count),

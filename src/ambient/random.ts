@@ -19,10 +19,12 @@ export function createSystemRandom(): Random {
         randomFillSync(pool);
         used = 0;
       }
-      const bytes = pool.slice(used, used + length);
-      // Handed-out bytes become keys: they must not stay readable here.
-      pool.fill(0, used, used + length);
-      used += length;
+      const bytes = new Uint8Array(length);
+      for (let i = 0; i < length; i++, used++) {
+        bytes[i] = pool[used] as number;
+        // Handed-out bytes become keys: they must not stay readable here.
+        pool[used] = 0;
+      }
       return bytes;
     },
   };

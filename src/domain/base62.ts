@@ -12,23 +12,52 @@ export function base62Width(byteLength: number): number {
  * and the order of the texts is the order of the bytes.
  */
 export function encodeBase62(bytes: Uint8Array): string {
-  const digits = Uint8Array.from(bytes);
+  const limbs = toLimbs(bytes);
+  let width = base62Width(bytes.length);
   let text = "";
-  for (let width = base62Width(bytes.length); width > 0; width--) {
-    // Long division by 62; the remainder is the next character from the right.
+  for (; width > 0; width -= digitsPerDivision) {
+    // Long division by 62⁴; the remainder is the next four characters from the right.
     let remainder = 0;
-    for (let i = 0; i < digits.length; i++) {
-      const value = remainder * 256 + (digits[i] as number);
-      digits[i] = Math.floor(value / 62);
-      remainder = value % 62;
+    for (let i = 0; i < limbs.length; i++) {
+      const value = remainder * limbValues + (limbs[i] as number);
+      const quotient = Math.floor(value / divisor);
+      limbs[i] = quotient;
+      remainder = value - quotient * divisor;
     }
-    text = base62Alphabet.charAt(remainder) + text;
+    const high = Math.floor(remainder / pairs.length);
+    text = (pairs[high] as string) + (pairs[remainder - high * pairs.length] as string) + text;
   }
-  return text;
+  // The last division may have brought more zeros than there is room for.
+  return width === 0 ? text : text.slice(-width);
+}
+
+/* Three bytes at once, divided by four digits at once: every number on the way has less than 53 bits. */
+const limbValues = 2 ** 24;
+const digitsPerDivision = 4;
+const divisor = base62Alphabet.length ** digitsPerDivision;
+const pairs = Array.from(base62Alphabet).flatMap((high) => Array.from(base62Alphabet, (low) => high + low));
+
+function toLimbs(bytes: Uint8Array): number[] {
+  const limbs: number[] = [];
+  // The first one holds what is over, so that the others are whole.
+  let limb = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    limb = limb * 256 + (bytes[i] as number);
+    if ((bytes.length - 1 - i) % 3 === 0) {
+      limbs.push(limb);
+      limb = 0;
+    }
+  }
+  return limbs;
 }
 
 export function isBase62(text: string): boolean {
-  for (let i = 0; i < text.length; i++) {
+  return isBase62From(text, 0);
+}
+
+/** Whether what the text has from `start` on is of the alphabet. */
+export function isBase62From(text: string, start: number): boolean {
+  for (let i = start; i < text.length; i++) {
     const c = text.charCodeAt(i);
     const known = (c >= 48 && c <= 57) || (c >= 65 && c <= 90) || (c >= 97 && c <= 122);
     if (!known) return false;

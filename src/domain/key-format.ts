@@ -1,4 +1,4 @@
-import { base62Alphabet, base62Width, encodeBase62, isBase62 } from "./base62.ts";
+import { base62Alphabet, base62Width, encodeBase62, isBase62From } from "./base62.ts";
 
 /*
  * A key is `[prefix_]body` followed by 6 base62 characters: the CRC32 of everything before them. The checksum is no
@@ -28,14 +28,23 @@ export function isWellFormedKey(text: string): boolean {
   if (text.length < shortestKey || text.length > longestKey) return false;
   const prefixLength = text.lastIndexOf("_");
   if (prefixLength !== -1 && !prefixPattern.test(text.slice(0, prefixLength))) return false;
-  const body = text.slice(prefixLength + 1);
-  if (body.length < shortestKey || !isBase62(body)) return false;
-  const unchecked = text.slice(0, -checksumLength);
-  return checksum(unchecked) === text.slice(-checksumLength);
+  if (text.length - prefixLength - 1 < shortestKey || !isBase62From(text, prefixLength + 1)) return false;
+  return endsInChecksum(text);
+}
+
+/** As comparing with `checksum` of what is before it, without making a text. */
+function endsInChecksum(text: string): boolean {
+  let rest = crc32(text, text.length - checksumLength);
+  for (let i = text.length - 1; i >= text.length - checksumLength; i--) {
+    const above = Math.floor(rest / 62);
+    if (text.charCodeAt(i) !== base62Alphabet.charCodeAt(rest - above * 62)) return false;
+    rest = above;
+  }
+  return true;
 }
 
 function checksum(text: string): string {
-  let rest = crc32(text);
+  let rest = crc32(text, text.length);
   let out = "";
   for (let i = 0; i < checksumLength; i++) {
     out = base62Alphabet.charAt(rest % 62) + out;
@@ -50,10 +59,10 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32 (IEEE) of a text's UTF-16 units, which for the ASCII texts that can be keys are its bytes. */
-function crc32(text: string): number {
+/** CRC-32 (IEEE) of a text's first UTF-16 units, which for the ASCII texts that can be keys are its bytes. */
+function crc32(text: string, length: number): number {
   let crc = 0xffffffff;
-  for (let i = 0; i < text.length; i++) {
+  for (let i = 0; i < length; i++) {
     crc = (crc >>> 8) ^ (crcTable[(crc ^ text.charCodeAt(i)) & 0xff] as number);
   }
   return (crc ^ 0xffffffff) >>> 0;

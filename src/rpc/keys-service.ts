@@ -121,9 +121,11 @@ function toResponse(verdict: Verdict, requestId: string): MessageInitShape<typeo
     ownerId: key.ownerId,
     name: key.name,
     expires: key.expiresAtMs,
-    ...(rateLimit && {
-      ratelimit: { limit: rateLimit.limit, remaining: rateLimit.remaining, reset: rateLimit.resetMs },
-    }),
+    ratelimit: rateLimit && {
+      limit: rateLimit.limit,
+      remaining: rateLimit.remaining,
+      reset: rateLimit.resetMs,
+    },
     requestId,
   };
 }

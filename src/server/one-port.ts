@@ -42,6 +42,14 @@ export interface OnePortOptions {
   readonly patience?: Patience;
 }
 
+/** What HTTP/1.1 connections are waiting for. */
+const unansweredOf = new WeakMap<Duplex, Set<http.ServerResponse>>();
+
+/** Listens to every response: a closure for each would cost more than the rest. */
+function forget(this: http.ServerResponse): void {
+  unansweredOf.get(this.req.socket)?.delete(this);
+}
+
 /** One TCP port for HTTP/1.1 and cleartext HTTP/2: the first bytes of a connection decide. */
 export class OnePort {
   readonly #server: net.Server;
@@ -52,7 +60,6 @@ export class OnePort {
   /** Those that have not said enough to tell what they speak. */
   readonly #undecided = new Set<net.Socket>();
   readonly #sessions = new Set<http2.ServerHttp2Session>();
-  readonly #unanswered = new WeakMap<Duplex, Map<http.IncomingMessage, http.ServerResponse>>();
   #closing = false;
 
   constructor({ listener, malformed, takeStream, patience = defaultPatience }: OnePortOptions) {
@@ -83,7 +90,7 @@ export class OnePort {
   startClosing(): void {
     this.#closing = true;
     for (const socket of this.#sockets) {
-      for (const res of this.#unanswered.get(socket)?.values() ?? []) {
+      for (const res of unansweredOf.get(socket) ?? []) {
         if (!res.headersSent) res.setHeader("connection", "close");
       }
     }
@@ -119,7 +126,7 @@ export class OnePort {
     h1.setTimeout(this.#patience.answerMs);
     const onRequest: RequestListener = (req, res) => {
       if (this.#closing) res.setHeader("connection", "close");
-      this.#remember(req, res);
+      this.#remember(res);
       listener(req, res);
     };
     h1.on("request", onRequest);
@@ -137,16 +144,18 @@ export class OnePort {
     return h1;
   }
 
-  #remember(req: http.IncomingMessage, res: http.ServerResponse): void {
-    const unanswered = this.#unanswered.get(req.socket) ?? new Map();
-    this.#unanswered.set(req.socket, unanswered.set(req, res));
-    res.once("close", () => unanswered.delete(req));
+  #remember(res: http.ServerResponse): void {
+    const { socket } = res.req;
+    const unanswered = unansweredOf.get(socket);
+    if (unanswered === undefined) unansweredOf.set(socket, new Set([res]));
+    else unanswered.add(res);
+    res.on("close", forget);
   }
 
   /** What follows a whole request may be garbage; its sender must not take the answer to that for its own. */
   async #answersOnTheirWay(socket: Duplex): Promise<void> {
-    const unanswered = [...(this.#unanswered.get(socket) ?? [])].filter(([req]) => req.complete);
-    await Promise.all(unanswered.map(([, res]) => new Promise((resolve) => res.once("close", resolve))));
+    const unanswered = [...(unansweredOf.get(socket) ?? [])].filter(({ req }) => req.complete);
+    await Promise.all(unanswered.map((res) => new Promise((resolve) => res.once("close", resolve))));
   }
 
   #createHttp2(listener: RequestListener): http2.Http2Server {
@@ -159,9 +168,10 @@ export class OnePort {
       session.on("close", () => this.#sessions.delete(session));
       session.on("error", () => session.destroy());
       let open = 0;
+      const onClose = () => open--;
       session.on("stream", (stream) => {
         open++;
-        stream.once("close", () => open--);
+        stream.on("close", onClose);
       });
       // A frame that stays half sent would keep `close` waiting for the rest of it.
       session.setTimeout(this.#patience.idleMs, () => (open === 0 ? session.destroy() : session.close()));
@@ -193,7 +203,9 @@ export class OnePort {
   #limitTime(stream: http2.ServerHttp2Stream, request: Readable): void {
     const cancel = () => stream.close(http2.constants.NGHTTP2_CANCEL);
     const impatient = setTimeout(cancel, this.#patience.requestMs);
-    for (const event of ["end", "close"]) request.once(event, () => clearTimeout(impatient));
+    const inTime = () => clearTimeout(impatient);
+    request.on("end", inTime);
+    request.on("close", inTime);
     // A stream may be silent, as one that watches our health is; but an answer that nobody takes stays in memory.
     stream.setTimeout(this.#patience.answerMs, () => {
       if (stream.writableLength > 0) cancel();

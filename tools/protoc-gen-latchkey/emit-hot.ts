@@ -1,5 +1,5 @@
 import type { Contract } from "./read-contract.ts";
-import type { HotInput, HotOutput, OutputField } from "./read-hot.ts";
+import type { HotInput, HotOutput, InputField, OutputField } from "./read-hot.ts";
 
 /** Prints the codecs of a service's hot methods; undefined where it has none. */
 export function emitHot({ path, service, methods }: Contract): string | undefined {
@@ -29,13 +29,13 @@ export function emitHot({ path, service, methods }: Contract): string | undefine
 }
 
 const runtime = [
-  "countQuotes",
+  "FlatJsonReader",
   "FrameWriter",
   "type HotMethod",
   "isEmptyObject",
-  "isText",
-  "parseObject",
   "printDouble",
+  "printStruct",
+  "printText",
   "textSize",
   "WireReader",
 ];
@@ -44,40 +44,28 @@ function insideOf({ fields }: HotOutput): HotOutput[] {
   return fields.flatMap(({ kind }) => (typeof kind === "object" ? [kind] : []));
 }
 
-function emitJsonReader({ name, typeName, fields }: HotInput): string {
-  const checks = fields.map((field) => {
-    const isGood = `isText(${field.name}, ${field.min}, ${field.max})`;
-    const from = `  const ${field.name} = object[${JSON.stringify(field.jsonName)}];\n`;
-    if (field.required) return `${from}  if (!${isGood}) return undefined;`;
-    return `${from}  if (${field.name} !== undefined && !${isGood}) return undefined;`;
-  });
-  const always = fields.filter(({ required }) => required).length;
-  const maybe = fields.filter(({ required }) => !required).map((field) => ` + (${field.name} === undefined ? 0 : 1)`);
-  return `function read${name}Json(body: Buffer): ${name} | undefined {
-  const quotes = countQuotes(body);
-  if (quotes === -1) return undefined;
-  const object = parseObject(body);
-  if (object === undefined) return undefined;
-${checks.join("\n")}
-  // Four for each name with its value; one more, and the body holds something else beside them.
-  if (quotes !== 4 * (${always}${maybe.join("")})) return undefined;
-  ${emitMessage(typeName, fields, name)}
+function emitJsonReader(input: HotInput): string {
+  const cases = input.fields.map((field) => emitCase(field, JSON.stringify(field.jsonName), "json"));
+  return `function read${input.name}Json(body: Buffer): ${input.name} | undefined {
+  const json = new FlatJsonReader(body);
+${emitVariables(input)}
+  for (let name = json.readFirstName(); name !== undefined; name = json.readNextName()) {
+    switch (name) {
+${cases.join("\n")}
+      default:
+        return undefined;
+    }
+  }
+${emitEnd(input, ["!json.isWhole"])}
 }
 `;
 }
 
-function emitWireReader({ name, typeName, fields }: HotInput): string {
-  const cases = fields.map(
-    (field) => `      case ${hex(field.tag)}:
-        if (${field.name} !== undefined) return undefined;
-        ${field.name} = wire.readText(${field.min}, ${field.max});
-        if (${field.name} === undefined) return undefined;
-        break;`,
-  );
-  const missing = fields.filter(({ required }) => required).map((field) => `${field.name} === undefined`);
-  return `function read${name}(bytes: Buffer, start: number): ${name} | undefined {
+function emitWireReader(input: HotInput): string {
+  const cases = input.fields.map((field) => emitCase(field, hex(field.tag), "wire"));
+  return `function read${input.name}(bytes: Buffer, start: number): ${input.name} | undefined {
   const wire = new WireReader(bytes, start);
-${fields.map((field) => `  let ${field.name}: string | undefined;`).join("\n")}
+${emitVariables(input)}
   while (!wire.atEnd) {
     switch (wire.readTag()) {
 ${cases.join("\n")}
@@ -85,13 +73,29 @@ ${cases.join("\n")}
         return undefined;
     }
   }
-${missing.length > 0 ? `  if (${missing.join(" || ")}) return undefined;\n` : ""}  ${emitMessage(typeName, fields, name)}
+${emitEnd(input)}
 }
 `;
 }
 
-function emitMessage(typeName: string, fields: HotInput["fields"], type: string): string {
-  return `return { $typeName: ${JSON.stringify(typeName)}, ${fields.map(({ name }) => name).join(", ")} } as ${type};`;
+function emitVariables({ fields }: HotInput): string {
+  return fields.map((field) => `  let ${field.name}: string | undefined;`).join("\n");
+}
+
+/** Nothing comes twice. */
+function emitCase({ name, min, max }: InputField, label: string, reader: string): string {
+  return `      case ${label}:
+        if (${name} !== undefined) return undefined;
+        ${name} = ${reader}.readText(${min}, ${max});
+        if (${name} === undefined) return undefined;
+        break;`;
+}
+
+function emitEnd({ name, typeName, fields }: HotInput, faults: readonly string[] = []): string {
+  const missing = fields.filter(({ required }) => required).map((field) => `${field.name} === undefined`);
+  const refused = [...faults, ...missing].join(" || ");
+  const members = [`$typeName: ${JSON.stringify(typeName)}`, ...fields.map((field) => field.name)].join(", ");
+  return `${refused && `  if (${refused}) return undefined;\n`}  return { ${members} } as ${name};`;
 }
 
 function emitPrinter({ name, fields }: HotOutput): string {
@@ -119,9 +123,9 @@ function printValue({ name, kind, optional }: OutputField): string {
   if (typeof kind === "object") return `print${kind.name}(${value})`;
   switch (kind) {
     case "string":
-      return `JSON.stringify(${optional ? value : `${value} ?? ""`})`;
+      return `printText(${optional ? value : `${value} ?? ""`})`;
     case "struct":
-      return `JSON.stringify(${value})`;
+      return `printStruct(${value})`;
     case "bool":
       return optional ? value : `(${value} ?? false)`;
     case "int32":

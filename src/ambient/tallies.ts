@@ -1,0 +1,102 @@
+import { Counter, type Histogram, type Metric, type Registry } from "prom-client";
+
+/*
+ * Counters for what happens with every verification. prom-client sorts and hashes the labels at each step, which costs more
+ * than the decision that is counted; these keep their numbers by themselves and hand them over when the metrics are read.
+ */
+
+/** Counts by the value of one label. */
+export function createTally(
+  registry: Registry,
+  options: { readonly name: string; readonly help: string; readonly label: string },
+): (value: string) => void {
+  const counts = new Map<string, { count: number }>();
+  const { name, help, label } = options;
+  new Counter({
+    name,
+    help,
+    labelNames: [label],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [value, { count }] of counts) this.inc({ [label]: value }, count);
+    },
+  });
+  return (value) => {
+    const counted = counts.get(value);
+    if (counted === undefined) counts.set(value, { count: 1 });
+    else counted.count++;
+  };
+}
+
+interface Series {
+  readonly labels: Readonly<Record<string, string>>;
+  /** For each bucket, and beyond the last of them, what fell into it and into none below. */
+  readonly counts: number[];
+  sum: number;
+}
+
+/** A histogram by the values of three labels. */
+export class TalliedHistogram {
+  readonly #labelNames: readonly [string, string, string];
+  readonly #buckets: readonly number[];
+  readonly #series = new Map<string, Map<string, Map<string, Series>>>();
+
+  constructor(
+    registry: Registry,
+    options: {
+      readonly name: string;
+      readonly help: string;
+      readonly labelNames: readonly [string, string, string];
+      readonly buckets: readonly number[];
+    },
+  ) {
+    const { name, help } = options;
+    this.#labelNames = options.labelNames;
+    this.#buckets = options.buckets;
+    // All that the registry asks of a metric when it prints it.
+    const metric = {
+      name,
+      help,
+      type: "histogram",
+      aggregator: "sum",
+      reset: () => this.#series.clear(),
+      get: async () => ({ name, help, type: "histogram", aggregator: "sum", values: this.#print(name) }),
+    };
+    registry.registerMetric(metric as unknown as Metric & Histogram);
+  }
+
+  observe(first: string, second: string, third: string, value: number): void {
+    const series = this.#series.get(first)?.get(second)?.get(third) ?? this.#add(first, second, third);
+    let bucket = 0;
+    while (bucket < this.#buckets.length && value > (this.#buckets[bucket] as number)) bucket++;
+    series.counts[bucket] = (series.counts[bucket] as number) + 1;
+    series.sum += value;
+  }
+
+  #add(first: string, second: string, third: string): Series {
+    const [a, b, c] = this.#labelNames;
+    const counts = Array.from({ length: this.#buckets.length + 1 }, () => 0);
+    const series = { labels: { [a]: first, [b]: second, [c]: third }, counts, sum: 0 };
+    const bySecond = this.#series.get(first) ?? new Map<string, Map<string, Series>>();
+    const byThird = bySecond.get(second) ?? new Map<string, Series>();
+    this.#series.set(first, bySecond.set(second, byThird.set(third, series)));
+    return series;
+  }
+
+  #print(name: string): object[] {
+    const all = [...this.#series.values()].flatMap((each) => [...each.values()]).flatMap((each) => [...each.values()]);
+    return all.flatMap(({ labels, counts, sum }) => {
+      let count = 0;
+      const buckets = [...this.#buckets, "+Inf"].map((le, index) => {
+        count += counts[index] as number;
+        return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
+      });
+      return [
+        ...buckets,
+        { metricName: `${name}_sum`, labels, value: sum },
+        { metricName: `${name}_count`, labels, value: count },
+      ];
+    });
+  }
+}
