@@ -11,11 +11,11 @@ export interface Measured {
  */
 export async function inTurns<Name extends string>(
   contestants: Readonly<Record<Name, (ms: number) => Promise<number>>>,
-  options: { rounds: number; roundMs: number },
+  options: { rounds: number; roundMs: number; warmUpMs?: number },
 ): Promise<Record<Name, Measured>> {
   const names = Object.keys(contestants) as Name[];
   const rates = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
-  for (const name of names) await contestants[name](options.roundMs / 2);
+  for (const name of names) await contestants[name](options.warmUpMs ?? options.roundMs / 2);
   for (let round = 0; round < options.rounds; round++) {
     for (const name of names) {
       const startedMs = performance.now();

@@ -12,8 +12,12 @@ export function base62Width(byteLength: number): number {
  * and the order of the texts is the order of the bytes.
  */
 export function encodeBase62(bytes: Uint8Array): string {
-  const limbs = toLimbs(bytes);
-  let width = base62Width(bytes.length);
+  return encodeLimbs(toLimbs(bytes), base62Width(bytes.length));
+}
+
+/** The same for a number in parts of 24 bits, the highest first. They are used up. */
+export function encodeLimbs(limbs: number[], textWidth: number): string {
+  let width = textWidth;
   let text = "";
   for (; width > 0; width -= digitsPerDivision) {
     // Long division by 62⁴; the remainder is the next four characters from the right.

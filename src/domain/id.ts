@@ -1,18 +1,28 @@
-import { encodeBase62 } from "./base62.ts";
+import { base62Width, encodeLimbs } from "./base62.ts";
 
 export type IdKind = "key" | "req";
 
 /** Random bytes an id is made of, beside the time. */
 export const idRandomLength = 10;
 
-/** An id whose order is the order of creation (to the millisecond), with 80 random bits behind the time. */
-export function formatId(kind: IdKind, nowMs: number, random: Uint8Array): string {
-  const bytes = new Uint8Array(6 + idRandomLength);
-  let rest = nowMs;
-  for (let i = 5; i >= 0; i--) {
-    bytes[i] = rest % 256;
-    rest = Math.floor(rest / 256);
-  }
-  bytes.set(random.subarray(0, idRandomLength), 6);
-  return `${kind}_${encodeBase62(bytes)}`;
+const width = base62Width(6 + idRandomLength);
+
+/**
+ * An id whose order is the order of creation (to the millisecond), with 80 random bits behind the time. They are taken from
+ * `random` at `start`.
+ */
+export function formatId(kind: IdKind, nowMs: number, random: Uint8Array, start = 0): string {
+  const byte = (index: number) => random[start + index] as number;
+  // Six bytes of time and ten of chance, as one number in parts of three bytes.
+  const high = Math.floor(nowMs / 2 ** 16);
+  const low = nowMs - high * 2 ** 16;
+  const limbs = [
+    high >>> 24,
+    high & 0xffffff,
+    (low << 8) | byte(0),
+    (byte(1) << 16) | (byte(2) << 8) | byte(3),
+    (byte(4) << 16) | (byte(5) << 8) | byte(6),
+    (byte(7) << 16) | (byte(8) << 8) | byte(9),
+  ];
+  return `${kind}_${encodeLimbs(limbs, width)}`;
 }

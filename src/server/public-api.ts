@@ -4,7 +4,6 @@ import type { Clock } from "../ambient/clock.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
-import { formatId, idRandomLength } from "../domain/id.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { createRunCall } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
@@ -17,6 +16,7 @@ import { malformedResponse } from "../rpc/malformed.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
+import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { prepareRules } from "../rpc/validate.ts";
 import type { KeyStore } from "../store/key-store.ts";
@@ -78,7 +78,7 @@ export function createPublicApi(deps: PublicApiDeps): {
     ["/openapi.json", createOpenApiHandler()] as const,
   ]);
   for (const { method } of keysEndpoints) prepareRules(method.input);
-  const newRequestId = () => formatId("req", deps.clock.nowMs(), deps.random.bytes(idRandomLength));
+  const newRequestId = createRequestIds(deps);
   const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
   const fastPath = deps.fastPath ?? true;
   const onePort = new OnePort({
