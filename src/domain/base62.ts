@@ -16,30 +16,35 @@ export function encodeBase62(bytes: Uint8Array): string {
 }
 
 /** The same for a number in parts of 24 bits, the highest first. They are used up. */
-export function encodeLimbs(limbs: number[], textWidth: number): string {
-  let width = textWidth;
-  let text = "";
-  for (; width > 0; width -= digitsPerDivision) {
+export function encodeLimbs(limbs: number[], width: number): string {
+  const codes: number[] = new Array(width);
+  let first = 0;
+  for (let end = width; end > 0; end -= digitsPerDivision) {
     // Long division by 62⁴; the remainder is the next four characters from the right.
     let remainder = 0;
-    for (let i = 0; i < limbs.length; i++) {
+    for (let i = first; i < limbs.length; i++) {
       const value = remainder * limbValues + (limbs[i] as number);
       const quotient = Math.floor(value / divisor);
       limbs[i] = quotient;
       remainder = value - quotient * divisor;
     }
-    const high = Math.floor(remainder / pairs.length);
-    text = (pairs[high] as string) + (pairs[remainder - high * pairs.length] as string) + text;
+    while (limbs[first] === 0) first++;
+    // The last division may bring fewer than four: then the rest are zeros, for which there is no room.
+    for (let at = end - 1; at >= Math.max(0, end - digitsPerDivision); at--) {
+      const above = Math.floor(remainder / 62);
+      codes[at] = alphabetCodes[remainder - above * 62] as number;
+      remainder = above;
+    }
   }
-  // The last division may have brought more zeros than there is room for.
-  return width === 0 ? text : text.slice(-width);
+  // In one go: added to each other, the characters would become a tree that somebody else has to flatten.
+  return String.fromCharCode(...codes);
 }
 
 /* Three bytes at once, divided by four digits at once: every number on the way has less than 53 bits. */
 const limbValues = 2 ** 24;
 const digitsPerDivision = 4;
 const divisor = base62Alphabet.length ** digitsPerDivision;
-const pairs = Array.from(base62Alphabet).flatMap((high) => Array.from(base62Alphabet, (low) => high + low));
+const alphabetCodes = Array.from(base62Alphabet, (character) => character.charCodeAt(0));
 
 function toLimbs(bytes: Uint8Array): number[] {
   const limbs: number[] = [];
