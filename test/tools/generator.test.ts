@@ -13,6 +13,7 @@ import {
   FieldDescriptorProto_Type as FieldType,
   type FileDescriptorProto,
   FileDescriptorProtoSchema,
+  FieldDescriptorProto_Label as Label,
   MethodOptionsSchema,
 } from "@bufbuild/protobuf/wkt";
 import { FieldRulesSchema, field as fieldRules, Ignore } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
@@ -23,7 +24,7 @@ import { HttpRuleSchema } from "../../gen/google/api/http_pb.js";
 import { methods } from "../../gen/latchkey/v1/keys_client.ts";
 import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
 import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
-import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
+import { Access, access, hot } from "../../gen/latchkey/v1/options_pb.js";
 import { ERRORS } from "../../tools/protoc-gen-latchkey/http-facts.ts";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
 
@@ -102,9 +103,11 @@ describe("openapi.json", () => {
 });
 
 describe("protoc-gen-latchkey", () => {
-  it("writes the same bytes each time, and the routes that are checked in", () => {
+  it("writes the same bytes each time, and the routes and codecs that are checked in", () => {
     const files = new Map(generate().map((file) => [file.name, file.content]));
-    expect([...files.keys()]).toEqual(["latchkey/v1/keys_gateway.ts", "latchkey/v1/keys_client.ts", "openapi.json"]);
+    const names = ["gateway", "client", "hot"].map((what) => `latchkey/v1/keys_${what}.ts`);
+    expect([...files.keys()]).toEqual([...names, "openapi.json"]);
+    expect(files.get("latchkey/v1/keys_hot.ts")).toBe(readText("gen/latchkey/v1/keys_hot.ts"));
     expect(new Map(generate().map((file) => [file.name, file.content]))).toEqual(files);
     expect(files.get("latchkey/v1/keys_gateway.ts")).toBe(readText("gen/latchkey/v1/keys_gateway.ts"));
   });
@@ -113,6 +116,44 @@ describe("protoc-gen-latchkey", () => {
     expect(generate(() => {}, "google/api/annotations.proto")).toEqual([]);
     expect(generate(() => {}, "latchkey/v1/options.proto")).toEqual([]);
     expect(generate((file) => file.service.splice(0))).toEqual([]);
+  });
+
+  it("writes no codecs where no method is hot", () => {
+    const files = generate((file) => clearExtension(optionsOf(file, "VerifyKey"), hot));
+    expect(files.map(({ name }) => name)).not.toContain("latchkey/v1/keys_hot.ts");
+  });
+
+  it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([
+    [
+      "a request with rules of its own",
+      (file) => setExtension(optionsOf(file), hot, true),
+      /CreateKeyRequest: rules about a whole message/,
+    ],
+    ["a request with a number", (file) => changeVerify(file, "key", { type: FieldType.INT32 }), /key.*strings only/],
+    ["a request with a list", (file) => changeVerify(file, "key", { label: Label.REPEATED }), /key.*strings only/],
+    [
+      "a rule that is not a length",
+      (file) => setVerifyRules(file, { case: "string", value: { pattern: "a" } }),
+      /rule pattern/,
+    ],
+    [
+      "a text that may be left out unnoticed",
+      (file) => setVerifyRules(file, { case: undefined }),
+      /required or optional/,
+    ],
+    ["a tag of two bytes", (file) => changeVerify(file, "key", { number: 16 }), /at most 15/],
+    [
+      "a response with a field of another kind",
+      (file) => changeVerify(file, "remaining", { type: FieldType.UINT32 }, "VerifyKeyResponse"),
+      /remaining.*of this kind/,
+    ],
+    [
+      "a text in a message inside a response",
+      (file) => changeVerify(file, "limit", { type: FieldType.STRING }, "RatelimitState"),
+      /limit.*of this kind/,
+    ],
+  ])("refuses codecs for %s", (_, edit, message) => {
+    expect(() => generate(edit)).toThrow(message);
   });
 
   const post = { case: "post", value: "/v1/keys.createKey" } as const;
@@ -173,20 +214,32 @@ function withDependencies(file: DescFile): DescFile[] {
   return [...file.dependencies.flatMap(withDependencies), file];
 }
 
-function methodOf(file: FileDescriptorProto) {
-  return defined(file.service[0]?.method.find((method) => method.name === "CreateKey"));
+function methodOf(file: FileDescriptorProto, name = "CreateKey") {
+  return defined(file.service[0]?.method.find((method) => method.name === name));
 }
 
-function optionsOf(file: FileDescriptorProto) {
-  return defined(methodOf(file).options);
+function optionsOf(file: FileDescriptorProto, name?: string) {
+  return defined(methodOf(file, name).options);
+}
+
+function changeVerify(file: FileDescriptorProto, name: string, change: object, message = "VerifyKeyRequest"): void {
+  const field = fieldOf(file, name, message);
+  Object.assign(field, change);
+  // Rules of another kind than the field would be refused before.
+  if (field.options && !("number" in change)) clearExtension(field.options, fieldRules);
+}
+
+function setVerifyRules(file: FileDescriptorProto, type: NonNullable<Init<typeof FieldRulesSchema>["type"]>): void {
+  const rules = create(FieldRulesSchema, { required: type.case !== undefined, type });
+  setExtension(defined(fieldOf(file, "key", "VerifyKeyRequest").options), fieldRules, rules);
 }
 
 function rpcWithoutOptions(file: FileDescriptorProto) {
   return { ...methodOf(file), name: "Internal", options: create(MethodOptionsSchema) };
 }
 
-function fieldOf(file: FileDescriptorProto, name: string) {
-  const message = file.messageType.find((each) => each.name === "CreateKeyRequest");
+function fieldOf(file: FileDescriptorProto, name: string, messageName = "CreateKeyRequest") {
+  const message = file.messageType.find((each) => each.name === messageName);
   return defined(message?.field.find((field) => field.name === name));
 }
 
