@@ -97,15 +97,21 @@ export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: L
     } catch (thrown) {
       throw failed(call, startedMs, thrown);
     }
-    const succeed = (response: MessageInitShape<DescMessage>) => {
-      account(call, startedMs, "OK");
-      return response;
-    };
-    if (!(answered instanceof Promise)) return succeed(answered);
-    return answered.then(succeed, (thrown: unknown) => {
-      throw failed(call, startedMs, thrown);
-    });
+    if (answered instanceof Promise) return accountLater(call, startedMs, answered);
+    account(call, startedMs, "OK");
+    return answered;
   };
+
+  async function accountLater(call: Call, startedMs: number, answering: Promise<MessageInitShape<DescMessage>>) {
+    let answered: MessageInitShape<DescMessage>;
+    try {
+      answered = await answering;
+    } catch (thrown) {
+      throw failed(call, startedMs, thrown);
+    }
+    account(call, startedMs, "OK");
+    return answered;
+  }
 }
 
 /** What the store said, and the code of what it heard itself; never a message of somebody else's. */

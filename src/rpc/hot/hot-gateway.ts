@@ -26,14 +26,26 @@ export function createHotGateway(deps: HotDeps): Map<string, HotHandler> {
 function handlerOf({ codec, endpoint }: HotEndpoint, { runCall, newRequestId }: HotDeps): HotHandler {
   function serve(req: IncomingMessage, res: ServerResponse, reference: ReferencePath, message: Message): void {
     const requestId = newRequestId();
-    const send = (response: MessageInitShape<DescMessage>) => sendAnswer(res, codec.encodeJson(response), requestId);
-    const fail = (thrown: unknown) => reference.fail(req, res, requestId, thrown);
     try {
       const response = runCall(new HotCall(endpoint, "json", requestId, req.headers, message));
-      if (response instanceof Promise) response.then(send).catch(fail);
-      else send(response);
+      if (response instanceof Promise) serveLater(req, res, reference, requestId, response);
+      else sendAnswer(res, codec.encodeJson(response), requestId);
     } catch (thrown) {
-      fail(thrown);
+      reference.fail(req, res, requestId, thrown);
+    }
+  }
+
+  async function serveLater(
+    req: IncomingMessage,
+    res: ServerResponse,
+    reference: ReferencePath,
+    requestId: string,
+    response: Promise<MessageInitShape<DescMessage>>,
+  ): Promise<void> {
+    try {
+      sendAnswer(res, codec.encodeJson(await response), requestId);
+    } catch (thrown) {
+      reference.fail(req, res, requestId, thrown);
     }
   }
 

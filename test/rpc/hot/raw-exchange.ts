@@ -18,6 +18,8 @@ export interface RawRequest {
 export type Heard = Readonly<Record<string, unknown>>;
 
 export interface RawClient {
+  /** The ids of requests that answers told. */
+  readonly heardIds: ReadonlySet<string>;
   send(request: RawRequest): Promise<Heard>;
 }
 
@@ -30,15 +32,17 @@ export function connectRaw(port: number): RawClient {
     agent.destroy();
     session?.destroy();
   });
+  const heardIds = new Set<string>();
   return {
+    heardIds,
     async send(request) {
-      if (request.over === "HTTP/1.1") return withoutIds(await overHttp1(port, agent, request));
-      if (request.over === "bytes") return withoutIds(await overSocket(port, request));
+      if (request.over === "HTTP/1.1") return withoutIds(await overHttp1(port, agent, request), heardIds);
+      if (request.over === "bytes") return withoutIds(await overSocket(port, request), heardIds);
       if (session === undefined || session.closed || session.destroyed) {
         session = http2.connect(`http://127.0.0.1:${port}`);
         session.on("error", () => {});
       }
-      return withoutIds(await overHttp2(session, request));
+      return withoutIds(await overHttp2(session, request), heardIds);
     },
   };
 }
@@ -112,10 +116,11 @@ const id = /req_[0-9A-Za-z]{22}/g;
 const date = /\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g;
 
 /** Each id becomes the place of its first appearance, so that the id in a header is still the one in the body. */
-function withoutIds(heard: Heard): Heard {
+function withoutIds(heard: Heard, heardIds: Set<string>): Heard {
   const ids: string[] = [];
   const clean = (text: string) =>
     text.replace(date, "<date>").replace(id, (found) => {
+      heardIds.add(found);
       if (!ids.includes(found)) ids.push(found);
       return `<id ${ids.indexOf(found)}>`;
     });

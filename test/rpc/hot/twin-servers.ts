@@ -44,6 +44,10 @@ const kinds: Readonly<Record<string, Partial<NewKey>>> = {
   unicodeMeta: { meta: unicode, name: "naïve 😀\u2028", ownerId: '"\\' },
   longMeta: { meta: { long } },
   longTexts: { name: "é".repeat(255), ownerId: "o".repeat(255) },
+  // Each with nothing else in it that would have to be written by the long way.
+  latin: { name: "né", ownerId: "back\\slash" },
+  control: { name: "a\tb", ownerId: "\u007f" },
+  quoted: { name: 'say "a"', ownerId: "" },
   text127: { name: "n".repeat(127), ownerId: "o".repeat(128) },
   everything: {
     name: "name",
@@ -71,6 +75,8 @@ export interface TwinServers {
 export interface Account {
   readonly metrics: readonly string[];
   readonly log: readonly string[];
+  /** The ids of requests that the log tells. */
+  readonly ids: readonly string[];
 }
 
 /**
@@ -138,7 +144,11 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   });
   return {
     port,
-    account: async () => ({ metrics: withoutTurns(await metrics.render()), log: lines.map(withoutParticulars).sort() }),
+    account: async () => ({
+      metrics: withoutTurns(await metrics.render()),
+      log: lines.map(withoutParticulars).sort(),
+      ids: lines.map((line) => JSON.parse(line).requestId),
+    }),
   };
 }
 
