@@ -1,3 +1,6 @@
+// Not the global, which is looked up anew each time: this is read with every decision.
+import { performance } from "node:perf_hooks";
+
 /** Time, as everything but this file gets it. */
 export interface Clock {
   /** Unix time in milliseconds. It can step forwards and backwards. */

@@ -1,4 +1,5 @@
 import type { RateLimit } from "./rate-limit.ts";
+import type { SavedWindow } from "./saved-window.ts";
 import type { WindowNews, WindowReport } from "./shared-window.ts";
 
 /** No news for this long: what is known of the others is too old to go by, and they are not extrapolated any further. */
@@ -49,9 +50,10 @@ export class WindowTable {
     return this.#ids[slot] as string;
   }
 
-  /** One more, if the limit allows. What was admitted is held until it is kept or given back. */
-  take(slot: number, rule: RateLimit, nowMs: number): boolean {
-    if (this.remaining(slot, rule.limit, nowMs) === 0) return false;
+  /** One more, if there is one; answers how many there were. What was admitted is held until it is kept or given back. */
+  take(slot: number, rule: RateLimit, nowMs: number): number {
+    const left = this.remaining(slot, rule.limit, nowMs);
+    if (left === 0) return 0;
     if (nowMs >= this.#get(slot, column.mineEndsMs)) {
       this.#set(slot, column.mine, 0);
       this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);
@@ -63,7 +65,7 @@ export class WindowTable {
     this.#add(slot, column.mine, 1);
     this.#add(slot, column.share, 1);
     this.#add(slot, column.held, 1);
-    return true;
+    return left;
   }
 
   /** What identifies the windows that were just charged, for `keep` and `giveBack`. */
@@ -305,15 +307,3 @@ const column = {
   replicas: 13,
 } as const;
 const rowLength = 14;
-
-/** An open window, with times from the moment of saving on. */
-export interface SavedWindow {
-  readonly keyId: string;
-  readonly mine: number;
-  readonly mineEndsInMs: number;
-  readonly share: number;
-  readonly shareEndsInMs: number;
-  readonly gen: number;
-  readonly others: number;
-  readonly durationMs: number;
-}

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { SavedWindow } from "../../src/domain/saved-window.ts";
 import type { WindowReport } from "../../src/domain/shared-window.ts";
-import { type SavedWindow, WindowTable } from "../../src/domain/window-table.ts";
+import { WindowTable } from "../../src/domain/window-table.ts";
 
 const rule: RateLimit = { mode: "local", limit: 3, durationMs: 1000 };
 
@@ -18,7 +19,7 @@ describe("a full table", () => {
     table.sweep(999, 3);
     expect(table.slotOf("new")).toBeUndefined();
     for (const key of ["k0", "k1", "k2"]) {
-      expect(table.take(table.slotOf(key) as number, rule, 999)).toBe(true);
+      expect(table.take(table.slotOf(key) as number, rule, 999)).toBeGreaterThan(0);
       expect(table.remaining(table.slotOf(key) as number, 3, 999)).toBe(1);
     }
     expect(table.size).toBe(3);

@@ -41,10 +41,10 @@ describe("a replica alone", () => {
       all.table.endsMs(all.slot, rule, nowMs),
     ]);
     expect(seen).toEqual([
-      [true, 2, 1000],
-      [true, 1, 1000],
-      [true, 0, 1000],
-      [false, 0, 1000],
+      [3, 2, 1000],
+      [2, 1, 1000],
+      [1, 0, 1000],
+      [0, 0, 1000],
     ]);
   });
 

@@ -27,8 +27,8 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "counts what it refuses",
     file: table,
-    from: "if (this.remaining(slot, rule.limit, nowMs) === 0) return false;",
-    to: "if (this.remaining(slot, rule.limit, nowMs) === 0) { this.#add(slot, column.share, 1); return false; }",
+    from: "if (left === 0) return 0;",
+    to: "if (left === 0) { this.#add(slot, column.share, 1); return 0; }",
   },
   {
     mistake: "moves the end of the window with every request",

@@ -40,12 +40,12 @@ export class LocalLimiter implements RateLimiter {
       this.#metrics.windowsFull();
       throw new Unavailable("every rate-limit window is taken");
     }
-    const admitted = table.take(slot, rule, nowMs);
+    const left = table.take(slot, rule, nowMs);
     if (this.#listener !== undefined) {
-      if (admitted) this.#listener.changed(slot, table.isNewsUrgent(slot, rule.limit, nowMs));
+      if (left > 0) this.#listener.changed(slot, table.isNewsUrgent(slot, rule.limit, nowMs));
       else if (table.refusesByGuess(slot, rule.limit, nowMs)) this.#listener.changed(slot, true);
     }
-    return new LocalPermit(this, keyId, rule, slot, table, admitted, nowMs, this.#unixOffsetMs);
+    return new LocalPermit(this, keyId, rule, slot, left, this.#toUnixMs(table.endsMs(slot, rule, nowMs)), table);
   }
 
   look(keyId: string, rule: RateLimit): RateLimitState {
@@ -103,15 +103,14 @@ class LocalPermit implements Permit {
     keyId: string,
     rule: RateLimit,
     slot: number,
+    left: number,
+    resetMs: number,
     table: WindowTable,
-    admitted: boolean,
-    nowMs: number,
-    unixOffsetMs: number,
   ) {
     this.limit = rule.limit;
-    this.remaining = table.remaining(slot, rule.limit, nowMs);
-    this.resetMs = Math.ceil(table.endsMs(slot, rule, nowMs) + unixOffsetMs);
-    this.outcome = admitted ? "admitted" : "limited";
+    this.remaining = left > 0 ? left - 1 : 0;
+    this.resetMs = resetMs;
+    this.outcome = left > 0 ? "admitted" : "limited";
     this.limiter = limiter;
     this.keyId = keyId;
     this.rule = rule;

@@ -1,0 +1,11 @@
+/** An open window, with times from the moment of saving on. */
+export interface SavedWindow {
+  readonly keyId: string;
+  readonly mine: number;
+  readonly mineEndsInMs: number;
+  readonly share: number;
+  readonly shareEndsInMs: number;
+  readonly gen: number;
+  readonly others: number;
+  readonly durationMs: number;
+}
