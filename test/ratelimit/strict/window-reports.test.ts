@@ -67,9 +67,16 @@ describe("local limits of edges without Redis", () => {
     const second = await startTestCoordinator({ port: first.port });
     await vi.waitFor(() => expect([a.isUp(), b.isUp()]).toEqual([true, true]), patient);
 
+    // Again and again: it hears of the others when it asks, and they may tell of theirs a little later than that.
     const late = await startEdge([second.address]);
-    late.take("k", 1);
-    await vi.waitFor(() => expect(late.remaining("k")).toBe(0), patient);
+    let passed = 0;
+    const askOnce = () => {
+      passed += late.take("k", 1);
+      expect(late.remaining("k")).toBe(0);
+    };
+    await vi.waitFor(askOnce, { ...patient, interval: 500 });
+    // At 10 it would be its own limit that it is held to.
+    expect(passed).toBeLessThan(10);
     expect(late.take("k", 5)).toBe(0);
   });
 
