@@ -3,11 +3,11 @@ import { equalDigests, sha256 } from "../ambient/crypto.ts";
 import type { Log } from "../ambient/log.ts";
 import type { MetricsRegistry } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
-import { formatId, idRandomLength } from "../domain/id.ts";
 import type { Secret } from "../domain/secret.ts";
 import { ApiError } from "../rpc/api-error.ts";
 import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse } from "../rpc/malformed.ts";
+import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { defaultPatience, OnePort } from "./one-port.ts";
 
@@ -37,11 +37,11 @@ const closeGraceMs = 100;
  * cannot be bound.
  */
 export async function startInternalListener(options: InternalListenerOptions): Promise<InternalListener> {
-  const { host, port, secret, services, metrics, clock, random, log } = options;
+  const { host, port, secret, services, metrics, log } = options;
   const guard = createGuard(secret, metrics);
   const handlers = new Map([["/metrics", createMetricsHandler(metrics)] as const, ...services]);
   const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
-  const newRequestId = () => formatId("req", clock.nowMs(), random.bytes(idRandomLength));
+  const newRequestId = createRequestIds(options);
   const onePort = new OnePort({
     listener: createRequestListener(guarded, { newRequestId, log }),
     malformed: (error) => malformedResponse(error, newRequestId()),

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createMetrics } from "../ambient/metrics.ts";
-import { formatId, idRandomLength } from "../domain/id.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
 import { malformedResponse } from "../rpc/malformed.ts";
 import { createProbes } from "../rpc/probes.ts";
 import { createRatelimitService } from "../rpc/ratelimit-service.ts";
 import { Readiness } from "../rpc/readiness.ts";
+import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { startInternalListener } from "./internal-listener.ts";
 import { OnePort } from "./one-port.ts";
@@ -38,7 +38,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
     });
     undo.unshift(() => internal.close());
     const readiness = new Readiness();
-    const newRequestId = () => formatId("req", clock.nowMs(), random.bytes(idRandomLength));
+    const newRequestId = createRequestIds(options);
     const probes = new OnePort({
       listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
       malformed: (error) => malformedResponse(error, newRequestId()),

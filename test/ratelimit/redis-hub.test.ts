@@ -1,6 +1,5 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
@@ -23,7 +22,6 @@ async function connect(server: RedisServer): Promise<RedisWindowHub & { readonly
   const hub = new RedisWindowHub({
     url: new Secret(server.url()),
     log,
-    clock: systemClock,
     random: createSystemRandom(),
   });
   onTestFinished(() => hub.close());

@@ -1,5 +1,4 @@
 import { Redis } from "ioredis";
-import type { Clock } from "../../ambient/clock.ts";
 import type { Log } from "../../ambient/log.ts";
 import type { Secret } from "../../domain/secret.ts";
 
@@ -8,7 +7,6 @@ export interface RedisConnectionOptions {
   /** What the connection is for, in the log and in Redis' list of clients. */
   readonly purpose: string;
   readonly log: Log;
-  readonly clock: Clock;
   /** Called on every new connection, before it counts as up. What it throws costs the connection. */
   readonly onConnect: (redis: Redis) => Promise<void>;
 }
