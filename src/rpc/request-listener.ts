@@ -34,7 +34,9 @@ export function createRequestListener(
   function fail(req: IncomingMessage, res: ServerResponse, requestId: string, thrown: unknown): void {
     if (thrown instanceof ClientGone) return;
     const error = toApiError(thrown);
-    if (error.code === "INTERNAL_SERVER_ERROR") log.error("a request failed", error.cause, { requestId });
+    // What a call threw is an ApiError: it has been accounted for.
+    if (error !== thrown && error.code === "INTERNAL_SERVER_ERROR")
+      log.error("a request failed", error.cause, { requestId });
     // What is left of an oversized body is not worth waiting for.
     if (error.code === "PAYLOAD_TOO_LARGE" && req.httpVersionMajor === 1) res.setHeader("connection", "close");
     if (res.headersSent) res.destroy();

@@ -2,6 +2,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import type { Duplex, Readable } from "node:stream";
+import type { HotConnection, TakeConnection } from "../rpc/hot/hot-connection.ts";
 import type { TakeStream } from "../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../rpc/request-listener.ts";
 
@@ -18,6 +19,8 @@ export interface Patience {
   readonly requestMs: number;
   /** To take the next part of an answer. More than for a request, so that a slow one is told why it is cut off. */
   readonly answerMs: number;
+  /** To begin the next request on a connection of HTTP/1.1. */
+  readonly keepAliveMs: number;
   /** To say anything on an HTTP/2 connection. */
   readonly idleMs: number;
 }
@@ -27,16 +30,18 @@ export const defaultPatience: Patience = {
   headersMs: 10_000,
   requestMs: 30_000,
   answerMs: 60_000,
+  // Longer than most load balancers keep a connection, so that they are the ones to close it.
+  keepAliveMs: 75_000,
   idleMs: 600_000,
 };
-/** An idle HTTP/1.1 connection is kept longer than most load balancers keep it, so that they are the ones to close. */
-const keepAliveMs = 75_000;
 const idleSweepMs = 50;
 
 export interface OnePortOptions {
   readonly listener: RequestListener;
   /** A whole HTTP/1.1 response for bytes that are no HTTP request. */
   readonly malformed: (error: Error) => string;
+  /** Gets every HTTP/1.1 connection first. */
+  readonly takeConnection?: TakeConnection;
   /** Is offered every HTTP/2 stream first. */
   readonly takeStream?: TakeStream;
   readonly patience?: Patience;
@@ -60,10 +65,15 @@ export class OnePort {
   /** Those that have not said enough to tell what they speak. */
   readonly #undecided = new Set<net.Socket>();
   readonly #sessions = new Set<http2.ServerHttp2Session>();
+  readonly #takeConnection: TakeConnection | undefined;
+  readonly #hotConnections = new Map<net.Socket, HotConnection>();
+  readonly #sweeping: NodeJS.Timeout;
   #closing = false;
 
-  constructor({ listener, malformed, takeStream, patience = defaultPatience }: OnePortOptions) {
+  constructor({ listener, malformed, takeConnection, takeStream, patience = defaultPatience }: OnePortOptions) {
     this.#patience = patience;
+    this.#takeConnection = takeConnection;
+    this.#sweeping = setInterval(() => this.#sweepHotConnections(), this.#sweepMs).unref();
     this.#h1 = this.#createHttp1(listener, malformed);
     this.#h2 = this.#createHttp2(listener);
     if (takeStream !== undefined) this.#offerStreams(takeStream);
@@ -94,6 +104,7 @@ export class OnePort {
         if (!res.headersSent) res.setHeader("connection", "close");
       }
     }
+    for (const connection of this.#hotConnections.values()) connection.startClosing();
     for (const session of this.#sessions) session.close();
   }
 
@@ -103,23 +114,29 @@ export class OnePort {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     for (const socket of this.#undecided) socket.destroy();
     // Again and again: a connection whose answer was on its way a moment ago is idle now.
-    const sweep = setInterval(() => this.#h1.closeIdleConnections(), idleSweepMs);
+    const sweep = setInterval(() => this.#closeIdleConnections(), idleSweepMs);
     const cutOff = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
     }, graceMs);
-    this.#h1.closeIdleConnections();
+    this.#closeIdleConnections();
     await closed;
     clearInterval(sweep);
     clearTimeout(cutOff);
+    clearInterval(this.#sweeping);
     this.#h1.close();
+  }
+
+  #closeIdleConnections(): void {
+    this.#h1.closeIdleConnections();
+    for (const [socket, connection] of this.#hotConnections) if (connection.isIdle) socket.destroy();
   }
 
   #createHttp1(listener: RequestListener, malformed: (error: Error) => string): http.Server {
     const h1 = http.createServer({
       headersTimeout: this.#patience.headersMs,
       requestTimeout: this.#patience.requestMs,
-      connectionsCheckingInterval: Math.min(1000, this.#patience.headersMs),
-      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: this.#sweepMs,
+      keepAliveTimeout: this.#patience.keepAliveMs,
       // The listener sees to it, and says what is missing.
       requireHostHeader: false,
     });
@@ -231,11 +248,45 @@ export class OnePort {
       if (looksLikeHttp2 && compared < preface.length) return;
       this.#undecided.delete(socket);
       socket.off("data", onData).off("error", drop).setTimeout(0).removeAllListeners("timeout");
-      socket.pause();
-      socket.unshift(seen);
-      (looksLikeHttp2 ? this.#h2 : this.#h1).emit("connection", socket);
-      process.nextTick(() => socket.resume());
+      if (looksLikeHttp2) handTo(this.#h2, socket, seen);
+      else if (this.#takeConnection === undefined) handTo(this.#h1, socket, seen);
+      else this.#serveHot(this.#takeConnection, socket, seen);
     };
     socket.on("data", onData);
   }
+
+  #serveHot(take: TakeConnection, socket: net.Socket, seen: Buffer): void {
+    const drop = () => socket.destroy();
+    const forget = () => this.#hotConnections.delete(socket);
+    socket.on("error", drop);
+    socket.on("close", forget);
+    const connection = take(socket, (rest) => {
+      forget();
+      socket.off("error", drop).off("close", forget);
+      handTo(this.#h1, socket, rest);
+    });
+    this.#hotConnections.set(socket, connection);
+    if (this.#closing) connection.startClosing();
+    connection.receive(seen);
+  }
+
+  /** Ends connections whose client has been silent for too long, or does not take its answers. */
+  #sweepHotConnections(): void {
+    for (const [socket, connection] of this.#hotConnections) {
+      const patienceMs = socket.writableLength > 0 ? this.#patience.answerMs : this.#patience.keepAliveMs;
+      if (connection.sweep() * this.#sweepMs > patienceMs) socket.destroy();
+    }
+  }
+
+  get #sweepMs(): number {
+    return Math.min(1000, this.#patience.headersMs);
+  }
+}
+
+/** Puts the bytes back that were read, and hands the connection over. */
+function handTo(server: http.Server | http2.Http2Server, socket: net.Socket, seen: Buffer): void {
+  socket.pause();
+  socket.unshift(seen);
+  server.emit("connection", socket);
+  process.nextTick(() => socket.resume());
 }

@@ -1,6 +1,7 @@
 import { Health } from "../../gen/health/v1/health_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Clock } from "../ambient/clock.ts";
+import { createHttpDate } from "../ambient/http-date.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
@@ -9,6 +10,7 @@ import { createRunCall } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
+import { createHotConnections } from "../rpc/hot/hot-connection.ts";
 import { createHotGateway } from "../rpc/hot/hot-gateway.ts";
 import { createHotGrpc } from "../rpc/hot/hot-grpc.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
@@ -25,7 +27,7 @@ import { createCreateKey } from "../usecases/create-key.ts";
 import { createDeleteKey } from "../usecases/delete-key.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
 import { createVerifyKey } from "../usecases/verify-key.ts";
-import { OnePort, type Patience } from "./one-port.ts";
+import { defaultPatience, OnePort, type Patience } from "./one-port.ts";
 
 export interface PublicApiDeps {
   readonly keys: KeyStore;
@@ -80,16 +82,23 @@ export function createPublicApi(deps: PublicApiDeps): {
   for (const { method } of keysEndpoints) prepareRules(method.input);
   const newRequestId = createRequestIds(deps);
   const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
-  const fastPath = deps.fastPath ?? true;
+  const { fastPath = true, patience = defaultPatience } = deps;
   const onePort = new OnePort({
     listener: createRequestListener(handlers, {
       newRequestId,
       log: deps.log,
       ...(fastPath && { hot: createHotGateway(hotDeps) }),
     }),
-    ...(fastPath && { takeStream: createHotGrpc(hotDeps) }),
+    ...(fastPath && {
+      takeConnection: createHotConnections({
+        ...hotDeps,
+        httpDate: createHttpDate(deps.clock),
+        keepAliveMs: patience.keepAliveMs,
+      }),
+      takeStream: createHotGrpc(hotDeps),
+    }),
     malformed: (error) => malformedResponse(error, newRequestId()),
-    ...(deps.patience && { patience: deps.patience }),
+    patience,
   });
   return { onePort, readiness, stopStreams: () => shutdown.abort() };
 }

@@ -46,8 +46,8 @@ function insideOf({ fields }: HotOutput): HotOutput[] {
 
 function emitJsonReader(input: HotInput): string {
   const cases = input.fields.map((field) => emitCase(field, JSON.stringify(field.jsonName), "json"));
-  return `function read${input.name}Json(body: Buffer): ${input.name} | undefined {
-  const json = new FlatJsonReader(body);
+  return `function read${input.name}Json(bytes: Buffer, start: number, end: number): ${input.name} | undefined {
+  const json = new FlatJsonReader(bytes, start, end);
 ${emitVariables(input)}
   for (let name = json.readFirstName(); name !== undefined; name = json.readNextName()) {
     switch (name) {

@@ -15,8 +15,8 @@ export const hotMethods: readonly HotMethod[] = [
   },
 ];
 
-function readVerifyKeyRequestJson(body: Buffer): VerifyKeyRequest | undefined {
-  const json = new FlatJsonReader(body);
+function readVerifyKeyRequestJson(bytes: Buffer, start: number, end: number): VerifyKeyRequest | undefined {
+  const json = new FlatJsonReader(bytes, start, end);
   let key: string | undefined;
   let apiId: string | undefined;
   for (let name = json.readFirstName(); name !== undefined; name = json.readNextName()) {

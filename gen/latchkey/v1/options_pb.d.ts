@@ -52,7 +52,7 @@ export declare const access: GenExtension<MethodOptions, Access>;
 
 /**
  * Whether the method is called so often that codecs of its own are generated for it. Only for methods that answer once,
- * whose requests hold strings.
+ * whose requests hold strings. A method that is open to everybody may then be called without its headers.
  *
  * @generated from extension: bool hot = 50602;
  */

@@ -35,7 +35,7 @@ export const access = /*@__PURE__*/
 
 /**
  * Whether the method is called so often that codecs of its own are generated for it. Only for methods that answer once,
- * whose requests hold strings.
+ * whose requests hold strings. A method that is open to everybody may then be called without its headers.
  *
  * @generated from extension: bool hot = 50602;
  */

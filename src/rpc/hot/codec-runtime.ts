@@ -11,7 +11,8 @@ export interface HotMethod {
   /** Where the gateway serves the method. */
   readonly path: string;
   readonly method: DescMethodUnary;
-  decodeJson(body: Buffer): MessageShape<DescMessage> | undefined;
+  /** Reads the JSON that lies between `start` and `end`. */
+  decodeJson(bytes: Buffer, start: number, end: number): MessageShape<DescMessage> | undefined;
   /** Reads the protobuf message that begins at `start` and ends with the bytes. */
   decodeBinary(bytes: Buffer, start: number): MessageShape<DescMessage> | undefined;
   encodeJson(message: MessageInitShape<DescMessage>): string;
@@ -35,8 +36,8 @@ export class FlatJsonReader {
   at = 0;
   isWhole = false;
 
-  constructor(body: Buffer) {
-    this.text = body.toString("latin1");
+  constructor(bytes: Buffer, start: number, end: number) {
+    this.text = bytes.toString("latin1", start, end);
   }
 
   /** The name of the first member; undefined where there is none, or something else. */

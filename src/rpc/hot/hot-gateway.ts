@@ -55,7 +55,7 @@ function handlerOf({ codec, endpoint }: HotEndpoint, { runCall, newRequestId }: 
     req.on("error", ignore);
     res.on("error", ignore);
     collectBody(req, req.headers["content-length"], (body) => {
-      const message = body instanceof ApiError ? undefined : codec.decodeJson(body);
+      const message = body instanceof ApiError ? undefined : codec.decodeJson(body, 0, body.length);
       if (message !== undefined) {
         serve(req, res, reference, message);
         return;

@@ -23,7 +23,14 @@ export interface TargetState {
   readonly complaints: readonly string[];
 }
 
-const patience: Patience = { firstBytesMs: 500, headersMs: 500, requestMs: 1000, answerMs: 2000, idleMs: 3000 };
+const patience: Patience = {
+  firstBytesMs: 500,
+  headersMs: 500,
+  requestMs: 1000,
+  answerMs: 2000,
+  keepAliveMs: 2000,
+  idleMs: 3000,
+};
 
 const complaints: string[] = [];
 process.on("warning", (warning) => complaints.push(String(warning)));

@@ -24,6 +24,7 @@ export interface RawClient {
 }
 
 const patienceMs = 5000;
+const quietMs = 700;
 
 export function connectRaw(port: number): RawClient {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 24 });
@@ -94,7 +95,7 @@ function overHttp2(session: http2.ClientHttp2Session, request: RawRequest): Prom
   });
 }
 
-/** Until the server hangs up, which whoever sends such bytes asks it to. */
+/** Until the server hangs up, which whoever sends such bytes asks it to; one that waits for more bytes is told that none come. */
 function overSocket(port: number, { chunks }: RawRequest): Promise<Heard> {
   return new Promise((resolve) => {
     const heard: Buffer[] = [];
@@ -107,7 +108,7 @@ function overSocket(port: number, { chunks }: RawRequest): Promise<Heard> {
     });
     socket.on("data", (chunk) => heard.push(chunk));
     socket.on("error", () => {});
-    socket.setTimeout(patienceMs, () => socket.destroy());
+    socket.setTimeout(quietMs, () => socket.end());
     socket.on("close", () => resolve({ body: Buffer.concat(heard) }));
   });
 }

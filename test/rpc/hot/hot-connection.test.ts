@@ -1,0 +1,159 @@
+import { once } from "node:events";
+import net from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, it, onTestFinished } from "vitest";
+import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import type { Endpoint } from "../../../src/rpc/call.ts";
+import { createHotConnections } from "../../../src/rpc/hot/hot-connection.ts";
+import { defaultPatience, OnePort, type Patience } from "../../../src/server/one-port.ts";
+
+/* What a connection does that is served by hand, with a method that answers when the test says so. */
+
+const [verify] = hotMethods;
+
+interface Held {
+  readonly key: string;
+  answer(): void;
+}
+
+async function listen(patience: Partial<Patience> = {}) {
+  const held: Held[] = [];
+  const handed: string[] = [];
+  let ids = 0;
+  const endpoint = { method: verify?.method, access: "public" } as unknown as Endpoint;
+  const takeConnection = createHotConnections({
+    endpoints: [endpoint],
+    newRequestId: () => `req_${ids++}`,
+    httpDate: () => "now",
+    keepAliveMs: 75_000,
+    runCall(call) {
+      const { key } = call.read() as unknown as { key: string };
+      const response = { valid: true, code: "VALID", keyId: key, requestId: call.requestId };
+      if (!key.startsWith("later")) return response;
+      return new Promise((resolve) => held.push({ key, answer: () => resolve(response) }));
+    },
+  });
+  const port = new OnePort({
+    listener(req, res) {
+      handed.push(req.url ?? "");
+      req.resume().on("end", () => res.end("theirs"));
+    },
+    malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
+    takeConnection,
+    patience: { ...defaultPatience, ...patience },
+  });
+  onTestFinished(() => port.close(0));
+  const socket = net.connect(await port.listen(0, "127.0.0.1"), "127.0.0.1");
+  socket.on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  let heard = "";
+  const hear = () => socket.setEncoding("latin1").on("data", (text: string) => (heard += text));
+  /** The keys that were answered, in order. */
+  const answered = () => [...heard.matchAll(/"keyId":"(\w+)"/g)].map(([, key]) => key);
+  /** Whoever gave them: a request that does not arrive in one piece is handed over. */
+  const answers = () => heard.split("HTTP/1.1 200 OK").length - 1;
+  return { port, socket, held, handed, hear, answered, answers, heard: () => heard };
+}
+
+function ask(key: string): string {
+  const body = JSON.stringify({ key });
+  const head = `POST /v1/keys.verifyKey HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+  return `${head}\r\n\r\n${body}`;
+}
+
+const until = (condition: () => boolean) => expect.poll(condition, { interval: 10, timeout: 15_000 }).toBe(true);
+
+it("answers in the order of the requests, also where one has to wait", async () => {
+  const { socket, held, hear, answered } = await listen();
+  hear();
+  socket.write(ask("a") + ask("later_b") + ask("c"));
+  await until(() => held.length === 1);
+  socket.write(ask("later_d") + ask("e"));
+  await until(() => answered().length === 1);
+  held[0]?.answer();
+  await until(() => held.length === 2 && answered().length === 3);
+  held[1]?.answer();
+  await until(() => answered().length === 5);
+  expect(answered()).toEqual(["a", "later_b", "c", "later_d", "e"]);
+});
+
+it("hands over what is not for it, behind its own answers, and what came meanwhile", async () => {
+  const { socket, held, handed, hear, answered, heard } = await listen();
+  hear();
+  socket.write(`${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await until(() => held.length === 1);
+  socket.write(ask("b"));
+  await delay(20);
+  expect(handed).toEqual([]);
+  held[0]?.answer();
+  await until(() => handed.length === 2);
+  expect(handed).toEqual(["/other", "/v1/keys.verifyKey"]);
+  await until(() => heard().endsWith("theirs"));
+  expect(answered()).toEqual(["later_a"]);
+});
+
+it("stops reading while its answers are not taken, and goes on when they are", async () => {
+  const { socket, hear, answers } = await listen();
+  const requests = 40_000;
+  for (let i = 0; i < requests; i += 100) socket.write(ask("k").repeat(100));
+  await delay(500);
+  // What the server does not read stays here.
+  expect(socket.writableLength).toBeGreaterThan(0);
+  hear();
+  await until(() => answers() === requests);
+}, 30_000);
+
+it("stops reading while too much waits behind a request", async () => {
+  const { socket, held, hear, answers } = await listen();
+  hear();
+  const requests = 40_000;
+  socket.write(ask("later_a"));
+  for (let i = 0; i < requests; i += 100) socket.write(ask("k").repeat(100));
+  await until(() => held.length === 1);
+  await delay(200);
+  expect(socket.writableLength).toBeGreaterThan(0);
+  held[0]?.answer();
+  await until(() => answers() === requests + 1);
+}, 30_000);
+
+it("is ended when it has been silent for too long, but not while it waits for us", async () => {
+  const { socket, held, hear, answered } = await listen({ headersMs: 20, keepAliveMs: 100 });
+  hear();
+  socket.write(ask("later_a"));
+  await until(() => held.length === 1);
+  await delay(300);
+  held[0]?.answer();
+  await until(() => answered().length === 1);
+  await once(socket, "close");
+});
+
+it("is ended when it does not take its answers", async () => {
+  const { port, socket } = await listen({ headersMs: 20, answerMs: 100 });
+  for (let i = 0; i < 1000; i++) socket.write(ask("k").repeat(100));
+  await until(() => port.connections === 1);
+  await until(() => port.connections === 0);
+});
+
+it("tells its last answer for such, once the server is closing", async () => {
+  const { port, socket, held, hear, heard } = await listen();
+  hear();
+  socket.write(ask("later_a"));
+  await until(() => held.length === 1);
+  const closed = port.close(5000);
+  held[0]?.answer();
+  await once(socket, "close");
+  await closed;
+  expect(heard()).toMatch(/^HTTP\/1\.1 200 OK\r\n.*\r\nConnection: close\r\n\r\n\{/s);
+});
+
+it("answers nothing more once it has gone", async () => {
+  const { port, socket, held, hear } = await listen();
+  hear();
+  socket.write(ask("later_a") + ask("b"));
+  await until(() => held.length === 1);
+  socket.destroy();
+  await until(() => port.connections === 0);
+  held[0]?.answer();
+  await delay(20);
+  expect(held.length).toBe(1);
+});
