@@ -61,15 +61,16 @@ function toLimbs(bytes: Uint8Array): number[] {
 }
 
 export function isBase62(text: string): boolean {
-  return isBase62From(text, 0);
+  return base62LengthAtEnd(text) === text.length;
 }
 
-/** Whether what the text has from `start` on is of the alphabet. */
-export function isBase62From(text: string, start: number): boolean {
-  for (let i = start; i < text.length; i++) {
-    const c = text.charCodeAt(i);
-    const known = (c >= 48 && c <= 57) || (c >= 65 && c <= 90) || (c >= 97 && c <= 122);
-    if (!known) return false;
-  }
-  return true;
+/** How many characters at the text's end are of the alphabet. */
+export function base62LengthAtEnd(text: string): number {
+  let at = text.length;
+  while (at > 0 && isOfAlphabet[text.charCodeAt(at - 1)] === 1) at--;
+  return text.length - at;
 }
+
+const isOfAlphabet = Uint8Array.from({ length: 128 }, (_, code) =>
+  base62Alphabet.includes(String.fromCharCode(code)) ? 1 : 0,
+);

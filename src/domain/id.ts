@@ -8,11 +8,10 @@ export const idRandomLength = 10;
 const width = base62Width(6 + idRandomLength);
 
 /**
- * An id whose order is the order of creation (to the millisecond), with 80 random bits behind the time. They are taken from
- * `random` at `start`.
+ * An id whose order is the order of creation (to the millisecond), with 80 random bits behind the time.
  */
-export function formatId(kind: IdKind, nowMs: number, random: Uint8Array, start = 0): string {
-  const byte = (index: number) => random[start + index] as number;
+export function formatId(kind: IdKind, nowMs: number, random: Uint8Array): string {
+  const byte = (index: number) => random[index] as number;
   // Six bytes of time and ten of chance, as one number in parts of three bytes.
   const high = Math.floor(nowMs / 2 ** 16);
   const low = nowMs - high * 2 ** 16;

@@ -1,4 +1,4 @@
-import { base62Alphabet, base62Width, encodeBase62, isBase62From } from "./base62.ts";
+import { base62Alphabet, base62LengthAtEnd, base62Width, encodeBase62 } from "./base62.ts";
 
 /*
  * A key is `[prefix_]body` followed by 6 base62 characters: the CRC32 of everything before them. The checksum is no
@@ -14,6 +14,7 @@ const checksumLength = 6;
 const shortestKey = base62Width(byteLengthMin) + checksumLength;
 const longestKey = prefixLengthMax + 1 + base62Width(byteLengthMax) + checksumLength;
 const startBodyLength = 4;
+const underscore = 0x5f;
 
 /** The key for these random bytes, and its `start`: what people may see of it to tell keys apart. */
 export function formatKey(prefix: string | undefined, random: Uint8Array): { key: string; start: string } {
@@ -26,9 +27,13 @@ export function formatKey(prefix: string | undefined, random: Uint8Array): { key
 /** Whether the text could be a key at all. False for everything with a wrong length, alphabet or checksum. */
 export function isWellFormedKey(text: string): boolean {
   if (text.length < shortestKey || text.length > longestKey) return false;
-  const prefixLength = text.lastIndexOf("_");
-  if (prefixLength !== -1 && !prefixPattern.test(text.slice(0, prefixLength))) return false;
-  if (text.length - prefixLength - 1 < shortestKey || !isBase62From(text, prefixLength + 1)) return false;
+  const bodyStart = text.length - base62LengthAtEnd(text);
+  if (text.length - bodyStart < shortestKey) return false;
+  // In front of the body there is nothing, or a prefix and what parts it from the body.
+  if (bodyStart > 0) {
+    if (text.charCodeAt(bodyStart - 1) !== underscore) return false;
+    if (!prefixPattern.test(text.slice(0, bodyStart - 1))) return false;
+  }
   return endsInChecksum(text);
 }
 

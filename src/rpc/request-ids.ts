@@ -1,20 +1,23 @@
 import type { Clock } from "../ambient/clock.ts";
 import type { Random } from "../ambient/random.ts";
+import { base62Alphabet } from "../domain/base62.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 
-/** Chance for so many ids is fetched at once: an array for each would cost more than the id. */
-const idsAtOnce = 100;
+/** Ids of one millisecond differ in this: to print the time and fresh chance for each would cost more than all else of it. */
+const endings = Array.from(base62Alphabet, (first) => Array.from(base62Alphabet, (second) => first + second)).flat();
 
 /** Makes an id for every request. */
 export function createRequestIds({ clock, random }: { clock: Clock; random: Random }): () => string {
-  let bytes = new Uint8Array(0);
+  let lead = "";
+  let leadMs = Number.NaN;
   let used = 0;
   return () => {
-    if (used === bytes.length) {
-      bytes = Uint8Array.from(random.bytes(idsAtOnce * idRandomLength));
+    const nowMs = clock.nowMs();
+    if (nowMs !== leadMs || used === endings.length) {
+      lead = formatId("req", nowMs, random.bytes(idRandomLength)).slice(0, -2);
+      leadMs = nowMs;
       used = 0;
     }
-    used += idRandomLength;
-    return formatId("req", clock.nowMs(), bytes, used - idRandomLength);
+    return lead + endings[used++];
   };
 }

@@ -1,9 +1,9 @@
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
-import type { Duplex, Readable } from "node:stream";
+import type { Duplex } from "node:stream";
 import type { HotConnection, TakeConnection } from "../rpc/hot/hot-connection.ts";
-import type { TakeStream } from "../rpc/hot/hot-grpc.ts";
+import type { StreamListener, TakeStream } from "../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../rpc/request-listener.ts";
 
 /** What every HTTP/2 client says first; nothing in HTTP/1.1 begins like it. */
@@ -47,12 +47,12 @@ export interface OnePortOptions {
   readonly patience?: Patience;
 }
 
-/** What HTTP/1.1 connections are waiting for. */
-const unansweredOf = new WeakMap<Duplex, Set<http.ServerResponse>>();
-
-/** Listens to every response: a closure for each would cost more than the rest. */
-function forget(this: http.ServerResponse): void {
-  unansweredOf.get(this.req.socket)?.delete(this);
+/** How long an HTTP/2 stream has been looked at in vain. */
+interface StreamWatch {
+  /** Looks since it was opened, and since its client last took something of its answer. */
+  looks: number;
+  stuckLooks: number;
+  pendingBytes: number;
 }
 
 /** One TCP port for HTTP/1.1 and cleartext HTTP/2: the first bytes of a connection decide. */
@@ -64,7 +64,12 @@ export class OnePort {
   readonly #sockets = new Set<net.Socket>();
   /** Those that have not said enough to tell what they speak. */
   readonly #undecided = new Set<net.Socket>();
+  /** Answers of HTTP/1.1 that are not finished. */
+  readonly #unanswered = new Set<http.ServerResponse>();
   readonly #sessions = new Set<http2.ServerHttp2Session>();
+  readonly #streams = new Set<http2.ServerHttp2Stream>();
+  /** Of streams that are open longer than most. */
+  readonly #watches = new WeakMap<http2.ServerHttp2Stream, StreamWatch>();
   readonly #takeConnection: TakeConnection | undefined;
   readonly #hotConnections = new Map<net.Socket, HotConnection>();
   readonly #sweeping: NodeJS.Timeout;
@@ -73,10 +78,9 @@ export class OnePort {
   constructor({ listener, malformed, takeConnection, takeStream, patience = defaultPatience }: OnePortOptions) {
     this.#patience = patience;
     this.#takeConnection = takeConnection;
-    this.#sweeping = setInterval(() => this.#sweepHotConnections(), this.#sweepMs).unref();
+    this.#sweeping = setInterval(() => this.#sweep(), this.#sweepMs).unref();
     this.#h1 = this.#createHttp1(listener, malformed);
-    this.#h2 = this.#createHttp2(listener);
-    if (takeStream !== undefined) this.#offerStreams(takeStream);
+    this.#h2 = this.#createHttp2(listener, takeStream);
     this.#server = net.createServer({ noDelay: true }, (socket) => this.#receive(socket));
   }
 
@@ -99,11 +103,7 @@ export class OnePort {
   /** From now on clients are told to go elsewhere, along with the answer to what they asked. */
   startClosing(): void {
     this.#closing = true;
-    for (const socket of this.#sockets) {
-      for (const res of unansweredOf.get(socket) ?? []) {
-        if (!res.headersSent) res.setHeader("connection", "close");
-      }
-    }
+    for (const res of this.#unanswered) if (!res.headersSent) res.setHeader("connection", "close");
     for (const connection of this.#hotConnections.values()) connection.startClosing();
     for (const session of this.#sessions) session.close();
   }
@@ -141,9 +141,15 @@ export class OnePort {
       requireHostHeader: false,
     });
     h1.setTimeout(this.#patience.answerMs);
+    const unanswered = this.#unanswered;
+    // One for all: a closure for each would cost more than the rest.
+    const forget = function (this: http.ServerResponse): void {
+      unanswered.delete(this);
+    };
     const onRequest: RequestListener = (req, res) => {
       if (this.#closing) res.setHeader("connection", "close");
-      this.#remember(res);
+      unanswered.add(res);
+      res.on("close", forget);
       listener(req, res);
     };
     h1.on("request", onRequest);
@@ -161,21 +167,13 @@ export class OnePort {
     return h1;
   }
 
-  #remember(res: http.ServerResponse): void {
-    const { socket } = res.req;
-    const unanswered = unansweredOf.get(socket);
-    if (unanswered === undefined) unansweredOf.set(socket, new Set([res]));
-    else unanswered.add(res);
-    res.on("close", forget);
-  }
-
   /** What follows a whole request may be garbage; its sender must not take the answer to that for its own. */
   async #answersOnTheirWay(socket: Duplex): Promise<void> {
-    const unanswered = [...(unansweredOf.get(socket) ?? [])].filter(({ req }) => req.complete);
+    const unanswered = [...this.#unanswered].filter(({ req }) => req.socket === socket && req.complete);
     await Promise.all(unanswered.map((res) => new Promise((resolve) => res.once("close", resolve))));
   }
 
-  #createHttp2(listener: RequestListener): http2.Http2Server {
+  #createHttp2(listener: RequestListener, takeStream: TakeStream | undefined): http2.Http2Server {
     const h2 = http2.createServer({
       settings: { maxConcurrentStreams: 100, maxHeaderListSize: 16_384 },
       maxSessionMemory: 4,
@@ -184,49 +182,69 @@ export class OnePort {
       this.#sessions.add(session);
       session.on("close", () => this.#sessions.delete(session));
       session.on("error", () => session.destroy());
-      let open = 0;
-      const onClose = () => open--;
-      session.on("stream", (stream) => {
-        open++;
-        stream.on("close", onClose);
+      session.setTimeout(this.#patience.idleMs, () => {
+        const isOpen = [...this.#streams].some((stream) => stream.session === session);
+        // A frame that stays half sent would keep `close` waiting for the rest of it.
+        if (isOpen) session.close();
+        else session.destroy();
       });
-      // A frame that stays half sent would keep `close` waiting for the rest of it.
-      session.setTimeout(this.#patience.idleMs, () => (open === 0 ? session.destroy() : session.close()));
       if (this.#closing) session.close();
     });
     const onRequest = (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => {
-      this.#limitTime(req.stream, req);
       // The compatibility API makes one look like the other.
       listener(req as unknown as http.IncomingMessage, res as unknown as http.ServerResponse);
     };
     // All three events bring a request; Node would answer the last two without a body.
     for (const event of ["request", "checkExpectation", "connect"]) h2.on(event, onRequest);
+    const streams = this.#streams;
+    const forget = function (this: http2.ServerHttp2Stream): void {
+      streams.delete(this);
+    };
+    // The compatibility API hears of streams by one listener, which then gets only those that are left.
+    const [compat, ...others] = h2.listeners("stream") as StreamListener[];
+    if (compat === undefined || others.length > 0) throw new Error("node:http2 hands out streams in an unknown way");
+    h2.off("stream", compat);
+    const toCompat: StreamListener = (...stream) => compat.apply(h2, stream);
+    h2.on("stream", (stream, headers, flags, rawHeaders) => {
+      streams.add(stream);
+      stream.on("close", forget);
+      if (takeStream?.(stream, headers, flags, rawHeaders, toCompat) !== true) {
+        toCompat(stream, headers, flags, rawHeaders);
+      }
+    });
     return h2;
   }
 
-  /** The compatibility API hears of streams by one listener, which then gets only those that are left. */
-  #offerStreams(takeStream: TakeStream): void {
-    const [compat, ...others] = this.#h2.listeners("stream");
-    if (compat === undefined || others.length > 0) throw new Error("node:http2 hands out streams in an unknown way");
-    this.#h2.off("stream", compat as () => void);
-    this.#h2.on("stream", (stream, headers, flags, rawHeaders) => {
-      const toCompat = () => compat.call(this.#h2, stream, headers, flags, rawHeaders);
-      if (takeStream(stream, headers, flags, toCompat)) this.#limitTime(stream, stream);
-      else toCompat();
-    });
+  /**
+   * Ends what has been half sent, or half taken, for too long: HTTP/2 has no timeouts of its own in Node, and a timer for
+   * each stream or connection costs more than a look at all of them once a second.
+   */
+  #sweep(): void {
+    for (const stream of this.#streams) {
+      const { writableLength } = stream;
+      const watch = this.#watches.get(stream) ?? { looks: 0, stuckLooks: 0, pendingBytes: 0 };
+      this.#watches.set(stream, watch);
+      watch.looks++;
+      // A stream may be silent, as one that watches our health is; but an answer that nobody takes stays in memory.
+      watch.stuckLooks = writableLength > 0 && writableLength === watch.pendingBytes ? watch.stuckLooks + 1 : 0;
+      watch.pendingBytes = writableLength;
+      const isLate = !stream.readableEnded && this.#isLonger(watch.looks, this.#patience.requestMs);
+      if (isLate || this.#isLonger(watch.stuckLooks, this.#patience.answerMs)) {
+        stream.close(http2.constants.NGHTTP2_CANCEL);
+      }
+    }
+    for (const [socket, connection] of this.#hotConnections) {
+      const patienceMs = socket.writableLength > 0 ? this.#patience.answerMs : this.#patience.keepAliveMs;
+      if (this.#isLonger(connection.countQuietLook(), patienceMs)) socket.destroy();
+    }
   }
 
-  /** HTTP/2 has no timeouts of its own in Node: what stays half sent, or half taken, is ours to end. */
-  #limitTime(stream: http2.ServerHttp2Stream, request: Readable): void {
-    const cancel = () => stream.close(http2.constants.NGHTTP2_CANCEL);
-    const impatient = setTimeout(cancel, this.#patience.requestMs);
-    const inTime = () => clearTimeout(impatient);
-    request.on("end", inTime);
-    request.on("close", inTime);
-    // A stream may be silent, as one that watches our health is; but an answer that nobody takes stays in memory.
-    stream.setTimeout(this.#patience.answerMs, () => {
-      if (stream.writableLength > 0) cancel();
-    });
+  #isLonger(looks: number, patienceMs: number): boolean {
+    return looks * this.#sweepMs > patienceMs;
+  }
+
+  get #sweepMs(): number {
+    return Math.min(1000, this.#patience.headersMs);
   }
 
   /** Reads until it is clear what the client speaks, then puts the bytes back and hands the connection over. */
@@ -268,18 +286,6 @@ export class OnePort {
     this.#hotConnections.set(socket, connection);
     if (this.#closing) connection.startClosing();
     connection.receive(seen);
-  }
-
-  /** Ends connections whose client has been silent for too long, or does not take its answers. */
-  #sweepHotConnections(): void {
-    for (const [socket, connection] of this.#hotConnections) {
-      const patienceMs = socket.writableLength > 0 ? this.#patience.answerMs : this.#patience.keepAliveMs;
-      if (connection.sweep() * this.#sweepMs > patienceMs) socket.destroy();
-    }
-  }
-
-  get #sweepMs(): number {
-    return Math.min(1000, this.#patience.headersMs);
   }
 }
 

@@ -33,6 +33,7 @@ const runtime = [
   "FrameWriter",
   "type HotMethod",
   "isEmptyObject",
+  "noBytes",
   "printDouble",
   "printStruct",
   "printText",
@@ -141,15 +142,16 @@ function emitFramer(output: HotOutput): string {
   const schema = `${output.name}Schema`;
   // Its own field number and length come with it, as the reference encoder writes them.
   const encoded = structs.map(
-    ({ name, tag }) =>
-      `  const ${name} = message.${name} === undefined ? new Uint8Array(0) : isEmptyObject(message.${name}) ? Uint8Array.of(${tag}, 0) : toBinary(${schema}, create(${schema}, { ${name}: message.${name} }));\n`,
+    ({ name }) =>
+      `  const ${name} = message.${name} === undefined ? noBytes : isEmptyObject(message.${name}) ? ${name}IfEmpty : toBinary(${schema}, create(${schema}, { ${name}: message.${name} }));\n`,
   );
+  const empty = structs.map(({ name, tag }) => `const ${name}IfEmpty = Uint8Array.of(${hex(tag)}, 0);\n`);
   const fixed = `${sizeOf(output)}`;
   const texts = output.fields
     .filter(({ kind }) => kind === "string")
     .map(({ name }) => `textSize(message.${name} ?? "")`);
   const measured = [fixed, ...texts, ...structs.map(({ name }) => `${name}.length`)].join(" + ");
-  return `function frame${output.name}(message: MessageInitShape<typeof ${schema}>): Buffer {
+  return `${empty.join("")}function frame${output.name}(message: MessageInitShape<typeof ${schema}>): Buffer {
 ${encoded.join("")}  const wire = new FrameWriter(${measured});
 ${output.fields.map(writeField).join("\n")}
   return wire.finish();

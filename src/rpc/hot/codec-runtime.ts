@@ -252,6 +252,8 @@ export function printDouble(value: number): string {
   return Number.isFinite(value) ? `${value}` : `"${value}"`;
 }
 
+export const noBytes = new Uint8Array(0);
+
 export function isEmptyObject(value: object): boolean {
   for (const _ in value) return false;
   return true;

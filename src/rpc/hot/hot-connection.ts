@@ -42,7 +42,7 @@ export class HotConnection {
   #isBusy = false;
   #waiting = nothing;
   #isLast = false;
-  #quietSweeps = 0;
+  #quietLooks = 0;
 
   constructor(socket: Socket, leave: (rest: Buffer) => void, deps: HotConnectionDeps) {
     this.#socket = socket;
@@ -58,8 +58,8 @@ export class HotConnection {
   }
 
   /** Called once in a while: answers how many times it was since anything moved here. */
-  sweep(): number {
-    return this.#isBusy ? 0 : ++this.#quietSweeps;
+  countQuietLook(): number {
+    return this.#isBusy ? 0 : ++this.#quietLooks;
   }
 
   /** The next answer is the last, and says so. */
@@ -68,7 +68,7 @@ export class HotConnection {
   }
 
   receive(chunk: Buffer): void {
-    this.#quietSweeps = 0;
+    this.#quietLooks = 0;
     if (!this.#isBusy) {
       this.#serve(chunk);
       return;
@@ -139,7 +139,7 @@ export class HotConnection {
   }
 
   #drained(): void {
-    this.#quietSweeps = 0;
+    this.#quietLooks = 0;
     if (this.#waiting.length <= waitingBytesMax) this.#socket.resume();
   }
 }

@@ -54,7 +54,7 @@ function handlerOf({ codec, endpoint }: HotEndpoint, { runCall, newRequestId }: 
     // A client that breaks off in the middle is nobody's error.
     req.on("error", ignore);
     res.on("error", ignore);
-    collectBody(req, req.headers["content-length"], (body) => {
+    const takeBody = (body: Buffer | ApiError) => {
       const message = body instanceof ApiError ? undefined : codec.decodeJson(body, 0, body.length);
       if (message !== undefined) {
         serve(req, res, reference, message);
@@ -62,7 +62,8 @@ function handlerOf({ codec, endpoint }: HotEndpoint, { runCall, newRequestId }: 
       }
       handOver(req, { body });
       reference.answer(req, res);
-    });
+    };
+    collectBody(req, req.headers["content-length"], { takeBody });
     return true;
   };
 }

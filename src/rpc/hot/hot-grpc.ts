@@ -1,70 +1,96 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import { constants } from "node:http2";
+import { constants, sensitiveHeaders } from "node:http2";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { ApiError } from "../api-error.ts";
 import { handOver } from "../handed-over.ts";
-import { collectBody } from "../read-body.ts";
+import { type BodyTaker, collectBody } from "../read-body.ts";
 import { dialectOf, type RpcDialect } from "../rpc-dialect.ts";
 import { toApiError } from "../to-api-error.ts";
 import { HotCall, type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-call.ts";
 
-/**
- * Answers whether it took the stream; if so, it sees to its answer, or calls `reference` later, which gives the stream to
- * the reference path. Throws nothing.
- */
-export type TakeStream = (
+/** A stream as Node hands it out. */
+export type StreamListener = (
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   flags: number,
-  reference: () => void,
-) => boolean;
+  rawHeaders: string[],
+) => void;
+
+/**
+ * Answers whether it took the stream; if so, it sees to its answer, or gives the stream to the reference path later. Throws
+ * nothing.
+ */
+export type TakeStream = (...stream: [...Parameters<StreamListener>, reference: StreamListener]) => boolean;
 
 /** Hot methods over gRPC, on HTTP/2 streams as they are: the compatibility API costs more than a verification. */
 export function createHotGrpc(deps: HotDeps): TakeStream {
   const endpoints = new Map(
     hotEndpointsOf(deps.endpoints).map((hot) => [`/${hot.codec.method.parent.typeName}/${hot.codec.method.name}`, hot]),
   );
-  return function take(stream, headers, flags, reference) {
+  return function take(stream, headers, flags, rawHeaders, reference) {
     const hot = endpoints.get(headers[":path"] ?? "");
     if (hot === undefined || !isPlain(headers, flags)) return false;
     // A client that breaks off in the middle is nobody's error.
     stream.on("error", ignore);
-    collectBody(stream, headers["content-length"], (body) => {
-      const message = body instanceof ApiError ? undefined : readFrame(hot, body);
-      if (message !== undefined) {
-        serve(hot, deps, { stream, headers, reference }, message);
-        return;
-      }
-      handOver(stream, { body });
-      reference();
-    });
+    const exchange = new Exchange(hot, deps, stream, headers, () => reference(stream, headers, flags, rawHeaders));
+    collectBody(stream, headers["content-length"], exchange);
     return true;
   };
 }
 
-interface Exchange {
+/** One call. */
+class Exchange implements BodyTaker {
+  readonly hot: HotEndpoint;
+  readonly deps: HotDeps;
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
-  readonly reference: () => void;
-}
+  readonly toReference: () => void;
+  requestId = "";
 
-function serve(hot: HotEndpoint, deps: HotDeps, exchange: Exchange, message: MessageShape<DescMessage>): void {
-  const { stream, headers, reference } = exchange;
-  const requestId = deps.newRequestId();
-  const send = (response: MessageInitShape<DescMessage>) => {
-    sendAnswer(stream, hot.codec.encodeFrame(response), requestId);
-  };
-  const fail = (thrown: unknown) => {
-    if (stream.headersSent || stream.destroyed) return;
-    handOver(stream, { body: nothing, failed: { error: toApiError(thrown), requestId } });
-    reference();
-  };
-  try {
-    const response = deps.runCall(new HotCall(hot.endpoint, "grpc", requestId, headers, message));
-    if (response instanceof Promise) response.then(send).catch(fail);
-    else send(response);
-  } catch (thrown) {
-    fail(thrown);
+  constructor(
+    hot: HotEndpoint,
+    deps: HotDeps,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    toReference: () => void,
+  ) {
+    this.hot = hot;
+    this.deps = deps;
+    this.stream = stream;
+    this.headers = headers;
+    this.toReference = toReference;
+  }
+
+  takeBody(body: Buffer | ApiError): void {
+    const message = body instanceof ApiError ? undefined : readFrame(this.hot, body);
+    if (message !== undefined) {
+      this.serve(message);
+      return;
+    }
+    handOver(this.stream, { body });
+    this.toReference();
+  }
+
+  serve(message: MessageShape<DescMessage>): void {
+    this.requestId = this.deps.newRequestId();
+    try {
+      const call = new HotCall(this.hot.endpoint, "grpc", this.requestId, this.headers, message);
+      const response = this.deps.runCall(call);
+      if (response instanceof Promise) response.then((later) => this.send(later)).catch((thrown) => this.fail(thrown));
+      else this.send(response);
+    } catch (thrown) {
+      this.fail(thrown);
+    }
+  }
+
+  send(response: MessageInitShape<DescMessage>): void {
+    sendAnswer(this.stream, this.hot.codec.encodeFrame(response), this.requestId);
+  }
+
+  fail(thrown: unknown): void {
+    if (this.stream.headersSent || this.stream.destroyed) return;
+    handOver(this.stream, { body: nothing, failed: { error: toApiError(thrown), requestId: this.requestId } });
+    this.toReference();
   }
 }
 
@@ -99,10 +125,14 @@ const okTrailers = { "grpc-status": "0" };
 /** Connect says `+proto` also to those who did not. */
 function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
-  stream.respond({ ":status": 200, "content-type": "application/grpc+proto", "x-request-id": requestId }, withTrailers);
-  stream.once("wantTrailers", sendOk);
+  const headers = [":status", "200", "content-type", "application/grpc+proto", "x-request-id", requestId];
+  stream.respond(Object.assign(headers, neverIndexed), withTrailers);
+  stream.on("wantTrailers", sendOk);
   stream.end(frame);
 }
+
+/** An id comes but once: in the tables that compress headers it would only push others out. */
+const neverIndexed = { [sensitiveHeaders]: ["x-request-id"] };
 
 function sendOk(this: ServerHttp2Stream): void {
   this.sendTrailers(okTrailers);
