@@ -146,7 +146,14 @@ export class WireReader {
 
 /** Bytes that a text takes at most, tag and length included. */
 export function textSize(value: string): number {
-  return 6 + 3 * value.length;
+  return isShortAscii(value) ? 2 + value.length : 6 + 3 * value.length;
+}
+
+/** Most texts are. */
+function isShortAscii(value: string): boolean {
+  if (value.length >= 128) return false;
+  for (let i = 0; i < value.length; i++) if (value.charCodeAt(i) >= asciiEnd) return false;
+  return true;
 }
 
 const frameHeadLength = 5;
@@ -190,7 +197,10 @@ export class FrameWriter {
   }
 
   writeText(tag: number, value: string): void {
-    if (this.writeShortAscii(tag, value)) return;
+    if (isShortAscii(value)) {
+      this.writeShortAscii(tag, value);
+      return;
+    }
     this.bytes[this.at++] = tag;
     this.writeVarint(Buffer.byteLength(value));
     this.at += this.bytes.write(value, this.at);
@@ -210,19 +220,11 @@ export class FrameWriter {
     this.bytes[lengthAt] = this.at - lengthAt - 1;
   }
 
-  /** Most texts are: it saves two calls out of JavaScript. */
-  private writeShortAscii(tag: number, value: string): boolean {
-    if (value.length >= 128) return false;
-    const start = this.at + 2;
-    for (let i = 0; i < value.length; i++) {
-      const unit = value.charCodeAt(i);
-      if (unit >= asciiEnd) return false;
-      this.bytes[start + i] = unit;
-    }
-    this.bytes[this.at] = tag;
-    this.bytes[this.at + 1] = value.length;
-    this.at = start + value.length;
-    return true;
+  /** It saves two calls out of JavaScript. */
+  private writeShortAscii(tag: number, value: string): void {
+    this.bytes[this.at++] = tag;
+    this.bytes[this.at++] = value.length;
+    for (let i = 0; i < value.length; i++) this.bytes[this.at++] = value.charCodeAt(i);
   }
 
   private writeVarint(value: number): void {

@@ -125,14 +125,17 @@ const okTrailers = { "grpc-status": "0" };
 /** Connect says `+proto` also to those who did not. */
 function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
-  const headers = [":status", "200", "content-type", "application/grpc+proto", "x-request-id", requestId];
-  stream.respond(Object.assign(headers, neverIndexed), withTrailers);
+  const headers = [":status", "200", "content-type", "application/grpc+proto", "x-request-id", requestId] as RawHeaders;
+  headers[sensitiveHeaders] = neverIndexed;
+  stream.respond(headers, withTrailers);
   stream.on("wantTrailers", sendOk);
   stream.end(frame);
 }
 
 /** An id comes but once: in the tables that compress headers it would only push others out. */
-const neverIndexed = { [sensitiveHeaders]: ["x-request-id"] };
+const neverIndexed = ["x-request-id"];
+
+type RawHeaders = string[] & { [sensitiveHeaders]: string[] };
 
 function sendOk(this: ServerHttp2Stream): void {
   this.sendTrailers(okTrailers);
