@@ -9,7 +9,8 @@ import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse } from "../rpc/malformed.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
-import { defaultPatience, OnePort } from "./one-port.ts";
+import { defaultPatience } from "./port/connections.ts";
+import { OnePort } from "./port/one-port.ts";
 
 export interface InternalListener {
   readonly port: number;

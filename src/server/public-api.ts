@@ -27,7 +27,8 @@ import { createCreateKey } from "../usecases/create-key.ts";
 import { createDeleteKey } from "../usecases/delete-key.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
 import { createVerifyKey } from "../usecases/verify-key.ts";
-import { defaultPatience, OnePort, type Patience } from "./one-port.ts";
+import { defaultPatience, type Patience } from "./port/connections.ts";
+import { OnePort } from "./port/one-port.ts";
 
 export interface PublicApiDeps {
   readonly keys: KeyStore;

@@ -8,8 +8,8 @@ import { Readiness } from "../rpc/readiness.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { startInternalListener } from "./internal-listener.ts";
-import { OnePort } from "./one-port.ts";
 import { openStore } from "./open-store.ts";
+import { OnePort } from "./port/one-port.ts";
 import { createCoordinator } from "./rate-limits.ts";
 import type { RunningServer, ServerOptions } from "./start.ts";
 

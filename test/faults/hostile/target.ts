@@ -7,7 +7,7 @@ import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { WindowTable } from "../../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
-import type { Patience } from "../../../src/server/one-port.ts";
+import type { Patience } from "../../../src/server/port/connections.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import { createMemoryStore } from "../../../src/store/memory-store.ts";

@@ -5,7 +5,8 @@ import { expect, it, onTestFinished } from "vitest";
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
 import type { Endpoint } from "../../../src/rpc/call.ts";
 import { createHotConnections } from "../../../src/rpc/hot/hot-connection.ts";
-import { defaultPatience, OnePort, type Patience } from "../../../src/server/one-port.ts";
+import { defaultPatience, type Patience } from "../../../src/server/port/connections.ts";
+import { OnePort } from "../../../src/server/port/one-port.ts";
 
 /* What a connection does that is served by hand, with a method that answers when the test says so. */
 
