@@ -1,34 +1,28 @@
-import type { RateLimit } from "./rate-limit.ts";
+import { type RowGuard, unguarded } from "./row-guard.ts";
 import type { SavedWindow } from "./saved-window.ts";
 import type { WindowNews, WindowReport } from "./shared-window.ts";
+import { bytesOfRows, WindowRows } from "./window-rows.ts";
 
-/** No news for this long: what is known of the others is too old to go by, and they are not extrapolated any further. */
-const newsMaxAgeMs = 500;
+export interface WindowTableOptions {
+  readonly nextGen?: (() => number) | undefined;
+  /** Rows that other threads count in too, and what keeps them apart. */
+  readonly shared?: { readonly memory: ArrayBufferLike; readonly guard: RowGuard } | undefined;
+}
 
-/**
- * The windows that this replica counts in, one per key: a bounded table, a row of numbers each, so that a million of
- * them cost little memory and nothing to collect. Time is monotonic: steps of the wall clock do not reach it.
- *
- * Two counts run side by side. `mine` is this replica's own window: it opens with the first admission and is not reset
- * sooner than `duration` after it, whatever the others say; it never passes the limit, so that all replicas together
- * let pass at most replicas × limit. `share` is this replica's part of the window that all replicas share: with what is
- * known of the others it makes the replica stop early. For a key that is used on one replica both are one window.
- */
+/** Which row counts for which key: a bounded table, one row per key. Only one thread has it, whoever counts in the rows. */
 export class WindowTable {
   readonly slotsMax: number;
+  readonly rows: WindowRows;
+  readonly guard: RowGuard;
   readonly #slots = new Map<string, number>();
   readonly #ids: string[] = [];
   readonly #free: number[] = [];
   #hand = 0;
-  readonly #nextGen: () => number;
 
-  readonly #rows: Float64Array;
-
-  /** `nextGen` gives numbers that no two windows share, on any replica; a replica that is alone just counts. */
-  constructor(slotsMax: number, nextGen: () => number = counting()) {
+  constructor(slotsMax: number, { nextGen, shared }: WindowTableOptions = {}) {
     this.slotsMax = slotsMax;
-    this.#nextGen = nextGen;
-    this.#rows = new Float64Array(slotsMax * rowLength);
+    this.rows = new WindowRows(shared?.memory ?? new ArrayBuffer(bytesOfRows(slotsMax)), nextGen);
+    this.guard = shared?.guard ?? unguarded;
   }
 
   /** How many slots are in use. */
@@ -50,115 +44,14 @@ export class WindowTable {
     return this.#ids[slot] as string;
   }
 
-  /** One more, if there is one; answers how many there were. What was admitted is held until it is kept or given back. */
-  take(slot: number, rule: RateLimit, nowMs: number): number {
-    const left = this.remaining(slot, rule.limit, nowMs);
-    if (left === 0) return 0;
-    if (nowMs >= this.#get(slot, column.mineEndsMs)) {
-      this.#set(slot, column.mine, 0);
-      this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);
-    }
-    if (nowMs >= this.#get(slot, column.shareEndsMs)) {
-      this.#beginShare(slot, this.#nextGen(), nowMs + rule.durationMs);
-      this.#set(slot, column.durationMs, rule.durationMs);
-    }
-    this.#add(slot, column.mine, 1);
-    this.#add(slot, column.share, 1);
-    this.#add(slot, column.held, 1);
-    return left;
-  }
-
-  /** What identifies the windows that were just charged, for `keep` and `giveBack`. */
-  era(slot: number): number {
-    return this.#get(slot, column.era);
-  }
-
-  mineEndsMs(slot: number): number {
-    return this.#get(slot, column.mineEndsMs);
-  }
-
-  /** What was taken has been used. */
-  keep(slot: number, era: number): void {
-    if (this.#get(slot, column.era) === era) this.#add(slot, column.held, -1);
-  }
-
-  /** What was taken was not used: uncounted, in the windows in which it was counted only. */
-  giveBack(slot: number, era: number, mineEndsMs: number): void {
-    if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -1);
-    if (this.#get(slot, column.era) !== era) return;
-    this.#add(slot, column.held, -1);
-    this.#add(slot, column.share, -1);
-  }
-
-  /** How many more would pass now. */
-  remaining(slot: number, limit: number, nowMs: number): number {
-    const mine = nowMs < this.#get(slot, column.mineEndsMs) ? this.#get(slot, column.mine) : 0;
-    if (nowMs >= this.#get(slot, column.shareEndsMs)) return Math.max(0, limit - mine);
-    const all = this.#get(slot, column.share) + this.#othersBy(slot, nowMs);
-    return Math.max(0, limit - Math.max(mine, all));
-  }
-
-  /** When the last window that stands in the way ends; when none is open, when it would if it opened now. */
-  endsMs(slot: number, rule: RateLimit, nowMs: number): number {
-    const mineEndsMs = this.#get(slot, column.mineEndsMs);
-    const shareEndsMs = this.#get(slot, column.shareEndsMs);
-    if (nowMs >= shareEndsMs) return nowMs < mineEndsMs ? mineEndsMs : nowMs + rule.durationMs;
-    if (!this.#isMineFull(slot, rule.limit, nowMs)) return shareEndsMs;
-    return this.#isShareFull(slot, rule.limit) ? Math.max(mineEndsMs, shareEndsMs) : mineEndsMs;
-  }
-
-  /** Whether the others should be told, and asked, at once: the key is cold, the news is old, or the limit is near. */
-  isNewsUrgent(slot: number, limit: number, nowMs: number): boolean {
-    const newsAtMs = this.#get(slot, column.newsAtMs);
-    if (newsAtMs < 0 || nowMs - newsAtMs > newsMaxAgeMs) return true;
-    const share = this.#get(slot, column.share);
-    const left = limit - share - this.#get(slot, column.others);
-    // What is left, cut in so many pieces that one unreported piece of each replica is a small part of it.
-    return (
-      share - this.#get(slot, column.told) >= Math.max(1, Math.floor(left / (4 * this.#get(slot, column.replicas))))
-    );
-  }
-
-  /** Whether it refuses by what it expects of the others, not by what it knows. Then newer news can change its mind. */
-  refusesByGuess(slot: number, limit: number, nowMs: number): boolean {
-    if (nowMs >= this.#get(slot, column.shareEndsMs)) return false;
-    return !this.#isMineFull(slot, limit, nowMs) && !this.#isShareFull(slot, limit);
-  }
-
   /** What to tell the others; undefined when no window is open. */
   report(slot: number, replica: string, nowMs: number): WindowReport | undefined {
-    const endsInMs = Math.ceil(this.#get(slot, column.shareEndsMs) - nowMs);
-    if (endsInMs <= 0) return undefined;
-    return {
-      replica,
-      gen: this.#get(slot, column.gen),
-      count: this.#get(slot, column.share) - this.#get(slot, column.held),
-      endsInMs,
-      durationMs: this.#get(slot, column.durationMs),
-      over: this.#get(slot, column.over),
-    };
+    return this.#holding(slot, () => this.rows.report(slot, replica, nowMs));
   }
 
-  /** Takes in the answer to a report. An answer to a window that is over changes nothing; a late one lowers no count. */
+  /** Takes in the answer to a report. */
   learn(slot: number, report: WindowReport, news: WindowNews, sentAtMs: number, nowMs: number): void {
-    if (this.#get(slot, column.gen) !== report.gen || nowMs >= this.#get(slot, column.shareEndsMs)) return;
-    // A window that nobody else is in is what is left of an own one from before: no reason to end when it ends.
-    if (news.gen !== report.gen && news.replicas > 1) this.#join(slot, news, nowMs);
-    if (news.counted) this.#set(slot, column.told, Math.max(this.#get(slot, column.told), report.count));
-    this.#set(slot, column.replicas, news.replicas);
-
-    // Never down: a meeting place that has forgotten them hears of them again.
-    const more = Math.max(0, news.others - this.#get(slot, column.others));
-    this.#add(slot, column.others, more);
-    const atMs = (sentAtMs + nowMs) / 2;
-    const knownAtMs = this.#get(slot, column.newsAtMs);
-    if (atMs <= knownAtMs) return;
-    if (knownAtMs >= 0) {
-      this.#set(slot, column.othersPerMs, (this.#get(slot, column.othersPerMs) + more / (atMs - knownAtMs)) / 2);
-    } else if (news.others === 0) {
-      this.#set(slot, column.othersPerMs, 0);
-    }
-    this.#set(slot, column.newsAtMs, atMs);
+    this.#holding(slot, () => this.rows.learn(slot, report, news, sentAtMs, nowMs));
   }
 
   /** Frees slots whose windows are over, looking at so many. */
@@ -166,7 +59,7 @@ export class WindowTable {
     for (let i = Math.min(looks, this.#ids.length); i > 0; i--) {
       const slot = this.#hand;
       this.#hand = (slot + 1) % this.#ids.length;
-      if (this.#ids[slot] === "" || this.#isOpen(slot, nowMs)) continue;
+      if (this.#ids[slot] === "" || !this.#giveUpIfOver(slot, nowMs)) continue;
       this.#slots.delete(this.#ids[slot] as string);
       this.#ids[slot] = "";
       this.#free.push(slot);
@@ -180,17 +73,10 @@ export class WindowTable {
   /** The windows that are open, to be restored later: times are relative. */
   *openWindows(nowMs: number): Generator<SavedWindow> {
     for (const [keyId, slot] of this.#slots) {
-      if (!this.#isOpen(slot, nowMs)) continue;
-      yield {
-        keyId,
-        mine: this.#get(slot, column.mine),
-        mineEndsInMs: this.#get(slot, column.mineEndsMs) - nowMs,
-        share: this.#get(slot, column.share),
-        shareEndsInMs: this.#get(slot, column.shareEndsMs) - nowMs,
-        gen: this.#get(slot, column.gen),
-        others: this.#get(slot, column.others),
-        durationMs: this.#get(slot, column.durationMs),
-      };
+      const saved = this.#holding(slot, () =>
+        this.rows.isOpen(slot, nowMs) ? this.rows.save(slot, keyId, nowMs) : undefined,
+      );
+      if (saved !== undefined) yield saved;
     }
   }
 
@@ -198,12 +84,7 @@ export class WindowTable {
   restore(saved: SavedWindow, nowMs: number): boolean {
     const slot = this.slotOf(saved.keyId);
     if (slot === undefined) return false;
-    this.#set(slot, column.mine, saved.mine);
-    this.#set(slot, column.mineEndsMs, nowMs + saved.mineEndsInMs);
-    this.#beginShare(slot, saved.gen, nowMs + saved.shareEndsInMs);
-    this.#set(slot, column.share, saved.share);
-    this.#set(slot, column.others, saved.others);
-    this.#set(slot, column.durationMs, saved.durationMs);
+    this.#holding(slot, () => this.rows.restore(slot, saved, nowMs));
     return true;
   }
 
@@ -212,98 +93,28 @@ export class WindowTable {
     if (slot >= this.slotsMax) return undefined;
     this.#ids[slot] = keyId;
     this.#slots.set(keyId, slot);
-    // A new era: what was taken for the key that had the slot before is none of this one's business.
-    this.#add(slot, column.era, 1);
-    this.#set(slot, column.mineEndsMs, 0);
-    this.#set(slot, column.shareEndsMs, 0);
-    this.#set(slot, column.gen, 0);
-    this.#set(slot, column.othersPerMs, 0);
+    this.#holding(slot, () => this.rows.clear(slot));
     return slot;
   }
 
-  #isOpen(slot: number, nowMs: number): boolean {
-    return nowMs < this.#get(slot, column.mineEndsMs) || nowMs < this.#get(slot, column.shareEndsMs);
+  /** In one hold: somebody who takes in between would take from a row that is another key's a moment later. */
+  #giveUpIfOver(slot: number, nowMs: number): boolean {
+    const claim = this.guard.claimOf(slot);
+    this.guard.hold(slot, claim);
+    const isOver = !this.rows.isOpen(slot, nowMs);
+    if (isOver) this.guard.giveUp(slot, claim);
+    else this.guard.letGo(slot, claim);
+    return isOver;
   }
 
-  #isMineFull(slot: number, limit: number, nowMs: number): boolean {
-    return nowMs < this.#get(slot, column.mineEndsMs) && this.#get(slot, column.mine) >= limit;
-  }
-
-  /** By what is known, of a share that is open. */
-  #isShareFull(slot: number, limit: number): boolean {
-    return this.#get(slot, column.share) + this.#get(slot, column.others) >= limit;
-  }
-
-  #beginShare(slot: number, gen: number, endsMs: number): void {
-    this.#set(slot, column.over, this.#get(slot, column.gen));
-    this.#set(slot, column.gen, gen);
-    this.#set(slot, column.shareEndsMs, endsMs);
-    this.#add(slot, column.era, 1);
-    this.#set(slot, column.share, 0);
-    this.#set(slot, column.held, 0);
-    this.#set(slot, column.told, 0);
-    this.#set(slot, column.others, 0);
-    this.#set(slot, column.newsAtMs, -1);
-    this.#set(slot, column.replicas, 1);
-  }
-
-  /** Counts from now on in the window that the others have open, taking the share along if it belongs there. */
-  #join(slot: number, news: WindowNews, nowMs: number): void {
-    const endsMs = nowMs + news.endsInMs;
-    if (!news.counted) this.#beginShare(slot, news.gen, endsMs);
-    this.#set(slot, column.gen, news.gen);
-    this.#set(slot, column.shareEndsMs, endsMs);
-    this.#set(slot, column.others, 0);
-    this.#set(slot, column.newsAtMs, -1);
-  }
-
-  // Slots are handed out by the table, so there is always something in their rows.
-  #get(slot: number, at: number): number {
-    return this.#rows[slot * rowLength + at] as number;
-  }
-
-  #set(slot: number, at: number, value: number): void {
-    this.#rows[slot * rowLength + at] = value;
-  }
-
-  #add(slot: number, at: number, by: number): void {
-    this.#set(slot, at, this.#get(slot, at) + by);
-  }
-
-  /** How many the others have let pass by now, as far as can be told. */
-  #othersBy(slot: number, nowMs: number): number {
-    const newsAtMs = this.#get(slot, column.newsAtMs);
-    const others = this.#get(slot, column.others);
-    if (newsAtMs < 0) return others;
-    return others + Math.floor(this.#get(slot, column.othersPerMs) * Math.min(nowMs - newsAtMs, newsMaxAgeMs));
+  /** Claims are changed here only, so the row is the key's. */
+  #holding<Result>(slot: number, act: () => Result): Result {
+    const claim = this.guard.claimOf(slot);
+    this.guard.hold(slot, claim);
+    try {
+      return act();
+    } finally {
+      this.guard.letGo(slot, claim);
+    }
   }
 }
-
-function counting(): () => number {
-  let last = 0;
-  return () => ++last;
-}
-
-/** What a row holds. All are whole numbers or times, which a double keeps exactly. */
-const column = {
-  mine: 0,
-  mineEndsMs: 1,
-  share: 2,
-  shareEndsMs: 3,
-  /** Counts the times that the share began anew: what was taken before is none of this share's business. */
-  era: 4,
-  /** Of the share: taken, and not yet known to be used. Not reported, since a reported count cannot go down again. */
-  held: 5,
-  durationMs: 6,
-  /** The shared window, and the one before it. */
-  gen: 7,
-  over: 8,
-  /** How much of the share the others have been told. */
-  told: 9,
-  others: 10,
-  othersPerMs: 11,
-  /** When the others' count was true; -1 before this window's first news. */
-  newsAtMs: 12,
-  replicas: 13,
-} as const;
-const rowLength = 14;

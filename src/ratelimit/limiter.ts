@@ -1,3 +1,4 @@
+import type { AtOnce } from "../domain/at-once.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 
 /** Holds keys to their rate limits. */
@@ -6,10 +7,10 @@ export interface RateLimiter {
    * Takes one permit of the key's window, if there is one, and opens the window if none is open. Answers at once wherever
    * it can: a promise is for those who have to wait. Throws or rejects with `Unavailable` when it cannot decide.
    */
-  take(keyId: string, rule: RateLimit): Permit | Promise<Permit>;
+  take(keyId: string, rule: RateLimit): AtOnce<Permit>;
 
   /** Where the key stands, taking nothing. */
-  look(keyId: string, rule: RateLimit): RateLimitState;
+  look(keyId: string, rule: RateLimit): AtOnce<RateLimitState>;
 }
 
 /**
@@ -22,5 +23,5 @@ export interface Permit extends RateLimitState {
   /** It was used. */
   keep(): void;
   /** It was not used after all: the charge is undone, in its own window only. Answers where the key stands then. */
-  giveBack(): RateLimitState;
+  giveBack(): AtOnce<RateLimitState>;
 }

@@ -36,7 +36,7 @@ export function startLocalLimits(deps: {
   const file = join(settings.dataDir, `windows-${settings.port}`);
   const saved = takeSaved(file, deps);
   const replica = saved?.replica ?? Buffer.from(random.bytes(9)).toString("base64url");
-  const table = new WindowTable(settings.windowsMax, numbersFrom(random));
+  const table = new WindowTable(settings.windowsMax, { nextGen: numbersFrom(random) });
   for (const window of saved?.windows ?? []) table.restore(window, clock.monotonicMs());
 
   const sync = hub && new WindowSync({ table, hub, replica, clock, metrics });

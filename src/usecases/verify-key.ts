@@ -49,7 +49,10 @@ export function createVerifyKey(deps: {
     const plan = planVerification(found, { apiId, nowMs: clock.nowMs() });
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
-    if (plan.next === "refuse") return verdictOn(plan.code, key, key.rateLimit && limiter.look(key.id, key.rateLimit));
+    if (plan.next === "refuse") {
+      const looked = key.rateLimit && limiter.look(key.id, key.rateLimit);
+      return goOn(looked, (state) => verdictOn(plan.code, key, state));
+    }
 
     if (key.rateLimit === undefined) return decideUnder(undefined, key);
     return goOn(limiter.take(key.id, key.rateLimit), (permit) => decideUnder(permit, key));
@@ -69,7 +72,7 @@ export function createVerifyKey(deps: {
     const spend = await spendUnder(permit, key);
     if (spend.outcome !== "missing") counter.remaining = spend.remaining;
     if (spend.outcome === "spent") permit?.keep();
-    return decideSpend(key, spend, spend.outcome === "spent" ? permit : permit?.giveBack());
+    return decideSpend(key, spend, spend.outcome === "spent" ? permit : await permit?.giveBack());
   }
 
   /** Nobody was let through by a use that is not known to have been spent: its permit goes back. */
@@ -77,7 +80,7 @@ export function createVerifyKey(deps: {
     try {
       return await usage.spend(key.id);
     } catch (error) {
-      permit?.giveBack();
+      await permit?.giveBack();
       throw error;
     }
   }

@@ -9,7 +9,7 @@ const rule: RateLimit = { mode: "local", limit: 3, durationMs: 1000 };
 /** A full table: k0 opened its window first, the others each 100 ms later. */
 function fullTable(slotsMax: number): WindowTable {
   const table = new WindowTable(slotsMax);
-  for (let i = 0; i < slotsMax; i++) table.take(table.slotOf(`k${i}`) as number, rule, i * 100);
+  for (let i = 0; i < slotsMax; i++) table.rows.take(table.slotOf(`k${i}`) as number, rule, i * 100);
   return table;
 }
 
@@ -19,8 +19,8 @@ describe("a full table", () => {
     table.sweep(999, 3);
     expect(table.slotOf("new")).toBeUndefined();
     for (const key of ["k0", "k1", "k2"]) {
-      expect(table.take(table.slotOf(key) as number, rule, 999)).toBeGreaterThan(0);
-      expect(table.remaining(table.slotOf(key) as number, 3, 999)).toBe(1);
+      expect(table.rows.take(table.slotOf(key) as number, rule, 999)).toBeGreaterThan(0);
+      expect(table.rows.remaining(table.slotOf(key) as number, 3, 999)).toBe(1);
     }
     expect(table.size).toBe(3);
   });
@@ -50,9 +50,9 @@ describe("a full table", () => {
     table.learn(0, table.report(0, "a", 1) as WindowReport, news({ others: 3 }), 1, 1);
     table.sweep(1000, 1);
     const slot = table.slotOf("new") as number;
-    expect(table.remaining(slot, 3, 1000)).toBe(3);
-    expect(table.endsMs(slot, rule, 1000)).toBe(2000);
-    table.take(slot, rule, 1000);
+    expect(table.rows.remaining(slot, 3, 1000)).toBe(3);
+    expect(table.rows.endsMs(slot, rule, 1000)).toBe(2000);
+    table.rows.take(slot, rule, 1000);
     expect(table.report(slot, "a", 1000)).toMatchObject({ over: 0, count: 0 });
   });
 });
@@ -76,34 +76,34 @@ describe("sweeping", () => {
 describe("saved windows", () => {
   it("are those that are open, and go on where they were on another clock", () => {
     const table = fullTable(2);
-    table.take(1, rule, 1050);
+    table.rows.take(1, rule, 1050);
     const saved = [...table.openWindows(1050)];
     expect(saved.map(({ keyId }) => keyId)).toEqual(["k1"]);
     const restored = restore(saved, 7);
-    expect(restored.remaining(0, 3, 7)).toBe(1);
-    expect(restored.endsMs(0, rule, 7)).toBe(57);
-    expect(restored.remaining(0, 3, 57)).toBe(3);
+    expect(restored.rows.remaining(0, 3, 7)).toBe(1);
+    expect(restored.rows.endsMs(0, rule, 7)).toBe(57);
+    expect(restored.rows.remaining(0, 3, 57)).toBe(3);
   });
 
   it("hold the own window to its end although the shared one ends sooner", () => {
     const restored = restore([{ ...open, mine: 3, mineEndsInMs: 500, share: 0, shareEndsInMs: 20 }], 0);
-    expect([0, 20, 499, 500].map((nowMs) => restored.remaining(0, 3, nowMs))).toEqual([0, 0, 0, 3]);
+    expect([0, 20, 499, 500].map((nowMs) => restored.rows.remaining(0, 3, nowMs))).toEqual([0, 0, 0, 3]);
   });
 
   it("hold the others' count and the name of the shared window", () => {
     const restored = restore([{ ...open, share: 1, others: 2, gen: 42 }], 0);
-    expect(restored.remaining(0, 3, 1)).toBe(0);
+    expect(restored.rows.remaining(0, 3, 1)).toBe(0);
     expect(restored.report(0, "a", 1)).toMatchObject({ gen: 42, count: 1, endsInMs: 899 });
   });
 
   it("never reopen: what is over by the time it is restored lets the whole limit pass", () => {
     const restored = restore([{ ...open, mine: 3, mineEndsInMs: 0, share: 3, shareEndsInMs: -5 }], 0);
-    expect(restored.remaining(0, 3, 0)).toBe(3);
+    expect(restored.rows.remaining(0, 3, 0)).toBe(3);
   });
 
   it("tell the others that the window before is over when the next one opens", () => {
     const restored = restore([{ ...open, gen: 42, shareEndsInMs: -5 }], 0);
-    restored.take(0, rule, 0);
+    restored.rows.take(0, rule, 0);
     expect(restored.report(0, "a", 0)).toMatchObject({ over: 42, count: 0 });
   });
 

@@ -13,12 +13,12 @@ function setUp(slotsMax = 4) {
 /** Takes so many at that moment; answers how many were admitted. */
 function take({ table, slot }: ReturnType<typeof setUp>, times: number, nowMs: number, by = rule): number {
   let admitted = 0;
-  for (let i = 0; i < times; i++) if (table.take(slot, by, nowMs)) admitted++;
+  for (let i = 0; i < times; i++) if (table.rows.take(slot, by, nowMs)) admitted++;
   return admitted;
 }
 
 function keepAll({ table, slot }: ReturnType<typeof setUp>, times: number): void {
-  for (let i = 0; i < times; i++) table.keep(slot, table.era(slot));
+  for (let i = 0; i < times; i++) table.rows.keep(slot, table.rows.era(slot));
 }
 
 /** Lets the table hear that answer to a report which it sends and hears at the same moment. */
@@ -36,9 +36,9 @@ describe("a replica alone", () => {
   it("lets exactly the limit pass, counting down to nothing, and the end stays where it is", () => {
     const all = setUp();
     const seen = [0, 1, 250, 999].map((nowMs) => [
-      all.table.take(all.slot, rule, nowMs),
-      all.table.remaining(all.slot, rule.limit, nowMs),
-      all.table.endsMs(all.slot, rule, nowMs),
+      all.table.rows.take(all.slot, rule, nowMs),
+      all.table.rows.remaining(all.slot, rule.limit, nowMs),
+      all.table.rows.endsMs(all.slot, rule, nowMs),
     ]);
     expect(seen).toEqual([
       [3, 2, 1000],
@@ -60,13 +60,13 @@ describe("a replica alone", () => {
 
   it("says before the first request what it would be", () => {
     const { table, slot } = setUp();
-    expect([table.remaining(slot, 3, 40), table.endsMs(slot, rule, 40)]).toEqual([3, 1040]);
+    expect([table.rows.remaining(slot, 3, 40), table.rows.endsMs(slot, rule, 40)]).toEqual([3, 1040]);
   });
 
   it("counts nothing that it refuses", () => {
     const all = setUp();
     take(all, 100, 0);
-    all.table.giveBack(all.slot, all.table.era(all.slot), all.table.mineEndsMs(all.slot));
+    all.table.rows.giveBack(all.slot, all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot));
     expect(take(all, 2, 1)).toBe(1);
     expect(take(all, 4, 1000)).toBe(3);
   });
@@ -94,7 +94,7 @@ describe("a replica alone", () => {
     const all = setUp();
     take(all, 1, 5000);
     hear(all, { gen: 77, endsInMs: 20, replicas: 1 }, 5001);
-    expect(all.table.endsMs(all.slot, rule, 5002)).toBe(6000);
+    expect(all.table.rows.endsMs(all.slot, rule, 5002)).toBe(6000);
     expect(take(all, 9, 5500)).toBe(2);
     expect(take(all, 9, 6000)).toBe(3);
   });
@@ -104,17 +104,17 @@ describe("what is given back", () => {
   it("can be taken again in the same window", () => {
     const all = setUp();
     take(all, 3, 0);
-    all.table.giveBack(all.slot, all.table.era(all.slot), all.table.mineEndsMs(all.slot));
+    all.table.rows.giveBack(all.slot, all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot));
     expect(take(all, 9, 1)).toBe(1);
   });
 
   it("changes nothing in a later window", () => {
     const all = setUp();
     take(all, 3, 0);
-    const [era, mineEndsMs] = [all.table.era(all.slot), all.table.mineEndsMs(all.slot)];
+    const [era, mineEndsMs] = [all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot)];
     take(all, 3, 1000);
-    all.table.giveBack(all.slot, era, mineEndsMs);
-    expect(all.table.remaining(all.slot, 3, 1001)).toBe(0);
+    all.table.rows.giveBack(all.slot, era, mineEndsMs);
+    expect(all.table.rows.remaining(all.slot, 3, 1001)).toBe(0);
     keepAll(all, 3);
     expect(all.table.report(all.slot, "a", 1001)?.count).toBe(3);
   });
@@ -122,13 +122,13 @@ describe("what is given back", () => {
   it("changes nothing for another key that has the slot now", () => {
     const all = setUp(1);
     take(all, 3, 0);
-    const [era, mineEndsMs] = [all.table.era(all.slot), all.table.mineEndsMs(all.slot)];
+    const [era, mineEndsMs] = [all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot)];
     all.table.sweep(1000, 1);
     expect(all.table.slotOf("other")).toBe(all.slot);
     take(all, 3, 1000);
-    all.table.giveBack(all.slot, era, mineEndsMs);
-    all.table.keep(all.slot, era);
-    expect(all.table.remaining(all.slot, 3, 1001)).toBe(0);
+    all.table.rows.giveBack(all.slot, era, mineEndsMs);
+    all.table.rows.keep(all.slot, era);
+    expect(all.table.rows.remaining(all.slot, 3, 1001)).toBe(0);
     expect(all.table.report(all.slot, "a", 1001)?.count).toBe(0);
   });
 });
@@ -142,7 +142,7 @@ describe("a report", () => {
     tell();
     keepAll(all, 1);
     tell();
-    all.table.giveBack(all.slot, all.table.era(all.slot), all.table.mineEndsMs(all.slot));
+    all.table.rows.giveBack(all.slot, all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot));
     tell();
     keepAll(all, 1);
     tell();
@@ -182,7 +182,7 @@ describe("a report", () => {
     take(all, 1, 0, { ...rule, limit });
     if (heard !== undefined) hear(all, { others: heard.others }, 1);
     const nowMs = 1 + (heard?.ageMs ?? 0);
-    expect(all.table.isNewsUrgent(all.slot, limit, nowMs)).toBe(urgent);
+    expect(all.table.rows.isNewsUrgent(all.slot, limit, nowMs)).toBe(urgent);
   });
 });
 
@@ -192,7 +192,7 @@ describe("news of the others", () => {
     take(all, 1, 0);
     hear(all, { others: 2 }, 1);
     expect(take(all, 1, 2)).toBe(0);
-    expect(all.table.refusesByGuess(all.slot, 3, 2)).toBe(false);
+    expect(all.table.rows.refusesByGuess(all.slot, 3, 2)).toBe(false);
     expect(take(all, 1, 1000)).toBe(1);
   });
 
@@ -201,7 +201,7 @@ describe("news of the others", () => {
     take(all, 1, 0);
     hear(all, { others: 2 }, 1);
     hear(all, { others: 0, replicas: 1 }, 2);
-    expect(all.table.remaining(all.slot, 3, 2)).toBe(0);
+    expect(all.table.rows.remaining(all.slot, 3, 2)).toBe(0);
   });
 
   it("raises what is known of them, however old it is", () => {
@@ -210,7 +210,7 @@ describe("news of the others", () => {
     const early = all.table.report(all.slot, "a", 1) as WindowReport;
     hear(all, { others: 0 }, 100);
     all.table.learn(all.slot, early, newsFor(early, { others: 2 }), 1, 101);
-    expect(all.table.remaining(all.slot, 3, 101)).toBe(0);
+    expect(all.table.rows.remaining(all.slot, 3, 101)).toBe(0);
   });
 
   it.each([
@@ -222,7 +222,7 @@ describe("news of the others", () => {
     const report = all.table.report(all.slot, "a", 1) as WindowReport;
     if (nowMs > 1000) take(all, 1, 1000);
     all.table.learn(all.slot, report, newsFor(report, { gen: 9, others: 3 }), 1, nowMs);
-    expect(all.table.remaining(all.slot, 3, nowMs)).toBe(nowMs > 1000 ? 2 : 3);
+    expect(all.table.rows.remaining(all.slot, 3, nowMs)).toBe(nowMs > 1000 ? 2 : 3);
   });
 
   it("makes it expect that they go on, and refuse by that; newer news corrects it", () => {
@@ -231,11 +231,11 @@ describe("news of the others", () => {
     take(all, 1, 0, wide);
     hear(all, { others: 0 }, 10);
     hear(all, { others: 10 }, 20);
-    expect(all.table.remaining(all.slot, 20, 20)).toBe(9);
-    expect(all.table.remaining(all.slot, 20, 40)).toBe(0);
-    expect(all.table.refusesByGuess(all.slot, 20, 40)).toBe(true);
+    expect(all.table.rows.remaining(all.slot, 20, 20)).toBe(9);
+    expect(all.table.rows.remaining(all.slot, 20, 40)).toBe(0);
+    expect(all.table.rows.refusesByGuess(all.slot, 20, 40)).toBe(true);
     for (let nowMs = 40; nowMs < 50; nowMs++) hear(all, { others: 10 }, nowMs);
-    expect(all.table.remaining(all.slot, 20, 50)).toBe(9);
+    expect(all.table.rows.remaining(all.slot, 20, 50)).toBe(9);
   });
 });
 
@@ -256,7 +256,7 @@ describe("joining a window that others have open", () => {
       const all = setUp();
       take(all, 3, 0);
       hear(all, { gen: 9, endsInMs }, 10);
-      expect(all.table.endsMs(all.slot, rule, 11)).toBe(endsMs);
+      expect(all.table.rows.endsMs(all.slot, rule, 11)).toBe(endsMs);
       expect([take(all, 1, endsMs - 1), take(all, 1, endsMs)]).toEqual([0, 1]);
     },
   );
@@ -273,11 +273,11 @@ describe("joining a window that others have open", () => {
   it("leaves the share behind when it belongs to the window before, and nothing of that comes back", () => {
     const all = setUp();
     take(all, 2, 0);
-    const [era, mineEndsMs] = [all.table.era(all.slot), all.table.mineEndsMs(all.slot)];
+    const [era, mineEndsMs] = [all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot)];
     hear(all, { gen: 9, endsInMs: 990, counted: false }, 900);
-    all.table.giveBack(all.slot, era, mineEndsMs);
-    all.table.keep(all.slot, era);
+    all.table.rows.giveBack(all.slot, era, mineEndsMs);
+    all.table.rows.keep(all.slot, era);
     expect(all.table.report(all.slot, "a", 901)).toMatchObject({ gen: 9, count: 0, over: 1 });
-    expect(all.table.remaining(all.slot, 3, 901)).toBe(2);
+    expect(all.table.rows.remaining(all.slot, 3, 901)).toBe(2);
   });
 });

@@ -13,110 +13,112 @@ export interface BrokenLimiter {
 }
 
 const table = "src/domain/window-table.ts";
+const rows = "src/domain/window-rows.ts";
 const shared = "src/domain/shared-window.ts";
 const limiter = "src/ratelimit/local/local-limiter.ts";
+const counter = "src/ratelimit/local/window-counter.ts";
 const saved = "src/ratelimit/local/saved-windows.ts";
 
 export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "lets one more pass than the limit",
-    file: table,
+    file: rows,
     from: "return Math.max(0, limit - Math.max(mine, all));",
     to: "return Math.max(0, limit + 1 - Math.max(mine, all));",
   },
   {
     mistake: "counts what it refuses",
-    file: table,
+    file: rows,
     from: "if (left === 0) return 0;",
     to: "if (left === 0) { this.#add(slot, column.share, 1); return 0; }",
   },
   {
     mistake: "moves the end of the window with every request",
-    file: table,
+    file: rows,
     from: "this.#add(slot, column.mine, 1);",
     to: "this.#add(slot, column.mine, 1); this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);",
   },
   {
     mistake: "keeps a window open at the moment it ends",
-    file: table,
+    file: rows,
     from: "const mine = nowMs < this.#get(slot, column.mineEndsMs)",
     to: "const mine = nowMs <= this.#get(slot, column.mineEndsMs)",
   },
   {
     mistake: "tells the end of one full window while another one stands in the way",
-    file: table,
+    file: rows,
     from: "Math.max(mineEndsMs, shareEndsMs)",
     to: "mineEndsMs",
   },
   {
     mistake: "begins its own window anew when it joins the others'",
-    file: table,
+    file: rows,
     from: "const endsMs = nowMs + news.endsInMs;",
     to: "const endsMs = nowMs + news.endsInMs; this.#set(slot, column.mine, 0);",
   },
   {
     mistake: "ends its own window with the one that it joins",
-    file: table,
+    file: rows,
     from: "const endsMs = nowMs + news.endsInMs;",
     to: "const endsMs = nowMs + news.endsInMs; this.#set(slot, column.mineEndsMs, endsMs);",
   },
   {
     mistake: "joins what is left of its own last window",
-    file: table,
+    file: rows,
     from: "if (news.gen !== report.gen && news.replicas > 1) ",
     to: "if (news.gen !== report.gen) ",
   },
   {
     mistake: "takes its share along into a window that it does not belong to",
-    file: table,
+    file: rows,
     from: "if (!news.counted) ",
     to: "if (news.counted === undefined) ",
   },
   {
     mistake: "gives back in a later window of its own",
-    file: table,
+    file: rows,
     from: "if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -1);",
     to: "if (mineEndsMs > 0) this.#add(slot, column.mine, -1);",
   },
   {
     mistake: "gives back in a later shared window",
-    file: table,
+    file: rows,
     from: "if (this.#get(slot, column.era) !== era) return;",
     to: "",
   },
   {
     mistake: "gives nothing back",
-    file: table,
+    file: rows,
     from: "this.#add(slot, column.share, -1);",
     to: "",
   },
   {
     mistake: "reports what is not known to be used",
-    file: table,
+    file: rows,
     from: "count: this.#get(slot, column.share) - this.#get(slot, column.held),",
     to: "count: this.#get(slot, column.share),",
   },
   {
     mistake: "believes news of a window that is over",
-    file: table,
+    file: rows,
     from: "if (this.#get(slot, column.gen) !== report.gen || ",
     to: "if (",
   },
   {
     mistake: "keeps the others' count of the window before",
-    file: table,
+    file: rows,
     from: "this.#set(slot, column.told, 0);\n    this.#set(slot, column.others, 0);",
     to: "this.#set(slot, column.told, 0);",
   },
   {
     mistake: "forgets the others when the hub does",
-    file: table,
+    file: rows,
     from: "const more = Math.max(0, news.others - this.#get(slot, column.others));",
     to: "const more = news.others - this.#get(slot, column.others);",
   },
   {
     mistake: "does not listen to the others",
-    file: table,
+    file: rows,
     from: "this.#add(slot, column.others, more);",
     to: "",
   },
@@ -134,18 +136,18 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "sweeps open windows away",
     file: table,
-    from: 'if (this.#ids[slot] === "" || this.#isOpen(slot, nowMs)) continue;',
-    to: 'if (this.#ids[slot] === "") continue;',
+    from: "const isOver = !this.rows.isOpen(slot, nowMs);",
+    to: "const isOver = true;",
   },
   {
     mistake: "restores a window without its own count",
-    file: table,
+    file: rows,
     from: "this.#set(slot, column.mine, saved.mine);",
     to: "",
   },
   {
     mistake: "restores a window without the others' count",
-    file: table,
+    file: rows,
     from: "this.#set(slot, column.others, saved.others);",
     to: "",
   },
@@ -169,9 +171,9 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   },
   {
     mistake: "counts time by the wall clock",
-    file: limiter,
-    from: "const nowMs = this.#clock.monotonicMs();\n    const slot = table.slotOf(keyId);",
-    to: "const nowMs = this.#clock.nowMs();\n    const slot = table.slotOf(keyId);",
+    file: counter,
+    from: "const nowMs = this.#clock.monotonicMs();\n    const left = rows.take(slot, rule, nowMs);",
+    to: "const nowMs = this.#clock.nowMs();\n    const left = rows.take(slot, rule, nowMs);",
   },
   {
     mistake: "ends saved windows sooner when the clock was set back",

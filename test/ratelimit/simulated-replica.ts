@@ -72,7 +72,7 @@ export class SimulatedReplica {
     this.name = options.name;
     this.#options = options;
     this.#clock = bootedClock(options.random, Date.UTC(2026, 0, 15) + options.random.integer(-1000, 1000));
-    this.#table = new options.product.WindowTable(options.slotsMax, options.nextGen);
+    this.#table = new options.product.WindowTable(options.slotsMax, { nextGen: options.nextGen });
     this.#limiter = new options.product.LocalLimiter(this.#table, { clock: this.#clock, metrics });
     this.#unixOffsetMs = this.#clock.nowMs() - this.#nowMs;
   }
@@ -98,7 +98,8 @@ export class SimulatedReplica {
     if (taken === undefined) return;
     if (random.chance(0.4)) {
       taken.model.takeBack(taken.admission);
-      this.#checkState(taken.key, taken.permit.giveBack());
+      // In one thread, always at once.
+      this.#checkState(taken.key, taken.permit.giveBack() as RateLimitState);
     } else {
       taken.admission.isHeld = false;
       taken.permit.keep();
@@ -160,7 +161,7 @@ export class SimulatedReplica {
     this.#clock = bootedClock(random, savedAtMs + goneMs + stepMs);
     const wallMs = this.#clock.nowMs();
     this.#unixOffsetMs = wallMs - this.#nowMs;
-    this.#table = new product.WindowTable(slotsMax, nextGen);
+    this.#table = new product.WindowTable(slotsMax, { nextGen });
     this.#limiter = new product.LocalLimiter(this.#table, { clock: this.#clock, metrics });
     const saved = product.takeSavedWindows(file, wallMs);
     // The others know its counts by its name; without any, it matters to nobody.

@@ -57,8 +57,8 @@ function setUp(slotsMax = 2000) {
   const sync = new WindowSync({ table, hub, replica: "a", clock, metrics });
   const use = (key: string, urgent = false) => {
     const slot = table.slotOf(key) as number;
-    table.take(slot, rule, clock.monotonicMs());
-    table.keep(slot, table.era(slot));
+    table.rows.take(slot, rule, clock.monotonicMs());
+    table.rows.keep(slot, table.rows.era(slot));
     sync.changed(slot, urgent);
     return slot;
   };
@@ -142,7 +142,7 @@ describe("WindowSync", () => {
       epoch,
     }));
     await ticked;
-    expect([k, l].map((slot) => all.table.remaining(slot, 100, 0))).toEqual([99, 9]);
+    expect([k, l].map((slot) => all.table.rows.remaining(slot, 100, 0))).toEqual([99, 9]);
     expect(await tick(all)).toEqual([["k"]]);
   });
 
@@ -178,7 +178,7 @@ describe("WindowSync", () => {
     const report = { replica: "b", gen: 1, count: 98, endsInMs: 10_000, durationMs: 10_000, over: 0 };
     await all.hub.inner.exchange([{ keyId: "k", report }]);
     await tick(all);
-    expect(all.table.remaining(slot, 100, 0)).toBe(1);
+    expect(all.table.rows.remaining(slot, 100, 0)).toBe(1);
   });
 
   it("ignores the answer for a window whose place another key has by now", async () => {
@@ -193,7 +193,7 @@ describe("WindowSync", () => {
       epoch,
     }));
     expect(all.table.idOf(slot)).toBe("other");
-    expect(all.table.remaining(slot, 100, all.clock.monotonicMs())).toBe(99);
+    expect(all.table.rows.remaining(slot, 100, all.clock.monotonicMs())).toBe(99);
     expect(await tick(all)).toEqual([["other"]]);
   });
 

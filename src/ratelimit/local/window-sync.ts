@@ -1,7 +1,7 @@
 import type { Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import type { WindowTable } from "../../domain/window-table.ts";
-import type { WindowListener } from "./local-limiter.ts";
+import type { WindowListener } from "./window-counter.ts";
 import type { KeyedReport, WindowHub } from "./window-hub.ts";
 
 const batchMax = 500;

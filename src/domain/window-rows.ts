@@ -1,0 +1,263 @@
+import type { RateLimit } from "./rate-limit.ts";
+import type { SavedWindow } from "./saved-window.ts";
+import type { WindowNews, WindowReport } from "./shared-window.ts";
+
+/** No news for this long: what is known of the others is too old to go by, and they are not extrapolated any further. */
+const newsMaxAgeMs = 500;
+
+/**
+ * The windows that this replica counts in: a row of numbers each, so that a million of them cost little memory and
+ * nothing to collect, and so that threads can share them. Time is monotonic: steps of the wall clock do not reach it.
+ * Every method is to be called while its row is held, see `RowGuard`.
+ *
+ * Two counts run side by side. `mine` is this replica's own window: it opens with the first admission and is not reset
+ * sooner than `duration` after it, whatever the others say; it never passes the limit, so that all replicas together
+ * let pass at most replicas × limit. `share` is this replica's part of the window that all replicas share: with what is
+ * known of the others it makes the replica stop early. For a key that is used on one replica both are one window.
+ */
+export class WindowRows {
+  readonly #rows: Float64Array;
+  readonly #nextGen: () => number;
+
+  /** `nextGen` gives numbers that no two windows share, on any replica; a replica that is alone just counts. */
+  constructor(memory: ArrayBufferLike, nextGen: () => number = counting()) {
+    this.#rows = new Float64Array(memory);
+    this.#nextGen = nextGen;
+  }
+
+  /** One more, if there is one; answers how many there were. What was admitted is held until it is kept or given back. */
+  take(slot: number, rule: RateLimit, nowMs: number): number {
+    const left = this.remaining(slot, rule.limit, nowMs);
+    if (left === 0) return 0;
+    if (nowMs >= this.#get(slot, column.mineEndsMs)) {
+      this.#set(slot, column.mine, 0);
+      this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);
+    }
+    if (nowMs >= this.#get(slot, column.shareEndsMs)) {
+      this.#beginShare(slot, this.#nextGen(), nowMs + rule.durationMs);
+      this.#set(slot, column.durationMs, rule.durationMs);
+    }
+    this.#add(slot, column.mine, 1);
+    this.#add(slot, column.share, 1);
+    this.#add(slot, column.held, 1);
+    return left;
+  }
+
+  /** What identifies the windows that were just charged, for `keep` and `giveBack`. */
+  era(slot: number): number {
+    return this.#get(slot, column.era);
+  }
+
+  mineEndsMs(slot: number): number {
+    return this.#get(slot, column.mineEndsMs);
+  }
+
+  /** What was taken has been used. */
+  keep(slot: number, era: number): void {
+    if (this.#get(slot, column.era) === era) this.#add(slot, column.held, -1);
+  }
+
+  /** What was taken was not used: uncounted, in the windows in which it was counted only. */
+  giveBack(slot: number, era: number, mineEndsMs: number): void {
+    if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -1);
+    if (this.#get(slot, column.era) !== era) return;
+    this.#add(slot, column.held, -1);
+    this.#add(slot, column.share, -1);
+  }
+
+  /** How many more would pass now. */
+  remaining(slot: number, limit: number, nowMs: number): number {
+    const mine = nowMs < this.#get(slot, column.mineEndsMs) ? this.#get(slot, column.mine) : 0;
+    if (nowMs >= this.#get(slot, column.shareEndsMs)) return Math.max(0, limit - mine);
+    const all = this.#get(slot, column.share) + this.#othersBy(slot, nowMs);
+    return Math.max(0, limit - Math.max(mine, all));
+  }
+
+  /** When the last window that stands in the way ends; when none is open, when it would if it opened now. */
+  endsMs(slot: number, rule: RateLimit, nowMs: number): number {
+    const mineEndsMs = this.#get(slot, column.mineEndsMs);
+    const shareEndsMs = this.#get(slot, column.shareEndsMs);
+    if (nowMs >= shareEndsMs) return nowMs < mineEndsMs ? mineEndsMs : nowMs + rule.durationMs;
+    if (!this.#isMineFull(slot, rule.limit, nowMs)) return shareEndsMs;
+    return this.#isShareFull(slot, rule.limit) ? Math.max(mineEndsMs, shareEndsMs) : mineEndsMs;
+  }
+
+  /** Whether the others should be told, and asked, at once: the key is cold, the news is old, or the limit is near. */
+  isNewsUrgent(slot: number, limit: number, nowMs: number): boolean {
+    const newsAtMs = this.#get(slot, column.newsAtMs);
+    if (newsAtMs < 0 || nowMs - newsAtMs > newsMaxAgeMs) return true;
+    const share = this.#get(slot, column.share);
+    const left = limit - share - this.#get(slot, column.others);
+    // What is left, cut in so many pieces that one unreported piece of each replica is a small part of it.
+    return (
+      share - this.#get(slot, column.told) >= Math.max(1, Math.floor(left / (4 * this.#get(slot, column.replicas))))
+    );
+  }
+
+  /** Whether it refuses by what it expects of the others, not by what it knows. Then newer news can change its mind. */
+  refusesByGuess(slot: number, limit: number, nowMs: number): boolean {
+    if (nowMs >= this.#get(slot, column.shareEndsMs)) return false;
+    return !this.#isMineFull(slot, limit, nowMs) && !this.#isShareFull(slot, limit);
+  }
+
+  /** What to tell the others; undefined when no window is open. */
+  report(slot: number, replica: string, nowMs: number): WindowReport | undefined {
+    const endsInMs = Math.ceil(this.#get(slot, column.shareEndsMs) - nowMs);
+    if (endsInMs <= 0) return undefined;
+    return {
+      replica,
+      gen: this.#get(slot, column.gen),
+      count: this.#get(slot, column.share) - this.#get(slot, column.held),
+      endsInMs,
+      durationMs: this.#get(slot, column.durationMs),
+      over: this.#get(slot, column.over),
+    };
+  }
+
+  /** Takes in the answer to a report. An answer to a window that is over changes nothing; a late one lowers no count. */
+  learn(slot: number, report: WindowReport, news: WindowNews, sentAtMs: number, nowMs: number): void {
+    if (this.#get(slot, column.gen) !== report.gen || nowMs >= this.#get(slot, column.shareEndsMs)) return;
+    // A window that nobody else is in is what is left of an own one from before: no reason to end when it ends.
+    if (news.gen !== report.gen && news.replicas > 1) this.#join(slot, news, nowMs);
+    if (news.counted) this.#set(slot, column.told, Math.max(this.#get(slot, column.told), report.count));
+    this.#set(slot, column.replicas, news.replicas);
+
+    // Never down: a meeting place that has forgotten them hears of them again.
+    const more = Math.max(0, news.others - this.#get(slot, column.others));
+    this.#add(slot, column.others, more);
+    const atMs = (sentAtMs + nowMs) / 2;
+    const knownAtMs = this.#get(slot, column.newsAtMs);
+    if (atMs <= knownAtMs) return;
+    if (knownAtMs >= 0) {
+      this.#set(slot, column.othersPerMs, (this.#get(slot, column.othersPerMs) + more / (atMs - knownAtMs)) / 2);
+    } else if (news.others === 0) {
+      this.#set(slot, column.othersPerMs, 0);
+    }
+    this.#set(slot, column.newsAtMs, atMs);
+  }
+
+  /** Whether it counts anything still. */
+  isOpen(slot: number, nowMs: number): boolean {
+    return nowMs < this.#get(slot, column.mineEndsMs) || nowMs < this.#get(slot, column.shareEndsMs);
+  }
+
+  /** For another key: nothing is left of the one before. */
+  clear(slot: number): void {
+    // A new era: what was taken for the key that had the slot before is none of this one's business.
+    this.#add(slot, column.era, 1);
+    this.#set(slot, column.mineEndsMs, 0);
+    this.#set(slot, column.shareEndsMs, 0);
+    this.#set(slot, column.gen, 0);
+    this.#set(slot, column.othersPerMs, 0);
+  }
+
+  /** The window as it is to be restored later: times are relative. */
+  save(slot: number, keyId: string, nowMs: number): SavedWindow {
+    return {
+      keyId,
+      mine: this.#get(slot, column.mine),
+      mineEndsInMs: this.#get(slot, column.mineEndsMs) - nowMs,
+      share: this.#get(slot, column.share),
+      shareEndsInMs: this.#get(slot, column.shareEndsMs) - nowMs,
+      gen: this.#get(slot, column.gen),
+      others: this.#get(slot, column.others),
+      durationMs: this.#get(slot, column.durationMs),
+    };
+  }
+
+  restore(slot: number, saved: SavedWindow, nowMs: number): void {
+    this.#set(slot, column.mine, saved.mine);
+    this.#set(slot, column.mineEndsMs, nowMs + saved.mineEndsInMs);
+    this.#beginShare(slot, saved.gen, nowMs + saved.shareEndsInMs);
+    this.#set(slot, column.share, saved.share);
+    this.#set(slot, column.others, saved.others);
+    this.#set(slot, column.durationMs, saved.durationMs);
+  }
+
+  #isMineFull(slot: number, limit: number, nowMs: number): boolean {
+    return nowMs < this.#get(slot, column.mineEndsMs) && this.#get(slot, column.mine) >= limit;
+  }
+
+  /** By what is known, of a share that is open. */
+  #isShareFull(slot: number, limit: number): boolean {
+    return this.#get(slot, column.share) + this.#get(slot, column.others) >= limit;
+  }
+
+  #beginShare(slot: number, gen: number, endsMs: number): void {
+    this.#set(slot, column.over, this.#get(slot, column.gen));
+    this.#set(slot, column.gen, gen);
+    this.#set(slot, column.shareEndsMs, endsMs);
+    this.#add(slot, column.era, 1);
+    this.#set(slot, column.share, 0);
+    this.#set(slot, column.held, 0);
+    this.#set(slot, column.told, 0);
+    this.#set(slot, column.others, 0);
+    this.#set(slot, column.newsAtMs, -1);
+    this.#set(slot, column.replicas, 1);
+  }
+
+  /** Counts from now on in the window that the others have open, taking the share along if it belongs there. */
+  #join(slot: number, news: WindowNews, nowMs: number): void {
+    const endsMs = nowMs + news.endsInMs;
+    if (!news.counted) this.#beginShare(slot, news.gen, endsMs);
+    this.#set(slot, column.gen, news.gen);
+    this.#set(slot, column.shareEndsMs, endsMs);
+    this.#set(slot, column.others, 0);
+    this.#set(slot, column.newsAtMs, -1);
+  }
+
+  // Slots are handed out by the table, so there is always something in their rows.
+  #get(slot: number, at: number): number {
+    return this.#rows[slot * rowLength + at] as number;
+  }
+
+  #set(slot: number, at: number, value: number): void {
+    this.#rows[slot * rowLength + at] = value;
+  }
+
+  #add(slot: number, at: number, by: number): void {
+    this.#set(slot, at, this.#get(slot, at) + by);
+  }
+
+  /** How many the others have let pass by now, as far as can be told. */
+  #othersBy(slot: number, nowMs: number): number {
+    const newsAtMs = this.#get(slot, column.newsAtMs);
+    const others = this.#get(slot, column.others);
+    if (newsAtMs < 0) return others;
+    return others + Math.floor(this.#get(slot, column.othersPerMs) * Math.min(nowMs - newsAtMs, newsMaxAgeMs));
+  }
+}
+
+function counting(): () => number {
+  let last = 0;
+  return () => ++last;
+}
+
+/** What a row holds. All are whole numbers or times, which a double keeps exactly. */
+const column = {
+  mine: 0,
+  mineEndsMs: 1,
+  share: 2,
+  shareEndsMs: 3,
+  /** Counts the times that the share began anew: what was taken before is none of this share's business. */
+  era: 4,
+  /** Of the share: taken, and not yet known to be used. Not reported, since a reported count cannot go down again. */
+  held: 5,
+  durationMs: 6,
+  /** The shared window, and the one before it. */
+  gen: 7,
+  over: 8,
+  /** How much of the share the others have been told. */
+  told: 9,
+  others: 10,
+  othersPerMs: 11,
+  /** When the others' count was true; -1 before this window's first news. */
+  newsAtMs: 12,
+  replicas: 13,
+} as const;
+const rowLength = 14;
+
+/** What so many rows take. */
+export function bytesOfRows(slotsMax: number): number {
+  return slotsMax * rowLength * Float64Array.BYTES_PER_ELEMENT;
+}

@@ -1,0 +1,57 @@
+import type { AtOnce } from "../../domain/at-once.ts";
+import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
+import type { Permit } from "../limiter.ts";
+
+/** Who gave the permit out, and hears what became of it. */
+export interface PermitIssuer {
+  keep(permit: LocalPermit): void;
+  giveBack(permit: LocalPermit): AtOnce<RateLimitState>;
+}
+
+/** Plain fields: one of these is made for every decision, and private ones would cost as much as the decision. */
+export class LocalPermit implements Permit {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+  readonly outcome: Permit["outcome"];
+  readonly issuer: PermitIssuer;
+  readonly keyId: string;
+  readonly rule: RateLimit;
+  /** The row, and the windows in it that it was charged to. */
+  readonly slot: number;
+  readonly claim: number;
+  readonly era: number;
+  readonly mineEndsMs: number;
+
+  constructor(
+    issuer: PermitIssuer,
+    keyId: string,
+    rule: RateLimit,
+    slot: number,
+    claim: number,
+    left: number,
+    resetMs: number,
+    era: number,
+    mineEndsMs: number,
+  ) {
+    this.limit = rule.limit;
+    this.remaining = left > 0 ? left - 1 : 0;
+    this.resetMs = resetMs;
+    this.outcome = left > 0 ? "admitted" : "limited";
+    this.issuer = issuer;
+    this.keyId = keyId;
+    this.rule = rule;
+    this.slot = slot;
+    this.claim = claim;
+    this.era = era;
+    this.mineEndsMs = mineEndsMs;
+  }
+
+  keep(): void {
+    this.issuer.keep(this);
+  }
+
+  giveBack(): AtOnce<RateLimitState> {
+    return this.issuer.giveBack(this);
+  }
+}
