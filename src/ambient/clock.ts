@@ -14,6 +14,19 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 };
 
+/** When this thread's monotonic time began, by a clock that all threads share. */
+export function monotonicOriginMs(): number {
+  // The two clocks are not read at the same moment: the closest of some tries.
+  const tries = Array.from({ length: 20 }, () => Number(process.hrtime.bigint()) / 1e6 - performance.now());
+  return Math.max(...tries);
+}
+
+/** For a thread that has to agree on monotonic time with the one whose time began at `originMs`. */
+export function createThreadClock(originMs: number): Clock {
+  const aheadMs = monotonicOriginMs() - originMs;
+  return { nowMs: () => Date.now(), monotonicMs: () => performance.now() + aheadMs };
+}
+
 /**
  * Unix time as it is now, and from then on as monotonic time goes: somebody who sets the clock changes nothing. In whole
  * milliseconds.

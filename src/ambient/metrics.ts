@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { createTally, TalliedHistogram } from "./tallies.ts";
 
 /** What the service counts about itself. No label ever holds a key, an id or anything else a caller chose. */
@@ -23,14 +23,25 @@ export interface Metrics {
   /** A change of a key was announced to the other replicas, could not be yet, or was heard of. */
   keyChange(event: "announced" | "unsent" | "heard"): void;
   /** Samples a value whenever the metrics are read. */
-  gauge(name: string, help: string, read: () => number): void;
+  gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
 
 export interface MetricsRegistry extends Metrics {
   /** Adds what Prometheus users expect of every process: memory, CPU, event loop, garbage collection. */
   addProcessMetrics(): void;
   readonly contentType: string;
+  /** All numbers as they are now. Plain data, to be rendered together with those of other threads. */
+  snapshot(): Promise<MetricsSnapshot>;
   render(): Promise<string>;
+}
+
+export type MetricsSnapshot = readonly object[];
+
+/** One text of the numbers of several threads: those of the same name and labels are added up. */
+export function renderTogether(snapshots: readonly MetricsSnapshot[]): Promise<string> {
+  // Also of those that only one of them has: the libraries' own ways to merge leave some out.
+  const summed = snapshots.map((snapshot) => snapshot.map((metric) => ({ ...metric, aggregator: "sum" })));
+  return AggregatorRegistry.aggregate(summed).metrics();
 }
 
 const callBuckets = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -123,18 +134,20 @@ export function createMetrics(): MetricsRegistry {
     deniedUnsettled: (count) => deniedUnsettled.inc(count),
     internalRefused: () => internalRefused.inc(),
     keyChange: (event) => keyChanges.inc({ event }),
-    gauge(name, help, read) {
+    gauge(name, help, read, labels = {}) {
       new Gauge({
         name,
         help,
+        labelNames: Object.keys(labels),
         registers,
         collect() {
-          this.set(read());
+          this.set(labels, read());
         },
       });
     },
     addProcessMetrics: () => collectDefaultMetrics({ register: registry }),
     contentType: registry.contentType,
+    snapshot: () => registry.getMetricsAsJSON(),
     render: () => registry.metrics(),
   };
 }

@@ -10,6 +10,8 @@ export interface Settings {
   readonly role: Role;
   readonly host: string;
   readonly port: number;
+  /** Threads that serve the port. One: the main thread does everything. */
+  readonly workers: number;
   readonly dataDir: string;
   /** Absent: the embedded store. */
   readonly databaseUrl: Secret | undefined;
@@ -49,6 +51,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   role: { name: "LATCHKEY_ROLE", fallback: "all", parse: oneOf("all", "edge", "coordinator") },
   host: { name: "HOST", fallback: "127.0.0.1", parse: nonEmpty },
   port: { name: "PORT", fallback: "8080", parse: wholeNumber(0, 65_535) },
+  workers: { name: "LATCHKEY_WORKERS", fallback: "1", parse: wholeNumber(1, 64) },
   dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
   databaseUrl: { name: "DATABASE_URL", fallback: "", secret: true, parse: databaseUrl },
   databaseConnectionsMax: {
@@ -117,7 +120,7 @@ export function readSettings(
 }
 
 /** What does not go together. Settings that were wrong by themselves are undefined, and told of already. */
-function roleProblems({ role, coordinators }: Settings, hasDatabase: boolean): string[] {
+function roleProblems({ role, coordinators, workers }: Settings, hasDatabase: boolean): string[] {
   const problems: string[] = [];
   if (role === "edge" && coordinators?.length === 0) {
     problems.push("LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge");
@@ -127,6 +130,9 @@ function roleProblems({ role, coordinators }: Settings, hasDatabase: boolean): s
   }
   if (role !== undefined && role !== "all" && !hasDatabase) {
     problems.push(`DATABASE_URL must be set where the role is ${role}: the embedded store serves one process`);
+  }
+  if (role === "coordinator" && workers > 1) {
+    problems.push("LATCHKEY_WORKERS must be 1 where the role is coordinator: it serves no keys");
   }
   return problems;
 }

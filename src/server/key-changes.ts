@@ -2,9 +2,14 @@ import type { Clock } from "../ambient/clock.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
-import type { CachedKeyStore } from "../store/cached-key-store.ts";
 import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
 import type { RateLimits } from "./rate-limits.ts";
+
+/** Whatever remembers keys. */
+export interface KeyMemory {
+  forget(change: KeyChange): void;
+  forgetAll(): void;
+}
 
 /**
  * Lets this replica's memory of keys, and its permits, follow what is changed: here, and on other replicas where Redis
@@ -12,27 +17,27 @@ import type { RateLimits } from "./rate-limits.ts";
  */
 export async function connectKeyChanges(deps: {
   readonly settings: Settings;
-  readonly cachedKeys: CachedKeyStore;
+  readonly memory: KeyMemory;
   readonly rateLimits: RateLimits;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
 }): Promise<KeyChanges & { close(): void }> {
-  const { settings, cachedKeys, rateLimits, metrics } = deps;
+  const { settings, memory, rateLimits, metrics } = deps;
   if (settings.redisUrl === undefined) {
     return { announce: async ({ keyId }) => rateLimits.keyChanged(keyId), close() {} };
   }
   const onChange = (change: KeyChange) => {
-    cachedKeys.forget(change);
+    memory.forget(change);
     rateLimits.keyChanged(change.keyId);
   };
   const { RedisKeyChanges } = await import("../ratelimit/redis/redis-key-changes.ts");
   const redis = new RedisKeyChanges({
     ...deps,
     url: settings.redisUrl,
-    replica: rateLimits.replica,
+    replica: rateLimits.local.replica,
     onChange,
-    onGap: () => cachedKeys.forgetAll(),
+    onGap: () => memory.forgetAll(),
   });
   metrics.gauge(
     "latchkey_key_changes_up",

@@ -4,14 +4,24 @@ import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
+import { bytesOfRows } from "../domain/window-rows.ts";
 import { WindowTable } from "../domain/window-table.ts";
 import { LocalLimiter } from "../ratelimit/local/local-limiter.ts";
 import { type SavedWindows, saveWindows, takeSavedWindows } from "../ratelimit/local/saved-windows.ts";
+import { bytesOfGuard, SharedRowGuard } from "../ratelimit/local/shared-row-guard.ts";
+import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { WindowHub } from "../ratelimit/local/window-hub.ts";
+import { numbersFrom } from "../ratelimit/local/window-numbers.ts";
 import { WindowSync } from "../ratelimit/local/window-sync.ts";
+import type { SharedWindows } from "../threads/methods.ts";
 
 export interface LocalLimits {
   readonly limiter: LocalLimiter;
+  readonly table: WindowTable;
+  /** Who wants to hear of changed windows; undefined where this replica is alone. */
+  readonly listener: WindowListener | undefined;
+  /** The memory of the windows, where several threads count in them. */
+  readonly shared: SharedWindows | undefined;
   /** The name of this replica among the others. */
   readonly replica: string;
   /** Tells the others for the last time and saves the windows that are open. Nothing may be taken any more. */
@@ -36,7 +46,11 @@ export function startLocalLimits(deps: {
   const file = join(settings.dataDir, `windows-${settings.port}`);
   const saved = takeSaved(file, deps);
   const replica = saved?.replica ?? Buffer.from(random.bytes(9)).toString("base64url");
-  const table = new WindowTable(settings.windowsMax, { nextGen: numbersFrom(random) });
+  const shared = settings.workers > 1 ? shareWindows(settings.windowsMax) : undefined;
+  const table = new WindowTable(settings.windowsMax, {
+    nextGen: numbersFrom(random),
+    shared: shared && { memory: shared.rows, guard: new SharedRowGuard(shared.guard) },
+  });
   for (const window of saved?.windows ?? []) table.restore(window, clock.monotonicMs());
 
   const sync = hub && new WindowSync({ table, hub, replica, clock, metrics });
@@ -61,6 +75,9 @@ export function startLocalLimits(deps: {
 
   return {
     limiter,
+    table,
+    listener: sync,
+    shared,
     replica,
     async stop() {
       stopped = true;
@@ -68,6 +85,13 @@ export function startLocalLimits(deps: {
       await sync?.tick();
       save(file, { replica, windows: table.openWindows(clock.monotonicMs()) }, clock.nowMs(), log);
     },
+  };
+}
+
+function shareWindows(slotsMax: number): SharedWindows {
+  return {
+    rows: new SharedArrayBuffer(bytesOfRows(slotsMax)),
+    guard: new SharedArrayBuffer(bytesOfGuard(slotsMax)),
   };
 }
 
@@ -87,15 +111,4 @@ function save(file: string, windows: SavedWindows, nowMs: number, log: Log): voi
   } catch (error) {
     log.warn("the rate-limit windows could not be saved: keys begin new ones", { reason: (error as Error).message });
   }
-}
-
-/** Numbers for windows: random in front, so that no two replicas come up with the same. */
-function numbersFrom(random: Random): () => number {
-  const [a = 0, b = 0, c = 0] = random.bytes(3);
-  const first = ((a << 16) | (b << 8) | c) * 2 ** 28;
-  let next = 0;
-  return () => {
-    next = (next + 1) % 2 ** 28;
-    return first + next;
-  };
 }

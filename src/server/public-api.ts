@@ -44,12 +44,14 @@ export interface PublicApiDeps {
   readonly patience?: Patience;
 }
 
+export interface PublicApi {
+  readonly onePort: OnePort;
+  readonly readiness: Readiness;
+  readonly stopStreams: () => void;
+}
+
 /** Everything that is served on the public port. */
-export function createPublicApi(deps: PublicApiDeps): {
-  onePort: OnePort;
-  readiness: Readiness;
-  stopStreams: () => void;
-} {
+export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const readiness = new Readiness();
   const shutdown = new AbortController();
   const services = [KeysService, Health];

@@ -5,15 +5,15 @@ import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
+import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import type { OnRecall } from "../ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../store/permit-ledger.ts";
-import { startLocalLimits } from "./local-limits.ts";
+import { type LocalLimits, startLocalLimits } from "./local-limits.ts";
 
 export interface RateLimits {
   readonly limiter: RateLimiter;
-  /** The name of this replica among the others. */
-  readonly replica: string;
+  readonly local: LocalLimits;
   /** The key's limit was changed, or the key deleted. */
   keyChanged(keyId: string): void;
   /** Tells the others for the last time, gives permits back, saves windows. Nothing may be taken any more. */
@@ -51,13 +51,9 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
     const help = "Whether a coordinator can be reached: 1 or 0.";
     metrics.gauge("latchkey_coordinator_up", help, () => Number(coordinators.isUp));
   }
-  const limiterOf = { local: local.limiter, strict };
   return {
-    limiter: {
-      take: (keyId, rule) => limiterOf[rule.mode].take(keyId, rule),
-      look: (keyId, rule) => limiterOf[rule.mode].look(keyId, rule),
-    },
-    replica: local.replica,
+    limiter: limiterByMode({ local: local.limiter, strict }),
+    local,
     keyChanged: (keyId) => strict.keyChanged(keyId),
     async stop() {
       await Promise.all([local.stop(), strict.stop()]);

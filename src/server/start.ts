@@ -6,15 +6,17 @@ import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { announceChanges } from "../store/announcing-key-store.ts";
-import { CachedKeyStore } from "../store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
 import { handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
+import { cacheKeys, lineUpLookups } from "./key-cache.ts";
 import { connectKeyChanges } from "./key-changes.ts";
 import { openStore } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
 import { startRateLimits } from "./rate-limits.ts";
+import { serveHere } from "./serving.ts";
+import { ServingThreads } from "./serving-threads.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -36,9 +38,6 @@ export interface ServerOptions {
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
-/** Misses in the key cache that may wait on the store at once, and behind those. */
-const lookupsMax = 64;
-const lookupsQueuedMax = 10_000;
 /** How long clients on open connections have to make the request whose answer tells them to leave. */
 const farewellMs = 250;
 const shutdownGraceMs = 10_000;
@@ -53,41 +52,33 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { store, usable } = await openStore({ ...options, metrics });
   const undo: (() => unknown)[] = [() => store.close()];
   try {
-    const cache = {
-      ttlMs: settings.cacheTtlMs,
-      keysMax: settings.cacheKeysMax,
-      // As many as there are connections: those that waited for one would do so outside the line.
-      lookupsMax: settings.databaseUrl ? settings.databaseConnectionsMax : lookupsMax,
-      lookupsQueuedMax,
-    };
-    const cachedKeys = new CachedKeyStore(store.keys, cache, ambient);
+    const threads = settings.workers > 1 ? new ServingThreads(options.onFatal) : undefined;
+    const cachedKeys = (threads ? lineUpLookups : cacheKeys)(store.keys, settings, ambient);
     const usage = new CoalescingUsageLedger(store.usageLanes, ambient);
-    metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cachedKeys.size);
     const rateLimits = await startRateLimits({ ...ambient, settings, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
-    const changes = await connectKeyChanges({ ...ambient, settings, cachedKeys, rateLimits });
+    const changes = await connectKeyChanges({ ...ambient, settings, memory: threads ?? cachedKeys, rateLimits });
     undo.unshift(() => changes.close());
-    const keys = announceChanges(cachedKeys, changes);
+    const keys = announceChanges(threads ? announceChanges(cachedKeys, threads) : cachedKeys, changes);
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
 
     const internal = await startInternalListener({
       ...ambient,
+      metrics: threads?.togetherWith(metrics) ?? metrics,
       host: settings.internalHost,
       port: settings.internalPort,
       secret: settings.internalSecret,
       services: new Map(),
     });
     undo.unshift(() => internal.close());
+    const home = { keys, usage, limiter: rateLimits.limiter };
+    threads?.start(settings, { ...home, log }, rateLimits.local);
+    undo.unshift(() => threads?.end());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
-    const { onePort, readiness, stopStreams } = createPublicApi({
-      ...ambient,
-      keys,
-      usage,
-      limiter: rateLimits.limiter,
-      isRootKey,
-      fastPath: settings.fastPath,
-    });
-    const port = await onePort.listen(settings.port, settings.host);
+    const { fastPath } = settings;
+    const serving = threads ?? serveHere(createPublicApi({ ...ambient, ...home, isRootKey, fastPath }));
+    serving.learnRootKeys(rootKeys.digests);
+    const port = await serving.listen(settings.port, settings.host);
 
     const tidy = () => {
       // What is not tidied now is the next time, or by another replica.
@@ -99,7 +90,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const becomeReady = async () => {
       await usable;
       const generated = await rootKeys.load((rootKey) => handOverRootKey(rootKeyFileOf(settings), rootKey));
-      readiness.set(true);
+      serving.learnRootKeys(rootKeys.digests);
+      await serving.setReady(true);
       tidy();
       return generated;
     };
@@ -112,16 +104,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         // Load balancers learn first, and get the time to act on it while everybody is served; then clients are sent
         // away, those between two requests too; then the store closes.
         clearInterval(tidying);
-        readiness.set(false);
+        await serving.setReady(false);
         await delay(settings.drainMs);
-        onePort.startClosing();
+        serving.startClosing();
         await delay(Math.min(settings.drainMs, farewellMs));
-        stopStreams();
-        await onePort.close(shutdownGraceMs);
+        serving.stopStreams();
+        await serving.close(shutdownGraceMs);
         await usage.drained();
         await rateLimits.stop();
         changes.close();
         await internal.close();
+        await threads?.end();
         await store.close();
       },
     };

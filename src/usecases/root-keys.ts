@@ -11,17 +11,16 @@ export type IsRootKey = (presented: Secret) => boolean;
 
 const rootKeyBytes = 32;
 
-/**
- * The root keys of the settings if there are any: then only those count, so that setting one retires a generated one.
- * Otherwise the generated one, made at the first start.
- */
-export class RootKeys {
-  readonly #deps: RootKeysDeps;
+/** The digests of the root keys, as soon as they are known. */
+export class KnownRootKeys {
   #digests: readonly string[] | undefined;
 
-  constructor(deps: RootKeysDeps) {
-    this.#deps = deps;
-    if (deps.configured.length > 0) this.#digests = deps.configured.map((key) => sha256(key.reveal()));
+  get digests(): readonly string[] | undefined {
+    return this.#digests;
+  }
+
+  learn(digests: readonly string[] | undefined): void {
+    this.#digests = digests;
   }
 
   /** In a time that does not tell how close the secret came. Throws `Unavailable` until the root keys are known. */
@@ -31,6 +30,20 @@ export class RootKeys {
     // Every digest is compared, also after a match.
     return this.#digests.filter((known) => equalDigests(known, digest)).length > 0;
   }
+}
+
+/**
+ * The root keys of the settings if there are any: then only those count, so that setting one retires a generated one.
+ * Otherwise the generated one, made at the first start.
+ */
+export class RootKeys extends KnownRootKeys {
+  readonly #deps: RootKeysDeps;
+
+  constructor(deps: RootKeysDeps) {
+    super();
+    this.#deps = deps;
+    if (deps.configured.length > 0) this.learn(deps.configured.map((key) => sha256(key.reveal())));
+  }
 
   /**
    * Reads the root keys from the store; where there are none, generates one and answers it, this one time only.
@@ -38,16 +51,16 @@ export class RootKeys {
    */
   async load(handOver: (rootKey: Secret) => HandedOver): Promise<Secret | undefined> {
     const { store, clock, random } = this.#deps;
-    if (this.#digests !== undefined) return undefined;
-    this.#digests = await storedDigests(store);
-    if (this.#digests !== undefined) return undefined;
+    if (this.digests !== undefined) return undefined;
+    this.learn(await storedDigests(store));
+    if (this.digests !== undefined) return undefined;
 
     const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);
     const handedOver = handOver(generated);
     const isFirst = await store.addFirst(sha256(generated.reveal()), clock.nowMs());
     if (isFirst) handedOver.keep();
     else handedOver.takeBack();
-    this.#digests = await storedDigests(store);
+    this.learn(await storedDigests(store));
     return isFirst ? generated : undefined;
   }
 }

@@ -44,6 +44,10 @@ export const rooms: Readonly<Record<string, Room>> = {
     node: true,
     packages: ["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect"],
   },
+  threads: {
+    ours: ["src/domain/", "src/ambient/", "src/ratelimit/limiter.ts", "src/ratelimit/local/", ...storeInterfaces],
+    node: false,
+  },
   server: {
     ours: [
       "src/domain/",
@@ -53,6 +57,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       "src/ratelimit/",
       "src/usecases/",
       "src/rpc/",
+      "src/threads/",
       "gen/",
     ],
     node: true,

@@ -37,6 +37,7 @@ export async function startTestServer(
   const settings: Settings = {
     host: "127.0.0.1",
     port: 0,
+    workers: 1,
     dataDir: options.settings?.dataDir ?? tempFolder(),
     databaseUrl: undefined,
     databaseConnectionsMax: 10,

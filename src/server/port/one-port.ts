@@ -53,11 +53,11 @@ export class OnePort {
     return this.#sockets.size;
   }
 
-  /** Resolves to the port that was bound; rejects when it cannot be. */
-  listen(port: number, host: string): Promise<number> {
+  /** Resolves to the port that was bound; rejects when it cannot be. Those who reuse a port share its connections. */
+  listen(port: number, host: string, { reusePort = false } = {}): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen(port, host, () => {
+      this.#server.listen({ port, host, reusePort }, () => {
         this.#server.off("error", reject);
         resolve((this.#server.address() as net.AddressInfo).port);
       });

@@ -1,0 +1,10 @@
+import type { RateLimit } from "../domain/rate-limit.ts";
+import type { RateLimiter } from "./limiter.ts";
+
+/** Each key by the limiter of its mode. */
+export function limiterByMode(limiterOf: Readonly<Record<RateLimit["mode"], RateLimiter>>): RateLimiter {
+  return {
+    take: (keyId, rule) => limiterOf[rule.mode].take(keyId, rule),
+    look: (keyId, rule) => limiterOf[rule.mode].look(keyId, rule),
+  };
+}

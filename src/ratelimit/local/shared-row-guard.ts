@@ -1,0 +1,47 @@
+import type { RowGuard } from "../../domain/row-guard.ts";
+
+/** Tries before a thread gives up its processor: a row is held for less than a microsecond. */
+const spins = 200;
+/** Then so long between two tries: whoever holds the row has been put off its processor. */
+const napMs = 0.05;
+
+/**
+ * Keeps threads apart by one word per row: the row's claim number, and in its lowest bit whether somebody holds it. So
+ * one compare-and-swap both takes the row and finds out that it is still the key's.
+ */
+export class SharedRowGuard implements RowGuard {
+  readonly #words: Int32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory);
+  }
+
+  claimOf(slot: number): number {
+    return Atomics.load(this.#words, slot) & ~isHeld;
+  }
+
+  hold(slot: number, claim: number): boolean {
+    for (let tries = 1; ; tries++) {
+      const seen = Atomics.compareExchange(this.#words, slot, claim, claim | isHeld);
+      if (seen === claim) return true;
+      if (seen !== (claim | isHeld)) return false;
+      if (tries % spins === 0) Atomics.wait(this.#words, slot, seen, napMs);
+    }
+  }
+
+  letGo(slot: number, claim: number): void {
+    Atomics.store(this.#words, slot, claim);
+  }
+
+  giveUp(slot: number, claim: number): void {
+    Atomics.store(this.#words, slot, (claim + claimStep) | 0);
+  }
+}
+
+const isHeld = 1;
+const claimStep = 2;
+
+/** What the words of so many rows take. */
+export function bytesOfGuard(slotsMax: number): number {
+  return slotsMax * Int32Array.BYTES_PER_ELEMENT;
+}

@@ -1,0 +1,65 @@
+import type { Log } from "../ambient/log.ts";
+import { goOn } from "../domain/at-once.ts";
+import type { WindowTable } from "../domain/window-table.ts";
+import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
+import type { WindowListener } from "../ratelimit/local/window-counter.ts";
+import type { KeyStore } from "../store/key-store.ts";
+import type { UsageLedger } from "../store/usage-ledger.ts";
+import type { HomeMethods } from "./methods.ts";
+import { fromWire } from "./wire-error.ts";
+
+/** What there is one of, whatever the number of threads. */
+export interface Home {
+  readonly keys: KeyStore;
+  readonly usage: UsageLedger;
+  readonly limiter: RateLimiter;
+  readonly table: WindowTable;
+  readonly listener: WindowListener | undefined;
+  readonly log: Log;
+}
+
+/** Answers one thread that serves. */
+export function createHomeMethods({ keys, usage, limiter, table, listener, log }: Home, thread: number): HomeMethods {
+  /** What the thread has been admitted and has not said of what became of it. */
+  const permits = new Map<number, Permit>();
+  let lastNumber = 0;
+  const settled = (number: number): Permit => {
+    const permit = permits.get(number) as Permit;
+    permits.delete(number);
+    return permit;
+  };
+
+  return {
+    create: (key, idempotency) => keys.create(key, idempotency),
+    findByDigest: (digest, options) => keys.findByDigest(digest, options),
+    setRateLimit: (keyId, rateLimit) => keys.setRateLimit(keyId, rateLimit),
+    delete: (keyId) => keys.delete(keyId),
+    spend: (keyId) => usage.spend(keyId),
+
+    rowOf(keyId) {
+      const slot = table.slotOf(keyId);
+      return slot === undefined ? undefined : { slot, claim: table.guard.claimOf(slot) };
+    },
+    windowsChanged(slots, urgentSlots) {
+      for (const slot of slots) listener?.changed(slot, false);
+      for (const slot of urgentSlots) listener?.changed(slot, true);
+    },
+
+    takeStrict: (keyId, rule) =>
+      goOn(limiter.take(keyId, rule), (permit) => {
+        const { outcome, limit, remaining, resetMs } = permit;
+        if (outcome === "admitted") permits.set(++lastNumber, permit);
+        return { outcome, limit, remaining, resetMs, number: lastNumber };
+      }),
+    keepStrict: (number) => settled(number).keep(),
+    giveBackStrict: (number) =>
+      goOn(settled(number).giveBack(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
+    look: (keyId, rule) => limiter.look(keyId, rule),
+
+    log(level, message, fields, cause) {
+      const said = { ...fields, thread };
+      if (level === "error") log.error(message, cause && fromWire(cause), said);
+      else log[level](message, said);
+    },
+  };
+}

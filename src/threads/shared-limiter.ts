@@ -1,0 +1,121 @@
+import type { Clock } from "../ambient/clock.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import type { AtOnce } from "../domain/at-once.ts";
+import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
+import type { RowGuard } from "../domain/row-guard.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+import type { WindowRows } from "../domain/window-rows.ts";
+import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
+import type { LocalPermit, PermitIssuer } from "../ratelimit/local/local-permit.ts";
+import { WindowCounter, type WindowListener } from "../ratelimit/local/window-counter.ts";
+import type { Row } from "./methods.ts";
+
+/** Of a key that has just got its row, the row can be given away again before it is used: rare, and rarer twice. */
+const triesMax = 5;
+
+/**
+ * Counts in rows that all threads share. Which row is a key's is known at home: it is asked for once and remembered,
+ * and until it is given away every decision is made here, at once.
+ */
+export class SharedLimiter implements RateLimiter, PermitIssuer {
+  readonly #counter: WindowCounter;
+  readonly #guard: RowGuard;
+  readonly #askForRow: (keyId: string) => Promise<Row | undefined>;
+  readonly #lookAtHome: RateLimiter["look"];
+  readonly #metrics: Metrics;
+  readonly #rows = new Map<string, Row>();
+  readonly #asked = new Map<string, Promise<Row | undefined>>();
+  #sweep = this.#rows.entries();
+
+  constructor(deps: {
+    readonly rows: WindowRows;
+    readonly guard: RowGuard;
+    readonly askForRow: (keyId: string) => Promise<Row | undefined>;
+    readonly lookAtHome: RateLimiter["look"];
+    readonly listener: WindowListener | undefined;
+    readonly clock: Clock;
+    readonly metrics: Metrics;
+  }) {
+    this.#counter = new WindowCounter(deps, deps.clock, deps.listener);
+    this.#guard = deps.guard;
+    this.#askForRow = deps.askForRow;
+    this.#lookAtHome = deps.lookAtHome;
+    this.#metrics = deps.metrics;
+  }
+
+  tellTimeBy(unixOffsetMs: number): void {
+    this.#counter.unixOffsetMs = unixOffsetMs;
+  }
+
+  take(keyId: string, rule: RateLimit): AtOnce<Permit> {
+    return this.#takeIn(this.#rows.get(keyId), keyId, rule) ?? this.#takeInNewRow(keyId, rule);
+  }
+
+  look(keyId: string, rule: RateLimit): AtOnce<RateLimitState> {
+    const row = this.#rows.get(keyId);
+    const state = row && this.#counter.look(rule, row.slot, row.claim);
+    return state ?? this.#lookAtHome(keyId, rule);
+  }
+
+  keep(permit: LocalPermit): void {
+    this.#counter.keep(permit);
+  }
+
+  giveBack(permit: LocalPermit): AtOnce<RateLimitState> {
+    this.#counter.giveBack(permit);
+    return this.look(permit.keyId, permit.rule);
+  }
+
+  /** Forgets rows that have been given away, looking at so many. */
+  sweep(looks: number): void {
+    for (let i = 0; i < looks; i++) {
+      const next = this.#sweep.next();
+      if (next.done) {
+        this.#sweep = this.#rows.entries();
+        return;
+      }
+      const [keyId, { slot, claim }] = next.value;
+      if (this.#guard.claimOf(slot) !== claim) this.#rows.delete(keyId);
+    }
+  }
+
+  /** Rows that are remembered. */
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /** Undefined without a row, or when it is another key's by now. */
+  #takeIn(row: Row | undefined, keyId: string, rule: RateLimit): Permit | undefined {
+    return row && this.#counter.take(this, keyId, rule, row.slot, row.claim);
+  }
+
+  async #takeInNewRow(keyId: string, rule: RateLimit): Promise<Permit> {
+    for (let tries = 0; tries < triesMax; tries++) {
+      const row = await this.#newRow(keyId);
+      if (row === undefined) {
+        this.#metrics.windowsFull();
+        throw new Unavailable("every rate-limit window is taken");
+      }
+      const permit = this.#takeIn(row, keyId, rule);
+      if (permit !== undefined) return permit;
+    }
+    throw new Unavailable("the rate-limit window was given away each time");
+  }
+
+  /** All who miss the same key share one question. */
+  #newRow(keyId: string): Promise<Row | undefined> {
+    const asked = this.#asked.get(keyId) ?? this.#ask(keyId);
+    this.#asked.set(keyId, asked);
+    return asked;
+  }
+
+  async #ask(keyId: string): Promise<Row | undefined> {
+    try {
+      const row = await this.#askForRow(keyId);
+      if (row !== undefined) this.#rows.set(keyId, row);
+      return row;
+    } finally {
+      this.#asked.delete(keyId);
+    }
+  }
+}

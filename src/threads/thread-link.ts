@@ -1,0 +1,91 @@
+import { Unavailable } from "../domain/unavailable.ts";
+import { fromWire, toWire, type WireError } from "./wire-error.ts";
+
+/** What one side of a link can be asked by the other. Arguments and answers are plain data. */
+type Methods = { readonly [Name in string]: (...args: never[]) => unknown };
+type Name<Side> = keyof Side & string;
+type Args<Method> = Method extends (...args: infer Given) => unknown ? Given : never;
+type Answer<Method> = Method extends (...args: never[]) => infer Given ? Awaited<Given> : never;
+
+/** The end of a channel between two threads: a Worker, or its parent's port. */
+export interface ThreadPort {
+  postMessage(message: unknown): void;
+}
+
+/** A question; nobody waits for an answer to number 0. */
+type Question = readonly [number: number, name: string, args: readonly unknown[]];
+type Reply = readonly [number: number, isAnswer: boolean, answer: unknown];
+
+const waitingMax = 200_000;
+
+/**
+ * Two threads that ask each other. Everything said in one turn of the event loop goes as one message, in its order: a
+ * message costs as much as dozens of questions.
+ */
+export class ThreadLink<Mine extends object, Theirs extends object> {
+  readonly #port: ThreadPort;
+  readonly #mine: Mine;
+  readonly #waiting = new Map<number, { resolve: (answer: never) => void; reject: (error: Error) => void }>();
+  #outbox: (Question | Reply)[] = [];
+  #lastNumber = 0;
+
+  constructor(port: ThreadPort, mine: Mine) {
+    this.#port = port;
+    this.#mine = mine;
+  }
+
+  /** To be called with every message of the port. */
+  hear(batch: readonly (Question | Reply)[]): void {
+    for (const said of batch) this.#hear(said);
+  }
+
+  /** Rejects with what the other side threw, or with `Unavailable` when too many wait already. */
+  ask<Asked extends Name<Theirs>>(name: Asked, ...args: Args<Theirs[Asked]>): Promise<Answer<Theirs[Asked]>> {
+    if (this.#waiting.size >= waitingMax) return Promise.reject(new Unavailable("too many wait for another thread"));
+    const number = ++this.#lastNumber;
+    this.#say([number, name, args]);
+    return new Promise((resolve, reject) => this.#waiting.set(number, { resolve, reject }));
+  }
+
+  /** Waits for nothing. */
+  tell<Told extends Name<Theirs>>(name: Told, ...args: Args<Theirs[Told]>): void {
+    this.#say([0, name, args]);
+  }
+
+  #say(said: Question | Reply): void {
+    this.#outbox.push(said);
+    if (this.#outbox.length > 1) return;
+    setImmediate(() => {
+      const batch = this.#outbox;
+      this.#outbox = [];
+      this.#port.postMessage(batch);
+    });
+  }
+
+  #hear([number, nameOrIsAnswer, content]: Question | Reply): void {
+    if (typeof nameOrIsAnswer === "string") {
+      this.#answer(number, nameOrIsAnswer, content as readonly never[]);
+      return;
+    }
+    const waiting = this.#waiting.get(number);
+    this.#waiting.delete(number);
+    if (nameOrIsAnswer) waiting?.resolve(content as never);
+    else waiting?.reject(fromWire(content as WireError));
+  }
+
+  #answer(number: number, name: string, args: readonly never[]): void {
+    const method = (this.#mine as Methods)[name] as Methods[string];
+    if (number === 0) {
+      method.apply(this.#mine, args as never[]);
+      return;
+    }
+    const fail = (error: unknown) => this.#say([number, false, toWire(error)]);
+    try {
+      const answer = method.apply(this.#mine, args as never[]);
+      if (answer instanceof Promise) answer.then((value: unknown) => this.#say([number, true, value]), fail);
+      else this.#say([number, true, answer]);
+    } catch (error) {
+      fail(error);
+    }
+  }
+}

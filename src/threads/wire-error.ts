@@ -1,0 +1,37 @@
+import { Unavailable } from "../domain/unavailable.ts";
+
+/** An error as it crosses threads: what callers tell apart stays apart, and the log gets to see where it came from. */
+export interface WireError {
+  readonly isUnavailable: boolean;
+  readonly message: string;
+  readonly stack: string | undefined;
+  readonly retryAfterMs: number;
+  /** What Node says of a failed system call. */
+  readonly facts: { readonly code?: string; readonly address?: string; readonly port?: number };
+  readonly cause: WireError | undefined;
+}
+
+export function toWire(error: unknown): WireError {
+  const { message, stack, cause, code, address, port } = (
+    error instanceof Error ? error : new Error(String(error))
+  ) as NodeJS.ErrnoException & { address?: string; port?: number };
+  return {
+    isUnavailable: error instanceof Unavailable,
+    message,
+    stack,
+    retryAfterMs: error instanceof Unavailable ? error.retryAfterMs : 0,
+    facts: {
+      ...(typeof code === "string" && { code }),
+      ...(typeof address === "string" && { address }),
+      ...(typeof port === "number" && { port }),
+    },
+    cause: cause === undefined ? undefined : toWire(cause),
+  };
+}
+
+export function fromWire({ isUnavailable, message, stack, retryAfterMs, facts, cause }: WireError): Error {
+  const origin = cause === undefined ? {} : { cause: fromWire(cause) };
+  const error = isUnavailable ? new Unavailable(message, { ...origin, retryAfterMs }) : new Error(message, origin);
+  if (stack !== undefined) error.stack = stack;
+  return Object.assign(error, facts);
+}
