@@ -1,0 +1,258 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { createClient, type VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { engines } from "../support/engines.ts";
+import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
+import { startTestServer, testRootKey } from "../support/in-process-server.ts";
+import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
+import { openConnections, type VerifyOverOne } from "../support/open-connections.ts";
+import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
+import { readMetric } from "../support/read-metric.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { hasRedis, startTestRedis } from "../support/test-redis.ts";
+
+const threads = 2;
+const connections = 24;
+
+async function start(environment: Record<string, string>) {
+  const own = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: String(threads) };
+  const latchkey = await startLatchkey({ ...own, ...environment });
+  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey });
+  return { ...latchkey, client, callers: openConnections(latchkey.baseUrl, connections) };
+}
+
+function metric({ internalUrl }: LatchkeyProcess, name: string): Promise<number> {
+  return readMetric(Number(new URL(internalUrl).port), name);
+}
+
+/** With one thread that has all connections, none of these tests would show anything. */
+async function expectAllServe(latchkey: LatchkeyProcess): Promise<void> {
+  for (let thread = 1; thread <= threads; thread++) {
+    expect(await metric(latchkey, `latchkey_thread_connections{thread="${thread}"}`)).toBeGreaterThan(0);
+  }
+}
+
+/** Every caller asks so often, one call after the other. */
+async function crowd(callers: readonly VerifyOverOne[], key: string, asksEach: number): Promise<VerifyKeyResponse[]> {
+  const ask = async (verify: VerifyOverOne) => {
+    const answers: VerifyKeyResponse[] = [];
+    while (answers.length < asksEach) answers.push(await verify(key));
+    return answers;
+  };
+  return (await Promise.all(callers.map(ask))).flat();
+}
+
+function countdown(answers: readonly VerifyKeyResponse[]): (number | undefined)[] {
+  const passed = answers.filter(({ valid }) => valid);
+  return passed.map(({ ratelimit }) => ratelimit?.remaining).sort((a = 0, b = 0) => b - a);
+}
+
+function fromBelow(limit: number): number[] {
+  return Array.from({ length: limit }, (_, i) => limit - 1 - i);
+}
+
+describe.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
+  it("let exactly a local limit pass in every window, each answer counting down by one", async () => {
+    const [limit, duration, windows] = [200, 1000, 4];
+    const latchkey = await start(await engine.environment());
+    const { key } = await latchkey.client.createKey({ apiId: "api", ratelimit: { limit, duration } });
+    const answers: VerifyKeyResponse[] = [];
+    const untilMs = Date.now() + windows * duration;
+    const ask = async (verify: VerifyOverOne) => {
+      while (Date.now() < untilMs) answers.push(await verify(key));
+    };
+    await Promise.all(latchkey.callers.map(ask));
+    await expectAllServe(latchkey);
+
+    const resets = [...new Set(answers.map(({ ratelimit }) => ratelimit?.reset ?? 0))].sort((a, b) => a - b);
+    expect(resets.length).toBeGreaterThanOrEqual(windows - 1);
+    // The last one may have been cut short by the end of the load.
+    for (const reset of resets.slice(0, -1)) {
+      expect(countdown(answers.filter(({ ratelimit }) => ratelimit?.reset === reset))).toEqual(fromBelow(limit));
+    }
+  });
+
+  it("give every window of many keys to one key only, while windows come and go", async () => {
+    const latchkey = await start({ ...(await engine.environment()), LATCHKEY_WINDOWS_MAX: "6" });
+    const ratelimit = { limit: 40, duration: 1000 };
+    for (let round = 0; round < 3; round++) {
+      const created = await Promise.all([1, 2, 3].map(() => latchkey.client.createKey({ apiId: "api", ratelimit })));
+      const answers = await Promise.all(created.map(({ key }) => crowd(latchkey.callers, key, 2)));
+      for (const each of answers) expect(countdown(each)).toEqual(fromBelow(ratelimit.limit));
+      await delay(ratelimit.duration + 300);
+    }
+  });
+
+  it("never let more than a strict limit pass, and no less", async () => {
+    const limit = 100;
+    const latchkey = await start(await engine.environment());
+    const ratelimit = { async: false, limit, duration: 60_000 };
+    const { key } = await latchkey.client.createKey({ apiId: "api", ratelimit });
+    const answers = await crowd(latchkey.callers, key, 8);
+    await expectAllServe(latchkey);
+
+    expect(answers.filter(({ valid }) => valid)).toHaveLength(limit);
+    const others = answers.filter(({ valid }) => !valid);
+    expect(new Set(others.map(({ code }) => code))).toEqual(new Set(["RATE_LIMITED"]));
+  });
+
+  it("give back what a refused use had taken of either limit", async () => {
+    const { client, callers } = await start(await engine.environment());
+    for (const async of [true, false]) {
+      const ratelimit = { async, limit: 50, duration: 60_000 };
+      const { key } = await client.createKey({ apiId: "api", remaining: 5, ratelimit });
+      const answers = await crowd(callers, key, 4);
+      expect(answers.filter(({ valid }) => valid)).toHaveLength(5);
+      const last = await client.verifyKey({ key });
+      expect(last).toMatchObject({ code: "USAGE_EXCEEDED", remaining: 0 });
+      if (async) expect(last.ratelimit?.remaining).toBe(45);
+    }
+  });
+
+  it("spend every use exactly once, and not one more", async () => {
+    const uses = 500;
+    const latchkey = await start(await engine.environment());
+    const { baseUrl } = latchkey;
+
+    const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients: 64, uses });
+
+    expect(problemsWithUse(answers, uses)).toEqual([]);
+  });
+
+  it("all refuse a deleted key from the answer to its deletion on", async () => {
+    const { client, callers, ...latchkey } = await start(await engine.environment());
+    for (let round = 0; round < 10; round++) {
+      const { key, keyId } = await client.createKey({ apiId: "api" });
+      const before = await crowd(callers, key, 2);
+      expect(before.every(({ valid }) => valid)).toBe(true);
+      await client.deleteKey({ keyId });
+      const after = await crowd(callers, key, 1);
+      expect(after.filter(({ code }) => code !== "NOT_FOUND")).toEqual([]);
+    }
+    await expectAllServe(latchkey);
+  });
+
+  it("answer everything that they were sent before they stop, and keep every use and window", async () => {
+    const environment = { ...(await engine.environment()), PORT: "0" };
+    const latchkey = await start(environment);
+    const uses = 1_000_000;
+    const { key } = await latchkey.client.createKey({ apiId: "api", remaining: uses });
+    const book: Book = { answered: 0, dropped: [], refused: 0 };
+    const load = [
+      ...Array.from({ length: 12 }, () => callOverHttp1(latchkey.baseUrl, key, book)),
+      ...Array.from({ length: 4 }, () => callOverGrpc(latchkey.baseUrl, key, book)),
+    ];
+    await delay(300);
+    await expectAllServe(latchkey);
+    const { key: limited } = await latchkey.client.createKey({
+      apiId: "api",
+      ratelimit: { limit: 10, duration: 60_000 },
+    });
+    await crowd(latchkey.callers.slice(0, 7), limited, 1);
+    latchkey.kill("SIGTERM");
+    await vi.waitFor(() => expect(latchkey.stderr()).toContain('"msg":"stopping"'));
+    await vi.waitFor(async () => expect((await fetch(`${latchkey.baseUrl}/readyz`)).status).toBe(503));
+    await Promise.all(load);
+
+    expect(await latchkey.exited).toBe(0);
+    expect(book.dropped).toEqual([]);
+    expect(book.answered).toBeGreaterThan(0);
+    const again = await start(environment);
+    const { remaining } = await again.client.verifyKey({ key });
+    expect(uses - 1 - (remaining as number)).toBe(book.answered);
+    expect(await again.client.verifyKey({ key: limited })).toMatchObject({ ratelimit: { remaining: 2 } });
+  });
+
+  it("add their metrics up", async () => {
+    const latchkey = await start(await engine.environment());
+    const { key } = await latchkey.client.createKey({ apiId: "api" });
+    await crowd(latchkey.callers, key, 5);
+    await expectAllServe(latchkey);
+
+    expect(await metric(latchkey, 'latchkey_verifications_total{code="VALID"}')).toBe(connections * 5);
+    const called = 'latchkey_call_seconds_count{method="VerifyKey",protocol="json",code="OK"}';
+    expect(await metric(latchkey, called)).toBe(connections * 5);
+    expect(await metric(latchkey, "latchkey_key_cache_total")).toBe(connections * 5);
+    expect(await metric(latchkey, "latchkey_cached_keys")).toBe(threads);
+    // Once for the process, and not once for each thread.
+    const startedS = await metric(latchkey, "process_start_time_seconds");
+    expect(Math.abs(startedS - Date.now() / 1000)).toBeLessThan(60);
+  });
+});
+
+describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
+  it("refuse a port that is taken, also by others who share theirs", async () => {
+    const { baseUrl } = await start({ LATCHKEY_DATA_DIR: tempFolder() });
+    const { port } = new URL(baseUrl);
+    for (const LATCHKEY_WORKERS of ["1", "2"]) {
+      const environment = {
+        LATCHKEY_DATA_DIR: tempFolder(),
+        LATCHKEY_WORKERS,
+        LATCHKEY_INTERNAL_PORT: "0",
+        PORT: port,
+      };
+      const { code, stderr } = await runLatchkey(["serve"], environment);
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `latchkey cannot start:\n  - 127.0.0.1:${port} is in use by another process\n`,
+      });
+    }
+  });
+
+  it("write log lines of the same form as ever, with their number", async () => {
+    const latchkey = await start({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_LOG_LEVEL: "debug" });
+    const { key } = await latchkey.client.createKey({ apiId: "api" });
+    const answers = await crowd(latchkey.callers, key, 1);
+
+    await vi.waitFor(() => {
+      const lines = latchkey.stderr().trim().split("\n");
+      const calls = lines.map((line) => JSON.parse(line)).filter(({ method }) => method === "VerifyKey");
+      expect(calls.map(({ requestId }) => requestId).sort()).toEqual(answers.map(({ requestId }) => requestId).sort());
+      expect(new Set(calls.map(({ thread }) => thread))).toEqual(new Set([1, 2]));
+    });
+    expect(latchkey.stderr().match(/"msg":"serving"/g)).toHaveLength(1);
+  });
+
+  it("end together when one of them dies", async () => {
+    const started: Worker[] = [];
+    const note = (worker: Worker) => void started.push(worker);
+    process.on("worker", note);
+    onTestFinished(() => void process.off("worker", note));
+    const fatal: unknown[] = [];
+    await startTestServer({ settings: { workers: threads }, onFatal: (cause) => void fatal.push(cause) });
+    expect(fatal).toEqual([]);
+
+    await started.at(-1)?.terminate();
+
+    await vi.waitFor(() => expect(fatal).toMatchObject([{ message: "serving thread 2 exited with 1" }]));
+  });
+});
+
+describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, { timeout: 60_000 }, () => {
+  it("hear of each other's windows and deleted keys", async () => {
+    const [DATABASE_URL, redis] = [await createTestDatabase(), await startTestRedis()];
+    const replicas = await Promise.all(
+      [1, 2].map(() => start({ DATABASE_URL, LATCHKEY_DATA_DIR: tempFolder(), REDIS_URL: redis.url() })),
+    );
+    const [here, there] = replicas as [(typeof replicas)[0], (typeof replicas)[0]];
+    const { key, keyId } = await here.client.createKey({ apiId: "api", ratelimit: { limit: 30, duration: 60_000 } });
+    const before = await crowd(here.callers, key, 1);
+    expect(before.filter(({ valid }) => valid)).toHaveLength(connections);
+    // The first one asks; what it hears all threads know.
+    await there.client.verifyKey({ key });
+    await vi.waitFor(async () => {
+      const [answer] = await crowd(there.callers.slice(0, 1), key, 1);
+      expect(answer).toMatchObject({ code: "RATE_LIMITED" });
+    });
+    const refused = await crowd(there.callers, key, 1);
+    expect(new Set(refused.map(({ code }) => code))).toEqual(new Set(["RATE_LIMITED"]));
+
+    await here.client.deleteKey({ keyId });
+    await delay(1000);
+    const deleted = await crowd(there.callers, key, 1);
+    expect(new Set(deleted.map(({ code }) => code))).toEqual(new Set(["NOT_FOUND"]));
+    await expectAllServe(there);
+  });
+});

@@ -1,0 +1,33 @@
+import http from "node:http";
+import { onTestFinished } from "vitest";
+import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
+
+/** Verifies a key over a connection of its own, always the same. */
+export type VerifyOverOne = (key: string) => Promise<VerifyKeyResponse>;
+
+/** So many connections: of a service with several threads, enough of them reach every thread. */
+export function openConnections(baseUrl: string, connections: number): readonly VerifyOverOne[] {
+  return Array.from({ length: connections }, () => {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    return (key) => verifyOver(agent, baseUrl, key);
+  });
+}
+
+function verifyOver(agent: http.Agent, baseUrl: string, key: string): Promise<VerifyKeyResponse> {
+  return new Promise((resolve, reject) => {
+    const headers = { "content-type": "application/json" };
+    const request = http.request(`${baseUrl}/v1/keys.verifyKey`, { method: "POST", headers, agent }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+      });
+      response.on("error", reject).on("end", () => {
+        if (response.statusCode === 200) resolve(JSON.parse(text));
+        else reject(new Error(`${response.statusCode}: ${text}`));
+      });
+    });
+    request.on("error", reject);
+    request.end(JSON.stringify({ key }));
+  });
+}
