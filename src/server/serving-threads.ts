@@ -1,15 +1,17 @@
 import net from "node:net";
 import { Worker } from "node:worker_threads";
 import { monotonicOriginMs } from "../ambient/clock.ts";
-import { type MetricsRegistry, type MetricsSnapshot, renderTogether } from "../ambient/metrics.ts";
+import { type MetricsRegistry, renderTogether } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
 import { createHomeMethods, type Home } from "../threads/home-methods.ts";
 import type { HomeMethods, ServingMethods, ServingSetup, SharedWindows } from "../threads/methods.ts";
-import { ThreadLink } from "../threads/thread-link.ts";
+import { type Answer, type Args, ThreadLink } from "../threads/thread-link.ts";
 import type { KeyMemory } from "./key-changes.ts";
 import type { LocalLimits } from "./local-limits.ts";
 import type { Serving } from "./serving.ts";
+
+type Link = ThreadLink<HomeMethods, ServingMethods>;
 
 /** How soon the others tell ends of windows by a wall clock that was set. */
 const followClockMs = 100;
@@ -20,8 +22,7 @@ const followClockMs = 100;
  */
 export class ServingThreads implements Serving, KeyChanges, KeyMemory {
   readonly #onFatal: (cause: unknown) => void;
-  #workers: Worker[] = [];
-  #links: ThreadLink<HomeMethods, ServingMethods>[] = [];
+  readonly #links = new Map<Worker, Link>();
   #followingClock: NodeJS.Timeout | undefined;
   #ending = false;
 
@@ -45,87 +46,98 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
         fastPath: settings.fastPath,
         debug: home.log.debugEnabled,
       };
-      const worker = this.#run(setup);
-      this.#workers.push(worker);
-      const link = new ThreadLink<HomeMethods, ServingMethods>(worker, createHomeMethods(home, thread));
-      worker.on("message", (batch) => link.hear(batch));
-      this.#links.push(link);
+      this.#run(setup, createHomeMethods(home, thread));
     }
     this.#followingClock = setInterval(() => {
       if (local.limiter.unixOffsetMs === unixOffsetMs) return;
       unixOffsetMs = local.limiter.unixOffsetMs;
-      for (const link of this.#links) link.tell("tellTimeBy", unixOffsetMs);
+      this.#tellAll("tellTimeBy", unixOffsetMs);
     }, followClockMs).unref();
   }
 
   /** Rejects with what Node says when the port is taken, or where the system does not share a port between listeners. */
   async listen(port: number, host: string): Promise<number> {
     const free = await findFree(port, host);
-    await Promise.all(this.#links.map((link) => link.ask("listen", free, host)));
+    await this.#askAll("listen", free, host);
     return free;
   }
 
   learnRootKeys(digests: readonly string[] | undefined): void {
-    for (const link of this.#links) link.tell("learnRootKeys", digests);
+    this.#tellAll("learnRootKeys", digests);
   }
 
   async setReady(ready: boolean): Promise<void> {
-    await Promise.all(this.#links.map((link) => link.ask("setReady", ready)));
+    await this.#askAll("setReady", ready);
   }
 
   /** Resolves when no thread serves what it remembered of the key. */
   async announce(change: KeyChange): Promise<void> {
-    await Promise.all(this.#links.map((link) => link.ask("forget", change)));
+    await this.#askAll("forget", change);
   }
 
   forget(change: KeyChange): void {
-    for (const link of this.#links) link.tell("forget", change);
+    this.#tellAll("forget", change);
   }
 
   forgetAll(): void {
-    for (const link of this.#links) link.tell("forgetAll");
+    this.#tellAll("forgetAll");
   }
 
   /** Metrics that are rendered together with those of all threads. */
   togetherWith(metrics: MetricsRegistry): MetricsRegistry {
-    const snapshots = (): Promise<MetricsSnapshot[]> =>
-      Promise.all([metrics.snapshot(), ...this.#links.map((link) => link.ask("snapshot"))]);
-    return { ...metrics, render: async () => renderTogether(await snapshots()) };
+    const render = async () => renderTogether([await metrics.snapshot(), ...(await this.#askAll("snapshot"))]);
+    return { ...metrics, render };
   }
 
   startClosing(): void {
-    for (const link of this.#links) link.tell("startClosing");
+    this.#tellAll("startClosing");
   }
 
   stopStreams(): void {
-    for (const link of this.#links) link.tell("stopStreams");
+    this.#tellAll("stopStreams");
   }
 
   async close(graceMs: number): Promise<void> {
-    await Promise.all(this.#links.map((link) => link.ask("close", graceMs)));
+    await this.#askAll("close", graceMs);
   }
 
   /** Ends the threads themselves. */
   async end(): Promise<void> {
     this.#ending = true;
     clearInterval(this.#followingClock);
-    await Promise.all(this.#workers.map((worker) => worker.terminate()));
+    await Promise.all([...this.#links.keys()].map((worker) => worker.terminate()));
   }
 
-  #run(setup: ServingSetup): Worker {
+  readonly #tellAll: Link["tell"] = (...said) => {
+    for (const link of this.#links.values()) link.tell(...said);
+  };
+
+  #askAll<Asked extends keyof ServingMethods>(
+    name: Asked,
+    ...args: Args<ServingMethods[Asked]>
+  ): Promise<Answer<ServingMethods[Asked]>[]> {
+    return Promise.all([...this.#links.values()].map((link) => link.ask(name, ...args)));
+  }
+
+  #run(setup: ServingSetup, methods: HomeMethods): void {
     // Beside this file, with its extension: TypeScript in the repository, JavaScript in the package.
     const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
     const file = new URL(`./serving-thread${extension}`, import.meta.url);
     const worker = new Worker(file, { workerData: setup, name: `serving-${setup.thread}` });
+    const link: Link = new ThreadLink(worker, methods);
+    this.#links.set(worker, link);
+    worker.on("message", (batch) => link.hear(batch));
     let cause: unknown;
     worker.on("error", (error) => {
       cause = error;
     });
     worker.on("exit", (code) => {
+      this.#links.delete(worker);
+      cause ??= new Error(`serving thread ${setup.thread} exited with ${code}`);
+      link.lose(cause);
       // The others could go on, but the connections of this one are lost, and what it held stays held.
-      if (!this.#ending) this.#onFatal(cause ?? new Error(`serving thread ${setup.thread} exited with ${code}`));
+      if (!this.#ending) this.#onFatal(cause);
     });
-    return worker;
   }
 }
 

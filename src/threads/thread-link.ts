@@ -4,8 +4,8 @@ import { fromWire, toWire, type WireError } from "./wire-error.ts";
 /** What one side of a link can be asked by the other. Arguments and answers are plain data. */
 type Methods = { readonly [Name in string]: (...args: never[]) => unknown };
 type Name<Side> = keyof Side & string;
-type Args<Method> = Method extends (...args: infer Given) => unknown ? Given : never;
-type Answer<Method> = Method extends (...args: never[]) => infer Given ? Awaited<Given> : never;
+export type Args<Method> = Method extends (...args: infer Given) => unknown ? Given : never;
+export type Answer<Method> = Method extends (...args: never[]) => infer Given ? Awaited<Given> : never;
 
 /** The end of a channel between two threads: a Worker, or its parent's port. */
 export interface ThreadPort {
@@ -50,6 +50,12 @@ export class ThreadLink<Mine extends object, Theirs extends object> {
   /** Waits for nothing. */
   tell<Told extends Name<Theirs>>(name: Told, ...args: Args<Theirs[Told]>): void {
     this.#say([0, name, args]);
+  }
+
+  /** The other side is gone: nobody waits for it any longer. */
+  lose(cause: unknown): void {
+    for (const { reject } of this.#waiting.values()) reject(new Unavailable("a thread died", { cause }));
+    this.#waiting.clear();
   }
 
   #say(said: Question | Reply): void {
