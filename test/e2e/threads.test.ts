@@ -73,6 +73,10 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
     for (const reset of resets.slice(0, -1)) {
       expect(countdown(answers.filter(({ ratelimit }) => ratelimit?.reset === reset))).toEqual(fromBelow(limit));
     }
+    // One after the other: threads that counted by themselves would have windows side by side.
+    for (let i = 1; i < resets.length; i++) {
+      expect((resets[i] as number) - (resets[i - 1] as number)).toBeGreaterThanOrEqual(duration - 1);
+    }
   });
 
   it("give every window of many keys to one key only, while windows come and go", async () => {
