@@ -11,11 +11,3 @@ export interface RowGuard {
   /** Lets go of a held row for good: from now on it belongs to nobody under this claim. */
   giveUp(slot: number, claim: number): void;
 }
-
-/** For a thread that counts alone: the row is always its own. */
-export const unguarded: RowGuard = {
-  claimOf: () => 0,
-  hold: () => true,
-  letGo() {},
-  giveUp() {},
-};

@@ -29,14 +29,8 @@ export class WindowRows {
   take(slot: number, rule: RateLimit, nowMs: number): number {
     const left = this.remaining(slot, rule.limit, nowMs);
     if (left === 0) return 0;
-    if (nowMs >= this.#get(slot, column.mineEndsMs)) {
-      this.#set(slot, column.mine, 0);
-      this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);
-    }
-    if (nowMs >= this.#get(slot, column.shareEndsMs)) {
-      this.#beginShare(slot, this.#nextGen(), nowMs + rule.durationMs);
-      this.#set(slot, column.durationMs, rule.durationMs);
-    }
+    if (nowMs >= this.#get(slot, column.mineEndsMs)) this.#openMine(slot, rule, nowMs);
+    if (nowMs >= this.#get(slot, column.shareEndsMs)) this.#openShare(slot, rule, nowMs);
     this.#add(slot, column.mine, 1);
     this.#add(slot, column.share, 1);
     this.#add(slot, column.held, 1);
@@ -181,6 +175,16 @@ export class WindowRows {
   /** By what is known, of a share that is open. */
   #isShareFull(slot: number, limit: number): boolean {
     return this.#get(slot, column.share) + this.#get(slot, column.others) >= limit;
+  }
+
+  #openMine(slot: number, { durationMs }: RateLimit, nowMs: number): void {
+    this.#set(slot, column.mine, 0);
+    this.#set(slot, column.mineEndsMs, nowMs + durationMs);
+  }
+
+  #openShare(slot: number, { durationMs }: RateLimit, nowMs: number): void {
+    this.#beginShare(slot, this.#nextGen(), nowMs + durationMs);
+    this.#set(slot, column.durationMs, durationMs);
   }
 
   #beginShare(slot: number, gen: number, endsMs: number): void {

@@ -1,4 +1,4 @@
-import { type RowGuard, unguarded } from "./row-guard.ts";
+import type { RowGuard } from "./row-guard.ts";
 import type { SavedWindow } from "./saved-window.ts";
 import type { WindowNews, WindowReport } from "./shared-window.ts";
 import { bytesOfRows, WindowRows } from "./window-rows.ts";
@@ -13,7 +13,8 @@ export interface WindowTableOptions {
 export class WindowTable {
   readonly slotsMax: number;
   readonly rows: WindowRows;
-  readonly guard: RowGuard;
+  /** Undefined where one thread counts alone. */
+  readonly guard: RowGuard | undefined;
   readonly #slots = new Map<string, number>();
   readonly #ids: string[] = [];
   readonly #free: number[] = [];
@@ -22,7 +23,7 @@ export class WindowTable {
   constructor(slotsMax: number, { nextGen, shared }: WindowTableOptions = {}) {
     this.slotsMax = slotsMax;
     this.rows = new WindowRows(shared?.memory ?? new ArrayBuffer(bytesOfRows(slotsMax)), nextGen);
-    this.guard = shared?.guard ?? unguarded;
+    this.guard = shared?.guard;
   }
 
   /** How many slots are in use. */
@@ -38,6 +39,11 @@ export class WindowTable {
   /** The slot of a key that has one. */
   find(keyId: string): number | undefined {
     return this.#slots.get(keyId);
+  }
+
+  /** The claim under which the row is its key's. */
+  claimOf(slot: number): number {
+    return this.guard === undefined ? 0 : this.guard.claimOf(slot);
   }
 
   idOf(slot: number): string {
@@ -99,22 +105,22 @@ export class WindowTable {
 
   /** In one hold: somebody who takes in between would take from a row that is another key's a moment later. */
   #giveUpIfOver(slot: number, nowMs: number): boolean {
-    const claim = this.guard.claimOf(slot);
-    this.guard.hold(slot, claim);
+    const claim = this.claimOf(slot);
+    this.guard?.hold(slot, claim);
     const isOver = !this.rows.isOpen(slot, nowMs);
-    if (isOver) this.guard.giveUp(slot, claim);
-    else this.guard.letGo(slot, claim);
+    if (isOver) this.guard?.giveUp(slot, claim);
+    else this.guard?.letGo(slot, claim);
     return isOver;
   }
 
   /** Claims are changed here only, so the row is the key's. */
   #holding<Result>(slot: number, act: () => Result): Result {
-    const claim = this.guard.claimOf(slot);
-    this.guard.hold(slot, claim);
+    const claim = this.claimOf(slot);
+    this.guard?.hold(slot, claim);
     try {
       return act();
     } finally {
-      this.guard.letGo(slot, claim);
+      this.guard?.letGo(slot, claim);
     }
   }
 }

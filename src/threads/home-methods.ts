@@ -38,7 +38,7 @@ export function createHomeMethods({ keys, usage, limiter, table, listener, log }
 
     rowOf(keyId) {
       const slot = table.slotOf(keyId);
-      return slot === undefined ? undefined : { slot, claim: table.guard.claimOf(slot) };
+      return slot === undefined ? undefined : { slot, claim: table.claimOf(slot) };
     },
     windowsChanged(slots, urgentSlots) {
       for (const slot of slots) listener?.changed(slot, false);

@@ -6,7 +6,6 @@ import type { RowGuard } from "../domain/row-guard.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { WindowRows } from "../domain/window-rows.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
-import type { LocalPermit, PermitIssuer } from "../ratelimit/local/local-permit.ts";
 import { WindowCounter, type WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { Row } from "./methods.ts";
 
@@ -17,9 +16,8 @@ const triesMax = 5;
  * Counts in rows that all threads share. Which row is a key's is known at home: it is asked for once and remembered,
  * and until it is given away every decision is made here, at once.
  */
-export class SharedLimiter implements RateLimiter, PermitIssuer {
-  readonly #counter: WindowCounter;
-  readonly #guard: RowGuard;
+export class SharedLimiter extends WindowCounter implements RateLimiter {
+  readonly #guard: RowGuard | undefined;
   readonly #askForRow: (keyId: string) => Promise<Row | undefined>;
   readonly #lookAtHome: RateLimiter["look"];
   readonly #metrics: Metrics;
@@ -29,41 +27,29 @@ export class SharedLimiter implements RateLimiter, PermitIssuer {
 
   constructor(deps: {
     readonly rows: WindowRows;
-    readonly guard: RowGuard;
+    readonly guard: RowGuard | undefined;
     readonly askForRow: (keyId: string) => Promise<Row | undefined>;
     readonly lookAtHome: RateLimiter["look"];
     readonly listener: WindowListener | undefined;
     readonly clock: Clock;
     readonly metrics: Metrics;
   }) {
-    this.#counter = new WindowCounter(deps, deps.clock, deps.listener);
+    super(deps, deps.clock, deps.listener);
     this.#guard = deps.guard;
     this.#askForRow = deps.askForRow;
     this.#lookAtHome = deps.lookAtHome;
     this.#metrics = deps.metrics;
   }
 
-  tellTimeBy(unixOffsetMs: number): void {
-    this.#counter.unixOffsetMs = unixOffsetMs;
-  }
-
   take(keyId: string, rule: RateLimit): AtOnce<Permit> {
-    return this.#takeIn(this.#rows.get(keyId), keyId, rule) ?? this.#takeInNewRow(keyId, rule);
-  }
-
-  look(keyId: string, rule: RateLimit): AtOnce<RateLimitState> {
     const row = this.#rows.get(keyId);
-    const state = row && this.#counter.look(rule, row.slot, row.claim);
+    return (row && this.takeIn(row.slot, row.claim, keyId, rule)) ?? this.#takeInNewRow(keyId, rule);
+  }
+
+  override look(keyId: string, rule: RateLimit): AtOnce<RateLimitState> {
+    const row = this.#rows.get(keyId);
+    const state = row && this.lookIn(row.slot, row.claim, rule);
     return state ?? this.#lookAtHome(keyId, rule);
-  }
-
-  keep(permit: LocalPermit): void {
-    this.#counter.keep(permit);
-  }
-
-  giveBack(permit: LocalPermit): AtOnce<RateLimitState> {
-    this.#counter.giveBack(permit);
-    return this.look(permit.keyId, permit.rule);
   }
 
   /** Forgets rows that have been given away, looking at so many. */
@@ -75,18 +61,13 @@ export class SharedLimiter implements RateLimiter, PermitIssuer {
         return;
       }
       const [keyId, { slot, claim }] = next.value;
-      if (this.#guard.claimOf(slot) !== claim) this.#rows.delete(keyId);
+      if (this.#guard?.claimOf(slot) !== claim) this.#rows.delete(keyId);
     }
   }
 
   /** Rows that are remembered. */
   get size(): number {
     return this.#rows.size;
-  }
-
-  /** Undefined without a row, or when it is another key's by now. */
-  #takeIn(row: Row | undefined, keyId: string, rule: RateLimit): Permit | undefined {
-    return row && this.#counter.take(this, keyId, rule, row.slot, row.claim);
   }
 
   async #takeInNewRow(keyId: string, rule: RateLimit): Promise<Permit> {
@@ -96,7 +77,7 @@ export class SharedLimiter implements RateLimiter, PermitIssuer {
         this.#metrics.windowsFull();
         throw new Unavailable("every rate-limit window is taken");
       }
-      const permit = this.#takeIn(row, keyId, rule);
+      const permit = this.takeIn(row.slot, row.claim, keyId, rule);
       if (permit !== undefined) return permit;
     }
     throw new Unavailable("the rate-limit window was given away each time");

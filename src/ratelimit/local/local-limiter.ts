@@ -4,13 +4,12 @@ import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WindowTable } from "../../domain/window-table.ts";
 import type { RateLimiter } from "../limiter.ts";
-import type { LocalPermit, PermitIssuer } from "./local-permit.ts";
+import type { LocalPermit } from "./local-permit.ts";
 import { WindowCounter, type WindowListener } from "./window-counter.ts";
 
 /** Counts in this replica's memory: nothing is waited for. */
-export class LocalLimiter implements RateLimiter, PermitIssuer {
+export class LocalLimiter extends WindowCounter implements RateLimiter {
   readonly #table: WindowTable;
-  readonly #counter: WindowCounter;
   readonly #metrics: Metrics;
 
   constructor(
@@ -18,8 +17,8 @@ export class LocalLimiter implements RateLimiter, PermitIssuer {
     ambient: { readonly clock: Clock; readonly metrics: Metrics },
     listener?: WindowListener,
   ) {
+    super(table, ambient.clock, listener);
     this.#table = table;
-    this.#counter = new WindowCounter(table, ambient.clock, listener);
     this.#metrics = ambient.metrics;
   }
 
@@ -30,31 +29,12 @@ export class LocalLimiter implements RateLimiter, PermitIssuer {
       throw new Unavailable("every rate-limit window is taken");
     }
     // Rows are given to other keys by this thread only, and not between two lines.
-    return this.#counter.take(this, keyId, rule, slot, this.#table.guard.claimOf(slot)) as LocalPermit;
+    return this.takeIn(slot, this.#table.claimOf(slot), keyId, rule) as LocalPermit;
   }
 
-  look(keyId: string, rule: RateLimit): RateLimitState {
+  override look(keyId: string, rule: RateLimit): RateLimitState {
     const slot = this.#table.find(keyId);
-    const state = slot === undefined ? undefined : this.#counter.look(rule, slot, this.#table.guard.claimOf(slot));
-    return state ?? this.#counter.untouched(rule);
-  }
-
-  /** Looks whether the wall clock was set; from then on ends are told by the new time. */
-  followWallClock(): void {
-    this.#counter.followWallClock();
-  }
-
-  /** From monotonic to Unix time, by which ends are told. */
-  get unixOffsetMs(): number {
-    return this.#counter.unixOffsetMs;
-  }
-
-  keep(permit: LocalPermit): void {
-    this.#counter.keep(permit);
-  }
-
-  giveBack(permit: LocalPermit): RateLimitState {
-    this.#counter.giveBack(permit);
-    return this.look(permit.keyId, permit.rule);
+    const state = slot === undefined ? undefined : this.lookIn(slot, this.#table.claimOf(slot), rule);
+    return state ?? this.untouched(rule);
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "../../ambient/clock.ts";
+import type { AtOnce } from "../../domain/at-once.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import type { RowGuard } from "../../domain/row-guard.ts";
 import type { WindowRows } from "../../domain/window-rows.ts";
@@ -10,77 +11,99 @@ export interface WindowListener {
   changed(slot: number, urgent: boolean): void;
 }
 
-/** Decides in a row, for whoever knows which row is a key's: its slot, and the claim under which it is the key's. */
-export class WindowCounter {
+/** The rows that are counted in, and what keeps threads apart that share them; undefined where one counts alone. */
+export interface GuardedRows {
+  readonly rows: WindowRows;
+  readonly guard: RowGuard | undefined;
+}
+
+/** Decides in rows, for those who know which row is a key's: its slot, and the claim under which it is the key's. */
+export abstract class WindowCounter implements PermitIssuer {
   readonly #rows: WindowRows;
-  readonly #guard: RowGuard;
+  readonly #guard: RowGuard | undefined;
   readonly #clock: Clock;
   readonly #listener: WindowListener | undefined;
   /** From monotonic to Unix time. Measured once, so that a window's end is told as the same moment every time. */
-  unixOffsetMs: number;
+  #unixOffsetMs: number;
 
-  constructor(
-    { rows, guard }: { readonly rows: WindowRows; readonly guard: RowGuard },
-    clock: Clock,
-    listener?: WindowListener,
-  ) {
+  constructor({ rows, guard }: GuardedRows, clock: Clock, listener: WindowListener | undefined) {
     this.#rows = rows;
     this.#guard = guard;
     this.#clock = clock;
     this.#listener = listener;
-    this.unixOffsetMs = this.#clock.nowMs() - this.#clock.monotonicMs();
+    this.#unixOffsetMs = clock.nowMs() - clock.monotonicMs();
   }
 
-  /** Undefined when the row is another key's by now. */
-  take(issuer: PermitIssuer, keyId: string, rule: RateLimit, slot: number, claim: number): LocalPermit | undefined {
-    const rows = this.#rows;
-    if (!this.#guard.hold(slot, claim)) return undefined;
-    // Not before: who had to wait for the row would decide by a time that is over.
-    const nowMs = this.#clock.monotonicMs();
-    const left = rows.take(slot, rule, nowMs);
-    const endsMs = rows.endsMs(slot, rule, nowMs);
-    const era = rows.era(slot);
-    const mineEndsMs = rows.mineEndsMs(slot);
-    const isUrgent = this.#listener !== undefined && this.#isUrgent(slot, rule.limit, left, nowMs);
-    this.#guard.letGo(slot, claim);
-    if (this.#listener !== undefined && (left > 0 || isUrgent)) this.#listener.changed(slot, isUrgent);
-    return new LocalPermit(issuer, keyId, rule, slot, claim, left, this.#toUnixMs(endsMs), era, mineEndsMs);
-  }
+  abstract look(keyId: string, rule: RateLimit): AtOnce<RateLimitState>;
 
-  /** Undefined when the row is another key's by now. */
-  look(rule: RateLimit, slot: number, claim: number): RateLimitState | undefined {
-    if (!this.#guard.hold(slot, claim)) return undefined;
-    const nowMs = this.#clock.monotonicMs();
-    const remaining = this.#rows.remaining(slot, rule.limit, nowMs);
-    const endsMs = this.#rows.endsMs(slot, rule, nowMs);
-    this.#guard.letGo(slot, claim);
-    return { limit: rule.limit, remaining, resetMs: this.#toUnixMs(endsMs) };
-  }
-
-  /** Where a key stands that has no row. */
-  untouched({ limit, durationMs }: RateLimit): RateLimitState {
-    return { limit, remaining: limit, resetMs: this.#toUnixMs(this.#clock.monotonicMs() + durationMs) };
-  }
-
-  /** What was taken has been used. Of a row that is another key's by now there is nothing to say. */
   keep({ slot, claim, era }: LocalPermit): void {
-    if (!this.#guard.hold(slot, claim)) return;
+    if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return;
     this.#rows.keep(slot, era);
-    this.#guard.letGo(slot, claim);
+    if (this.#guard !== undefined) this.#guard.letGo(slot, claim);
   }
 
-  /** What was taken was not used. */
-  giveBack({ slot, claim, era, mineEndsMs }: LocalPermit): void {
-    if (!this.#guard.hold(slot, claim)) return;
-    this.#rows.giveBack(slot, era, mineEndsMs);
-    this.#guard.letGo(slot, claim);
+  giveBack({ keyId, rule, slot, claim, era, mineEndsMs }: LocalPermit): AtOnce<RateLimitState> {
+    if (this.#guard === undefined || this.#guard.hold(slot, claim)) {
+      this.#rows.giveBack(slot, era, mineEndsMs);
+      this.#guard?.letGo(slot, claim);
+    }
+    return this.look(keyId, rule);
+  }
+
+  /** From monotonic to Unix time, by which ends are told. */
+  get unixOffsetMs(): number {
+    return this.#unixOffsetMs;
+  }
+
+  tellTimeBy(unixOffsetMs: number): void {
+    this.#unixOffsetMs = unixOffsetMs;
   }
 
   /** Looks whether the wall clock was set; from then on ends are told by the new time. */
   followWallClock(): void {
     const offsetMs = this.#clock.nowMs() - this.#clock.monotonicMs();
     // Less is the two clocks' rounding, and would make the end of a window wander.
-    if (Math.abs(offsetMs - this.unixOffsetMs) > 50) this.unixOffsetMs = offsetMs;
+    if (Math.abs(offsetMs - this.#unixOffsetMs) > 50) this.#unixOffsetMs = offsetMs;
+  }
+
+  /** Undefined when the row is another key's by now. */
+  protected takeIn(slot: number, claim: number, keyId: string, rule: RateLimit): LocalPermit | undefined {
+    const rows = this.#rows;
+    if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return undefined;
+    // Not before: who had to wait for the row would decide by a time that is over.
+    const nowMs = this.#clock.monotonicMs();
+    const left = rows.take(slot, rule, nowMs);
+    const resetMs = this.#toUnixMs(rows.endsMs(slot, rule, nowMs));
+    const permit = new LocalPermit(
+      this,
+      keyId,
+      rule,
+      slot,
+      claim,
+      left,
+      resetMs,
+      rows.era(slot),
+      rows.mineEndsMs(slot),
+    );
+    const isUrgent = this.#listener !== undefined && this.#isUrgent(slot, rule.limit, left, nowMs);
+    if (this.#guard !== undefined) this.#guard.letGo(slot, claim);
+    if (this.#listener !== undefined && (left > 0 || isUrgent)) this.#listener.changed(slot, isUrgent);
+    return permit;
+  }
+
+  /** Undefined when the row is another key's by now. */
+  protected lookIn(slot: number, claim: number, rule: RateLimit): RateLimitState | undefined {
+    if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return undefined;
+    const nowMs = this.#clock.monotonicMs();
+    const remaining = this.#rows.remaining(slot, rule.limit, nowMs);
+    const resetMs = this.#toUnixMs(this.#rows.endsMs(slot, rule, nowMs));
+    this.#guard?.letGo(slot, claim);
+    return { limit: rule.limit, remaining, resetMs };
+  }
+
+  /** Where a key stands that has no row. */
+  protected untouched({ limit, durationMs }: RateLimit): RateLimitState {
+    return { limit, remaining: limit, resetMs: this.#toUnixMs(this.#clock.monotonicMs() + durationMs) };
   }
 
   #isUrgent(slot: number, limit: number, left: number, nowMs: number): boolean {
@@ -88,6 +111,6 @@ export class WindowCounter {
   }
 
   #toUnixMs(monotonicMs: number): number {
-    return Math.ceil(monotonicMs + this.unixOffsetMs);
+    return Math.ceil(monotonicMs + this.#unixOffsetMs);
   }
 }
