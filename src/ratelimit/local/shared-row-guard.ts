@@ -4,6 +4,8 @@ import type { RowGuard } from "../../domain/row-guard.ts";
 const spins = 200;
 /** Then so long between two tries: whoever holds the row has been put off its processor. */
 const napMs = 0.05;
+/** Naps before it is clear that nobody will let go: seconds. */
+const napsMax = 20_000;
 
 /**
  * Keeps threads apart by one word per row: the row's claim number, and in its lowest bit whether somebody holds it. So
@@ -26,6 +28,7 @@ export class SharedRowGuard implements RowGuard {
       if (seen === claim) return true;
       if (seen !== (claim | isHeld)) return false;
       if (tries % spins === 0) Atomics.wait(this.#words, slot, seen, napMs);
+      if (tries > spins * napsMax) throw new Error("a rate-limit window is held for ever");
     }
   }
 

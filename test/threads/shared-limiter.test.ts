@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import { bytesOfRows, WindowRows } from "../../src/domain/window-rows.ts";
+import { WindowTable } from "../../src/domain/window-table.ts";
+import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
+import { bytesOfGuard, SharedRowGuard } from "../../src/ratelimit/local/shared-row-guard.ts";
+import { SharedLimiter } from "../../src/threads/shared-limiter.ts";
+import { TestClock } from "../support/test-clock.ts";
+
+const rule: RateLimit = { mode: "local", limit: 3, durationMs: 1000 };
+
+/** A table at home and limiters of two threads, all in this one. */
+function setUp(slotsMax = 2) {
+  const clock = new TestClock();
+  const ambient = { clock, metrics: createMetrics() };
+  const [memory, guardMemory] = [
+    new SharedArrayBuffer(bytesOfRows(slotsMax)),
+    new SharedArrayBuffer(bytesOfGuard(slotsMax)),
+  ];
+  const table = new WindowTable(slotsMax, { shared: { memory, guard: new SharedRowGuard(guardMemory) } });
+  const atHome = new LocalLimiter(table, ambient);
+  const questions: string[] = [];
+  const createLimiter = () =>
+    new SharedLimiter({
+      ...ambient,
+      rows: new WindowRows(memory),
+      guard: new SharedRowGuard(guardMemory),
+      async askForRow(keyId) {
+        questions.push(keyId);
+        const slot = table.slotOf(keyId);
+        return slot === undefined ? undefined : { slot, claim: table.claimOf(slot) };
+      },
+      lookAtHome: (keyId, by) => atHome.look(keyId, by),
+      listener: undefined,
+    });
+  return { clock, table, questions, one: createLimiter(), two: createLimiter() };
+}
+
+describe("limiters that share rows", () => {
+  it("ask once for a key's row, many at a time too, and decide at once from then on", async () => {
+    const { one, questions } = setUp();
+    const first = await Promise.all([one.take("k", rule), one.take("k", rule)]);
+    expect(first.map(({ remaining }) => remaining)).toEqual([2, 1]);
+    expect(one.take("k", rule)).toMatchObject({ outcome: "admitted", remaining: 0 });
+    expect(one.take("k", rule)).toMatchObject({ outcome: "limited", remaining: 0 });
+    expect(questions).toEqual(["k"]);
+  });
+
+  it("count in one window, and see what the other gives back", async () => {
+    const { one, two } = setUp();
+    const permit = await one.take("k", rule);
+    expect(await two.take("k", rule)).toMatchObject({ remaining: 1 });
+    expect(await permit.giveBack()).toMatchObject({ remaining: 2 });
+    expect(two.look("k", rule)).toMatchObject({ remaining: 2 });
+  });
+
+  it("ask again for a row that was given to another key, and touch nothing of that key's", async () => {
+    const { one, clock, table, questions } = setUp(1);
+    const old = await one.take("k", rule);
+    clock.advance(1000);
+    table.sweep(clock.monotonicMs(), 1);
+    expect(await one.take("l", rule)).toMatchObject({ remaining: 2 });
+    await old.giveBack();
+    old.keep();
+    expect(one.take("l", rule)).toMatchObject({ remaining: 1 });
+    await expect(one.take("k", rule)).rejects.toMatchObject({ name: "Unavailable" });
+    expect(questions).toEqual(["k", "l", "k"]);
+  });
+
+  it("tell where a key stands that they have no row of, taking none", async () => {
+    const { one, two, table } = setUp();
+    expect(await two.look("k", rule)).toMatchObject({ remaining: 3 });
+    expect(table.size).toBe(0);
+    await one.take("k", rule);
+    expect(await two.look("k", rule)).toMatchObject({ remaining: 2 });
+  });
+
+  it("forget rows that were given away", async () => {
+    const { one, clock, table } = setUp();
+    await one.take("k", rule);
+    clock.advance(500);
+    await one.take("l", rule);
+    clock.advance(500);
+    table.sweep(clock.monotonicMs(), 2);
+    one.sweep(10);
+    expect(one.size).toBe(1);
+  });
+});
