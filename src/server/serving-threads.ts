@@ -30,8 +30,8 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     this.#onFatal = onFatal;
   }
 
-  start(settings: Settings, shared: Pick<Home, "keys" | "usage" | "limiter" | "log">, local: LocalLimits): void {
-    const home: Home = { ...shared, table: local.table, listener: local.listener };
+  start(settings: Settings, services: Pick<Home, "keys" | "usage" | "limiter" | "log">, local: LocalLimits): void {
+    const home: Home = { ...services, table: local.table, listener: local.listener };
     let { unixOffsetMs } = local.limiter;
     const origin = monotonicOriginMs();
     for (let thread = 1; thread <= settings.workers; thread++) {
@@ -57,9 +57,11 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
 
   /** Rejects with what Node says when the port is taken, or where the system does not share a port between listeners. */
   async listen(port: number, host: string): Promise<number> {
-    const free = await findFree(port, host);
-    await this.#askAll("listen", free, host);
-    return free;
+    if (port !== 0) await bindAlone(port, host);
+    const [first, ...others] = [...this.#links.values()] as [Link, ...Link[]];
+    const bound = await first.ask("listen", port, host);
+    await Promise.all(others.map((link) => link.ask("listen", bound, host)));
+    return bound;
   }
 
   learnRootKeys(digests: readonly string[] | undefined): void {
@@ -141,14 +143,11 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
   }
 }
 
-/** Those who share a port would also share it with another process that does: so it is tried alone first. */
-function findFree(port: number, host: string): Promise<number> {
+/** Those who share a port would also share it with another process that does: so it is bound alone first, for a moment. */
+function bindAlone(port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const alone = net.createServer();
     alone.once("error", reject);
-    alone.listen({ port, host }, () => {
-      const { port: free } = alone.address() as net.AddressInfo;
-      alone.close(() => resolve(free));
-    });
+    alone.listen({ port, host }, () => alone.close(() => resolve()));
   });
 }

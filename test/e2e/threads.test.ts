@@ -270,3 +270,27 @@ describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, {
     await expectAllServe(there);
   });
 });
+
+describe.runIf(hasPostgres)(`an edge of ${threads} threads`, { timeout: 60_000 }, () => {
+  it("gets the permits of strict limits from its coordinators, and lets exactly the limit pass", async () => {
+    const DATABASE_URL = await createTestDatabase();
+    const coordinator = await startLatchkey({
+      DATABASE_URL,
+      LATCHKEY_DATA_DIR: tempFolder(),
+      LATCHKEY_ROLE: "coordinator",
+    });
+    const edge = await start({
+      DATABASE_URL,
+      LATCHKEY_DATA_DIR: tempFolder(),
+      LATCHKEY_ROLE: "edge",
+      LATCHKEY_COORDINATORS: new URL(coordinator.internalUrl).host,
+    });
+    const limit = 50;
+    const ratelimit = { async: false, limit, duration: 60_000 };
+    const { key } = await edge.client.createKey({ apiId: "api", ratelimit });
+    const answers = await crowd(openConnections(edge.baseUrl, connections), key, 4);
+    await expectAllServe(edge);
+
+    expect(answers.filter(({ valid }) => valid)).toHaveLength(limit);
+  });
+});
