@@ -8,8 +8,6 @@ export type JsonObject = { readonly [name: string]: Json };
 export interface Key {
   readonly id: string;
   readonly apiId: string;
-  /** The first characters of the secret: safe to show and to log. */
-  readonly start: string;
   readonly ownerId: string | undefined;
   readonly name: string | undefined;
   readonly meta: JsonObject;
@@ -27,6 +25,8 @@ export interface BalanceSeen {
 
 /** A key to be stored: with its counter, which only the ledger touches from then on. */
 export interface NewKey extends Omit<Key, "counter"> {
+  /** The first characters of the secret: safe to show and to log. */
+  readonly start: string;
   readonly createdAtMs: number;
   readonly secretDigest: string;
   readonly remaining: number | undefined;

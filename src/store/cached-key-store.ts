@@ -4,6 +4,8 @@ import type { AtOnce } from "../domain/at-once.ts";
 import type { Key } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
+import { Alike, CachedKey } from "./cached-key.ts";
+import { DigestMap } from "./digest-map.ts";
 import type { KeyChange } from "./key-changes.ts";
 import type { KeyStore } from "./key-store.ts";
 
@@ -17,6 +19,9 @@ export interface KeyCacheOptions {
   readonly lookupsQueuedMax: number;
 }
 
+/** Changes of keys with unknown digests that are kept; beyond them everything is forgotten. */
+const outdatedMax = 10_000;
+
 /**
  * Remembers verified keys. Only keys that exist are remembered, and only for a while; this replica's own changes show at
  * once. Callers who miss the same key share one look-up.
@@ -26,8 +31,13 @@ export class CachedKeyStore implements KeyStore {
   readonly #options: KeyCacheOptions;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
-  /** In order of their age: the first is the first to go. */
-  readonly #entries = new Map<string, { key: Key; untilMs: number }>();
+  readonly #keys: DigestMap<CachedKey>;
+  readonly #alike = new Alike();
+  /**
+   * Keys that changed while the digests of their secrets were not known, by the end of what was remembered of them until
+   * then; in its order. To look for them among millions would stop everything for a tenth of a second.
+   */
+  readonly #outdated = new Map<string, number>();
   readonly #underWay = new Map<string, Promise<Key | undefined>>();
   readonly #turns: Turn[] = [];
   #lookups = 0;
@@ -39,21 +49,22 @@ export class CachedKeyStore implements KeyStore {
   constructor(store: KeyStore, options: KeyCacheOptions, ambient: { clock: Clock; metrics: Metrics }) {
     this.#store = store;
     this.#options = options;
+    this.#keys = new DigestMap(options.keysMax);
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
     this.create = store.create.bind(store);
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#keys.size;
   }
 
   findByDigest(digest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined> {
     if (options?.anew) this.#forget([digest]);
-    const entry = this.#entries.get(digest);
-    if (entry !== undefined && this.#clock.monotonicMs() < entry.untilMs) {
+    const key = this.#keys.get(digest);
+    if (key !== undefined && this.#clock.monotonicMs() < key.untilMs && !this.#isOutdated(key)) {
       this.#metrics.keyCache("hit");
-      return entry.key;
+      return key;
     }
     const underWay = this.#underWay.get(digest);
     if (underWay !== undefined) {
@@ -93,29 +104,49 @@ export class CachedKeyStore implements KeyStore {
   /** Another replica has changed or deleted the key. */
   forget({ keyId, digests }: KeyChange): void {
     this.#changes++;
-    this.#forget(digests ?? this.#digestsOf(keyId));
+    if (digests === undefined) this.#outdate(keyId);
+    else this.#forget(digests);
   }
 
   /** Other replicas may have changed or deleted any key. */
   forgetAll(): void {
     this.#changes++;
-    this.#entries.clear();
+    this.#keys.clear();
+    this.#outdated.clear();
     this.#underWay.clear();
   }
 
   #forget(digests: readonly string[]): void {
     for (const digest of digests) {
-      this.#entries.delete(digest);
+      this.#keys.delete(digest);
       this.#underWay.delete(digest);
     }
   }
 
   /**
-   * Looks through everything: only for a change whose outcome is not known, or a deletion that another replica or a lost
-   * reply was ahead of. The key may have changed all the same.
+   * For a change whose outcome is not known, or a deletion that another replica or a lost reply was ahead of: the key may
+   * have changed all the same.
    */
-  #digestsOf(keyId: string): string[] {
-    return [...this.#entries].filter(([, { key }]) => key.id === keyId).map(([digest]) => digest);
+  #outdate(keyId: string): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [known, untilMs] of this.#outdated) {
+      if (nowMs < untilMs) break;
+      this.#outdated.delete(known);
+    }
+    if (this.#outdated.size >= outdatedMax) this.forgetAll();
+    this.#outdated.delete(keyId);
+    this.#outdated.set(keyId, this.#endOfWhatIsRememberedNow());
+    // One of these may be for the key: whoever comes from now on must not join it.
+    this.#underWay.clear();
+  }
+
+  /** Also what was remembered just after the change, in the same millisecond. */
+  #isOutdated(key: CachedKey): boolean {
+    return this.#outdated.size > 0 && key.untilMs <= (this.#outdated.get(key.id) ?? 0);
+  }
+
+  #endOfWhatIsRememberedNow(): number {
+    return Math.floor(this.#clock.monotonicMs()) + this.#options.ttlMs;
   }
 
   async #lookUp(digest: string): Promise<Key | undefined> {
@@ -123,8 +154,7 @@ export class CachedKeyStore implements KeyStore {
     try {
       const changesBefore = this.#changes;
       const key = await this.#store.findByDigest(digest);
-      if (key !== undefined && changesBefore === this.#changes) this.#remember(digest, key);
-      return key;
+      return key !== undefined && changesBefore === this.#changes ? this.#remember(digest, key) : key;
     } catch (error) {
       // Those in line would wait as long again for the same.
       if (error instanceof Unavailable) for (const turn of this.#turns.splice(0)) turn.reject(error);
@@ -149,17 +179,11 @@ export class CachedKeyStore implements KeyStore {
     });
   }
 
-  #remember(digest: string, key: Key): void {
-    if (this.#options.ttlMs === 0) return;
-    // Deleted first, so that a renewed entry moves to the young end.
-    this.#entries.delete(digest);
-    this.#entries.set(digest, { key, untilMs: this.#clock.monotonicMs() + this.#options.ttlMs });
-    if (this.#entries.size > this.#options.keysMax) {
-      for (const oldest of this.#entries.keys()) {
-        this.#entries.delete(oldest);
-        break;
-      }
-    }
+  #remember(digest: string, key: Key): Key {
+    if (this.#options.ttlMs === 0) return key;
+    const remembered = new CachedKey(key, this.#endOfWhatIsRememberedNow(), this.#alike);
+    this.#keys.set(digest, remembered);
+    return remembered;
   }
 }
 

@@ -34,7 +34,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   async function findByDigest(digest: string): Promise<Key | undefined> {
     const key = keys.get(keyIdsByDigest.get(digest) ?? "");
     if (key === undefined) return undefined;
-    const { createdAtMs: _, secretDigest: __, remaining: ___, refill: ____, ...visible } = key;
+    const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ...visible } = key;
     const counter = counters.get(key.id);
     return { ...visible, counter: counter && { remaining: counter.remaining } };
   }

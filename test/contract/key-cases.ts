@@ -11,10 +11,7 @@ const samples: readonly (readonly [string, Partial<NewKey>])[] = [
   ["no optional field", {}],
   ["an owner and a name", { ownerId: "user_1", name: "Production" }],
   ["an owner and a name of no characters", { ownerId: "", name: "" }],
-  [
-    "quotes, control characters, Unicode and emoji",
-    { apiId: hardText, ownerId: hardText, name: hardText, start: hardText },
-  ],
+  ["quotes, control characters, Unicode and emoji", { apiId: hardText, ownerId: hardText, name: hardText }],
   ["an API id of 255 characters", { apiId: "漢".repeat(255) }],
   ["nested metadata", { meta: { plan: "pro", deep: { list: [1, -0.5, 1e300, null, true, { a: [] }, ""] } } }],
   [

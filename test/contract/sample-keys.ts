@@ -31,7 +31,8 @@ export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
 }
 
 /** The key as a look-up must find it. */
-export function foundAs({ createdAtMs: _, secretDigest: __, refill: ___, remaining, ...visible }: NewKey): Key {
+export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill: ____, ...found }: NewKey): Key {
+  const { remaining, ...visible } = found;
   return { ...visible, counter: remaining === undefined ? undefined : { remaining } };
 }
 

@@ -6,7 +6,6 @@ const nowMs = Date.UTC(2026, 0, 15);
 const key: Key = {
   id: "key_1",
   apiId: "api_1",
-  start: "live_abcd",
   ownerId: "owner",
   name: "name",
   meta: { plan: "pro" },

@@ -16,6 +16,8 @@ function setUp(options: Partial<KeyCacheOptions> = {}) {
   return { store, clock, events, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
 }
 
+const strict = { mode: "strict", limit: 10, durationMs: 1000 } as const;
+
 /** Looks the key up and lets the store answer, if it is asked. */
 async function find({ store, cache }: ReturnType<typeof setUp>, digest: string): Promise<Key | undefined> {
   const found = cache.findByDigest(digest);
@@ -191,12 +193,11 @@ describe("CachedKeyStore", () => {
 
   it("shows its own changes of a rate limit at once, and passes on what the store answered", async () => {
     const all = setUp();
-    const rateLimit = { mode: "strict", limit: 10, durationMs: 1000 } as const;
     all.store.add("k");
     await find(all, "k");
-    expect(await all.cache.setRateLimit("id of k", rateLimit)).toEqual(["k"]);
-    expect(await find(all, "k")).toMatchObject({ rateLimit });
-    expect(await all.cache.setRateLimit("id of nobody", rateLimit)).toBeUndefined();
+    expect(await all.cache.setRateLimit("id of k", strict)).toEqual(["k"]);
+    expect(await find(all, "k")).toMatchObject({ rateLimit: strict });
+    expect(await all.cache.setRateLimit("id of nobody", strict)).toBeUndefined();
   });
 
   it("does not remember a key as it was before its rate limit changed under a look-up", async () => {
@@ -241,6 +242,69 @@ describe("CachedKeyStore", () => {
     expect(store.underWay).toBe(1);
     store.answerAll();
     expect(await Promise.all([newer, joining])).toEqual([undefined, undefined]);
+  });
+
+  it.each([
+    ["deleted", (all: ReturnType<typeof setUp>) => void all.store.delete("id of k")],
+    ["changed", (all: ReturnType<typeof setUp>) => void all.store.setRateLimit("id of k", strict)],
+  ])("does not serve a key that was %s under digests that are not known", async (_, change) => {
+    const all = setUp();
+    all.store.add("k").add("other");
+    await find(all, "k");
+    await find(all, "other");
+    all.clock.advance(500);
+    change(all);
+    all.cache.forget({ keyId: "id of k", digests: undefined });
+    all.clock.advance(1);
+    const anew = await find(all, "k");
+    expect(anew?.rateLimit).toEqual(anew && strict);
+    await find(all, "other");
+    await find(all, "k");
+    expect(all.store.asked, "what is looked up after the change is remembered as ever").toEqual([
+      "k",
+      "other",
+      "k",
+      ...(anew ? [] : ["k"]),
+    ]);
+  });
+
+  it("does not join those who come after such a change to a look-up that began before it", async () => {
+    const { store, cache } = setUp();
+    store.add("k");
+    const before = cache.findByDigest("k");
+    await nextTurn();
+    const answerBefore = store.readNow();
+    await store.delete("id of k");
+    cache.forget({ keyId: "id of k", digests: undefined });
+    const after = cache.findByDigest("k");
+    answerBefore();
+    await before;
+    await answerUntilIdle(store);
+    expect(await after).toBeUndefined();
+  });
+
+  it("forgets everything when more such changes are to be kept than there is room for", async () => {
+    const all = setUp({ keysMax: 10_000 });
+    all.store.add("k");
+    await find(all, "k");
+    for (let i = 0; i <= 10_000; i++) all.cache.forget({ keyId: `id of somebody ${i}`, digests: undefined });
+    expect(all.cache.size).toBe(0);
+    all.clock.advance(1);
+    expect(await find(all, "k")).toBeDefined();
+    expect(all.cache.size).toBe(1);
+  });
+
+  it("gives all keys one copy of what they have alike, and leaves what they have not", async () => {
+    const all = setUp();
+    for (const digest of ["a", "b"]) {
+      all.store.add(digest);
+      await all.store.setRateLimit(`id of ${digest}`, { ...strict });
+    }
+    const [a, b] = [await find(all, "a"), await find(all, "b")];
+    expect(a).toMatchObject({ id: "id of a", meta: {}, rateLimit: strict });
+    expect(b).toMatchObject({ id: "id of b", meta: {}, rateLimit: strict });
+    expect(b?.meta).toBe(a?.meta);
+    expect(b?.rateLimit).toBe(a?.rateLimit);
   });
 
   it("creates straight through to the store", async () => {

@@ -16,13 +16,14 @@ export class HeldKeyStore implements KeyStore {
   readonly #digests = new Map<string, RateLimit | undefined>();
   #held: HeldLookup[] = [];
 
-  add(digest: string): void {
+  add(digest: string): this {
     this.#digests.set(digest, undefined);
+    return this;
   }
 
   newKey(digest: string): NewKey {
     const { counter: _, ...key } = keyOf(digest);
-    return { ...key, createdAtMs: 0, secretDigest: digest, remaining: undefined, refill: undefined };
+    return { ...key, start: "abcd", createdAtMs: 0, secretDigest: digest, remaining: undefined, refill: undefined };
   }
 
   get underWay(): number {
@@ -81,7 +82,6 @@ function keyOf(digest: string): Key {
   return {
     id: `id of ${digest}`,
     apiId: "api",
-    start: "abcd",
     ownerId: undefined,
     name: undefined,
     meta: {},

@@ -15,7 +15,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     .innerJoin("keys", "keys.id", "key_secrets.key_id")
     .leftJoin("key_usage", "key_usage.key_id", "keys.id")
     .where("key_secrets.digest", "=", "")
-    .select(["keys.id", "api_id", "start", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
+    .select(["keys.id", "api_id", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
     .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"])
     .compile();
   type FoundRow = typeof findQuery extends CompiledQuery<infer Row> ? Row : never;
@@ -44,7 +44,6 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
       row && {
         id: row.id,
         apiId: row.api_id,
-        start: row.start,
         ownerId: row.owner_id ?? undefined,
         name: row.name ?? undefined,
         meta: JSON.parse(row.meta) as JsonObject,

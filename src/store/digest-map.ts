@@ -1,0 +1,62 @@
+/** How large a part is about to be. A Map that grows copies itself, and everything waits: 40 µs for this many, 100 ms for a million. */
+const partSize = 1024;
+const partsMax = 4096;
+
+/**
+ * A bounded map whose names are SHA-256 digests in base64url. It is made of many small maps, so that no step of it takes
+ * long, however many there are. Each part lets its oldest go first: as digests are spread evenly, that is about the oldest
+ * of all.
+ */
+export class DigestMap<Value> {
+  readonly #sizeMax: number;
+  readonly #parts: readonly Map<string, Value>[];
+  readonly #mask: number;
+  #size = 0;
+
+  constructor(sizeMax: number) {
+    this.#sizeMax = sizeMax;
+    const parts = 2 ** Math.floor(Math.log2(Math.min(partsMax, Math.max(1, sizeMax / partSize))));
+    this.#parts = Array.from({ length: parts }, () => new Map());
+    this.#mask = parts - 1;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(digest: string): Value | undefined {
+    return this.#partOf(digest).get(digest);
+  }
+
+  /** Whatever is set counts as young from then on. */
+  set(digest: string, value: Value): void {
+    const part = this.#partOf(digest);
+    if (!part.delete(digest)) this.#size++;
+    part.set(digest, value);
+    if (this.#size <= this.#sizeMax) return;
+    for (const oldest of part.keys()) {
+      part.delete(oldest);
+      this.#size--;
+      break;
+    }
+  }
+
+  delete(digest: string): void {
+    if (this.#partOf(digest).delete(digest)) this.#size--;
+  }
+
+  clear(): void {
+    for (const part of this.#parts) part.clear();
+    this.#size = 0;
+  }
+
+  /** The first two characters are twelve even bits. */
+  #partOf(digest: string): Map<string, Value> {
+    const bits = ((sixBits[digest.charCodeAt(0)] as number) << 6) | (sixBits[digest.charCodeAt(1)] as number);
+    return this.#parts[bits & this.#mask] as Map<string, Value>;
+  }
+}
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const sixBits = new Uint8Array(128);
+for (let i = 0; i < alphabet.length; i++) sixBits[alphabet.charCodeAt(i)] = i;
