@@ -1,0 +1,71 @@
+import { getHeapStatistics } from "node:v8";
+import { hotMethods } from "../../gen/latchkey/v1/keys_hot.ts";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { sha256 } from "../../src/ambient/crypto.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { formatKey, isWellFormedKey } from "../../src/domain/key-format.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import { WindowTable } from "../../src/domain/window-table.ts";
+import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
+import { createRunCall } from "../../src/rpc/call.ts";
+import type { HotMethod } from "../../src/rpc/hot/codec-runtime.ts";
+import { HotCall, hotEndpointsOf } from "../../src/rpc/hot/hot-call.ts";
+import { createKeysEndpoints } from "../../src/rpc/keys-service.ts";
+import { createRequestIds } from "../../src/rpc/request-ids.ts";
+import { createVerifyKey } from "../../src/usecases/verify-key.ts";
+import { caches } from "./caches.ts";
+import { storeOf } from "./key-rows.ts";
+
+const calls = 20_000;
+
+/**
+ * Bytes that each part of a verification from memory allocates, sockets left out. Without a collection meanwhile: the
+ * process must have been given a young generation that holds them all.
+ */
+export async function allocatedPerVerification(): Promise<Record<string, number>> {
+  const metrics = createMetrics();
+  const random = createSystemRandom();
+  const log = createLog("info", () => {});
+  const deps = { clock: systemClock, metrics, random, log };
+  const codec = hotMethods[0] as HotMethod;
+  const keys = caches.Latchkey(storeOf("nothing else"));
+  const limiter = new LocalLimiter(new WindowTable(1), deps);
+  const verifyKey = createVerifyKey({ ...deps, keys, limiter, usage: { spend: unused } });
+  const endpoints = createKeysEndpoints({ ...deps, verifyKey, createKey: unused, deleteKey: unused });
+  const [hot] = hotEndpointsOf(endpoints);
+  const runCall = createRunCall({ ...deps, isRootKey: () => false });
+  const newRequestId = createRequestIds(deps);
+  const { key } = formatKey("live", random.bytes(16));
+  const body = Buffer.from(JSON.stringify({ key }));
+  await keys.findByDigest(sha256(key));
+  const digest = sha256(key);
+  const secret = new Secret(key);
+  const message = codec.decodeJson(body);
+  if (hot === undefined || message === undefined) throw new Error("the method is not as expected");
+  const call = () => runCall(new HotCall(hot.endpoint, "json", "req", {}, message));
+  const response = await call();
+  return {
+    "reading the request": allocated(() => codec.decodeJson(body)),
+    "a request id": allocated(newRequestId),
+    "the whole call": allocated(call),
+    "of it, the use case": allocated(() => verifyKey({ key: secret, apiId: undefined })),
+    "of that, the checksum": allocated(() => isWellFormedKey(key)),
+    "of that, the digest": allocated(() => sha256(key)),
+    "of that, the cache": allocated(() => keys.findByDigest(digest)),
+    "writing the answer": allocated(() => codec.encodeJson(response)),
+  };
+}
+
+function allocated(work: () => unknown): number {
+  for (let i = 0; i < calls; i++) work();
+  globalThis.gc?.();
+  const before = getHeapStatistics().used_heap_size;
+  for (let i = 0; i < calls; i++) work();
+  return Math.round((getHeapStatistics().used_heap_size - before) / calls);
+}
+
+function unused(): never {
+  throw new Error("a key from memory without a counter needs nobody else");
+}

@@ -1,0 +1,59 @@
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import type { AtOnce } from "../../src/domain/at-once.ts";
+import type { Key } from "../../src/domain/key.ts";
+import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
+import type { KeyStore } from "../../src/store/key-store.ts";
+
+export interface Cache {
+  findByDigest(digest: string): AtOnce<Key | undefined>;
+  /** Of a key whose digests are not known. */
+  forgetKey(keyId: string): void;
+  forgetAll(): void;
+}
+
+const ttlMs = 86_400_000;
+const bounds = { ttlMs, keysMax: 2_000_000, lookupsMax: 64, lookupsQueuedMax: 10_000 };
+
+/** The cache that is measured, beside the plainest one: a Map of what the store answers and until when it holds. */
+export const caches = {
+  "one Map": (store: Pick<KeyStore, "findByDigest">): Cache => {
+    const entries = new Map<string, { key: Key; untilMs: number }>();
+    const metrics = createMetrics();
+    const lookUp = async (digest: string) => {
+      const key = await store.findByDigest(digest);
+      if (key !== undefined) entries.set(digest, { key, untilMs: systemClock.monotonicMs() + ttlMs });
+      return key;
+    };
+    return {
+      findByDigest(digest) {
+        const entry = entries.get(digest);
+        if (entry === undefined || systemClock.monotonicMs() >= entry.untilMs) return lookUp(digest);
+        metrics.keyCache("hit");
+        return entry.key;
+      },
+      forgetKey(keyId) {
+        for (const [digest, { key }] of entries) if (key.id === keyId) entries.delete(digest);
+      },
+      forgetAll: () => entries.clear(),
+    };
+  },
+  Latchkey: (store: Pick<KeyStore, "findByDigest">): Cache => {
+    const nothingElse = { create: unused, setRateLimit: unused, delete: unused };
+    const cache = new CachedKeyStore({ ...store, ...nothingElse }, bounds, {
+      clock: systemClock,
+      metrics: createMetrics(),
+    });
+    return {
+      findByDigest: (digest) => cache.findByDigest(digest),
+      forgetKey: (keyId) => cache.forget({ keyId, digests: undefined }),
+      forgetAll: () => cache.forgetAll(),
+    };
+  },
+};
+
+export type CacheName = keyof typeof caches;
+
+function unused(): never {
+  throw new Error("nothing is changed here");
+}
