@@ -22,6 +22,8 @@ export interface Metrics {
   internalRefused(): void;
   /** A change of a key was announced to the other replicas, could not be yet, or was heard of. */
   keyChange(event: "announced" | "unsent" | "heard"): void;
+  /** Somebody was turned away before any work was done for it, as there was no room: an alarm. */
+  shed(what: "call" | "connection"): void;
   /** Samples a value whenever the metrics are read. */
   gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
@@ -119,6 +121,11 @@ export function createMetrics(): MetricsRegistry {
     labelNames: ["event"],
     registers,
   });
+  const shed = createTally(registry, {
+    name: "latchkey_shed_total",
+    help: "Calls and connections turned away with 503 as too many were waiting or open.",
+    label: "what",
+  });
   return {
     verified,
     called: (method, protocol, code, seconds) => calls.observe(method, protocol, code, seconds),
@@ -134,6 +141,7 @@ export function createMetrics(): MetricsRegistry {
     deniedUnsettled: (count) => deniedUnsettled.inc(count),
     internalRefused: () => internalRefused.inc(),
     keyChange: (event) => keyChanges.inc({ event }),
+    shed,
     gauge(name, help, read, labels = {}) {
       new Gauge({
         name,

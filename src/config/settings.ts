@@ -29,6 +29,10 @@ export interface Settings {
   readonly internalSecret: Secret | undefined;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;
+  /** Calls that wait at once, for a look-up, a permit or a commit. */
+  readonly callsMax: number;
+  /** Open connections on the public port. */
+  readonly connectionsMax: number;
   /** Whether thin handlers serve verifications where they can. */
   readonly fastPath: boolean;
   readonly drainMs: number;
@@ -70,6 +74,8 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   internalSecret: { name: "LATCHKEY_INTERNAL_SECRET", fallback: "", secret: true, parse: optionalSecret },
   cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumber(0, 86_400_000) },
   cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumber(1, 10_000_000) },
+  callsMax: { name: "LATCHKEY_CALLS_MAX", fallback: "10000", parse: wholeNumber(1, 1_000_000) },
+  connectionsMax: { name: "LATCHKEY_CONNECTIONS_MAX", fallback: "20000", parse: wholeNumber(1, 1_000_000) },
   fastPath: { name: "LATCHKEY_FAST_PATH", fallback: "on", parse: onOrOff },
   drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", parse: wholeNumber(0, 600_000) },
   logLevel: { name: "LATCHKEY_LOG_LEVEL", fallback: "info", parse: oneOf("debug", "info", "warn", "error") },

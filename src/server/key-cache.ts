@@ -1,6 +1,7 @@
 import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
+import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKeyStore, type KeyCacheOptions } from "../store/cached-key-store.ts";
 import type { KeyStore } from "../store/key-store.ts";
 
@@ -11,28 +12,30 @@ export const lookupsQueuedMax = 10_000;
 interface Ambient {
   readonly clock: Clock;
   readonly metrics: Metrics;
+  readonly room: WaitingRoom;
 }
 
 /** The keys, remembered in this thread. */
 export function cacheKeys(keys: KeyStore, settings: Settings, ambient: Ambient): CachedKeyStore {
-  const cached = new CachedKeyStore(keys, optionsOf(settings), ambient);
+  const cached = new CachedKeyStore(keys, optionsOf(settings, ambient), ambient);
   ambient.metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cached.size);
   return cached;
 }
 
 /** The keys, for threads that remember them themselves: what is left are the bounds on look-ups, once for all of them. */
-export function lineUpLookups(keys: KeyStore, settings: Settings, { clock, metrics }: Ambient): CachedKeyStore {
+export function lineUpLookups(keys: KeyStore, settings: Settings, { clock, metrics, room }: Ambient): CachedKeyStore {
   // The threads count what they find and what they miss.
   const uncounted = { ...metrics, keyCache() {} };
-  return new CachedKeyStore(keys, { ...optionsOf(settings), ttlMs: 0 }, { clock, metrics: uncounted });
+  return new CachedKeyStore(keys, { ...optionsOf(settings, { room }), ttlMs: 0 }, { clock, metrics: uncounted });
 }
 
-function optionsOf(settings: Settings): KeyCacheOptions {
+function optionsOf(settings: Settings, { room }: Pick<Ambient, "room">): KeyCacheOptions {
   return {
     ttlMs: settings.cacheTtlMs,
     keysMax: settings.cacheKeysMax,
     // As many as there are connections: those that waited for one would do so outside the line.
     lookupsMax: settings.databaseUrl ? settings.databaseConnectionsMax : lookupsMax,
     lookupsQueuedMax,
+    room,
   };
 }

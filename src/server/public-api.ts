@@ -7,6 +7,7 @@ import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { createRunCall } from "../rpc/call.ts";
+import { crowdedResponse, malformedResponse } from "../rpc/closing-response.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
@@ -14,7 +15,6 @@ import { createHotConnections } from "../rpc/hot/hot-connection.ts";
 import { createHotGateway } from "../rpc/hot/hot-gateway.ts";
 import { createHotGrpc } from "../rpc/hot/hot-grpc.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
-import { malformedResponse } from "../rpc/malformed.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
@@ -42,6 +42,8 @@ export interface PublicApiDeps {
   /** Whether thin handlers serve the hot methods where they can. Default: true. */
   readonly fastPath?: boolean;
   readonly patience?: Patience;
+  /** Open connections at most. Default: as many as come. */
+  readonly connectionsMax?: number;
 }
 
 export interface PublicApi {
@@ -102,6 +104,13 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     }),
     malformed: (error) => malformedResponse(error, newRequestId()),
     patience,
+    ...(deps.connectionsMax && {
+      crowd: {
+        connectionsMax: deps.connectionsMax,
+        response: () => crowdedResponse(newRequestId()),
+        onTurnedAway: () => deps.metrics.shed("connection"),
+      },
+    }),
   });
   return { onePort, readiness, stopStreams: () => shutdown.abort() };
 }

@@ -3,6 +3,7 @@ import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
+import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
@@ -26,6 +27,7 @@ const permitPatienceMs = 450;
 export interface RateLimitsDeps {
   readonly settings: Settings;
   readonly permitLanes: readonly PermitEngine[];
+  readonly room: WaitingRoom;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;

@@ -77,6 +77,7 @@ const { onePort, readiness, stopStreams } = createPublicApi({
   log: remoteLog(home, setup.debug),
   metrics,
   fastPath: setup.fastPath,
+  connectionsMax: setup.connectionsMax,
 });
 metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);
 metrics.gauge("latchkey_thread_connections", "Open connections of each serving thread.", () => onePort.connections, {

@@ -43,6 +43,7 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
         hasListener: home.listener !== undefined,
         cacheTtlMs: settings.cacheTtlMs,
         cacheKeysMax: settings.cacheKeysMax,
+        connectionsMax: Math.ceil(settings.connectionsMax / settings.workers),
         fastPath: settings.fastPath,
         debug: home.log.debugEnabled,
       };

@@ -5,6 +5,7 @@ import { createMetrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
+import { WaitingRoom } from "../domain/waiting-room.ts";
 import { announceChanges } from "../store/announcing-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
@@ -52,10 +53,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { store, usable } = await openStore({ ...options, metrics });
   const undo: (() => unknown)[] = [() => store.close()];
   try {
+    const room = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
+    metrics.gauge("latchkey_calls_waiting", "Calls that wait for a look-up, a permit or a commit.", () => room.taken);
     const threads = settings.workers > 1 ? new ServingThreads(options.onFatal) : undefined;
-    const cachedKeys = (threads ? lineUpLookups : cacheKeys)(store.keys, settings, ambient);
-    const usage = new CoalescingUsageLedger(store.usageLanes, ambient);
-    const rateLimits = await startRateLimits({ ...ambient, settings, permitLanes: store.permitLanes });
+    const cachedKeys = (threads ? lineUpLookups : cacheKeys)(store.keys, settings, { ...ambient, room });
+    const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room });
+    const rateLimits = await startRateLimits({ ...ambient, settings, room, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
     const changes = await connectKeyChanges({ ...ambient, settings, memory: threads ?? cachedKeys, rateLimits });
     undo.unshift(() => changes.close());
@@ -75,8 +78,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     threads?.start(settings, { ...home, log }, rateLimits.local);
     undo.unshift(() => threads?.end());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
-    const { fastPath } = settings;
-    const serving = threads ?? serveHere(createPublicApi({ ...ambient, ...home, isRootKey, fastPath }));
+    const { fastPath, connectionsMax } = settings;
+    const serving = threads ?? serveHere(createPublicApi({ ...ambient, ...home, isRootKey, fastPath, connectionsMax }));
     serving.learnRootKeys(rootKeys.digests);
     const port = await serving.listen(settings.port, settings.host);
 

@@ -4,6 +4,7 @@ import type { AtOnce } from "../domain/at-once.ts";
 import type { Key } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
+import { WaitingRoom } from "../domain/waiting-room.ts";
 import { Alike, CachedKey } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyChange } from "./key-changes.ts";
@@ -17,10 +18,13 @@ export interface KeyCacheOptions {
   readonly lookupsMax: number;
   /** Look-ups waiting for their turn; one more is refused with `Unavailable`. */
   readonly lookupsQueuedMax: number;
+  /** Where callers wait for a look-up, those who share one too. One of its own if it is not shared with others. */
+  readonly room?: WaitingRoom;
 }
 
 /** Changes of keys with unknown digests that are kept; beyond them everything is forgotten. */
 const outdatedMax = 10_000;
+const callersMax = 100_000;
 
 /**
  * Remembers verified keys. Only keys that exist are remembered, and only for a while; this replica's own changes show at
@@ -38,7 +42,8 @@ export class CachedKeyStore implements KeyStore {
    * then; in its order. To look for them among millions would stop everything for a tenth of a second.
    */
   readonly #outdated = new Map<string, number>();
-  readonly #underWay = new Map<string, Promise<Key | undefined>>();
+  readonly #underWay = new Map<string, Lookup>();
+  readonly #room: WaitingRoom;
   readonly #turns: Turn[] = [];
   #lookups = 0;
   /** Counts changes: a look-up that began before one must not put the key back as it was. */
@@ -50,6 +55,7 @@ export class CachedKeyStore implements KeyStore {
     this.#store = store;
     this.#options = options;
     this.#keys = new DigestMap(options.keysMax);
+    this.#room = options.room ?? new WaitingRoom(callersMax);
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
     this.create = store.create.bind(store);
@@ -66,16 +72,26 @@ export class CachedKeyStore implements KeyStore {
       this.#metrics.keyCache("hit");
       return key;
     }
+    return this.#joinOrBegin(digest);
+  }
+
+  #joinOrBegin(digest: string): Promise<Key | undefined> {
     const underWay = this.#underWay.get(digest);
-    if (underWay !== undefined) {
-      this.#metrics.keyCache("shared");
-      return underWay;
-    }
-    this.#metrics.keyCache("miss");
-    const lookup = this.#lookUp(digest).finally(() => {
+    this.#metrics.keyCache(underWay === undefined ? "miss" : "shared");
+    const refusal = this.#room.enter(underWay?.callers ?? 0);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    if (underWay === undefined) return this.#begin(digest).found;
+    underWay.callers++;
+    return underWay.found;
+  }
+
+  #begin(digest: string): Lookup {
+    const found = this.#lookUp(digest).finally(() => {
+      this.#room.leave(lookup.callers);
       // A change meanwhile may have made room for a newer look-up, which others have joined since.
       if (this.#underWay.get(digest) === lookup) this.#underWay.delete(digest);
     });
+    const lookup = { found, callers: 1 };
     this.#underWay.set(digest, lookup);
     return lookup;
   }
@@ -185,6 +201,11 @@ export class CachedKeyStore implements KeyStore {
     this.#keys.set(digest, remembered);
     return remembered;
   }
+}
+
+interface Lookup {
+  readonly found: Promise<Key | undefined>;
+  callers: number;
 }
 
 /** A look-up that waits for its place. */

@@ -3,11 +3,12 @@ import type { Metrics } from "../ambient/metrics.ts";
 import { GroupCommit } from "../batching/group-commit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { Spend } from "../domain/verification.ts";
+import { WaitingRoom } from "../domain/waiting-room.ts";
 import { type ChargeResult, laneOf, type UsageEngine, type UsageLedger } from "./usage-ledger.ts";
 
 const keysPerBatchMax = 500;
 const keysQueuedMax = 50_000;
-const usesQueuedMax = 100_000;
+const usesWaitingMax = 100_000;
 
 /**
  * Settles any number of waiting uses with few commits: all uses of one key that wait become one charge, and up to 500
@@ -18,9 +19,10 @@ export class CoalescingUsageLedger implements UsageLedger {
   readonly #lanes: readonly GroupCommit<PendingCharge, ChargeResult>[];
   /** Charges not yet sent, by key: more uses of the key may still join them. */
   readonly #joinable = new Map<string, PendingCharge>();
-  #usesQueued = 0;
+  readonly #room: WaitingRoom;
 
-  constructor(engines: readonly UsageEngine[], ambient: { clock: Clock; metrics: Metrics }) {
+  constructor(engines: readonly UsageEngine[], ambient: { clock: Clock; metrics: Metrics; room?: WaitingRoom }) {
+    this.#room = ambient.room ?? new WaitingRoom(usesWaitingMax);
     this.#lanes = engines.map(
       (engine) =>
         new GroupCommit({
@@ -37,11 +39,11 @@ export class CoalescingUsageLedger implements UsageLedger {
   }
 
   spend(keyId: string): Promise<Spend> {
-    if (this.#usesQueued >= usesQueuedMax) return Promise.reject(new Unavailable("too many uses are waiting"));
-    this.#usesQueued++;
+    const joinable = this.#joinable.get(keyId);
+    const refusal = this.#room.enter(joinable?.uses.length ?? 0);
+    if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
       const use = { resolve, reject };
-      const joinable = this.#joinable.get(keyId);
       if (joinable === undefined) this.#charge({ keyId, uses: [use] });
       else joinable.uses.push(use);
     });
@@ -56,12 +58,12 @@ export class CoalescingUsageLedger implements UsageLedger {
     const lane = this.#lanes[laneOf(charge.keyId, this.#lanes.length)] as GroupCommit<PendingCharge, ChargeResult>;
     lane.submit(charge).then(
       (result) => {
-        this.#usesQueued -= charge.uses.length;
+        this.#room.leave(charge.uses.length);
         distribute(charge.uses, result);
       },
       (error: unknown) => {
         if (this.#joinable.get(charge.keyId) === charge) this.#joinable.delete(charge.keyId);
-        this.#usesQueued -= charge.uses.length;
+        this.#room.leave(charge.uses.length);
         for (const use of charge.uses) use.reject(error);
       },
     );

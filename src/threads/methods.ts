@@ -64,6 +64,7 @@ export interface ServingSetup {
   readonly hasListener: boolean;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;
+  readonly connectionsMax: number;
   readonly fastPath: boolean;
   readonly debug: boolean;
 }

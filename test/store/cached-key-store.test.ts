@@ -1,30 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createMetrics } from "../../src/ambient/metrics.ts";
-import type { Key } from "../../src/domain/key.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import { CachedKeyStore, type KeyCacheOptions } from "../../src/store/cached-key-store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { TestClock } from "../support/test-clock.ts";
-import { HeldKeyStore } from "./held-key-store.ts";
-
-function setUp(options: Partial<KeyCacheOptions> = {}) {
-  const store = new HeldKeyStore();
-  const clock = new TestClock();
-  const events: string[] = [];
-  const metrics = { ...createMetrics(), keyCache: (event: string) => void events.push(event) };
-  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, ...options };
-  return { store, clock, events, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
-}
-
-const strict = { mode: "strict", limit: 10, durationMs: 1000 } as const;
-
-/** Looks the key up and lets the store answer, if it is asked. */
-async function find({ store, cache }: ReturnType<typeof setUp>, digest: string): Promise<Key | undefined> {
-  const found = cache.findByDigest(digest);
-  await nextTurn();
-  store.answerAll();
-  return found;
-}
+import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
 
 describe("CachedKeyStore", () => {
   it("asks the store once for a key it is asked for twice", async () => {
@@ -244,80 +221,9 @@ describe("CachedKeyStore", () => {
     expect(await Promise.all([newer, joining])).toEqual([undefined, undefined]);
   });
 
-  it.each([
-    ["deleted", (all: ReturnType<typeof setUp>) => void all.store.delete("id of k")],
-    ["changed", (all: ReturnType<typeof setUp>) => void all.store.setRateLimit("id of k", strict)],
-  ])("does not serve a key that was %s under digests that are not known", async (_, change) => {
-    const all = setUp();
-    all.store.add("k").add("other");
-    await find(all, "k");
-    await find(all, "other");
-    all.clock.advance(500);
-    change(all);
-    all.cache.forget({ keyId: "id of k", digests: undefined });
-    all.clock.advance(1);
-    const anew = await find(all, "k");
-    expect(anew?.rateLimit).toEqual(anew && strict);
-    await find(all, "other");
-    await find(all, "k");
-    expect(all.store.asked, "what is looked up after the change is remembered as ever").toEqual([
-      "k",
-      "other",
-      "k",
-      ...(anew ? [] : ["k"]),
-    ]);
-  });
-
-  it("does not join those who come after such a change to a look-up that began before it", async () => {
-    const { store, cache } = setUp();
-    store.add("k");
-    const before = cache.findByDigest("k");
-    await nextTurn();
-    const answerBefore = store.readNow();
-    await store.delete("id of k");
-    cache.forget({ keyId: "id of k", digests: undefined });
-    const after = cache.findByDigest("k");
-    answerBefore();
-    await before;
-    await answerUntilIdle(store);
-    expect(await after).toBeUndefined();
-  });
-
-  it("forgets everything when more such changes are to be kept than there is room for", async () => {
-    const all = setUp({ keysMax: 10_000 });
-    all.store.add("k");
-    await find(all, "k");
-    for (let i = 0; i <= 10_000; i++) all.cache.forget({ keyId: `id of somebody ${i}`, digests: undefined });
-    expect(all.cache.size).toBe(0);
-    all.clock.advance(1);
-    expect(await find(all, "k")).toBeDefined();
-    expect(all.cache.size).toBe(1);
-  });
-
-  it("gives all keys one copy of what they have alike, and leaves what they have not", async () => {
-    const all = setUp();
-    for (const digest of ["a", "b"]) {
-      all.store.add(digest);
-      await all.store.setRateLimit(`id of ${digest}`, { ...strict });
-    }
-    const [a, b] = [await find(all, "a"), await find(all, "b")];
-    expect(a).toMatchObject({ id: "id of a", meta: {}, rateLimit: strict });
-    expect(b).toMatchObject({ id: "id of b", meta: {}, rateLimit: strict });
-    expect(b?.meta).toBe(a?.meta);
-    expect(b?.rateLimit).toBe(a?.rateLimit);
-  });
-
   it("creates straight through to the store", async () => {
     const { store, cache } = setUp();
     expect(await cache.create(store.newKey("k"))).toEqual({ outcome: "created" });
     expect(store.created).toEqual(["id of k"]);
   });
 });
-
-async function answerUntilIdle(store: HeldKeyStore): Promise<void> {
-  await nextTurn();
-  while (store.underWay > 0) {
-    store.answerAll();
-    await nextTurn();
-  }
-}

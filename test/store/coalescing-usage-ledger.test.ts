@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
 import { HeldCommits } from "../batching/held-commits.ts";
@@ -9,7 +10,7 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
-function setUp(balances: Record<string, number>) {
+function setUp(balances: Record<string, number>, room?: WaitingRoom) {
   const engine = new HeldCommits<Charge, ChargeResult>(({ keyId, wanted }) => {
     const balance = balances[keyId];
     if (balance === undefined) return { outcome: "missing" };
@@ -20,6 +21,7 @@ function setUp(balances: Record<string, number>) {
   const ledger = new CoalescingUsageLedger([{ settle: engine.commit }], {
     clock: new TestClock(),
     metrics: createMetrics(),
+    ...(room && { room }),
   });
   return { engine, ledger };
 }
@@ -150,23 +152,36 @@ describe("CoalescingUsageLedger", () => {
   });
 
   it("refuses the use that is one too many with Unavailable, and takes more once those before it are settled", async () => {
-    const usesQueuedMax = 100_000;
-    const { engine, ledger } = setUp({ k: usesQueuedMax + 1 });
-    const waiting = spendTimes(ledger, "k", usesQueuedMax);
-    await expect(ledger.spend("other")).rejects.toThrow(new Unavailable("too many uses are waiting"));
+    const room = new WaitingRoom(20);
+    const { engine, ledger } = setUp({ k: 3 }, room);
+    const waiting = Promise.all(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
+    await expect(ledger.spend("one more")).rejects.toThrow(new Unavailable("too many calls are waiting"));
     await nextTurn();
     await engine.finish();
-    expect(await waiting).toHaveLength(usesQueuedMax);
+    expect(await waiting).toHaveLength(20);
+    expect(room.taken).toBe(0);
     const later = ledger.spend("k");
     await nextTurn();
     await engine.finish();
     expect(await later).toEqual(spent(0));
   });
 
+  it("gives those who wait for one key a tenth of the room, however many come", async () => {
+    const { engine, ledger } = setUp({ hot: 1000, other: 1 }, new WaitingRoom(100));
+    const flood = Promise.allSettled(Array.from({ length: 1000 }, () => ledger.spend("hot")));
+    const other = ledger.spend("other");
+    await nextTurn();
+    await engine.finish();
+    const outcomes = await flood;
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
+    expect(outcomes.at(-1)).toEqual(rejected(new Unavailable("too many calls are waiting for this key")));
+    expect(await other).toEqual(spent(0));
+  });
+
   it("makes room again also after a failure", async () => {
-    const usesQueuedMax = 100_000;
-    const { engine, ledger } = setUp({ k: 1 });
-    const failing = Promise.allSettled(Array.from({ length: usesQueuedMax }, () => ledger.spend("k")));
+    const room = new WaitingRoom(20);
+    const { engine, ledger } = setUp({ k: 1 }, room);
+    const failing = Promise.allSettled(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
     await nextTurn();
     await engine.fail(new Unavailable("no"));
     await failing;

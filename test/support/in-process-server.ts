@@ -54,6 +54,8 @@ export async function startTestServer(
     internalSecret: undefined,
     cacheTtlMs: 60_000,
     cacheKeysMax: 100_000,
+    callsMax: 10_000,
+    connectionsMax: 20_000,
     fastPath: true,
     drainMs: 0,
     logLevel: "debug",

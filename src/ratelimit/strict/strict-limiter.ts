@@ -4,6 +4,7 @@ import { PermitPool } from "../../domain/permit-pool.ts";
 import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
+import { WaitingRoom } from "../../domain/waiting-room.ts";
 import type { PermitResult } from "../../store/permit-ledger.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
 import type { PermitChannel } from "./permit-channel.ts";
@@ -16,6 +17,8 @@ export interface StrictLimiterOptions {
   readonly poolsMax: number;
   /** How long a verification waits for a permit. */
   readonly patienceMs: number;
+  /** Where verifications wait for a permit. One of its own if it is not shared with others. */
+  readonly room?: WaitingRoom;
 }
 
 /** How often pools are looked at that want to send something later, or have somebody waiting. */
@@ -36,11 +39,12 @@ export class StrictLimiter implements RateLimiter {
   readonly #active = new Set<Entry>();
   readonly #tick: NodeJS.Timeout;
   #sweep: MapIterator<[string, Entry]>;
-  #waiting = 0;
+  readonly #room: WaitingRoom;
   #stopping = false;
 
   constructor(options: StrictLimiterOptions) {
     this.#options = options;
+    this.#room = options.room ?? new WaitingRoom(waitingMax);
     this.#sweep = this.#entries.entries();
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }
@@ -134,11 +138,11 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #wait(entry: Entry, rule: RateLimit, nowMs: number): Promise<Permit> {
-    if (this.#waiting >= waitingMax) {
+    const refusal = this.#room.enter(entry.waiting.length);
+    if (refusal !== undefined) {
       entry.pool.leave();
-      throw new Unavailable("too many verifications wait for a permit");
+      throw refusal;
     }
-    this.#waiting++;
     const permit = new Promise<Permit>((resolve, reject) => {
       entry.waiting.push({ rule, resolve, reject, untilMs: nowMs + this.#options.patienceMs });
     });
@@ -200,7 +204,7 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #leave(entry: Entry, count: number): Waiting[] {
-    this.#waiting -= count;
+    this.#room.leave(count);
     return entry.waiting.splice(0, count);
   }
 

@@ -6,6 +6,7 @@ import { type Connections, defaultPatience, lookEveryMs, type Patience } from ".
 import { HotConnections } from "./hot-connections.ts";
 import { Http1Connections } from "./http1-connections.ts";
 import { Http2Connections } from "./http2-connections.ts";
+import { type Crowd, leavingMax, turnAway } from "./turn-away.ts";
 
 /** What every HTTP/2 client says first; nothing in HTTP/1.1 begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -20,6 +21,8 @@ export interface OnePortOptions {
   /** Is offered every HTTP/2 stream first. */
   readonly takeStream?: TakeStream;
   readonly patience?: Patience;
+  /** Absent: everybody is let in. */
+  readonly crowd?: Crowd;
 }
 
 /** One TCP port for HTTP/1.1 and cleartext HTTP/2: the first bytes of a connection decide. */
@@ -35,7 +38,8 @@ export class OnePort {
   readonly #undecided = new Set<net.Socket>();
   readonly #looking: NodeJS.Timeout;
 
-  constructor({ listener, malformed, takeConnection, takeStream, patience = defaultPatience }: OnePortOptions) {
+  constructor(options: OnePortOptions) {
+    const { listener, malformed, takeConnection, takeStream, patience = defaultPatience, crowd } = options;
     this.#patience = patience;
     this.#node1 = new Http1Connections(listener, malformed, patience);
     this.#http1 = takeConnection ? new HotConnections(takeConnection, this.#node1, patience) : this.#node1;
@@ -45,7 +49,14 @@ export class OnePort {
       for (const connections of this.#all) connections.look();
     };
     this.#looking = setInterval(look, lookEveryMs(patience)).unref();
-    this.#server = net.createServer({ noDelay: true }, (socket) => this.#receive(socket));
+    this.#server = net.createServer({ noDelay: true }, (socket) => {
+      if (crowd !== undefined && this.#sockets.size >= crowd.connectionsMax) turnAway(socket, crowd);
+      else this.#receive(socket);
+    });
+    if (crowd !== undefined) {
+      this.#server.maxConnections = crowd.connectionsMax + leavingMax;
+      this.#server.on("drop", crowd.onTurnedAway);
+    }
   }
 
   /** Open connections. */

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { Unavailable } from "../../domain/unavailable.ts";
 import { inTime } from "./in-time.ts";
 import { isConnectionUsable, isUnconfirmedCommit, toStoreError } from "./pg-error.ts";
 import { clientConfig, sessionSettings } from "./pg-session.ts";
@@ -19,6 +20,8 @@ export interface Patience {
   readonly queryMs: number;
 }
 
+/** Queries that may wait for a connection; one more is refused. Verifications wait in front of the pool, not in it. */
+const queriesQueuedMax = 1000;
 /** How long the pool itself tries to get a connection, for the most patient. */
 const connectMs = 2000;
 
@@ -71,6 +74,7 @@ export class PgPool {
   }
 
   async #withClient<Result>({ waitMs }: Patience, use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+    if (this.#pool.waitingCount >= queriesQueuedMax) throw new Unavailable("too many queries wait for a connection");
     let client: pg.PoolClient | undefined;
     try {
       client = await this.#connect(waitMs);

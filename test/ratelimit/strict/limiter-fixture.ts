@@ -1,6 +1,7 @@
 import { onTestFinished, vi } from "vitest";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import type { RateLimit } from "../../../src/domain/rate-limit.ts";
+import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import type { Permit } from "../../../src/ratelimit/limiter.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -11,7 +12,7 @@ export const patienceMs = 450;
 const tickMs = 5;
 
 /** A limiter whose ledger and whose time are in the test's hands. */
-export function setUpLimiter({ poolsMax = 1000 } = {}) {
+export function setUpLimiter({ poolsMax = 1000, room = new WaitingRoom(1000) } = {}) {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const channel = new HeldChannel();
@@ -24,7 +25,7 @@ export function setUpLimiter({ poolsMax = 1000 } = {}) {
       alarms.unsettled += count;
     },
   };
-  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, patienceMs });
+  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, patienceMs, room });
   /** Time goes on in steps of a tick, as it does. */
   const pass = async (ms: number) => {
     for (let gone = 0; gone < ms; gone += tickMs) {

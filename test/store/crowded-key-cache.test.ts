@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
+
+/* What the cache does so that it can hold millions of keys, and stand any number of callers. */
+
+describe("CachedKeyStore", () => {
+  it.each([
+    ["deleted", (all: ReturnType<typeof setUp>) => void all.store.delete("id of k")],
+    ["changed", (all: ReturnType<typeof setUp>) => void all.store.setRateLimit("id of k", strict)],
+  ])("does not serve a key that was %s under digests that are not known", async (_, change) => {
+    const all = setUp();
+    all.store.add("k").add("other");
+    await find(all, "k");
+    await find(all, "other");
+    all.clock.advance(500);
+    change(all);
+    all.cache.forget({ keyId: "id of k", digests: undefined });
+    all.clock.advance(1);
+    const anew = await find(all, "k");
+    expect(anew?.rateLimit).toEqual(anew && strict);
+    await find(all, "other");
+    await find(all, "k");
+    expect(all.store.asked, "what is looked up after the change is remembered as ever").toEqual([
+      "k",
+      "other",
+      "k",
+      ...(anew ? [] : ["k"]),
+    ]);
+  });
+
+  it("does not join those who come after such a change to a look-up that began before it", async () => {
+    const { store, cache } = setUp();
+    store.add("k");
+    const before = cache.findByDigest("k");
+    await nextTurn();
+    const answerBefore = store.readNow();
+    await store.delete("id of k");
+    cache.forget({ keyId: "id of k", digests: undefined });
+    const after = cache.findByDigest("k");
+    answerBefore();
+    await before;
+    await answerUntilIdle(store);
+    expect(await after).toBeUndefined();
+  });
+
+  it("forgets everything when more such changes are to be kept than there is room for", async () => {
+    const all = setUp({ keysMax: 10_000 });
+    all.store.add("k");
+    await find(all, "k");
+    for (let i = 0; i <= 10_000; i++) all.cache.forget({ keyId: `id of somebody ${i}`, digests: undefined });
+    expect(all.cache.size).toBe(0);
+    all.clock.advance(1);
+    expect(await find(all, "k")).toBeDefined();
+    expect(all.cache.size).toBe(1);
+  });
+
+  it("gives all keys one copy of what they have alike, and leaves what they have not", async () => {
+    const all = setUp();
+    for (const digest of ["a", "b"]) {
+      all.store.add(digest);
+      await all.store.setRateLimit(`id of ${digest}`, { ...strict });
+    }
+    const [a, b] = [await find(all, "a"), await find(all, "b")];
+    expect(a).toMatchObject({ id: "id of a", meta: {}, rateLimit: strict });
+    expect(b).toMatchObject({ id: "id of b", meta: {}, rateLimit: strict });
+    expect(b?.meta).toBe(a?.meta);
+    expect(b?.rateLimit).toBe(a?.rateLimit);
+  });
+
+  it("lets a bounded number of callers wait, and of those for one key a tenth", async () => {
+    let turnedAway = 0;
+    const room = new WaitingRoom(30, () => turnedAway++);
+    const { store, cache } = setUp({ room });
+    store.add("hot");
+    const hot = Promise.all(Array.from({ length: 3 }, () => cache.findByDigest("hot")));
+    await expect(cache.findByDigest("hot")).rejects.toThrow(new Unavailable("too many calls are waiting for this key"));
+    const others = Promise.all(Array.from({ length: 27 }, (_, i) => cache.findByDigest(`other ${i}`)));
+    await expect(cache.findByDigest("one more")).rejects.toThrow(new Unavailable("too many calls are waiting"));
+    expect(turnedAway).toBe(2);
+    await answerUntilIdle(store);
+    await Promise.all([hot, others]);
+    expect(room.taken).toBe(0);
+    expect(await cache.findByDigest("hot"), "what is remembered needs no room").toBeDefined();
+  });
+});

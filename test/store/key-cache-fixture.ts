@@ -1,0 +1,34 @@
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import type { Key } from "../../src/domain/key.ts";
+import { CachedKeyStore, type KeyCacheOptions } from "../../src/store/cached-key-store.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { TestClock } from "../support/test-clock.ts";
+import { HeldKeyStore } from "./held-key-store.ts";
+
+/** A cache on a store that answers when told to. */
+export function setUp(options: Partial<KeyCacheOptions> = {}) {
+  const store = new HeldKeyStore();
+  const clock = new TestClock();
+  const events: string[] = [];
+  const metrics = { ...createMetrics(), keyCache: (event: string) => void events.push(event) };
+  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, ...options };
+  return { store, clock, events, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
+}
+
+export const strict = { mode: "strict", limit: 10, durationMs: 1000 } as const;
+
+/** Looks the key up and lets the store answer, if it is asked. */
+export async function find({ store, cache }: ReturnType<typeof setUp>, digest: string): Promise<Key | undefined> {
+  const found = cache.findByDigest(digest);
+  await nextTurn();
+  store.answerAll();
+  return found;
+}
+
+export async function answerUntilIdle(store: HeldKeyStore): Promise<void> {
+  await nextTurn();
+  while (store.underWay > 0) {
+    store.answerAll();
+    await nextTurn();
+  }
+}
