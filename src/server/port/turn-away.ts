@@ -28,7 +28,8 @@ export function turnAway(socket: Socket, { response, onTurnedAway }: Crowd): voi
 }
 
 const settingsFrame = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-const enhanceYourCalm = 0xb;
+/** Of all codes the one that gRPC clients take for unavailable. */
+const refusedStream = 7;
 /** Its last stream is 0: nothing was done for the client, so whatever it has sent it may send elsewhere. */
-const goAwayFrame = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, enhanceYourCalm];
+const goAwayFrame = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, refusedStream];
 const goAway = Buffer.from([...settingsFrame, ...goAwayFrame]);
