@@ -8,12 +8,14 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Group, Outcome } from "./overload/callers.ts";
+import { prepareLoads } from "./verify/load-programs.ts";
 import { type PinnedServer, startPinned } from "./verify/pinned-servers.ts";
 
 const rootKey = "root-key-of-the-bench-0123456789abcdef";
 const folder = mkdtempSync(join(tmpdir(), "latchkey-bench-"));
 const callers = startLoad("callers.ts");
 const strangers = startLoad("strangers.ts");
+const loads = prepareLoads(folder);
 const roundMs = 3000;
 const rounds = 3;
 
@@ -30,11 +32,9 @@ try {
 /** The server's processor time, all its threads together, for each request that was answered. */
 async function compareCosts(): Promise<void> {
   const costs = {
-    "a counted key, served": await withServer({}, (server, keys) =>
-      cpuMicros(server, () => call(server, [{ connections: 64, keys, pauseMs: 0 }])),
-    ),
+    "a counted key, served": await withServer({}, (server, keys) => cpuMicros(server, () => crowd(server, keys))),
     "a counted key, turned away": await withServer({ LATCHKEY_CALLS_MAX: "1" }, (server, keys) =>
-      cpuMicros(server, () => call(server, [{ connections: 64, keys, pauseMs: 0 }])),
+      cpuMicros(server, () => crowd(server, keys)),
     ),
     "a connection and `/livez`, served": await withServer({}, (server) => cpuMicros(server, () => visit(server))),
     "a connection, turned away": await withServer({ LATCHKEY_CONNECTIONS_MAX: "1" }, async (server) => {
@@ -121,6 +121,11 @@ type Counts = Pick<Outcome, "served" | "shed">;
 
 async function call({ port }: PinnedServer, groups: readonly Group[]): Promise<readonly Outcome[]> {
   return (await ask(callers, { port, groups, ms: roundMs })) as readonly Outcome[];
+}
+
+async function crowd({ port }: PinnedServer, keys: readonly string[]): Promise<readonly Counts[]> {
+  const bodies = keys.map((key) => JSON.stringify({ key }));
+  return [await loads.crowd(port, bodies)(roundMs)];
 }
 
 async function visit({ port }: PinnedServer): Promise<readonly Counts[]> {

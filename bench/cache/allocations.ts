@@ -42,12 +42,12 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   await keys.findByDigest(sha256(key));
   const digest = sha256(key);
   const secret = new Secret(key);
-  const message = codec.decodeJson(body);
+  const message = codec.decodeJson(body, 0, body.length);
   if (hot === undefined || message === undefined) throw new Error("the method is not as expected");
   const call = () => runCall(new HotCall(hot.endpoint, "json", "req", {}, message));
   const response = await call();
   return {
-    "reading the request": allocated(() => codec.decodeJson(body)),
+    "reading the request": allocated(() => codec.decodeJson(body, 0, body.length)),
     "a request id": allocated(newRequestId),
     "the whole call": allocated(call),
     "of it, the use case": allocated(() => verifyKey({ key: secret, apiId: undefined })),

@@ -10,6 +10,8 @@ const loadCore = "1";
 /** Loads that take next to nothing themselves, so that the server is what is measured. Each answers how many were served. */
 export interface Loads {
   json(port: number, body: string): (ms: number) => Promise<number>;
+  /** Sends the bodies in turn; those that are turned away are counted apart. */
+  crowd(port: number, bodies: readonly string[]): (ms: number) => Promise<{ served: number; shed: number }>;
   grpc(port: number, frame: Uint8Array): (ms: number) => Promise<number>;
 }
 
@@ -32,6 +34,20 @@ export function prepareLoads(folder: string): Loads {
         const report = await pinned(wrk, "-t1", "-c32", `-d${seconds(ms)}`, "-s", script, url);
         if (/Non-2xx|Socket errors/.test(report)) throw new Error(`not everything was served:\n${report}`);
         return numberIn(report, /(\d+) requests in/);
+      };
+    },
+    crowd(port, bodies) {
+      const script = save(
+        `local bodies = { ${bodies.map((body) => `[[${body}]]`).join(", ")} }\nlocal next = 0\n` +
+          'wrk.method = "POST"\nwrk.headers["content-type"] = "application/json"\n' +
+          "request = function()\n  next = next % #bodies + 1\n  return wrk.format(nil, nil, nil, bodies[next])\nend\n",
+      );
+      const url = `http://127.0.0.1:${port}/v1/keys.verifyKey`;
+      return async (ms) => {
+        const report = await pinned(wrk, "-t1", "-c64", `-d${seconds(ms)}`, "-s", script, url);
+        if (/Socket errors/.test(report)) throw new Error(`not everything was answered:\n${report}`);
+        const shed = /Non-2xx or 3xx responses: (\d+)/.exec(report)?.[1] ?? "0";
+        return { served: numberIn(report, /(\d+) requests in/) - Number(shed), shed: Number(shed) };
       };
     },
     grpc(port, frame) {

@@ -3,6 +3,9 @@ import { IdempotencyConflict } from "../usecases/create-key.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
+/** What is thrown again and again is phrased once: to find out each time where an error was made costs more than to find a key. */
+const phrased = new WeakMap<Unavailable, ApiError>();
+
 /** The one place where what went wrong inside becomes what a caller is told. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
@@ -10,11 +13,16 @@ export function toApiError(error: unknown): ApiError {
     return new ApiError("BAD_REQUEST", error.message, { violations: error.violations, cause: error });
   }
   if (error instanceof IdempotencyConflict) return new ApiError("CONFLICT", error.message, { cause: error });
-  if (error instanceof Unavailable) {
-    return new ApiError("SERVICE_UNAVAILABLE", "the service cannot decide right now; try again", {
-      retryAfterMs: error.retryAfterMs,
-      cause: error,
-    });
-  }
+  if (error instanceof Unavailable) return phrased.get(error) ?? unavailable(error);
   return new ApiError("INTERNAL_SERVER_ERROR", "something went wrong inside the service", { cause: error });
+}
+
+function unavailable(cause: Unavailable): ApiError {
+  const { retryAfterMs } = cause;
+  const error = new ApiError("SERVICE_UNAVAILABLE", "the service cannot decide right now; try again", {
+    retryAfterMs,
+    cause,
+  });
+  phrased.set(cause, error);
+  return error;
 }
