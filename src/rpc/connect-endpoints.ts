@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import {
-  ConnectError,
   type ConnectRouter,
   createConnectRouter,
   createContextKey,
@@ -9,14 +8,12 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
-import { ApiError, docsOf, errorCodes } from "./api-error.ts";
+import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
-import { handedOverOf } from "./handed-over.ts";
+import { toConnectError } from "./grpc-errors.ts";
 import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
-import { errorHeaders } from "./respond.ts";
 import { dialectOf, type RpcDialect } from "./rpc-dialect.ts";
 import { shieldStreams } from "./shield-streams.ts";
 import { abortSignalOf, sendUniversalResponse } from "./universal-http.ts";
@@ -74,10 +71,8 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       requireKnownHeaders(dialect, header);
       return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
     };
-    const failed = handedOverOf(req)?.failed;
     const answer: Answer = async () => {
       try {
-        if (failed !== undefined) throw failed.error;
         return await runCall({ endpoint, protocol: dialect.protocol, requestId, header, read });
       } catch (error) {
         throw toConnectError(error as ApiError, requestId);
@@ -140,20 +135,6 @@ function requireKnownHeaders(dialect: RpcDialect, header: (name: string) => stri
  */
 function protocolHeaders(mediaType: string): Headers {
   return new Headers({ "content-type": mediaType });
-}
-
-function toConnectError(error: ApiError, requestId: string): ConnectError {
-  const { code, message, violations, retryAfterMs } = error;
-  const detail = {
-    code,
-    docs: docsOf(code),
-    requestId,
-    violations: violations.map((violation) => ({ ...violation })),
-    ...(retryAfterMs !== undefined && { retryDelayMs: retryAfterMs }),
-  };
-  return new ConnectError(message, errorCodes[code].rpc, errorHeaders(error), [
-    { desc: ErrorDetailSchema, value: detail },
-  ]);
 }
 
 async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {

@@ -7,8 +7,6 @@ import type { ApiError } from "./api-error.ts";
 export interface HandedOver {
   /** The body as it came; or why there is none. */
   readonly body: Buffer | ApiError;
-  /** The call was made and accounted for, and failed: all that is left to do is to say so. */
-  readonly failed?: { readonly error: ApiError; readonly requestId: string };
 }
 
 const requests = new WeakMap<object, HandedOver>();

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
 import { ApiError } from "./api-error.ts";
-import { handedOverOf } from "./handed-over.ts";
 import type { HotHandler } from "./hot/hot-gateway.ts";
 import type { HttpHandler } from "./http-handler.ts";
 import { ClientGone } from "./read-body.ts";
@@ -19,7 +18,7 @@ export function createRequestListener(
   const { newRequestId, log, hot } = deps;
 
   function answer(req: IncomingMessage, res: ServerResponse): void {
-    const requestId = handedOverOf(req)?.failed?.requestId ?? newRequestId();
+    const requestId = newRequestId();
     // A client that breaks off in the middle is nobody's error; without a listener it would end the process.
     req.on("error", () => {});
     res.on("error", () => {});

@@ -43,7 +43,8 @@ function drained(res: ServerResponse): Promise<void> {
   });
 }
 
-function plain(headers: Headers | undefined): Record<string, string> {
+/** As Node takes them. */
+export function plain(headers: Headers | undefined): Record<string, string> {
   const entries = Object.fromEntries(headers ?? []);
   const message = entries["grpc-message"];
   // Connect escapes more than gRPC asks for, and some clients take back only what gRPC asks for.

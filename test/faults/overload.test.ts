@@ -134,17 +134,23 @@ describe("a call that finds the room full", () => {
   );
 
   it.each(["grpc", "grpc-web", "connect-binary"] as const)(
-    "is told so over %s, and when to come again",
+    "is told so over %s, each by its own id, and when to come again",
     async (kind) => {
       const server = await startCrowded();
       const { waiting, letGo, oneMore } = await fill(server);
-      const refusal = await clientOf(kind, server.baseUrl, "none")
-        .verifyKey({ key: oneMore })
-        .catch((error: ConnectError) => error);
-      expect(refusal).toMatchObject({ code: Code.Unavailable });
-      expect((refusal as ConnectError).findDetails(ErrorDetailSchema)).toMatchObject([
-        { code: "SERVICE_UNAVAILABLE", retryDelayMs: 1000 },
-      ]);
+      const client = clientOf(kind, server.baseUrl, "none");
+      const ids = new Set<string>();
+      for (let i = 0; i < 3; i++) {
+        const refusal = await client.verifyKey({ key: oneMore }).catch((error: ConnectError) => error);
+        expect(refusal).toMatchObject({ code: Code.Unavailable });
+        const { metadata } = refusal as ConnectError;
+        expect((refusal as ConnectError).findDetails(ErrorDetailSchema)).toMatchObject([
+          { code: "SERVICE_UNAVAILABLE", retryDelayMs: 1000, requestId: metadata.get("x-request-id") },
+        ]);
+        expect(metadata.get("retry-after")).toBe("1");
+        ids.add(metadata.get("x-request-id") ?? "");
+      }
+      expect(ids.size).toBe(3);
       letGo();
       await waiting;
     },
@@ -155,10 +161,10 @@ describe("a connection that finds too many open", () => {
   const refusedStream = 7;
   const request = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
 
-  /** All but as many as are said are taken by clients that were served. */
-  async function crowd(free = 0) {
+  /** All places are taken by clients that were served. */
+  async function crowd() {
     const server = await startCrowded({ connectionsMax: 5 });
-    const inside = Array.from({ length: 5 - free }, () => new RawSocket(server.port).say(request));
+    const inside = Array.from({ length: 5 }, () => new RawSocket(server.port).say(request));
     for (const socket of inside) expect(await socket.listen()).toContain("200 OK");
     onTestFinished(() => {
       for (const socket of inside) socket.hangUp();

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { constants, sensitiveHeaders } from "node:http2";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { ApiError } from "../api-error.ts";
+import { errorTrailers } from "../grpc-errors.ts";
 import { handOver } from "../handed-over.ts";
 import { type BodyTaker, collectBody } from "../read-body.ts";
 import { dialectOf, type RpcDialect } from "../rpc-dialect.ts";
@@ -88,13 +89,10 @@ class Exchange implements BodyTaker {
   }
 
   fail(thrown: unknown): void {
-    if (this.stream.headersSent || this.stream.destroyed) return;
-    handOver(this.stream, { body: nothing, failed: { error: toApiError(thrown), requestId: this.requestId } });
-    this.toReference();
+    sendError(this.stream, toApiError(thrown), this.requestId);
   }
 }
 
-const nothing = Buffer.alloc(0);
 const dialects = new Map(
   ["application/grpc", "application/grpc+proto"].map((type) => [type, dialectOf(type) as RpcDialect]),
 );
@@ -122,14 +120,27 @@ function readFrame({ codec }: HotEndpoint, body: Buffer): MessageShape<DescMessa
 const withTrailers = { waitForTrailers: true };
 const okTrailers = { "grpc-status": "0" };
 
-/** Connect says `+proto` also to those who did not. */
 function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
+  sendHeaders(stream, requestId);
+  stream.on("wantTrailers", sendOk);
+  stream.end(frame);
+}
+
+/** Here too without the compatibility API: under overload most answers are errors, and must cost less than the others. */
+function sendError(stream: ServerHttp2Stream, error: ApiError, requestId: string): void {
+  if (stream.headersSent || stream.destroyed || stream.closed) return;
+  sendHeaders(stream, requestId);
+  const trailers = errorTrailers(error, requestId);
+  stream.on("wantTrailers", () => stream.sendTrailers(trailers));
+  stream.end();
+}
+
+/** Connect says `+proto` also to those who did not. */
+function sendHeaders(stream: ServerHttp2Stream, requestId: string): void {
   const headers = [":status", "200", "content-type", "application/grpc+proto", "x-request-id", requestId] as RawHeaders;
   headers[sensitiveHeaders] = neverIndexed;
   stream.respond(headers, withTrailers);
-  stream.on("wantTrailers", sendOk);
-  stream.end(frame);
 }
 
 /** An id comes but once: in the tables that compress headers it would only push others out. */

@@ -1,0 +1,46 @@
+import { ConnectError } from "@connectrpc/connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
+import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
+import { errorHeaders } from "./respond.ts";
+import { plain } from "./universal-http.ts";
+
+/** An error as Connect is to phrase it, in whatever protocol. */
+export function toConnectError(error: ApiError, requestId: string): ConnectError {
+  const { code, message, violations, retryAfterMs } = error;
+  const detail = {
+    code,
+    docs: docsOf(code),
+    requestId,
+    violations: violations.map((violation) => ({ ...violation })),
+    ...(retryAfterMs !== undefined && { retryDelayMs: retryAfterMs }),
+  };
+  return new ConnectError(message, errorCodes[code].rpc, errorHeaders(error), [
+    { desc: ErrorDetailSchema, value: detail },
+  ]);
+}
+
+const encoded = new WeakMap<
+  ApiError,
+  { readonly trailers: Trailers; readonly details: Buffer; readonly idAt: number }
+>();
+type Trailers = Readonly<Record<string, string>>;
+const detailsName = "grpc-status-details-bin";
+
+/**
+ * An error as a gRPC client gets it after the headers; the same as Connect would send. All ids are of one length, so that an
+ * error which many callers get is encoded once, and each caller's id put into it: encoding takes longer than a verification.
+ */
+export function errorTrailers(error: ApiError, requestId: string): Trailers {
+  const known = encoded.get(error);
+  if (known === undefined) return encode(error, requestId);
+  known.details.write(requestId, known.idAt, "latin1");
+  return { ...known.trailers, [detailsName]: known.details.toString("base64").replace(/=+$/, "") };
+}
+
+function encode(error: ApiError, requestId: string): Trailers {
+  const trailers = plain(setTrailerStatus(new Headers(), toConnectError(error, requestId)));
+  const details = Buffer.from(trailers[detailsName] ?? "", "base64");
+  encoded.set(error, { trailers, details, idAt: details.indexOf(requestId, 0, "latin1") });
+  return trailers;
+}
