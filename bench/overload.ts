@@ -1,14 +1,15 @@
 // What the service does with more than it can take: the cost of turning away beside that of serving, what is still
 // served under five times as many callers, and how a flooded key's neighbours fare. `npm run bench:overload`; about two
-// minutes, prints tables. Servers on one core, callers on the other.
+// minutes, prints tables; with `costs`, `overload` or `neighbours`, only that one. Servers on one core, callers on the other.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { Group, Outcome } from "./overload/callers.ts";
-import { prepareLoads } from "./verify/load-programs.ts";
+import { frameOf, prepareLoads } from "./verify/load-programs.ts";
 import { type PinnedServer, startPinned } from "./verify/pinned-servers.ts";
 
 const rootKey = "root-key-of-the-bench-0123456789abcdef";
@@ -16,72 +17,89 @@ const folder = mkdtempSync(join(tmpdir(), "latchkey-bench-"));
 const callers = startLoad("callers.ts");
 const strangers = startLoad("strangers.ts");
 const loads = prepareLoads(folder);
-const roundMs = 3000;
+const roundMs = 2000;
 const rounds = 3;
+const [only] = process.argv.slice(2);
 
 try {
-  await compareCosts();
-  await overload();
-  await neighbours();
+  const parts = { costs: compareCosts, overload, neighbours };
+  for (const [name, part] of Object.entries(parts)) if (only === undefined || only === name) await part();
 } finally {
   callers.kill();
   strangers.kill();
   rmSync(folder, { recursive: true });
 }
 
-/** The server's processor time, all its threads together, for each request that was answered. */
+/** The server's processor time, all its threads together, for each request that was answered. Both in turns, once to warm up. */
 async function compareCosts(): Promise<void> {
-  const costs = {
-    "a counted key, served": await withServer({}, (server, keys) => cpuMicros(server, () => crowd(server, keys))),
-    "a counted key, turned away": await withServer({ LATCHKEY_CALLS_MAX: "1" }, (server, keys) =>
-      cpuMicros(server, () => crowd(server, keys)),
-    ),
-    "a connection and `/livez`, served": await withServer({}, (server) => cpuMicros(server, () => visit(server))),
-    "a connection, turned away": await withServer({ LATCHKEY_CONNECTIONS_MAX: "1" }, async (server) => {
-      const inside = net.connect(server.port, "127.0.0.1");
-      await once(inside, "connect");
-      return cpuMicros(server, () => visit(server)).finally(() => inside.destroy());
+  console.log("| what a request costs, in CPU µs | served | turned away | ratio |\n|---|---|---|---|");
+  await withServer({}, (serving, keys) =>
+    withServer({ LATCHKEY_CALLS_MAX: "1" }, async (full, others, dataDir) => {
+      // Its one place is taken by whoever waits for the ledger: every now and then another, and nobody is served.
+      const ledger = new DatabaseSync(join(dataDir, "latchkey.db"));
+      await call(full, [{ connections: 1, keys: others, pauseMs: 0 }], roundMs);
+      ledger.exec("BEGIN IMMEDIATE");
+      await compareCost("a counted key, JSON", [serving, crowd(serving, keys)], [full, crowd(full, others)]);
+      await compareCost("a counted key, gRPC", [serving, stream(serving, keys)], [full, stream(full, others)]);
+      ledger.close();
     }),
-  };
-  console.log("| what a request costs | CPU µs each | of which turned away | ratio |\n|---|---|---|---|");
-  const [served, shed, visited, refused] = Object.entries(costs) as [Cost, Cost, Cost, Cost];
-  for (const [[name, cost], [, against]] of [
-    [served, served],
-    [shed, served],
-    [visited, visited],
-    [refused, visited],
-  ] as const) {
-    const share = `${(cost.shedShare * 100).toFixed(1)} %`;
-    console.log(`| ${name} | ${cost.micros.toFixed(1)} | ${share} | ${(cost.micros / against.micros).toFixed(2)} × |`);
-  }
+  );
+  await withServer({}, (serving) =>
+    withServer({ LATCHKEY_CONNECTIONS_MAX: "1" }, async (full) => {
+      const inside = net.connect(full.port, "127.0.0.1");
+      await once(inside, "connect");
+      await compareCost("a connection for one `/livez`", [serving, visit(serving)], [full, visit(full)]);
+      inside.destroy();
+    }),
+  );
 }
 
-type Cost = [name: string, cost: { readonly micros: number; readonly shedShare: number }];
+type Measured = readonly [server: PinnedServer, load: (ms: number) => Promise<number>];
 
-/** As many callers as the service serves best, five times as many with room for the former, and the former again. */
-async function overload(): Promise<void> {
-  console.log(
-    "\n| counted keys, 1000 of them | served per second | of the peak | turned away per second | p50 ms | p99 ms |\n|---|---|---|---|---|---|",
-  );
-  await withServer({ LATCHKEY_CALLS_MAX: "64" }, async (server, keys) => {
-    const peakLoad: Group[] = [{ connections: 64, keys, pauseMs: 0 }];
-    const loads: Record<string, Group[]> = {
-      "64 callers": peakLoad,
-      "320 callers who come again after `Retry-After`": [{ connections: 320, keys, pauseMs: 1000 }],
-      "64 callers, right after": peakLoad,
-      "320 callers who come again at once": [{ connections: 320, keys, pauseMs: 0 }],
-      "64 callers, right after that": peakLoad,
-    };
-    let peak = 0;
-    for (const [name, groups] of Object.entries(loads)) {
-      const [outcome] = (await call(server, groups)) as [Outcome];
-      peak ||= outcome.served;
-      const perSecond = (count: number) => Math.round((count * 1000) / roundMs);
-      const share = `${Math.round((outcome.served / peak) * 100)} %`;
-      const times = `${outcome.p50Ms.toFixed(1)} | ${outcome.p99Ms.toFixed(1)}`;
-      console.log(`| ${name} | ${perSecond(outcome.served)} | ${share} | ${perSecond(outcome.shed)} | ${times} |`);
+async function compareCost(name: string, ...contestants: [served: Measured, shed: Measured]): Promise<void> {
+  const micros: number[][] = [[], []];
+  for (let round = 0; round <= rounds; round++) {
+    for (const [index, [server, load]] of contestants.entries()) {
+      const before = server.cpuMs();
+      const answered = await load(roundMs);
+      if (round > 0) micros[index]?.push(((server.cpuMs() - before) * 1000) / answered);
     }
-  });
+  }
+  const [served, shed] = micros.map(medianOf) as [number, number];
+  console.log(`| ${name} | ${served.toFixed(1)} | ${shed.toFixed(1)} | ${(shed / served).toFixed(2)} × |`);
+}
+
+function medianOf(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] as number;
+}
+
+/** As many callers as the service serves well, then five times as many; and right after that, the former for a second. */
+async function overload(): Promise<void> {
+  const titles = ["served per second", "of the peak", "turned away per second", "p50 ms", "p99 ms"];
+  console.log(`\n| callers of 1000 counted keys | ${titles.join(" | ")} |\n|---|---|---|---|---|---|`);
+  const run = async (server: PinnedServer, name: string, group: Group, ms: number, peak?: number) => {
+    const [outcome] = (await call(server, [group], ms)) as [Outcome];
+    const [served, shed] = [outcome.served, outcome.shed].map((count) => Math.round((count * 1000) / ms)) as [
+      number,
+      number,
+    ];
+    const share = `${Math.round((served / (peak ?? served)) * 100)} %`;
+    console.log(
+      `| ${name} | ${served} | ${share} | ${shed} | ${outcome.p50Ms.toFixed(1)} | ${outcome.p99Ms.toFixed(1)} |`,
+    );
+    return served;
+  };
+  for (const [room, settings] of Object.entries({ "10000": {}, "64": { LATCHKEY_CALLS_MAX: "64" } })) {
+    await withServer(settings, async (server, keys) => {
+      const few = { connections: 64, keys, pauseMs: 0 };
+      await call(server, [few], roundMs);
+      const peak = await run(server, `64, room for ${room}`, few, roundMs);
+      for (const [patience, pauseMs] of Object.entries({ "after `Retry-After`": 1000, "at once": 0 })) {
+        await run(server, `320, who come again ${patience}`, { connections: 320, keys, pauseMs }, roundMs, peak);
+        await run(server, "64, in the second after", few, 1000, peak);
+      }
+    });
+  }
 }
 
 /** Eight callers of other keys, while 64 connections call one key, or as many keys as the eight do. In turns. */
@@ -92,44 +110,35 @@ async function neighbours(): Promise<void> {
     const measured: Record<string, Outcome[]> = { "one key": [], "500 keys": [] };
     for (let round = 0; round < rounds; round++) {
       for (const [name, flooded] of Object.entries(floods)) {
-        const [outcome] = await call(server, [others, { connections: 64, keys: flooded, pauseMs: 0 }]);
+        const [outcome] = await call(server, [others, { connections: 64, keys: flooded, pauseMs: 0 }], roundMs);
         measured[name]?.push(outcome as Outcome);
       }
     }
     console.log("\n| 8 callers of 500 counted keys while 64 others call | p50 ms | p99 ms |\n|---|---|---|");
     for (const [name, outcomes] of Object.entries(measured)) {
-      const median = (of: (outcome: Outcome) => number) =>
-        outcomes.map(of).sort((a, b) => a - b)[rounds >> 1] as number;
-      console.log(
-        `| ${name} | ${median(({ p50Ms }) => p50Ms).toFixed(1)} | ${median(({ p99Ms }) => p99Ms).toFixed(1)} |`,
-      );
+      const [p50, p99] = [medianOf(outcomes.map(({ p50Ms }) => p50Ms)), medianOf(outcomes.map(({ p99Ms }) => p99Ms))];
+      console.log(`| ${name} | ${p50.toFixed(1)} | ${p99.toFixed(1)} |`);
     }
   });
 }
 
-async function cpuMicros(server: PinnedServer, load: () => Promise<readonly Counts[]>): Promise<Cost[1]> {
-  await load();
-  const before = server.cpuMs();
-  const outcomes = await load();
-  const micros = (server.cpuMs() - before) * 1000;
-  const sum = (of: (counts: Counts) => number) => outcomes.map(of).reduce((a, b) => a + b, 0);
-  const [served, shed] = [sum((counts) => counts.served), sum((counts) => counts.shed)];
-  return { micros: micros / (served + shed), shedShare: shed / (served + shed) };
+async function call({ port }: PinnedServer, groups: readonly Group[], ms: number): Promise<readonly Outcome[]> {
+  return (await ask(callers, { port, groups, ms })) as readonly Outcome[];
 }
 
-type Counts = Pick<Outcome, "served" | "shed">;
-
-async function call({ port }: PinnedServer, groups: readonly Group[]): Promise<readonly Outcome[]> {
-  return (await ask(callers, { port, groups, ms: roundMs })) as readonly Outcome[];
+function crowd({ port }: PinnedServer, keys: readonly string[]): Measured[1] {
+  return loads.crowd(
+    port,
+    keys.map((key) => JSON.stringify({ key })),
+  );
 }
 
-async function crowd({ port }: PinnedServer, keys: readonly string[]): Promise<readonly Counts[]> {
-  const bodies = keys.map((key) => JSON.stringify({ key }));
-  return [await loads.crowd(port, bodies)(roundMs)];
+function stream({ port }: PinnedServer, [key = ""]: readonly string[]): Measured[1] {
+  return loads.grpc(port, frameOf(key));
 }
 
-async function visit({ port }: PinnedServer): Promise<readonly Counts[]> {
-  return [(await ask(strangers, { port, ms: roundMs })) as Counts];
+function visit({ port }: PinnedServer): Measured[1] {
+  return async (ms) => (await ask(strangers, { port, ms })) as number;
 }
 
 async function ask(load: ChildProcess, order: object): Promise<unknown> {
@@ -145,14 +154,15 @@ function startLoad(script: string): ChildProcess {
 
 async function withServer<Result>(
   settings: Record<string, string>,
-  use: (server: PinnedServer, keys: readonly string[]) => Promise<Result>,
+  use: (server: PinnedServer, keys: readonly string[], dataDir: string) => Promise<Result>,
 ): Promise<Result> {
   const entry = join(import.meta.dirname, "../src/cli/latchkey.ts");
+  const dataDir = mkdtempSync(join(folder, "data-"));
   const portOf = (line: string) => (line.includes('"msg":"serving"') ? (JSON.parse(line).port as number) : undefined);
   const server = await startPinned([entry, "serve"], portOf, {
     PORT: "0",
     LATCHKEY_INTERNAL_PORT: "0",
-    LATCHKEY_DATA_DIR: mkdtempSync(join(folder, "data-")),
+    LATCHKEY_DATA_DIR: dataDir,
     LATCHKEY_ROOT_KEY: rootKey,
     LATCHKEY_CACHE_TTL_MS: "86400000",
     LATCHKEY_DRAIN_MS: "0",
@@ -161,7 +171,7 @@ async function withServer<Result>(
   try {
     const keys: string[] = [];
     for (let i = 0; i < 1000; i++) keys.push(await createKey(server.port));
-    return await use(server, keys);
+    return await use(server, keys, dataDir);
   } finally {
     await server.stop();
   }

@@ -4,11 +4,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { create, toBinary } from "@bufbuild/protobuf";
 import { hotMethods } from "../gen/latchkey/v1/keys_hot.ts";
-import { VerifyKeyRequestSchema } from "../gen/latchkey/v1/keys_pb.js";
 import { inTurns, type Measured, row } from "./rounds.ts";
-import { prepareLoads } from "./verify/load-programs.ts";
+import { frameOf, prepareLoads } from "./verify/load-programs.ts";
 import { type PinnedServer, startPinned } from "./verify/pinned-servers.ts";
 
 // The compiler shares the servers' core: before it has caught up, a server with more code looks slower than it is.
@@ -92,13 +90,6 @@ async function post(port: number, path: string, body: object): Promise<string> {
   });
   if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
   return response.text();
-}
-
-function frameOf(key: string): Uint8Array {
-  const message = toBinary(VerifyKeyRequestSchema, create(VerifyKeyRequestSchema, { key }));
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
-  return Buffer.concat([head, message]);
 }
 
 type Load = (ms: number) => Promise<number>;
