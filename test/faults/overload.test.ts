@@ -5,7 +5,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import type { Unavailable } from "../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
+import { createClient } from "../../src/sdk/index.ts";
 import { clientOf } from "../support/clients.ts";
+import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { frameType, hello, parseFrames } from "./hostile/http2-frames.ts";
 import { RawSocket } from "./hostile/raw-socket.ts";
 import { type CrowdedServer, startCrowded } from "./overload/crowded-server.ts";
@@ -25,7 +27,7 @@ interface AnswerBody {
   readonly error?: { readonly code: string };
 }
 
-async function verify({ baseUrl }: CrowdedServer, key = ""): Promise<Answer> {
+async function verify({ baseUrl }: { readonly baseUrl: string }, key = ""): Promise<Answer> {
   const headers = { "content-type": "application/json" };
   const response = await fetch(`${baseUrl}/v1/keys.verifyKey`, {
     method: "POST",
@@ -104,6 +106,42 @@ describe("a flood of one counted key", () => {
     const { others } = await flood(server, 100);
     expect(others.filter(({ status }) => status === 503).length).toBeGreaterThan(25);
   });
+});
+
+describe("a hot counted key", () => {
+  /** What callers of other keys wait, while 64 callers use these. */
+  async function waitBeside(server: TestServer, others: readonly string[], used: readonly string[]): Promise<number> {
+    const untilMs = performance.now() + 400;
+    const waitedMs: number[] = [];
+    const callers = (count: number, keys: readonly string[], note?: (ms: number) => void) =>
+      Array.from({ length: count }, async (_, caller) => {
+        for (let i = caller; performance.now() < untilMs; i++) {
+          const startMs = performance.now();
+          expect((await verify(server, keys[i % keys.length])).status).toBe(200);
+          note?.(performance.now() - startMs);
+        }
+      });
+    await Promise.all([...callers(4, others, (ms) => waitedMs.push(ms)), ...callers(64, used)]);
+    return median(waitedMs);
+  }
+
+  it("slows the others no more than as many calls of many keys do", async () => {
+    const server = await startTestServer();
+    const { createKey } = createClient(server);
+    const keys = await Promise.all(
+      Array.from({ length: 300 }, async () => (await createKey({ apiId: "api", remaining: 1_000_000 })).key),
+    );
+    const [hot = "", ...others] = keys;
+    const ratios: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      const spreadMs = await waitBeside(server, others.slice(0, 50), others.slice(50));
+      ratios.push((await waitBeside(server, others.slice(0, 50), [hot])) / spreadMs);
+    }
+    // About 1; the promise is 2, and what is beyond that here is the machine's.
+    expect(median(ratios)).toBeLessThan(3);
+  });
+
+  const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 });
 
 describe("a call that finds the room full", () => {
