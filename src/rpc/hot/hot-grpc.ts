@@ -127,7 +127,7 @@ function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string)
   stream.end(frame);
 }
 
-/** Here too without the compatibility API: under overload most answers are errors, and must cost less than the others. */
+/** Here too without the compatibility API: under overload most answers are errors, which must not cost more than the others. */
 function sendError(stream: ServerHttp2Stream, error: ApiError, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
   sendHeaders(stream, requestId);
