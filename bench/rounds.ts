@@ -5,23 +5,43 @@ export interface Measured {
   readonly spread: readonly [number, number];
 }
 
+export interface Turns {
+  readonly rounds: number;
+  readonly roundMs: number;
+  readonly warmUpMs?: number;
+}
+
+/** Runs for about so long and answers a number. */
+type Run = (ms: number) => Promise<number>;
+
 /**
  * Measures several things in the same run, in turns, so that whatever else the machine does meets them all alike. Each is
- * warmed up once.
+ * warmed up once. They answer how much they did.
  */
-export async function inTurns<Name extends string>(
-  contestants: Readonly<Record<Name, (ms: number) => Promise<number>>>,
-  options: { rounds: number; roundMs: number; warmUpMs?: number },
+export function inTurns<Name extends string>(
+  contestants: Readonly<Record<Name, Run>>,
+  turns: Turns,
+): Promise<Record<Name, Measured>> {
+  const timed = Object.entries<Run>(contestants).map(([name, run]) => {
+    const ratePerSecond: Run = async (ms) => {
+      const startedMs = performance.now();
+      return ((await run(ms)) * 1000) / (performance.now() - startedMs);
+    };
+    return [name, ratePerSecond];
+  });
+  return ratesInTurns(Object.fromEntries(timed) as Record<Name, Run>, turns);
+}
+
+/** The same of contestants that know their rate: those whose programs take a while to begin. */
+export async function ratesInTurns<Name extends string>(
+  contestants: Readonly<Record<Name, Run>>,
+  { rounds, roundMs, warmUpMs = roundMs / 2 }: Turns,
 ): Promise<Record<Name, Measured>> {
   const names = Object.keys(contestants) as Name[];
   const rates = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
-  for (const name of names) await contestants[name](options.warmUpMs ?? options.roundMs / 2);
-  for (let round = 0; round < options.rounds; round++) {
-    for (const name of names) {
-      const startedMs = performance.now();
-      const done = await contestants[name](options.roundMs);
-      rates[name].push((done * 1000) / (performance.now() - startedMs));
-    }
+  for (const name of names) await contestants[name](warmUpMs);
+  for (let round = 0; round < rounds; round++) {
+    for (const name of names) rates[name].push(await contestants[name](roundMs));
   }
   return Object.fromEntries(names.map((name) => [name, summarise(rates[name])])) as Record<Name, Measured>;
 }
@@ -41,10 +61,12 @@ export async function keepBusy(inFlight: number, ms: number, call: (n: number) =
   return done;
 }
 
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
 function summarise(rates: readonly number[]): Measured {
-  const sorted = [...rates].sort((a, b) => a - b);
-  const perSecond = sorted[sorted.length >> 1] ?? 0;
-  return { perSecond, spread: [sorted[0] ?? 0, sorted.at(-1) ?? 0] };
+  return { perSecond: median(rates), spread: [Math.min(...rates), Math.max(...rates)] };
 }
 
 export function row(name: string, { perSecond, spread }: Measured, against: Measured, digits = 1): string {

@@ -4,23 +4,27 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
+import { isMainThread, Worker, workerData } from "node:worker_threads";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 
 const [kind = "", answerFile = ""] = process.argv.slice(2);
 const answer: Buffer = readFileSync(answerFile);
 const requestId = "req_0000000000000000000000";
+// As Latchkey's, which every answer names.
+const keepAliveTimeout = 75_000;
 
 const kinds: Record<string, () => void> = {
-  http: serveHttp,
+  http: () => listen(createHttpServer()),
+  "http-threads": serveHttpInThreads,
   compat: serveCompat,
   stream: serveStream,
   grpcjs: serveGrpcJs,
 };
 kinds[kind]?.();
 
-function serveHttp(): void {
+function createHttpServer(): http.Server {
   const text = answer.toString();
-  const server = http.createServer((req, res) => {
+  return http.createServer({ keepAliveTimeout }, (req, res) => {
     let body = "";
     req.on("data", (chunk) => {
       body += chunk;
@@ -35,7 +39,17 @@ function serveHttp(): void {
       res.end(text);
     });
   });
-  listen(server);
+}
+
+/** Two threads with a listener each, between which the system shares out connections. */
+function serveHttpInThreads(): void {
+  const server = createHttpServer();
+  const port = isMainThread ? 0 : (workerData as number);
+  server.listen({ port, host: "127.0.0.1", reusePort: true }, () => {
+    if (!isMainThread) return console.log(port);
+    const { port: workerData } = server.address() as AddressInfo;
+    new Worker(new URL(import.meta.url), { workerData, argv: process.argv.slice(2) });
+  });
 }
 
 function serveCompat(): void {

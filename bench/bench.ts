@@ -1,0 +1,73 @@
+// What Latchkey does beside the least that Node's servers do, beside its peers and beside its own targets: `npm run bench`.
+// Names of sections run those alone; `keys=10000000` is for the growth section; `profile` leaves CPU profiles in the folder
+// `profiles`; `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full,
+// is written into docs/benchmarks.md.
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { Endings } from "./harness/endings.ts";
+import { describeMachine } from "./harness/machine.ts";
+import { describeGoals, describeSection, type Outcome, writeIntoPage } from "./harness/report.ts";
+import type { Bench, Section } from "./harness/section.ts";
+import { prepareLoads } from "./loads/load-programs.ts";
+import { sections } from "./sections/index.ts";
+
+// The compiler shares the servers' core: before it has caught up, a server with more code looks slower than it is.
+const turns = { rounds: 5, roundMs: 1000, warmUpMs: 4000 };
+const quickTurns = { rounds: 1, roundMs: 1000, warmUpMs: 1000 };
+const page = join(import.meta.dirname, "../docs/benchmarks.md");
+const options = readOptions(process.argv.slice(2));
+const endings = new Endings();
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, async () => {
+    await endings.run();
+    process.exit(1);
+  });
+}
+
+const startedMs = performance.now();
+const loadAverage = os.loadavg()[0] as number;
+const outcomes: Outcome[] = [];
+for (const section of options.sections) {
+  const outcome = { section, findings: await measure(section) };
+  outcomes.push(outcome);
+  console.log(`\n${describeSection(outcome)}`);
+}
+const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1);
+const summary = `${describeMachine(loadAverage)}. The run took ${minutes} minutes.\n\n${describeGoals(outcomes)}`;
+console.log(`\n${summary}`);
+if (options.isWhole) writeIntoPage(page, [summary, ...outcomes.map(describeSection)].join("\n\n"));
+process.exit(outcomes.some(({ findings }) => findings instanceof Error) ? 1 : 0);
+
+async function measure(section: Section): Promise<Outcome["findings"]> {
+  const folder = mkdtempSync(join(os.tmpdir(), "latchkey-bench-"));
+  endings.add(() => rmSync(folder, { recursive: true, force: true }));
+  const bench: Bench = { ...options.bench, folder, loads: prepareLoads(folder), atEnd: endings.add };
+  try {
+    return await section.measure(bench);
+  } catch (error) {
+    console.error(error);
+    return error as Error;
+  } finally {
+    await endings.run();
+  }
+}
+
+function readOptions(args: readonly string[]) {
+  const names = args.filter((arg) => Object.hasOwn(sections, arg));
+  const keys = args.find((arg) => /^keys=\d+$/.test(arg))?.slice("keys=".length);
+  const [profile, quick] = ["profile", "quick"].map((word) => args.includes(word)) as [boolean, boolean];
+  const known = new Set([...names, "profile", "quick", `keys=${keys}`]);
+  const unknown = args.filter((arg) => !known.has(arg));
+  if (unknown.length > 0) {
+    console.error(`not known: ${unknown.join(", ")}; sections are ${Object.keys(sections).join(", ")}`);
+    process.exit(2);
+  }
+  return {
+    sections: Object.entries(sections)
+      .filter(([name]) => names.length === 0 || names.includes(name))
+      .map(([, section]) => section),
+    isWhole: names.length === 0 && !profile && !quick,
+    bench: { turns: quick ? quickTurns : turns, growthKeys: Number(keys ?? 1_000_000), profile },
+  };
+}

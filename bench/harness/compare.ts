@@ -1,0 +1,62 @@
+import type { ServerProcess } from "../contestants/server-process.ts";
+import type { Load } from "../loads/load-programs.ts";
+import { type Measured, median, ratesInTurns, row, type Turns } from "../rounds.ts";
+
+export interface Contestant {
+  readonly title: string;
+  readonly server: ServerProcess;
+  readonly load: Load;
+}
+
+export interface Comparison<Name extends string> {
+  readonly table: string;
+  /** The processor time that each request took of the server, median of the rounds. */
+  readonly cpuMicros: Readonly<Record<Name, number>>;
+  readonly measured: Readonly<Record<Name, Measured>>;
+  ratio(name: Name, against: Name): number;
+}
+
+/**
+ * The first is what the table measures the others by. Beside the throughput stands the server's own processor time for each
+ * request: where others use the machine too, it is the better of the two to go by.
+ */
+export async function compare<Name extends string>(
+  title: string,
+  contestants: Readonly<Record<Name, Contestant>>,
+  turns: Turns,
+): Promise<Comparison<Name>> {
+  const names = Object.keys(contestants) as Name[];
+  const micros = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
+  const refused = new Map<Name, number>();
+  const runs = names.map((name) => {
+    const { server, load } = contestants[name];
+    const run = async (ms: number) => {
+      const before = server.cpuMs();
+      const served = await load(ms);
+      micros[name].push(((server.cpuMs() - before) * 1000) / served.count);
+      if (served.refused > 0) refused.set(name, (refused.get(name) ?? 0) + served.refused);
+      return served.perSecond;
+    };
+    return [name, run] as const;
+  });
+  const measured = await ratesInTurns(Object.fromEntries(runs) as Record<Name, (ms: number) => Promise<number>>, turns);
+  // The first was the warm-up.
+  const cpu = names.map((name) => [name, median(micros[name].slice(1))]);
+  const cpuMicros = Object.fromEntries(cpu) as Record<Name, number>;
+
+  const first = names[0] as Name;
+  const head = `| ${title}: requests per second | median | spread | ratio | CPU µs each |\n|---|---|---|---|---|`;
+  const lines = names.map((name) => {
+    const line = row(contestants[name].title, measured[name], measured[first], 2);
+    return `${line} ${cpuMicros[name].toFixed(1)} |`;
+  });
+  const remarks = [...refused].map(
+    ([name, count]) => `\n${contestants[name].title}: ${count} answers were not 200, warm-up included; not counted.`,
+  );
+  return {
+    table: [head, ...lines, ...remarks].join("\n"),
+    cpuMicros,
+    measured,
+    ratio: (name, against) => measured[name].perSecond / measured[against].perSecond,
+  };
+}

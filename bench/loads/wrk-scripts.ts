@@ -1,0 +1,49 @@
+import { writeFileSync } from "node:fs";
+
+/** Keys of one length, one after the other without anything in between: what a script can read a million of in no time. */
+export interface KeyFile {
+  readonly path: string;
+  readonly count: number;
+  readonly keyLength: number;
+}
+
+export function writeKeyFile(path: string, keys: readonly string[]): KeyFile {
+  const keyLength = keys[0]?.length ?? 0;
+  if (keys.some((key) => key.length !== keyLength)) throw new Error("the keys are not of one length");
+  writeFileSync(path, keys.join(""));
+  return { path, count: keys.length, keyLength };
+}
+
+export function oneKeyScript(key: string): string {
+  const body = JSON.stringify({ key });
+  return `wrk.method = "POST"\nwrk.body = [[${body}]]\nwrk.headers["content-type"] = "application/json"\n`;
+}
+
+/** Puts each request together by hand: `wrk.format` would take longer than everything else that the load does. */
+export function manyKeysScript(port: number, keys: KeyFile, order: "in turn" | "random"): string {
+  const [before, after] = JSON.stringify({ key: "|" }).split("|") as [string, string];
+  const head = [
+    "POST /v1/keys.verifyKey HTTP/1.1",
+    `Host: 127.0.0.1:${port}`,
+    "content-type: application/json",
+    `Content-Length: ${before.length + keys.keyLength + after.length}`,
+  ].join("\\r\\n");
+  const next = order === "random" ? "math.random(count) - 1" : "(at + 1) % count";
+  return `
+local count, length = ${keys.count}, ${keys.keyLength}
+local head = "${head}\\r\\n\\r\\n" .. [[${before}]]
+local keys
+local at = -1
+function init()
+  local file = assert(io.open("${keys.path}", "rb"))
+  keys = file:read("*a")
+  file:close()
+  -- Otherwise every round would ask for the same ones.
+  math.randomseed(os.time())
+end
+function request()
+  at = ${next}
+  return head .. keys:sub(at * length + 1, (at + 1) * length) .. [[${after}]]
+end
+`;
+}

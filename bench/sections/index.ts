@@ -1,0 +1,17 @@
+import type { Section } from "../harness/section.ts";
+import { counted } from "./counted.ts";
+import { grpc } from "./grpc.ts";
+import { json } from "./json.ts";
+import { peers } from "./peers.ts";
+import { strict } from "./strict.ts";
+import { threads } from "./threads.ts";
+
+/** By the names that the command takes, in the order in which they run. */
+export const sections: Readonly<Record<string, Section>> = {
+  json,
+  grpc,
+  counted,
+  strict,
+  threads,
+  peers,
+};

@@ -1,0 +1,44 @@
+import { variables } from "../../src/config/settings.ts";
+import { startFloor } from "../contestants/floors.ts";
+import { startLatchkey } from "../contestants/latchkey.ts";
+import { compare } from "../harness/compare.ts";
+import type { Section } from "../harness/section.ts";
+
+const setting = "LATCHKEY_WORKERS";
+
+export const threads: Section<"gain"> = {
+  title: "Two threads",
+  how: "One cached key, embedded store, 64 connections. Nothing is pinned here: servers and load share all cores, for all four alike, so on two cores the gains are less than two threads could reach.",
+  goals: {
+    gain: { what: "gain of two threads, beside the gain of bare `node:http` (`reusePort`)", unit: "×", atLeast: 0.9 },
+  },
+  async measure(bench) {
+    if (!Object.values<{ name: string }>(variables).some(({ name }) => name === setting)) {
+      throw new Error(`there is no setting ${setting} in this revision`);
+    }
+    const start = (workers: number) =>
+      startLatchkey(bench, { pinned: false, environment: { [setting]: `${workers}` } });
+    const [one, two] = [await start(1), await start(2)];
+    const [oneKey, twoKey] = [await one.createKey(), await two.createKey()];
+    const answer = await one.verify(oneKey);
+    const [oneFloor, twoFloor] = [
+      await startFloor(bench, "http", answer, { pinned: false }),
+      await startFloor(bench, "http-threads", answer, { pinned: false }),
+    ];
+    const loadOn = ({ port }: { port: number }, key: string) =>
+      bench.loads.json(port, key, { connections: 64, pinned: false });
+    const { table, ratio } = await compare(
+      this.title,
+      {
+        oneFloor: { title: "bare `node:http`, one thread", server: oneFloor, load: loadOn(oneFloor, oneKey) },
+        twoFloor: { title: "bare `node:http`, two threads", server: twoFloor, load: loadOn(twoFloor, oneKey) },
+        one: { title: "Latchkey, one thread", server: one, load: loadOn(one, oneKey) },
+        two: { title: "Latchkey, two threads", server: two, load: loadOn(two, twoKey) },
+      },
+      bench.turns,
+    );
+    const [gain, floorGain] = [ratio("two", "one"), ratio("twoFloor", "oneFloor")];
+    const said = `Two threads gain ${gain.toFixed(2)} × in Latchkey, ${floorGain.toFixed(2)} × in bare \`node:http\`.`;
+    return { text: [table, said], figures: { gain: gain / floorGain } };
+  },
+};
