@@ -7,6 +7,7 @@ import type { RateLimit } from "../src/domain/rate-limit.ts";
 import { WindowTable } from "../src/domain/window-table.ts";
 import { LocalLimiter } from "../src/ratelimit/local/local-limiter.ts";
 import { WindowSync } from "../src/ratelimit/local/window-sync.ts";
+import { bytesPerWindow, idOf } from "./memory.ts";
 import { inTurns, row } from "./rounds.ts";
 
 const turns = { rounds: 7, roundMs: 700 };
@@ -30,7 +31,9 @@ for (const { name, keys, limit } of [
   console.log(row(`Latchkey, alone: ${name}`, measured.alone, measured.flexible));
   console.log(row(`Latchkey, told to others: ${name}`, measured.synced, measured.flexible));
 }
-reportMemory(1_000_000);
+const windows = 1_000_000;
+const bytes = Math.round(await bytesPerWindow(windows));
+console.log(`\n${windows} open windows: ${bytes} bytes each, the key's id included`);
 
 function flexible(ids: readonly string[], limit: number): (ms: number) => Promise<number> {
   const limiter = new RateLimiterMemory({ points: limit, duration: durationMs / 1000 });
@@ -75,22 +78,4 @@ async function inBursts(ms: number, decide: () => Promise<void>): Promise<number
     done += burst;
   }
   return done;
-}
-
-function reportMemory(windows: number): void {
-  globalThis.gc?.();
-  const before = process.memoryUsage();
-  const table = new WindowTable(windows);
-  const limiter = new LocalLimiter(table, ambient);
-  const rule: RateLimit = { mode: "local", limit: 10, durationMs };
-  for (let i = 0; i < windows; i++) limiter.take(idOf(i), rule).keep();
-  globalThis.gc?.();
-  const after = process.memoryUsage();
-  const bytes = after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers;
-  console.log(`\n${table.size} open windows: ${Math.round(bytes / windows)} bytes each, the key's id included`);
-}
-
-/** Made from bytes, as ids that come from a database are: in one piece. */
-function idOf(n: number): string {
-  return Buffer.from(`key_${n.toString(36).padStart(22, "0")}`).toString("latin1");
 }

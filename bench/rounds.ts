@@ -1,6 +1,6 @@
 /** What was measured of one thing: the median of its rounds, and how far they lie apart. */
 export interface Measured {
-  readonly perSecond: number;
+  readonly median: number;
   /** Of the rounds, the slowest and the fastest. */
   readonly spread: readonly [number, number];
 }
@@ -29,11 +29,11 @@ export function inTurns<Name extends string>(
     };
     return [name, ratePerSecond];
   });
-  return ratesInTurns(Object.fromEntries(timed) as Record<Name, Run>, turns);
+  return measureInTurns(Object.fromEntries(timed) as Record<Name, Run>, turns);
 }
 
 /** The same of contestants that know their rate: those whose programs take a while to begin. */
-export async function ratesInTurns<Name extends string>(
+export async function measureInTurns<Name extends string>(
   contestants: Readonly<Record<Name, Run>>,
   { rounds, roundMs, warmUpMs = roundMs / 2 }: Turns,
 ): Promise<Record<Name, Measured>> {
@@ -66,11 +66,11 @@ export function median(values: readonly number[]): number {
 }
 
 function summarise(rates: readonly number[]): Measured {
-  return { perSecond: median(rates), spread: [Math.min(...rates), Math.max(...rates)] };
+  return { median: median(rates), spread: [Math.min(...rates), Math.max(...rates)] };
 }
 
-export function row(name: string, { perSecond, spread }: Measured, against: Measured, digits = 1): string {
-  const ratio = (perSecond / against.perSecond).toFixed(digits);
+export function row(name: string, { median, spread }: Measured, against: Measured, digits = 1): string {
+  const ratio = (median / against.median).toFixed(digits);
   const [low, high] = spread.map((rate) => Math.round(rate));
-  return `| ${name} | ${Math.round(perSecond)} | ${low}–${high} | ${ratio} × |`;
+  return `| ${name} | ${Math.round(median)} | ${low}–${high} | ${ratio} × |`;
 }

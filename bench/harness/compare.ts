@@ -1,6 +1,6 @@
 import type { ServerProcess } from "../contestants/server-process.ts";
 import type { Load } from "../loads/load-programs.ts";
-import { type Measured, median, ratesInTurns, row, type Turns } from "../rounds.ts";
+import { type Measured, measureInTurns, median, row, type Turns } from "../rounds.ts";
 
 export interface Contestant {
   readonly title: string;
@@ -39,7 +39,10 @@ export async function compare<Name extends string>(
     };
     return [name, run] as const;
   });
-  const measured = await ratesInTurns(Object.fromEntries(runs) as Record<Name, (ms: number) => Promise<number>>, turns);
+  const measured = await measureInTurns(
+    Object.fromEntries(runs) as Record<Name, (ms: number) => Promise<number>>,
+    turns,
+  );
   // The first was the warm-up.
   const cpu = names.map((name) => [name, median(micros[name].slice(1))]);
   const cpuMicros = Object.fromEntries(cpu) as Record<Name, number>;
@@ -57,6 +60,6 @@ export async function compare<Name extends string>(
     table: [head, ...lines, ...remarks].join("\n"),
     cpuMicros,
     measured,
-    ratio: (name, against) => measured[name].perSecond / measured[against].perSecond,
+    ratio: (name, against) => measured[name].median / measured[against].median,
   };
 }

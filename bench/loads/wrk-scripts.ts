@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 
 /** Keys of one length, one after the other without anything in between: what a script can read a million of in no time. */
 export interface KeyFile {
@@ -12,6 +12,11 @@ export function writeKeyFile(path: string, keys: readonly string[]): KeyFile {
   if (keys.some((key) => key.length !== keyLength)) throw new Error("the keys are not of one length");
   writeFileSync(path, keys.join(""));
   return { path, count: keys.length, keyLength };
+}
+
+export function readKeyFile({ path, count, keyLength }: KeyFile): string[] {
+  const text = readFileSync(path, "latin1");
+  return Array.from({ length: count }, (_, i) => text.slice(i * keyLength, (i + 1) * keyLength));
 }
 
 export function oneKeyScript(key: string): string {

@@ -1,7 +1,10 @@
 import type { Section } from "../harness/section.ts";
 import { counted } from "./counted.ts";
+import { cpu } from "./cpu.ts";
+import { growth } from "./growth.ts";
 import { grpc } from "./grpc.ts";
 import { json } from "./json.ts";
+import { latency } from "./latency.ts";
 import { peers } from "./peers.ts";
 import { strict } from "./strict.ts";
 import { threads } from "./threads.ts";
@@ -14,4 +17,7 @@ export const sections: Readonly<Record<string, Section>> = {
   strict,
   threads,
   peers,
+  growth,
+  latency,
+  cpu,
 };

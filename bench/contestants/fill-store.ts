@@ -1,0 +1,80 @@
+import { closeSync, openSync, writeSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { sha256 } from "../../src/ambient/crypto.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { byteLengthDefault, formatKey } from "../../src/domain/key-format.ts";
+import { claimDataFolder } from "../../src/store/sqlite/data-folder.ts";
+import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type CreatedKey, createCreateKey } from "../../src/usecases/create-key.ts";
+import type { KeyFile } from "../loads/wrk-scripts.ts";
+
+const batchSize = 10_000;
+
+/**
+ * Makes a data folder with so many keys, and a file of them for the loads. The store's own code makes the tables and the
+ * first key; the others are copies of its rows with ids and digests of their own, as creating a million one by one would
+ * take minutes.
+ */
+export async function fillStore(dataDir: string, count: number, keysFile: string): Promise<KeyFile> {
+  const folder = claimDataFolder(dataDir);
+  const first = await createFirst(folder.databaseFile);
+  const db = new DatabaseSync(folder.databaseFile);
+  // What is lost with the machine is made anew.
+  db.exec("PRAGMA synchronous = OFF");
+  const copyKey = db.prepare(copyStatement(db, "keys", ["id"], "id"));
+  const copySecret = db.prepare(copyStatement(db, "key_secrets", ["digest", "key_id"], "key_id"));
+  const random = createSystemRandom();
+  const file = openSync(keysFile, "w");
+  writeSync(file, first.key);
+  for (let made = 1; made < count; await nextTurn()) {
+    const keys: string[] = [];
+    db.exec("BEGIN");
+    for (; made < count && keys.length < batchSize; made++) {
+      const { key } = formatKey("live", random.bytes(byteLengthDefault));
+      const id = `key_${made.toString(36).padStart(22, "0")}`;
+      copyKey.run(id, first.keyId);
+      copySecret.run(sha256(key), id, first.keyId);
+      keys.push(key);
+    }
+    db.exec("COMMIT");
+    writeSync(file, keys.join(""));
+  }
+  closeSync(file);
+  db.close();
+  folder.release();
+  return { path: keysFile, count, keyLength: first.key.length };
+}
+
+/** The embedded store, as the server opens it. */
+export function openStore(file: string): Promise<Store> {
+  const onDeath = (cause: unknown) => {
+    throw cause;
+  };
+  return openSqliteStore({ file, clock: systemClock, metrics: createMetrics(), onDeath });
+}
+
+async function createFirst(file: string): Promise<CreatedKey> {
+  const store = await openStore(file);
+  const createKey = createCreateKey({ keys: store.keys, clock: systemClock, random: createSystemRandom() });
+  const unset = { byteLength: undefined, ownerId: undefined, name: undefined, expiresAtMs: undefined };
+  const unlimited = { remaining: undefined, refill: undefined, rateLimit: undefined };
+  const created = await createKey({ ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
+  await store.close();
+  return created;
+}
+
+/** Copies the row of a key, with new values for some columns: whatever other columns there are. */
+function copyStatement(db: DatabaseSync, table: string, renewed: readonly string[], keyColumn: string): string {
+  const columns = db
+    .prepare(`SELECT name FROM pragma_table_info('${table}')`)
+    .all()
+    .map((row) => String(row.name));
+  const copied = columns.filter((column) => !renewed.includes(column));
+  const values = [...renewed.map(() => "?"), ...copied].join(", ");
+  const names = [...renewed, ...copied].join(", ");
+  return `INSERT INTO ${table} (${names}) SELECT ${values} FROM ${table} WHERE ${keyColumn} = ?`;
+}
