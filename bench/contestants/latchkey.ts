@@ -35,6 +35,8 @@ export async function startLatchkey(bench: Bench, options: LatchkeyOptions = {})
     // A key that is looked up again now and then would not be from memory.
     LATCHKEY_CACHE_TTL_MS: "86400000",
     LATCHKEY_DRAIN_MS: "0",
+    // All of a server's threads share one core.
+    LATCHKEY_WORKERS: "1",
     ...options.environment,
   };
   const server = await startServer(bench, args, servingPort, { ...options, environment });
