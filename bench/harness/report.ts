@@ -23,7 +23,7 @@ export function describeSection({ section, findings }: Outcome): string {
 export function describeGoals(outcomes: readonly Outcome[]): string {
   const lines = outcomes.flatMap(({ section, findings }) => {
     const titled = (line: string) => `| ${section.title}: ${line.slice(2)}`;
-    if (findings instanceof Error) return [titled("| not measured | | failed |")];
+    if (findings instanceof Error) return [titled("| all | not measured | | failed |")];
     return goalLines(section, findings).map(titled);
   });
   return goalsTable(lines);

@@ -45,7 +45,9 @@ export function prepareLoads(folder: string): Loads {
   };
   const runWrk = (port: number, script: string, { connections = 32, pinned = true }: HttpLoadOptions, ms: number) => {
     const url = `http://127.0.0.1:${port}/v1/keys.verifyKey`;
-    return runProgram(pinned, wrk, "-t1", `-c${connections}`, `-d${seconds(ms)}`, "--latency", "-s", script, url);
+    // Whoever is slow is to be measured, not to be given up.
+    const options = ["-t1", `-c${connections}`, `-d${seconds(ms)}`, "--timeout", "10s", "--latency"];
+    return runProgram(pinned, wrk, ...options, "-s", script, url);
   };
   const wrkLoad = (port: number, source: string, options: HttpLoadOptions): Load => {
     const script = save(source);

@@ -16,6 +16,7 @@ const auth = betterAuth({
   baseURL: "http://127.0.0.1",
   emailAndPassword: { enabled: true },
   telemetry: { enabled: false },
+  logger: { disabled: true },
   // Limits are not what is compared. What may be done after the answer, is.
   rateLimit: { enabled: false },
   plugins: [apiKey({ rateLimit: { enabled: false }, deferUpdates: true })],
