@@ -18,8 +18,10 @@ const quickTurns = { rounds: 1, roundMs: 1000, warmUpMs: 1000 };
 const page = join(import.meta.dirname, "../docs/benchmarks.md");
 const options = readOptions(process.argv.slice(2));
 const endings = new Endings();
+let interrupted = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, async () => {
+    interrupted = true;
     await endings.run();
     process.exit(1);
   });
@@ -30,6 +32,8 @@ const loadAverage = os.loadavg()[0] as number;
 const outcomes: Outcome[] = [];
 for (const section of options.sections) {
   const outcome = { section, findings: await measure(section) };
+  // The section failed because its servers were ended; the signal's handler ends the process.
+  if (interrupted) await new Promise(() => {});
   outcomes.push(outcome);
   console.log(`\n${describeSection(outcome)}`);
 }

@@ -48,10 +48,11 @@ export async function compare<Name extends string>(
   const cpuMicros = Object.fromEntries(cpu) as Record<Name, number>;
 
   const first = names[0] as Name;
-  const head = `| ${title}: requests per second | median | spread | ratio | CPU µs each |\n|---|---|---|---|---|`;
+  const columns = [`${title}: requests per second`, "median", "spread", "ratio", "CPU µs each", "CPU ratio"];
+  const head = `| ${columns.join(" | ")} |\n${"|---".repeat(columns.length)}|`;
   const lines = names.map((name) => {
     const line = row(contestants[name].title, measured[name], measured[first], 2);
-    return `${line} ${cpuMicros[name].toFixed(1)} |`;
+    return `${line} ${cpuMicros[name].toFixed(1)} | ${(cpuMicros[first] / cpuMicros[name]).toFixed(2)} × |`;
   });
   const remarks = [...refused].map(
     ([name, count]) => `\n${contestants[name].title}: ${count} answers were not 200, warm-up included; not counted.`,
