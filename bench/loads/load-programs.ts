@@ -82,6 +82,7 @@ function countServed(report: string): Served {
   if (report.includes("Socket errors")) throw new Error(`not everything was answered:\n${report}`);
   const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(report)?.[1] ?? 0);
   const answered = numberIn(report, /(\d+) requests in/);
+  if (answered === 0) throw new Error(`nothing was answered:\n${report}`);
   // A few are said beside the figures; more of them would make a contestant look fast by turning callers away.
   if (refused > answered / 100) throw new Error(`too many were refused:\n${report}`);
   const count = answered - refused;
