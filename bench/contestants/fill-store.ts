@@ -22,9 +22,9 @@ const batchSize = 10_000;
 export async function fillStore(dataDir: string, count: number, keysFile: string): Promise<KeyFile> {
   const folder = claimDataFolder(dataDir);
   const first = await createFirst(folder.databaseFile);
-  const db = new DatabaseSync(folder.databaseFile);
-  // What is lost with the machine is made anew.
-  db.exec("PRAGMA synchronous = OFF");
+  const db = new DatabaseSync(folder.databaseFile, { enableForeignKeyConstraints: false });
+  // What is lost with the machine is made anew. Digests come in no order: every page of their index is written to.
+  db.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000");
   const copyKey = db.prepare(copyStatement(db, "keys", ["id"], "id"));
   const copySecret = db.prepare(copyStatement(db, "key_secrets", ["digest", "key_id"], "key_id"));
   const random = createSystemRandom();

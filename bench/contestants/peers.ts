@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench } from "../harness/section.ts";
 import { barePort, type ServerProcess, startServer } from "./server-process.ts";
@@ -9,7 +9,11 @@ const production = { environment: { NODE_ENV: "production" } };
 
 /** Peers are a package of their own, so that whoever only runs Latchkey does not install them. */
 export function installPeers(): void {
-  if (existsSync(join(folder, "node_modules"))) return;
+  // npm writes the first when it has installed everything.
+  const [installed, wanted] = ["node_modules/.package-lock.json", "package-lock.json"].map((name) =>
+    statSync(join(folder, name), { throwIfNoEntry: false }),
+  );
+  if (installed !== undefined && wanted !== undefined && installed.mtimeMs >= wanted.mtimeMs) return;
   console.log("Installing the peers: npm ci --prefix bench/peers");
   execFileSync("npm", ["ci", "--prefix", folder, "--ignore-scripts"], { stdio: ["ignore", "ignore", "inherit"] });
 }
