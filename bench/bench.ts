@@ -35,7 +35,7 @@ for (const section of options.sections) {
   // The section failed because its servers were ended; the signal's handler ends the process.
   if (interrupted) await new Promise(() => {});
   outcomes.push(outcome);
-  console.log(`\n${describeSection(outcome)}`);
+  console.log(`\n${describeSection(outcome)}\n\n${describeGoals([outcome])}`);
 }
 const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1);
 const summary = `The run took ${minutes} minutes.\n\n${describeGoals(outcomes)}`;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { ServerProcess } from "../contestants/server-process.ts";
 import type { Load } from "../loads/load-programs.ts";
 import { type Measured, measureInTurns, median, row, type Turns } from "../rounds.ts";
@@ -31,6 +32,7 @@ export async function compare<Name extends string>(
   const runs = names.map((name) => {
     const { server, load } = contestants[name];
     const run = async (ms: number) => {
+      await settled(server);
       const before = server.cpuMs();
       const served = await load(ms);
       micros[name].push(((server.cpuMs() - before) * 1000) / served.count);
@@ -63,4 +65,15 @@ export async function compare<Name extends string>(
     measured,
     ratio: (name, against) => measured[name].median / measured[against].median,
   };
+}
+
+const quietMs = 50;
+const settleMsMax = 3000;
+
+/** A load breaks off what it has under way: the slower a server, the longer it would work for the round before. */
+async function settled(server: ServerProcess): Promise<void> {
+  const untilMs = performance.now() + settleMsMax;
+  for (let before = Number.NaN; server.cpuMs() !== before && performance.now() < untilMs; await delay(quietMs)) {
+    before = server.cpuMs();
+  }
 }

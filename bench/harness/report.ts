@@ -10,23 +10,20 @@ export interface Outcome {
 const begin = "<!-- npm run bench: everything between these two lines is written by it -->";
 const end = "<!-- /npm run bench -->";
 
-/** A section's tables, and each of its goals beside what was measured. */
+/** A section's tables. */
 export function describeSection({ section, findings }: Outcome): string {
-  const body =
-    findings instanceof Error
-      ? [`Failed: ${firstLine(findings)}`]
-      : [...findings.text, goalsTable(goalLines(section, findings))];
-  return [`### ${section.title}`, section.how, ...body].join("\n\n");
+  const text = findings instanceof Error ? [`Failed: ${findings.message.split("\n")[0]}`] : findings.text;
+  return [`### ${section.title}`, section.how, ...text].join("\n\n");
 }
 
-/** All goals of all sections in one table. */
+/** All goals of the sections in one table, each beside what was measured. */
 export function describeGoals(outcomes: readonly Outcome[]): string {
   const lines = outcomes.flatMap(({ section, findings }) => {
     const titled = (line: string) => `| ${section.title}: ${line.slice(2)}`;
     if (findings instanceof Error) return [titled("| all | not measured | | failed |")];
     return goalLines(section, findings).map(titled);
   });
-  return goalsTable(lines);
+  return ["| figure | measured | target | |", "|---|---|---|---|", ...lines].join("\n");
 }
 
 export function writeIntoPage(path: string, generated: string): void {
@@ -34,10 +31,6 @@ export function writeIntoPage(path: string, generated: string): void {
   const [before, after] = [page.indexOf(begin), page.indexOf(end)];
   if (before < 0 || after < before) throw new Error(`${path} has lost the lines that results go between`);
   writeFileSync(path, `${page.slice(0, before)}${begin}\n\n${generated}\n\n${page.slice(after)}`);
-}
-
-function goalsTable(lines: readonly string[]): string {
-  return ["| figure | measured | target | |", "|---|---|---|---|", ...lines].join("\n");
 }
 
 function goalLines(section: Section, { figures }: Findings<string>): string[] {
@@ -65,8 +58,4 @@ function inUnit({ unit }: Goal, text: string): string {
 
 function toText(figure: number): string {
   return figure >= 100 ? `${Math.round(figure)}` : figure >= 10 ? figure.toFixed(1) : figure.toFixed(2);
-}
-
-function firstLine(error: Error): string {
-  return error.message.split("\n")[0] ?? "";
 }
