@@ -1,6 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { hotMethods } from "../../gen/latchkey/v1/keys_hot.ts";
 import { VerifyKeyRequestSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import { callGrpc } from "../contestants/call-grpc.ts";
 import { startFloor } from "../contestants/floors.ts";
 import { startLatchkey, vastLimit } from "../contestants/latchkey.ts";
 import { compare } from "../harness/compare.ts";
@@ -23,6 +24,10 @@ export const grpc: Section<"compat" | "grpcJs"> = {
       await startFloor(bench, "stream", answer),
       await startFloor(bench, "grpcjs", answer),
     ];
+    for (const { port } of [compat, stream, grpcJs, latchkey]) {
+      const { length } = await callGrpc(port, frameOf(plain));
+      if (length !== answer.length) throw new Error(`an answer has ${length} bytes instead of ${answer.length}`);
+    }
     const loadOn = (server: { port: number }, key = plain) => bench.loads.grpc(server.port, frameOf(key));
     const { table, ratio } = await compare(
       this.title,
