@@ -8,11 +8,13 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { frameOf } from "./contestants/call-grpc.ts";
+import { type Latchkey, startLatchkey, vastCounter } from "./contestants/latchkey.ts";
+import { Endings } from "./harness/endings.ts";
+import { type Load, prepareLoads } from "./loads/load-programs.ts";
+import { writeKeyFile } from "./loads/wrk-scripts.ts";
 import type { Group, Outcome } from "./overload/callers.ts";
-import { frameOf, prepareLoads } from "./verify/load-programs.ts";
-import { type PinnedServer, startPinned } from "./verify/pinned-servers.ts";
 
-const rootKey = "root-key-of-the-bench-0123456789abcdef";
 const folder = mkdtempSync(join(tmpdir(), "latchkey-bench-"));
 const callers = startLoad("callers.ts");
 const strangers = startLoad("strangers.ts");
@@ -54,7 +56,7 @@ async function compareCosts(): Promise<void> {
   );
 }
 
-type Measured = readonly [server: PinnedServer, load: (ms: number) => Promise<number>];
+type Measured = readonly [server: Latchkey, load: (ms: number) => Promise<number>];
 
 async function compareCost(name: string, ...contestants: [served: Measured, shed: Measured]): Promise<void> {
   const micros: number[][] = [[], []];
@@ -77,7 +79,7 @@ function medianOf(values: readonly number[]): number {
 async function overload(): Promise<void> {
   const titles = ["served per second", "of the peak", "turned away per second", "p50 ms", "p99 ms"];
   console.log(`\n| callers of 1000 counted keys | ${titles.join(" | ")} |\n|---|---|---|---|---|---|`);
-  const run = async (server: PinnedServer, name: string, group: Group, ms: number, peak?: number) => {
+  const run = async (server: Latchkey, name: string, group: Group, ms: number, peak?: number) => {
     const [outcome] = (await call(server, [group], ms)) as [Outcome];
     const [served, shed] = [outcome.served, outcome.shed].map((count) => Math.round((count * 1000) / ms)) as [
       number,
@@ -122,22 +124,24 @@ async function neighbours(): Promise<void> {
   });
 }
 
-async function call({ port }: PinnedServer, groups: readonly Group[], ms: number): Promise<readonly Outcome[]> {
+async function call({ port }: Latchkey, groups: readonly Group[], ms: number): Promise<readonly Outcome[]> {
   return (await ask(callers, { port, groups, ms })) as readonly Outcome[];
 }
 
-function crowd({ port }: PinnedServer, keys: readonly string[]): Measured[1] {
-  return loads.crowd(
-    port,
-    keys.map((key) => JSON.stringify({ key })),
-  );
+function crowd({ port }: Latchkey, keys: readonly string[]): Measured[1] {
+  const file = writeKeyFile(join(folder, `keys-${port}`), keys);
+  return counted(loads.manyKeys(port, file, "in turn", { connections: 64, countRefused: true }));
 }
 
-function stream({ port }: PinnedServer, [key = ""]: readonly string[]): Measured[1] {
-  return loads.grpc(port, frameOf(key));
+function stream({ port }: Latchkey, [key = ""]: readonly string[]): Measured[1] {
+  return counted(loads.grpc(port, frameOf(key)));
 }
 
-function visit({ port }: PinnedServer): Measured[1] {
+function counted(load: Load): Measured[1] {
+  return async (ms) => (await load(ms)).count;
+}
+
+function visit({ port }: Latchkey): Measured[1] {
   return async (ms) => (await ask(strangers, { port, ms })) as number;
 }
 
@@ -153,33 +157,16 @@ function startLoad(script: string): ChildProcess {
 }
 
 async function withServer<Result>(
-  settings: Record<string, string>,
-  use: (server: PinnedServer, keys: readonly string[], dataDir: string) => Promise<Result>,
+  environment: Record<string, string>,
+  use: (server: Latchkey, keys: readonly string[], dataDir: string) => Promise<Result>,
 ): Promise<Result> {
-  const entry = join(import.meta.dirname, "../src/cli/latchkey.ts");
+  const endings = new Endings();
   const dataDir = mkdtempSync(join(folder, "data-"));
-  const portOf = (line: string) => (line.includes('"msg":"serving"') ? (JSON.parse(line).port as number) : undefined);
-  const server = await startPinned([entry, "serve"], portOf, {
-    PORT: "0",
-    LATCHKEY_INTERNAL_PORT: "0",
-    LATCHKEY_DATA_DIR: dataDir,
-    LATCHKEY_ROOT_KEY: rootKey,
-    LATCHKEY_CACHE_TTL_MS: "86400000",
-    LATCHKEY_DRAIN_MS: "0",
-    ...settings,
-  });
+  const bench = { folder, profile: false, atEnd: endings.add };
   try {
-    const keys: string[] = [];
-    for (let i = 0; i < 1000; i++) keys.push(await createKey(server.port));
-    return await use(server, keys, dataDir);
+    const server = await startLatchkey(bench, { environment: { LATCHKEY_DATA_DIR: dataDir, ...environment } });
+    return await use(server, await server.createKeys(1000, vastCounter), dataDir);
   } finally {
-    await server.stop();
+    await endings.run();
   }
-}
-
-async function createKey(port: number): Promise<string> {
-  const headers = { "content-type": "application/json", authorization: `Bearer ${rootKey}` };
-  const body = JSON.stringify({ apiId: "bench", remaining: 2_147_483_647 });
-  const response = await fetch(`http://127.0.0.1:${port}/v1/keys.createKey`, { method: "POST", headers, body });
-  return ((await response.json()) as { key: string }).key;
 }

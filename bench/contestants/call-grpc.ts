@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import http2 from "node:http2";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { VerifyKeyRequestSchema } from "../../gen/latchkey/v1/keys_pb.js";
 
 /**
  * Sends one frame and answers the one that comes back. Throws unless the call went well: h2load goes by HTTP's status, which
@@ -29,4 +31,12 @@ export async function callGrpc(port: number, frame: Uint8Array): Promise<Buffer>
   } finally {
     session.close();
   }
+}
+
+/** A verification of the key as a gRPC client sends it. */
+export function frameOf(key: string): Uint8Array {
+  const message = toBinary(VerifyKeyRequestSchema, create(VerifyKeyRequestSchema, { key }));
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
 }

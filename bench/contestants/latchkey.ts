@@ -24,7 +24,10 @@ export const vastLimit = { limit: 2_147_483_647, duration: 86_400_000 };
 export const vastCounter = { remaining: 2_147_483_647 };
 
 /** The real program, with an embedded store of its own unless the environment says otherwise. */
-export async function startLatchkey(bench: Bench, options: LatchkeyOptions = {}): Promise<Latchkey> {
+export async function startLatchkey(
+  bench: Pick<Bench, "folder" | "profile" | "atEnd">,
+  options: LatchkeyOptions = {},
+): Promise<Latchkey> {
   const profile = bench.profile ? ["--cpu-prof", "--cpu-prof-dir=profiles"] : [];
   const args = [...profile, ...(options.nodeArgs ?? []), latchkeyEntry, "serve"];
   const environment = {

@@ -1,7 +1,5 @@
-import { create, toBinary } from "@bufbuild/protobuf";
 import { hotMethods } from "../../gen/latchkey/v1/keys_hot.ts";
-import { VerifyKeyRequestSchema } from "../../gen/latchkey/v1/keys_pb.js";
-import { callGrpc } from "../contestants/call-grpc.ts";
+import { callGrpc, frameOf } from "../contestants/call-grpc.ts";
 import { startFloor } from "../contestants/floors.ts";
 import { startLatchkey, vastLimit } from "../contestants/latchkey.ts";
 import { compare } from "../harness/compare.ts";
@@ -47,10 +45,3 @@ export const grpc: Section<"compat" | "grpcJs"> = {
     return { text: [table], figures: { compat: ratio("plain", "compat"), grpcJs: ratio("plain", "grpcJs") } };
   },
 };
-
-function frameOf(key: string): Uint8Array {
-  const message = toBinary(VerifyKeyRequestSchema, create(VerifyKeyRequestSchema, { key }));
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
-  return Buffer.concat([head, message]);
-}

@@ -1,10 +1,7 @@
-import { variables } from "../../src/config/settings.ts";
 import { startFloor } from "../contestants/floors.ts";
 import { startLatchkey } from "../contestants/latchkey.ts";
 import { compare } from "../harness/compare.ts";
 import type { Section } from "../harness/section.ts";
-
-const setting = "LATCHKEY_WORKERS";
 
 export const threads: Section<"gain"> = {
   title: "Two threads",
@@ -13,11 +10,8 @@ export const threads: Section<"gain"> = {
     gain: { what: "gain of two threads, beside the gain of bare `node:http` (`reusePort`)", unit: "×", atLeast: 0.9 },
   },
   async measure(bench) {
-    if (!Object.values<{ name: string }>(variables).some(({ name }) => name === setting)) {
-      throw new Error(`there is no setting ${setting} in this revision`);
-    }
     const start = (workers: number) =>
-      startLatchkey(bench, { pinned: false, environment: { [setting]: `${workers}` } });
+      startLatchkey(bench, { pinned: false, environment: { LATCHKEY_WORKERS: `${workers}` } });
     const [one, two] = [await start(1), await start(2)];
     const [oneKey, twoKey] = [await one.createKey(), await two.createKey()];
     const answer = await one.verify(oneKey);
