@@ -28,12 +28,11 @@ export interface Endpoint {
   handle(request: MessageShape<DescMessage>, context: CallContext): AtOnce<MessageInitShape<DescMessage>>;
 }
 
-/** What a method may know of its call beside the message. */
+/** What a method may know beside the message. */
 export interface CallContext {
-  readonly requestId: string;
+  readonly call: Pick<Call, "requestId" | "header">;
   /** The root key the caller showed; only where the method asks for one. */
   readonly rootKey: Secret | undefined;
-  header(name: string): string | undefined;
 }
 
 /** Throws, or rejects with, nothing but `ApiError`. Answers at once where the method does. */
@@ -44,9 +43,9 @@ export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: L
   const { isRootKey, clock, log, metrics } = deps;
 
   function answer(call: Call): AtOnce<MessageInitShape<DescMessage>> {
-    const { endpoint, requestId } = call;
+    const { endpoint } = call;
     const rootKey = endpoint.access === "root" ? authorise(call.header("authorization")) : undefined;
-    return endpoint.handle(call.read(), { requestId, rootKey, header: (name) => call.header(name) });
+    return endpoint.handle(call.read(), { call, rootKey });
   }
 
   function authorise(authorization: string | undefined): Secret {

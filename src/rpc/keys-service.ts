@@ -46,18 +46,19 @@ export function createKeysEndpoints(deps: {
         },
         idempotencyKeyOf(context),
       );
-      log.info("key created", { requestId: context.requestId, keyId: created.keyId });
+      log.info("key created", { requestId: context.call.requestId, keyId: created.keyId });
       return created;
     },
 
-    verifyKey(request, { requestId }) {
-      return goOn(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), (verdict) => {
+    verifyKey(request, { call }) {
+      const answer = (verdict: Verdict) => {
         metrics.verified(verdict.code);
-        return toResponse(verdict, requestId);
-      });
+        return toResponse(verdict, call.requestId);
+      };
+      return goOn(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), answer);
     },
 
-    async deleteKey(request, { requestId }) {
+    async deleteKey(request, { call: { requestId } }) {
       if (!(await deleteKey(request.keyId))) throw new ApiError("NOT_FOUND", "there is no such key");
       log.info("key deleted", { requestId, keyId: request.keyId });
       return {};
@@ -99,8 +100,8 @@ function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
   return { mode: async ? "local" : "strict", limit, durationMs: duration };
 }
 
-function idempotencyKeyOf({ header, rootKey }: CallContext): IdempotencyKey | undefined {
-  const value = header("idempotency-key");
+function idempotencyKeyOf({ call, rootKey }: CallContext): IdempotencyKey | undefined {
+  const value = call.header("idempotency-key");
   if (value === undefined || rootKey === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,255}$/.test(value)) {
     throw badField("Idempotency-Key", "must be 1 to 255 visible ASCII characters");

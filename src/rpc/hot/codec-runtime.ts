@@ -206,10 +206,11 @@ export class FrameWriter {
     this.at += this.bytes.write(value, this.at);
   }
 
-  /** Bytes that are whole fields already. */
-  writeFields(bytes: Uint8Array): void {
-    this.bytes.set(bytes, this.at);
-    this.at += bytes.length;
+  /** Bytes that are whole fields already; mostly none, or two. */
+  writeFields(fields: Uint8Array): void {
+    if (fields.length > 16) this.bytes.set(fields, this.at);
+    else for (let i = 0; i < fields.length; i++) this.bytes[this.at + i] = fields[i] as number;
+    this.at += fields.length;
   }
 
   /** A message inside; it takes less than 128 bytes, so that one holds its length. */
@@ -222,9 +223,12 @@ export class FrameWriter {
 
   /** It saves two calls out of JavaScript. */
   private writeShortAscii(tag: number, value: string): void {
-    this.bytes[this.at++] = tag;
-    this.bytes[this.at++] = value.length;
-    for (let i = 0; i < value.length; i++) this.bytes[this.at++] = value.charCodeAt(i);
+    const { bytes, at } = this;
+    const { length } = value;
+    bytes[at] = tag;
+    bytes[at + 1] = length;
+    for (let i = 0; i < length; i++) bytes[at + 2 + i] = value.charCodeAt(i);
+    this.at = at + 2 + length;
   }
 
   private writeVarint(value: number): void {

@@ -33,10 +33,17 @@ export function createHotGrpc(deps: HotDeps): TakeStream {
     if (hot === undefined || !isPlain(headers, flags)) return false;
     // A client that breaks off in the middle is nobody's error.
     stream.on("error", ignore);
-    const exchange = new Exchange(hot, deps, stream, headers, () => reference(stream, headers, flags, rawHeaders));
-    collectBody(stream, headers["content-length"], exchange);
+    const toReference = { flags, rawHeaders, reference };
+    collectBody(stream, headers["content-length"], new Exchange(hot, deps, stream, headers, toReference));
     return true;
   };
+}
+
+/** What it takes to give a stream to the reference path. */
+interface ToReference {
+  readonly flags: number;
+  readonly rawHeaders: string[];
+  readonly reference: StreamListener;
 }
 
 /** One call. */
@@ -45,7 +52,7 @@ class Exchange implements BodyTaker {
   readonly deps: HotDeps;
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
-  readonly toReference: () => void;
+  readonly toReference: ToReference;
   requestId = "";
 
   constructor(
@@ -53,7 +60,7 @@ class Exchange implements BodyTaker {
     deps: HotDeps,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    toReference: () => void,
+    toReference: ToReference,
   ) {
     this.hot = hot;
     this.deps = deps;
@@ -69,7 +76,8 @@ class Exchange implements BodyTaker {
       return;
     }
     handOver(this.stream, { body });
-    this.toReference();
+    const { flags, rawHeaders, reference } = this.toReference;
+    reference(this.stream, this.headers, flags, rawHeaders);
   }
 
   serve(message: MessageShape<DescMessage>): void {
