@@ -1,3 +1,4 @@
+import type { DescMessage } from "@bufbuild/protobuf";
 import { Health } from "../../gen/health/v1/health_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Clock } from "../ambient/clock.ts";
@@ -46,9 +47,11 @@ export interface PublicApiDeps {
   readonly connectionsMax?: number;
 }
 
+const prepareEveryMs = 500;
+
 export interface PublicApi {
   readonly onePort: OnePort;
-  readonly readiness: Readiness;
+  setReady(ready: boolean): void;
   readonly stopStreams: () => void;
 }
 
@@ -84,7 +87,6 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     ...createProbes(readiness),
     ["/openapi.json", createOpenApiHandler()] as const,
   ]);
-  for (const { method } of keysEndpoints) prepareRules(method.input);
   const newRequestId = createRequestIds(deps);
   const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
   const { fastPath = true, patience = defaultPatience } = deps;
@@ -112,5 +114,25 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       },
     }),
   });
-  return { onePort, readiness, stopStreams: () => shutdown.abort() };
+  return {
+    onePort,
+    setReady(ready) {
+      readiness.set(ready);
+      if (ready) prepareLater(keysEndpoints.map(({ method }) => method.input));
+    },
+    stopStreams: () => shutdown.abort(),
+  };
+}
+
+/**
+ * What takes a fifth of a second, but is needed for the first of certain requests only, is done when the first callers have
+ * been served; piece by piece, so that whoever comes meanwhile waits for one at most.
+ */
+function prepareLater([first, ...rest]: readonly DescMessage[]): void {
+  if (first === undefined) return;
+  const prepare = () => {
+    prepareRules(first);
+    prepareLater(rest);
+  };
+  setTimeout(prepare, prepareEveryMs).unref();
 }

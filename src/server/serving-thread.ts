@@ -36,7 +36,7 @@ const rootKeys = new KnownRootKeys();
 const methods: ServingMethods = {
   listen: (port, host) => onePort.listen(port, host, { reusePort: true }),
   learnRootKeys: (digests) => rootKeys.learn(digests),
-  setReady: (ready) => readiness.set(ready),
+  setReady: (ready) => setReady(ready),
   tellTimeBy: (unixOffsetMs) => localLimiter.tellTimeBy(unixOffsetMs),
   forget: (change) => keys.forget(change),
   forgetAll: () => keys.forgetAll(),
@@ -67,7 +67,7 @@ const localLimiter = new SharedLimiter({
 localLimiter.tellTimeBy(setup.unixOffsetMs);
 setInterval(() => localLimiter.sweep(Math.ceil(localLimiter.size / sweeps)), sweepEveryMs).unref();
 
-const { onePort, readiness, stopStreams } = createPublicApi({
+const { onePort, setReady, stopStreams } = createPublicApi({
   keys,
   usage: remoteUsage(home),
   limiter: limiterByMode({ local: localLimiter, strict: remoteStrictLimiter(home) }),

@@ -16,11 +16,11 @@ export interface Serving {
 }
 
 /** In this thread. */
-export function serveHere({ onePort, readiness, stopStreams }: PublicApi): Serving {
+export function serveHere({ onePort, setReady, stopStreams }: PublicApi): Serving {
   return {
     listen: (port, host) => onePort.listen(port, host),
     learnRootKeys() {},
-    setReady: (ready) => readiness.set(ready),
+    setReady,
     startClosing: () => onePort.startClosing(),
     stopStreams,
     close: (graceMs) => onePort.close(graceMs),

@@ -33,7 +33,7 @@ function createReadThenWriteLedger(): UsageLedger {
 
 async function serveWithLedger(usage: UsageLedger): Promise<string> {
   const ambient = { clock: systemClock, metrics: createMetrics() };
-  const { onePort, readiness } = createPublicApi({
+  const { onePort, setReady } = createPublicApi({
     ...ambient,
     keys: createMemoryStore(systemClock).keys,
     usage,
@@ -42,7 +42,7 @@ async function serveWithLedger(usage: UsageLedger): Promise<string> {
     random: createSystemRandom(),
     log: createLog("error", () => {}),
   });
-  readiness.set(true);
+  setReady(true);
   onTestFinished(() => onePort.close(0));
   return `http://127.0.0.1:${await onePort.listen(0, "127.0.0.1")}`;
 }

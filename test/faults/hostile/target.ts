@@ -37,7 +37,7 @@ process.on("warning", (warning) => complaints.push(String(warning)));
 const log = createLog("warn", (line) => complaints.push(line));
 const metrics = createMetrics();
 const store = createMemoryStore(systemClock);
-const { onePort, readiness } = createPublicApi({
+const { onePort, setReady } = createPublicApi({
   keys: store.keys,
   usage: new CoalescingUsageLedger(store.usageLanes, { clock: systemClock, metrics }),
   limiter: new LocalLimiter(new WindowTable(1), { clock: systemClock, metrics }),
@@ -57,4 +57,4 @@ process.on("message", () => {
 });
 process.on("disconnect", () => process.exit());
 tell({ port: await onePort.listen(0, "127.0.0.1") });
-readiness.set(true);
+setReady(true);
