@@ -1,4 +1,3 @@
-import type { DescMessage } from "@bufbuild/protobuf";
 import { Health } from "../../gen/health/v1/health_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Clock } from "../ambient/clock.ts";
@@ -7,7 +6,7 @@ import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
-import { createRunCall } from "../rpc/call.ts";
+import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { crowdedResponse, malformedResponse } from "../rpc/closing-response.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
@@ -118,7 +117,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     onePort,
     setReady(ready) {
       readiness.set(ready);
-      if (ready) prepareLater(keysEndpoints.map(({ method }) => method.input));
+      if (ready) prepareLater(keysEndpoints);
     },
     stopStreams: () => shutdown.abort(),
   };
@@ -128,10 +127,10 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
  * What takes a fifth of a second, but is needed for the first of certain requests only, is done when the first callers have
  * been served; piece by piece, so that whoever comes meanwhile waits for one at most.
  */
-function prepareLater([first, ...rest]: readonly DescMessage[]): void {
+function prepareLater([first, ...rest]: readonly Endpoint[]): void {
   if (first === undefined) return;
   const prepare = () => {
-    prepareRules(first);
+    prepareRules(first.method.input);
     prepareLater(rest);
   };
   setTimeout(prepare, prepareEveryMs).unref();
