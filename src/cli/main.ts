@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { parseArgs } from "node:util";
 import { systemClock } from "../ambient/clock.ts";
-import { applyMigrations, readMigrations } from "../server/migrations.ts";
 import { backUpDataFolder } from "../store/sqlite/backup.ts";
 import { serve } from "./serve.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
@@ -52,6 +51,8 @@ export async function main(args: readonly string[]): Promise<void> {
 
 async function migrate(action: "status" | "up"): Promise<void> {
   const { settings } = readSettingsOrExit("latchkey cannot migrate");
+  // Both engines, of which a server needs one.
+  const { applyMigrations, readMigrations } = await import("../server/migrations.ts");
   if (action === "up") {
     const applied = await applyMigrations(settings, systemClock);
     console.log(applied.length === 0 ? "nothing to apply" : applied.map((name) => `applied ${name}`).join("\n"));
