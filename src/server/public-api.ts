@@ -42,6 +42,8 @@ export interface PublicApiDeps {
   /** Whether thin handlers serve the hot methods where they can. Default: true. */
   readonly fastPath?: boolean;
   readonly patience?: Patience;
+  /** Keys that `keys` holds in memory at most. Default: 1000. */
+  readonly cacheKeysMax?: number;
   /** Open connections at most. Default: as many as come. */
   readonly connectionsMax?: number;
 }

@@ -77,6 +77,7 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   log: remoteLog(home, setup.debug),
   metrics,
   fastPath: setup.fastPath,
+  cacheKeysMax: setup.cacheKeysMax,
   connectionsMax: setup.connectionsMax,
 });
 metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);

@@ -78,8 +78,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     threads?.start(settings, { ...home, log }, rateLimits.local);
     undo.unshift(() => threads?.end());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
-    const { fastPath, connectionsMax } = settings;
-    const serving = threads ?? serveHere(createPublicApi({ ...ambient, ...home, isRootKey, fastPath, connectionsMax }));
+    const { fastPath, cacheKeysMax, connectionsMax } = settings;
+    const api = { ...ambient, ...home, isRootKey, fastPath, cacheKeysMax, connectionsMax };
+    const serving = threads ?? serveHere(createPublicApi(api));
     serving.learnRootKeys(rootKeys.digests);
     const port = await serving.listen(settings.port, settings.host);
 

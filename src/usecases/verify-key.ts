@@ -1,14 +1,14 @@
 import type { Clock } from "../ambient/clock.ts";
-import { sha256 } from "../ambient/crypto.ts";
+import type { Random } from "../ambient/random.ts";
 import { type AtOnce, goOn } from "../domain/at-once.ts";
 import type { BalanceSeen, Key } from "../domain/key.ts";
-import { isWellFormedKey } from "../domain/key-format.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
 import { decideSpend, type KeyVerdict, planVerification, type Spend, type Verdict } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
+import { KnownDigests } from "./known-digests.ts";
 
 export interface VerifyKeyRequest {
   readonly key: Secret;
@@ -26,15 +26,18 @@ export function createVerifyKey(deps: {
   limiter: RateLimiter;
   usage: UsageLedger;
   clock: Clock;
+  random: Random;
+  /** Keys that `keys` holds in memory at most: about as many digests are remembered here. Default: 1000. */
+  cacheKeysMax?: number;
 }): VerifyKey {
-  const { keys, limiter, usage, clock } = deps;
+  const { keys, limiter, usage, clock, random, cacheKeysMax = 1000 } = deps;
+  const digests = KnownDigests.forKeys(cacheKeysMax, random);
 
   return function verifyKey({ key: presented, apiId }) {
-    const text = presented.reveal();
+    const digest = digests.digestOf(presented.reveal());
     // Garbage ends here: a text whose checksum is wrong was never issued, and costs no look at the store.
-    if (!isWellFormedKey(text)) return { code: "NOT_FOUND" };
+    if (digest === undefined) return { code: "NOT_FOUND" };
 
-    const digest = sha256(text);
     const verdict = goOn(keys.findByDigest(digest), (found) => decide(found, apiId));
     return goOn(verdict, (decided) => decided ?? decideAnew(digest, apiId));
   };
