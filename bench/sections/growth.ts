@@ -67,10 +67,11 @@ async function startFilled(bench: Bench, count: number) {
   const startedMs = performance.now();
   const keys = await fillStore(dataDir, count, join(bench.folder, `keys-${count}`));
   const storedMs = performance.now();
-  const heapMb = Math.max(heapMbMin, Math.ceil((count * heapBytesPerKey) / 2 ** 20));
+  // The same room for both: only the number of keys differs.
+  const heapMb = Math.max(heapMbMin, Math.ceil((bench.growthKeys * heapBytesPerKey) / 2 ** 20));
   const server = await startLatchkey(bench, {
     nodeArgs: [`--max-old-space-size=${heapMb}`],
-    environment: { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_CACHE_KEYS_MAX: `${count}` },
+    environment: { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_CACHE_KEYS_MAX: `${bench.growthKeys}` },
   });
   const before = server.residentBytes();
   const servingMs = performance.now();

@@ -28,9 +28,9 @@ export class KnownDigests {
     this.#digests = new Array<string | undefined>(slots).fill(undefined);
   }
 
-  /** With room for about as many texts as there are keys. */
+  /** With room for twice as many texts as there are keys: they find their slots by chance, and push each other out. */
   static forKeys(keysMax: number, random: Random): KnownDigests {
-    const slots = 2 ** Math.ceil(Math.log2(Math.min(slotsMax, Math.max(slotsMin, keysMax))));
+    const slots = 2 ** Math.ceil(Math.log2(Math.min(slotsMax, Math.max(slotsMin, 2 * keysMax))));
     return new KnownDigests(new SipHash(random.bytes(16)), slots);
   }
 
