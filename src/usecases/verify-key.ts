@@ -38,18 +38,12 @@ export function createVerifyKey(deps: {
     // Garbage ends here: a text whose checksum is wrong was never issued, and costs no look at the store.
     if (digest === undefined) return { code: "NOT_FOUND" };
 
-    const verdict = goOn(keys.findByDigest(digest), (found) => decide(found, apiId));
-    return goOn(verdict, (decided) => decided ?? decideAnew(digest, apiId));
+    const question = { digest, apiId, isAnew: false };
+    return goOn(keys.findByDigest(digest), (found) => decide(found, question));
   };
 
-  /** The ledger knows the key no more, or not with such a limit: what is remembered of it is out of date. */
-  async function decideAnew(digest: string, apiId: string | undefined): Promise<Verdict> {
-    return (await decide(await keys.findByDigest(digest, { anew: true }), apiId)) ?? { code: "NOT_FOUND" };
-  }
-
-  /** Undefined when the key is another one by now than the one that was found. */
-  function decide(found: Key | undefined, apiId: string | undefined): AtOnce<Verdict | undefined> {
-    const plan = planVerification(found, { apiId, nowMs: clock.nowMs() });
+  function decide(found: Key | undefined, question: Question): AtOnce<Verdict> {
+    const plan = planVerification(found, { apiId: question.apiId, nowMs: clock.nowMs() });
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
     if (plan.next === "refuse") {
@@ -58,35 +52,49 @@ export function createVerifyKey(deps: {
     }
 
     if (key.rateLimit === undefined) return decideUnder(undefined, key);
-    return goOn(limiter.take(key.id, key.rateLimit), (permit) => decideUnder(permit, key));
+    const decideBy = (permit: Permit) =>
+      permit.outcome === "missing" ? decideAnew(question) : decideUnder(permit, key);
+    return goOn(limiter.take(key.id, key.rateLimit), decideBy);
   }
 
-  function decideUnder(permit: Permit | undefined, key: Key): AtOnce<Verdict | undefined> {
-    if (permit?.outcome === "missing") return undefined;
+  /** The ledger knows the key no more, or not with such a limit: what is remembered of it is out of date. */
+  async function decideAnew({ digest, apiId, isAnew }: Question): Promise<Verdict> {
+    if (isAnew) return { code: "NOT_FOUND" };
+    return decide(await keys.findByDigest(digest, { anew: true }), { digest, apiId, isAnew: true });
+  }
+
+  function decideUnder(permit: Permit | undefined, key: Key): AtOnce<Verdict> {
     if (permit?.outcome === "limited") return verdictOn("RATE_LIMITED", key, permit);
-    if (key.counter === undefined) {
+    const { counter } = key;
+    if (counter === undefined) {
       permit?.keep();
       return verdictOn("VALID", key, permit);
     }
-    return decideCounted(permit, key, key.counter);
+    return usage.spend(key.id).then(
+      (spend) => decideCounted(permit, key, counter, spend),
+      (error: unknown) => giveBackAndThrow(permit, error),
+    );
   }
 
-  async function decideCounted(permit: Permit | undefined, key: Key, counter: BalanceSeen): Promise<Verdict> {
-    const spend = await spendUnder(permit, key);
+  function decideCounted(permit: Permit | undefined, key: Key, counter: BalanceSeen, spend: Spend): AtOnce<Verdict> {
     if (spend.outcome !== "missing") counter.remaining = spend.remaining;
-    if (spend.outcome === "spent") permit?.keep();
-    return decideSpend(key, spend, spend.outcome === "spent" ? permit : await permit?.giveBack());
+    if (spend.outcome !== "spent") return goOn(permit?.giveBack(), (state) => decideSpend(key, spend, state));
+    permit?.keep();
+    return decideSpend(key, spend, permit);
   }
+}
 
-  /** Nobody was let through by a use that is not known to have been spent: its permit goes back. */
-  async function spendUnder(permit: Permit | undefined, key: Key): Promise<Spend> {
-    try {
-      return await usage.spend(key.id);
-    } catch (error) {
-      await permit?.giveBack();
-      throw error;
-    }
-  }
+/** What is decided, and whether it has been before. */
+interface Question {
+  readonly digest: string;
+  readonly apiId: string | undefined;
+  readonly isAnew: boolean;
+}
+
+/** Nobody was let through by a use that is not known to have been spent: its permit goes back. */
+async function giveBackAndThrow(permit: Permit | undefined, error: unknown): Promise<never> {
+  await permit?.giveBack();
+  throw error;
 }
 
 function verdictOn(code: KeyVerdict["code"], key: Key, rateLimit: RateLimitState | undefined): KeyVerdict {
