@@ -45,6 +45,12 @@ describe("a request is odd", () => {
     for (let end = 0; end < whole.length; end++) expect(read(whole.slice(0, end))).toBeUndefined();
   });
 
+  it("without an end of its head", () => {
+    const whole = request(lines);
+    expect(read(whole.replace("\r\n\r\n", "\r\n\rx"))).toBeUndefined();
+    expect(read(whole.replace("\r\n\r\n", "\r\n\n\n"))).toBeUndefined();
+  });
+
   it.each(lines)("without or with two of %s", (line) => {
     expect(read(request(lines.filter((each) => each !== line)))).toBeUndefined();
     expect(read(request([...lines, line]))).toBeUndefined();
