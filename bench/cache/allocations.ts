@@ -5,7 +5,7 @@ import { sha256 } from "../../src/ambient/crypto.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import { formatKey, isWellFormedKey } from "../../src/domain/key-format.ts";
+import { formatKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
@@ -14,6 +14,7 @@ import type { HotMethod } from "../../src/rpc/hot/codec-runtime.ts";
 import { HotCall, hotEndpointsOf } from "../../src/rpc/hot/hot-call.ts";
 import { createKeysEndpoints } from "../../src/rpc/keys-service.ts";
 import { createRequestIds } from "../../src/rpc/request-ids.ts";
+import { KnownDigests } from "../../src/usecases/known-digests.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { caches } from "./caches.ts";
 import { storeOf } from "./key-rows.ts";
@@ -41,6 +42,7 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const body = Buffer.from(JSON.stringify({ key }));
   await keys.findByDigest(sha256(key));
   const digest = sha256(key);
+  const known = KnownDigests.forKeys(1, random);
   const secret = new Secret(key);
   const message = codec.decodeJson(body, 0, body.length);
   if (hot === undefined || message === undefined) throw new Error("the method is not as expected");
@@ -51,8 +53,7 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
     "a request id": allocated(newRequestId),
     "the whole call": allocated(call),
     "of it, the use case": allocated(() => verifyKey({ key: secret, apiId: undefined })),
-    "of that, the checksum": allocated(() => isWellFormedKey(key)),
-    "of that, the digest": allocated(() => sha256(key)),
+    "of that, a digest that is known": allocated(() => known.digestOf(key)),
     "of that, the cache": allocated(() => keys.findByDigest(digest)),
     "writing the answer": allocated(() => codec.encodeJson(response)),
   };

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { ApiError } from "./api-error.ts";
-import { handedOverOf } from "./handed-over.ts";
+import { handedOverOf, type ReadBody } from "./handed-over.ts";
 
 export const bodyBytesMax = 65_536;
 
@@ -13,10 +13,10 @@ export class ClientGone extends Error {
 /** Reads the whole body, as it came: nothing is decompressed. Throws `ApiError` once it is too large, or `ClientGone`. */
 export function readBody(req: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const takeBody = (body: Buffer | ApiError) => (body instanceof ApiError ? reject(body) : resolve(body));
+    const takeBody = (body: ReadBody) => (body instanceof ApiError ? reject(body) : resolve(body));
     const handedOver = handedOverOf(req);
     if (handedOver !== undefined) {
-      takeBody(handedOver.body);
+      takeBody(handedOver);
       return;
     }
     collectBody(req, req.headers["content-length"], { takeBody });
@@ -28,7 +28,7 @@ export function readBody(req: IncomingMessage): Promise<Buffer> {
 /** Whoever a body is collected for. */
 export interface BodyTaker {
   /** Called once: with the whole body, or as soon as it is too large. Never where the client goes away before. */
-  takeBody(body: Buffer | ApiError): void;
+  takeBody(body: ReadBody): void;
 }
 
 /** Reads the source to its end. */

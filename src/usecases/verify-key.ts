@@ -27,7 +27,7 @@ export function createVerifyKey(deps: {
   usage: UsageLedger;
   clock: Clock;
   random: Random;
-  /** Keys that `keys` holds in memory at most: about as many digests are remembered here. Default: 1000. */
+  /** Keys that `keys` holds in memory at most: twice as many digests find room here. Default: 1000. */
   cacheKeysMax?: number;
 }): VerifyKey {
   const { keys, limiter, usage, clock, random, cacheKeysMax = 1000 } = deps;

@@ -60,7 +60,7 @@ function handlerOf({ codec, endpoint }: HotEndpoint, { runCall, newRequestId }: 
         serve(req, res, reference, message);
         return;
       }
-      handOver(req, { body });
+      handOver(req, body);
       reference.answer(req, res);
     };
     collectBody(req, req.headers["content-length"], { takeBody });

@@ -75,7 +75,7 @@ class Exchange implements BodyTaker {
       this.serve(message);
       return;
     }
-    handOver(this.stream, { body });
+    handOver(this.stream, body);
     const { flags, rawHeaders, reference } = this.toReference;
     reference(this.stream, this.headers, flags, rawHeaders);
   }
