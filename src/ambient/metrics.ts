@@ -24,6 +24,8 @@ export interface Metrics {
   keyChange(event: "announced" | "unsent" | "heard"): void;
   /** Somebody was turned away before any work was done for it, as there was no room: an alarm. */
   shed(what: "call" | "connection"): void;
+  /** Something was thrown while a connection or stream was served; that one was destroyed. A fault of ours: an alarm. */
+  servingFailed(): void;
   /** Samples a value whenever the metrics are read. */
   gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
@@ -126,6 +128,11 @@ export function createMetrics(): MetricsRegistry {
     help: "Calls and connections turned away with 503 as too many were waiting or open.",
     label: "what",
   });
+  const servingFailed = new Counter({
+    name: "latchkey_serving_failures_total",
+    help: "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
+    registers,
+  });
   return {
     verified,
     called: (method, protocol, code, seconds) => calls.observe(method, protocol, code, seconds),
@@ -142,6 +149,7 @@ export function createMetrics(): MetricsRegistry {
     internalRefused: () => internalRefused.inc(),
     keyChange: (event) => keyChanges.inc({ event }),
     shed,
+    servingFailed: () => servingFailed.inc(),
     gauge(name, help, read, labels = {}) {
       new Gauge({
         name,

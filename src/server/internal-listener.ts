@@ -10,6 +10,7 @@ import type { HttpHandler } from "../rpc/http-handler.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { defaultPatience } from "./port/connections.ts";
+import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 
 export interface InternalListener {
@@ -46,6 +47,7 @@ export async function startInternalListener(options: InternalListenerOptions): P
   const onePort = new OnePort({
     listener: createRequestListener(guarded, { newRequestId, log }),
     malformed: (error) => malformedResponse(error, newRequestId()),
+    guard: new Guard(options),
     patience,
   });
   return { port: await onePort.listen(port, host), close: () => onePort.close(closeGraceMs) };

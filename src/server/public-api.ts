@@ -28,6 +28,7 @@ import { createDeleteKey } from "../usecases/delete-key.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
 import { createVerifyKey } from "../usecases/verify-key.ts";
 import { defaultPatience, type Patience } from "./port/connections.ts";
+import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 
 export interface PublicApiDeps {
@@ -106,6 +107,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       takeStream: createHotGrpc(hotDeps),
     }),
     malformed: (error) => malformedResponse(error, newRequestId()),
+    guard: new Guard(deps),
     patience,
     ...(deps.connectionsMax && {
       crowd: {

@@ -9,6 +9,7 @@ import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { startInternalListener } from "./internal-listener.ts";
 import { openStore } from "./open-store.ts";
+import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 import { createCoordinator } from "./rate-limits.ts";
 import type { RunningServer, ServerOptions } from "./start.ts";
@@ -42,6 +43,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
     const probes = new OnePort({
       listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
       malformed: (error) => malformedResponse(error, newRequestId()),
+      guard: new Guard(ambient),
     });
     const port = await probes.listen(settings.port, settings.host);
 

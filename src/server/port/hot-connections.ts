@@ -17,13 +17,11 @@ export class HotConnections implements Connections {
   }
 
   serve(socket: Socket, seen: Buffer): void {
-    const drop = () => socket.destroy();
     const forget = () => this.#connections.delete(socket);
-    socket.on("error", drop);
     socket.on("close", forget);
     const connection = this.#take(socket, (rest) => {
       forget();
-      socket.off("error", drop).off("close", forget);
+      socket.off("close", forget);
       this.#others.serve(socket, rest);
     });
     this.#connections.set(socket, connection);

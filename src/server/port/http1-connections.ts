@@ -3,14 +3,17 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, handTo, lookEveryMs, type Patience } from "./connections.ts";
+import type { Guard } from "./guard.ts";
 
 /** HTTP/1.1 by Node's own server. */
 export class Http1Connections implements Connections {
+  readonly #guard: Guard;
   readonly #server: http.Server;
   readonly #unanswered = new Set<http.ServerResponse>();
   #isClosing = false;
 
-  constructor(listener: RequestListener, malformed: (error: Error) => string, patience: Patience) {
+  constructor(listener: RequestListener, malformed: (error: Error) => string, guard: Guard, patience: Patience) {
+    this.#guard = guard;
     this.#server = http.createServer({
       headersTimeout: patience.headersMs,
       requestTimeout: patience.requestMs,
@@ -19,6 +22,7 @@ export class Http1Connections implements Connections {
       // The listener sees to it, and says what is missing.
       requireHostHeader: false,
     });
+    guard.watch(this.#server);
     this.#server.setTimeout(patience.answerMs);
     this.#listen(listener, malformed);
     // This server is handed its connections and never listens; but only this event starts the timer behind the
@@ -54,6 +58,8 @@ export class Http1Connections implements Connections {
       unanswered.delete(this);
     };
     const onRequest: RequestListener = (req, res) => {
+      this.#guard.watch(req);
+      this.#guard.watch(res);
       if (this.#isClosing) res.setHeader("connection", "close");
       unanswered.add(res);
       res.on("close", forget);
@@ -63,10 +69,13 @@ export class Http1Connections implements Connections {
     // What else a client expects of us is its own affair: Node would answer without a body.
     this.#server.on("checkExpectation", onRequest);
     this.#server.on("connect", (_, socket) => socket.end(malformed(new Error("there are no tunnels here"))));
-    this.#server.on("clientError", async (error, socket) => {
-      await this.#answersOnTheirWay(socket);
-      if (socket.writable) socket.end(malformed(error));
-      else socket.destroy();
+    this.#server.on("clientError", (error, socket) => {
+      const answer = async () => {
+        await this.#answersOnTheirWay(socket);
+        if (socket.writable) socket.end(malformed(error));
+        else socket.destroy();
+      };
+      this.#guard.settle(socket, answer());
     });
   }
 

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { StreamListener, TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, handTo, lookEveryMs, type Patience } from "./connections.ts";
+import type { Guard } from "./guard.ts";
 
 /** How long a stream has been looked at in vain. */
 interface StreamWatch {
@@ -15,6 +16,7 @@ interface StreamWatch {
 
 /** HTTP/2 by Node's own server, which has no timeouts for streams. */
 export class Http2Connections implements Connections {
+  readonly #guard: Guard;
   readonly #server: http2.Http2Server;
   readonly #patience: Patience;
   readonly #sessions = new Set<http2.ServerHttp2Session>();
@@ -24,12 +26,14 @@ export class Http2Connections implements Connections {
   #isClosing = false;
 
   /** `takeStream` is offered every stream first. */
-  constructor(listener: RequestListener, takeStream: TakeStream | undefined, patience: Patience) {
+  constructor(listener: RequestListener, takeStream: TakeStream | undefined, guard: Guard, patience: Patience) {
+    this.#guard = guard;
     this.#patience = patience;
     this.#server = http2.createServer({
       settings: { maxConcurrentStreams: 100, maxHeaderListSize: 16_384 },
       maxSessionMemory: 4,
     });
+    guard.watch(this.#server);
     this.#server.on("session", (session) => this.#watchSession(session));
     this.#listen(listener);
     this.#offerStreams(takeStream);
@@ -64,6 +68,7 @@ export class Http2Connections implements Connections {
   }
 
   #watchSession(session: http2.ServerHttp2Session): void {
+    this.#guard.watch(session);
     this.#sessions.add(session);
     session.on("close", () => this.#sessions.delete(session));
     session.on("error", () => session.destroy());
@@ -97,6 +102,7 @@ export class Http2Connections implements Connections {
       streams.delete(this);
     };
     this.#server.on("stream", (stream, headers, flags, rawHeaders) => {
+      this.#guard.watch(stream);
       streams.add(stream);
       stream.on("close", forget);
       const isTaken = takeStream?.(stream, headers, flags, rawHeaders, toCompat) ?? false;

@@ -3,6 +3,7 @@ import type { TakeConnection } from "../../rpc/hot/hot-connection.ts";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, defaultPatience, lookEveryMs, type Patience } from "./connections.ts";
+import type { Guard } from "./guard.ts";
 import { HotConnections } from "./hot-connections.ts";
 import { Http1Connections } from "./http1-connections.ts";
 import { Http2Connections } from "./http2-connections.ts";
@@ -20,6 +21,8 @@ export interface OnePortOptions {
   readonly takeConnection?: TakeConnection;
   /** Is offered every HTTP/2 stream first. */
   readonly takeStream?: TakeStream;
+  /** Keeps what is thrown while one connection is served away from the others. */
+  readonly guard: Guard;
   readonly patience?: Patience;
   /** Absent: everybody is let in. */
   readonly crowd?: Crowd;
@@ -39,20 +42,24 @@ export class OnePort {
   readonly #looking: NodeJS.Timeout;
 
   constructor(options: OnePortOptions) {
-    const { listener, malformed, takeConnection, takeStream, patience = defaultPatience, crowd } = options;
+    const { listener, malformed, takeConnection, takeStream, guard, patience = defaultPatience, crowd } = options;
     this.#patience = patience;
-    this.#node1 = new Http1Connections(listener, malformed, patience);
+    this.#node1 = new Http1Connections(listener, malformed, guard, patience);
     this.#http1 = takeConnection ? new HotConnections(takeConnection, this.#node1, patience) : this.#node1;
-    this.#http2 = new Http2Connections(listener, takeStream, patience);
+    this.#http2 = new Http2Connections(listener, takeStream, guard, patience);
     this.#all = [...new Set([this.#http1, this.#node1, this.#http2])];
     const look = () => {
       for (const connections of this.#all) connections.look();
     };
     this.#looking = setInterval(look, lookEveryMs(patience)).unref();
     this.#server = net.createServer({ noDelay: true }, (socket) => {
+      guard.watch(socket);
+      // For as long as the connection lives: Node takes its own listener away where it gives a connection up.
+      socket.on("error", () => socket.destroy());
       if (crowd !== undefined && this.#sockets.size >= crowd.connectionsMax) turnAway(socket, crowd);
       else this.#receive(socket);
     });
+    guard.watch(this.#server);
     if (crowd !== undefined) {
       this.#server.maxConnections = crowd.connectionsMax + leavingMax;
       this.#server.on("drop", crowd.onTurnedAway);
@@ -110,7 +117,6 @@ export class OnePort {
       this.#undecided.delete(socket);
     });
     const drop = () => socket.destroy();
-    socket.on("error", drop);
     socket.setTimeout(this.#patience.firstBytesMs, drop);
     let seen: Buffer = Buffer.alloc(0);
     const onData = (chunk: Buffer) => {
@@ -119,7 +125,7 @@ export class OnePort {
       const looksLikeHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
       if (looksLikeHttp2 && compared < preface.length) return;
       this.#undecided.delete(socket);
-      socket.off("data", onData).off("error", drop).setTimeout(0).removeAllListeners("timeout");
+      socket.off("data", onData).setTimeout(0).removeAllListeners("timeout");
       (looksLikeHttp2 ? this.#http2 : this.#http1).serve(socket, seen);
     };
     socket.on("data", onData);

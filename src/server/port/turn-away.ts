@@ -19,7 +19,6 @@ export function turnAway(socket: Socket, { response, onTurnedAway }: Crowd): voi
   onTurnedAway();
   const impatient = setTimeout(() => socket.destroy(), leaveMs);
   socket.on("close", () => clearTimeout(impatient));
-  socket.on("error", () => socket.destroy());
   socket.once("data", (chunk: Buffer) => {
     socket.end(chunk.toString("latin1", 0, 3) === "PRI" ? goAway : response());
     // The rest is read and dropped: closing upon what was not read would take the answer back.

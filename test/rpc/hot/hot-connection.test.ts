@@ -3,10 +3,14 @@ import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import { createLog } from "../../../src/ambient/log.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
 import type { Endpoint } from "../../../src/rpc/call.ts";
 import { createHotConnections } from "../../../src/rpc/hot/hot-connection.ts";
 import { defaultPatience, type Patience } from "../../../src/server/port/connections.ts";
+import { Guard } from "../../../src/server/port/guard.ts";
 import { OnePort } from "../../../src/server/port/one-port.ts";
+import { TestClock } from "../../support/test-clock.ts";
 
 /* What a connection does that is served by hand, with a method that answers when the test says so. */
 
@@ -41,6 +45,7 @@ async function listen(patience: Partial<Patience> = {}) {
       req.resume().on("end", () => res.end("theirs"));
     },
     malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
+    guard: new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics: createMetrics() }),
     takeConnection(connected, leave) {
       served = connected;
       return take(connected, leave);
