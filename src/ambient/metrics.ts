@@ -24,11 +24,19 @@ export interface Metrics {
   keyChange(event: "announced" | "unsent" | "heard"): void;
   /** Somebody was turned away before any work was done for it, as there was no room: an alarm. */
   shed(what: "call" | "connection"): void;
+  /** A request of HTTP/1.1 was read. */
+  http1Request(way: Http1Way): void;
   /** Something was thrown while a connection or stream was served; that one was destroyed. A fault of ours: an alarm. */
   servingFailed(): void;
   /** Samples a value whenever the metrics are read. */
   gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
+
+/**
+ * How a request of HTTP/1.1 was read: by hand; or by Node, because of its path, its head or its body; because the end of this
+ * or an earlier request of the connection is for Node to find; or because Node reads everything.
+ */
+export type Http1Way = "by_hand" | "node_path" | "node_head" | "node_body" | "node_framing" | "node_only";
 
 export interface MetricsRegistry extends Metrics {
   /** Adds what Prometheus users expect of every process: memory, CPU, event loop, garbage collection. */
@@ -128,6 +136,11 @@ export function createMetrics(): MetricsRegistry {
     help: "Calls and connections turned away with 503 as too many were waiting or open.",
     label: "what",
   });
+  const http1Request = createTally(registry, {
+    name: "latchkey_http1_requests_total",
+    help: "Requests of HTTP/1.1 by how they were read: by hand, or by Node and why.",
+    label: "way",
+  });
   const servingFailed = new Counter({
     name: "latchkey_serving_failures_total",
     help: "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
@@ -149,6 +162,7 @@ export function createMetrics(): MetricsRegistry {
     internalRefused: () => internalRefused.inc(),
     keyChange: (event) => keyChanges.inc({ event }),
     shed,
+    http1Request,
     servingFailed: () => servingFailed.inc(),
     gauge(name, help, read, labels = {}) {
       new Gauge({

@@ -11,9 +11,9 @@ import { crowdedResponse, malformedResponse } from "../rpc/closing-response.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
-import { createHotConnections } from "../rpc/hot/hot-connection.ts";
 import { createHotGateway } from "../rpc/hot/hot-gateway.ts";
 import { createHotGrpc } from "../rpc/hot/hot-grpc.ts";
+import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
@@ -99,7 +99,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       ...(fastPath && { hot: createHotGateway(hotDeps) }),
     }),
     ...(fastPath && {
-      takeConnection: createHotConnections({
+      byHand: new JsonByHand({
         ...hotDeps,
         httpDate: createHttpDate(deps.clock),
         keepAliveMs: patience.keepAliveMs,
@@ -107,6 +107,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       takeStream: createHotGrpc(hotDeps),
     }),
     malformed: (error) => malformedResponse(error, newRequestId()),
+    onHttp1Request: (way) => deps.metrics.http1Request(way),
     guard: new Guard(deps),
     patience,
     ...(deps.connectionsMax && {

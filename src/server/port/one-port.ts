@@ -1,11 +1,7 @@
 import net from "node:net";
-import type { TakeConnection } from "../../rpc/hot/hot-connection.ts";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
-import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, defaultPatience, lookEveryMs, type Patience } from "./connections.ts";
-import type { Guard } from "./guard.ts";
-import { HotConnections } from "./hot-connections.ts";
-import { Http1Connections } from "./http1-connections.ts";
+import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { type Crowd, leavingMax, turnAway } from "./turn-away.ts";
 
@@ -13,16 +9,9 @@ import { type Crowd, leavingMax, turnAway } from "./turn-away.ts";
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const idleSweepMs = 50;
 
-export interface OnePortOptions {
-  readonly listener: RequestListener;
-  /** A whole HTTP/1.1 response for bytes that are no HTTP request. */
-  readonly malformed: (error: Error) => string;
-  /** Gets every HTTP/1.1 connection first. */
-  readonly takeConnection?: TakeConnection;
+export interface OnePortOptions extends Http1Options {
   /** Is offered every HTTP/2 stream first. */
   readonly takeStream?: TakeStream;
-  /** Keeps what is thrown while one connection is served away from the others. */
-  readonly guard: Guard;
   readonly patience?: Patience;
   /** Absent: everybody is let in. */
   readonly crowd?: Crowd;
@@ -32,8 +21,7 @@ export interface OnePortOptions {
 export class OnePort {
   readonly #server: net.Server;
   readonly #patience: Patience;
-  readonly #node1: Http1Connections;
-  readonly #http1: Connections;
+  readonly #http1: Http1Server;
   readonly #http2: Connections;
   readonly #all: readonly Connections[];
   readonly #sockets = new Set<net.Socket>();
@@ -42,12 +30,11 @@ export class OnePort {
   readonly #looking: NodeJS.Timeout;
 
   constructor(options: OnePortOptions) {
-    const { listener, malformed, takeConnection, takeStream, guard, patience = defaultPatience, crowd } = options;
+    const { listener, takeStream, guard, patience = defaultPatience, crowd } = options;
     this.#patience = patience;
-    this.#node1 = new Http1Connections(listener, malformed, guard, patience);
-    this.#http1 = takeConnection ? new HotConnections(takeConnection, this.#node1, patience) : this.#node1;
+    this.#http1 = new Http1Server(options, patience);
     this.#http2 = new Http2Connections(listener, takeStream, guard, patience);
-    this.#all = [...new Set([this.#http1, this.#node1, this.#http2])];
+    this.#all = [this.#http1, this.#http2];
     const look = () => {
       for (const connections of this.#all) connections.look();
     };
@@ -105,7 +92,7 @@ export class OnePort {
     clearInterval(sweep);
     clearTimeout(cutOff);
     clearInterval(this.#looking);
-    this.#node1.stop();
+    this.#http1.stop();
   }
 
   /** Reads until it is clear what the client speaks, then hands the connection over with what was read. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
-import { PlainRequestReader } from "../../../src/rpc/hot/plain-request.ts";
+import { RequestReader } from "../../../src/rpc/hot/request-reader.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { grpcCorpus } from "./grpc-corpus.ts";
 import { headCorpus } from "./head-corpus.ts";
@@ -87,7 +87,7 @@ function isTaken({ over, chunks }: RawRequest): boolean {
   const [codec] = hotMethods;
   const body = Buffer.concat(chunks);
   if (codec === undefined) return false;
-  if (over === "bytes") return new PlainRequestReader(new Map([[codec.path, codec]])).read(body, 0) !== undefined;
+  if (over === "bytes") return new RequestReader(new Map([[codec.path, codec]]), 65_536).read(body, 0) === "supported";
   return (over === "HTTP/1.1" ? codec.decodeJson(body, 0, body.length) : codec.decodeBinary(body, 5)) !== undefined;
 }
 

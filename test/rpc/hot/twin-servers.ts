@@ -174,10 +174,13 @@ function failOnOne(usage: UsageLedger): UsageLedger {
   };
 }
 
-/** Which of several at once was first shows in the order of the lines, and in who joined whose look-up. */
+/**
+ * Without what may differ: how a request was read; and which of several at once was first, which shows in the order of the
+ * lines and in who joined whose look-up.
+ */
 function withoutTurns(metrics: string): string[] {
   const lookedUp = [...metrics.matchAll(/^latchkey_key_cache_total\{.*\} (\d+)$/gm)].map((match) => Number(match[1]));
-  const lines = metrics.split("\n").filter((line) => !line.startsWith("latchkey_key_cache_total"));
+  const lines = metrics.split("\n").filter((line) => !/^latchkey_(key_cache|http1_requests)_total/.test(line));
   return [...lines, `looked up: ${lookedUp.reduce((sum, count) => sum + count, 0)}`].sort();
 }
 

@@ -5,8 +5,8 @@ import { expect, it, onTestFinished } from "vitest";
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
-import type { Endpoint } from "../../../src/rpc/call.ts";
-import { createHotConnections } from "../../../src/rpc/hot/hot-connection.ts";
+import type { Call, Endpoint } from "../../../src/rpc/call.ts";
+import { JsonByHand } from "../../../src/rpc/hot/json-by-hand.ts";
 import { defaultPatience, type Patience } from "../../../src/server/port/connections.ts";
 import { Guard } from "../../../src/server/port/guard.ts";
 import { OnePort } from "../../../src/server/port/one-port.ts";
@@ -27,29 +27,32 @@ async function listen(patience: Partial<Patience> = {}) {
   let ids = 0;
   const endpoint = { method: verify?.method, access: "public" } as unknown as Endpoint;
   let served: net.Socket | undefined;
-  const take = createHotConnections({
+  const byHand = new JsonByHand({
     endpoints: [endpoint],
     newRequestId: () => `req_${ids++}`,
     httpDate: () => "now",
     keepAliveMs: 75_000,
-    runCall(call) {
+    runCall(call: Call) {
       const { key } = call.read() as unknown as { key: string };
       const response = { valid: true, code: "VALID", keyId: key, requestId: call.requestId };
       if (!key.startsWith("later")) return response;
       return new Promise((resolve) => held.push({ key, answer: () => resolve(response) }));
     },
   });
+  const guard = new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics: createMetrics() });
+  const watch = guard.watch.bind(guard);
+  guard.watch = (emitter) => {
+    if (emitter instanceof net.Socket) served = emitter;
+    watch(emitter);
+  };
   const port = new OnePort({
     listener(req, res) {
       handed.push(req.url ?? "");
       req.resume().on("end", () => res.end("theirs"));
     },
     malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
-    guard: new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics: createMetrics() }),
-    takeConnection(connected, leave) {
-      served = connected;
-      return take(connected, leave);
-    },
+    guard,
+    byHand,
     patience: { ...defaultPatience, ...patience },
   });
   onTestFinished(() => port.close(0));
@@ -89,7 +92,7 @@ it("answers in the order of the requests, also where one has to wait", async () 
   expect(answered()).toEqual(["a", "later_b", "c", "later_d", "e"]);
 });
 
-it("hands over what is not for it, behind its own answers, and what came meanwhile", async () => {
+it("lends Node what is not supported, behind its own answers, and reads on behind that", async () => {
   const { socket, held, handed, hear, answered, heard } = await listen();
   hear();
   socket.write(`${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -98,10 +101,10 @@ it("hands over what is not for it, behind its own answers, and what came meanwhi
   await delay(20);
   expect(handed).toEqual([]);
   held[0]?.answer();
-  await until(() => handed.length === 2);
-  expect(handed).toEqual(["/other", "/v1/keys.verifyKey"]);
-  await until(() => heard().endsWith("theirs"));
-  expect(answered()).toEqual(["later_a"]);
+  await until(() => answered().length === 2);
+  expect(handed).toEqual(["/other"]);
+  expect(answered()).toEqual(["later_a", "b"]);
+  expect(heard().indexOf("theirs")).toBeGreaterThan(heard().indexOf("later_a"));
 });
 
 it("stops reading while its answers are not taken, and goes on when they are", async () => {
@@ -122,14 +125,14 @@ it("stops reading while its answers are not taken, and goes on when they are", a
 }, 30_000);
 
 it("stops reading while too much waits behind a request", async () => {
-  const { socket, held, hear, answers } = await listen();
+  const { socket, served, held, hear, answers } = await listen();
   hear();
   const requests = 40_000;
   socket.write(ask("later_a"));
   for (let i = 0; i < requests; i += 100) socket.write(ask("k").repeat(100));
   await until(() => held.length === 1);
   await delay(200);
-  expect(socket.writableLength).toBeGreaterThan(0);
+  expect(served()?.bytesRead).toBeLessThan(500_000);
   held[0]?.answer();
   await until(() => answers() === requests + 1);
 }, 30_000);
@@ -179,7 +182,7 @@ it("answers nothing more once it has gone", async () => {
   hear();
   socket.write(ask("later_a") + ask("later_b"));
   await until(() => held.length === 1);
-  socket.destroy();
+  socket.resetAndDestroy();
   await until(() => port.connections === 0);
   held[0]?.answer();
   await delay(20);

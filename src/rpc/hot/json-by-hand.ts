@@ -1,0 +1,64 @@
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import { bodyBytesMax } from "../read-body.ts";
+import { toApiError } from "../to-api-error.ts";
+import { HotCall, type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-call.ts";
+import { AnswerPrinter } from "./print-answer.ts";
+import { RequestReader } from "./request-reader.ts";
+
+/** The connection that an answer is for. */
+interface Answered {
+  /** Whether the connection ends with this answer, which says so. */
+  readonly isLast: boolean;
+}
+
+/**
+ * Answers hot methods as JSON over HTTP/1.1 without `node:http`: its objects for a request and its response cost several
+ * times what a verification does.
+ */
+export class JsonByHand {
+  readonly reader: RequestReader<HotEndpoint>;
+  readonly #printer: AnswerPrinter;
+  readonly #deps: HotDeps;
+
+  constructor(deps: HotDeps & { readonly httpDate: () => string; readonly keepAliveMs: number }) {
+    // Headers are read and dropped, so a method that needs one is not served here.
+    const open = hotEndpointsOf(deps.endpoints).filter(({ endpoint }) => endpoint.access === "public");
+    this.reader = new RequestReader(new Map(open.map((hot) => [hot.codec.path, hot])), bodyBytesMax);
+    this.#printer = new AnswerPrinter(deps.httpDate, deps.keepAliveMs);
+    this.#deps = deps;
+  }
+
+  /**
+   * The whole response to the supported request that was read last; undefined where its body is for the reference path.
+   * Throws nothing, rejects with nothing.
+   */
+  answer(bytes: Buffer, connection: Answered): string | Promise<string> | undefined {
+    const { target, bodyStart, end } = this.reader;
+    const { codec, endpoint } = target as HotEndpoint;
+    const message = codec.decodeJson(bytes, bodyStart, end);
+    if (message === undefined) return undefined;
+    const requestId = this.#deps.newRequestId();
+    try {
+      const response = this.#deps.runCall(new HotCall(endpoint, "json", requestId, noHeaders, message));
+      if (response instanceof Promise) return this.#answerLater(target as HotEndpoint, requestId, response, connection);
+      return this.#printer.ok(codec.encodeJson(response), requestId, connection.isLast);
+    } catch (thrown) {
+      return this.#printer.error(toApiError(thrown), requestId, connection.isLast);
+    }
+  }
+
+  async #answerLater(
+    { codec }: HotEndpoint,
+    requestId: string,
+    response: Promise<MessageInitShape<DescMessage>>,
+    connection: Answered,
+  ): Promise<string> {
+    try {
+      return this.#printer.ok(codec.encodeJson(await response), requestId, connection.isLast);
+    } catch (thrown) {
+      return this.#printer.error(toApiError(thrown), requestId, connection.isLast);
+    }
+  }
+}
+
+const noHeaders = {};

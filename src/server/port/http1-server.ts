@@ -1,0 +1,70 @@
+import type { Socket } from "node:net";
+import type { Http1Way } from "../../ambient/metrics.ts";
+import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
+import type { RequestListener } from "../../rpc/request-listener.ts";
+import { type Connections, lookEveryMs, type Patience } from "./connections.ts";
+import type { Guard } from "./guard.ts";
+import { Http1Connection, type Http1Deps } from "./http1-connection.ts";
+import { NodeHttp1 } from "./node-http1.ts";
+import { Turns } from "./turns.ts";
+
+export interface Http1Options {
+  readonly listener: RequestListener;
+  /** A whole response for bytes that are no HTTP request. */
+  readonly malformed: (error: Error) => string;
+  /** Absent: Node reads everything. */
+  readonly byHand?: JsonByHand;
+  /** Called for each request. */
+  readonly onHttp1Request?: (way: Http1Way) => void;
+  readonly guard: Guard;
+}
+
+/** All connections of HTTP/1.1. */
+export class Http1Server implements Connections {
+  readonly #patience: Patience;
+  readonly #deps: Http1Deps;
+  readonly #connections = new Set<Http1Connection>();
+  #isClosing = false;
+
+  constructor(options: Http1Options, patience: Patience) {
+    const { listener, malformed, byHand, onHttp1Request: onRequest = () => {}, guard } = options;
+    this.#patience = patience;
+    this.#deps = {
+      byHand,
+      node: new NodeHttp1(listener, malformed, guard, patience),
+      turns: new Turns(guard),
+      guard,
+      timedOut: () => malformed(Object.assign(new Error("timed out"), { code: "ERR_HTTP_REQUEST_TIMEOUT" })),
+      onRequest,
+    };
+  }
+
+  serve(socket: Socket, seen: Buffer): void {
+    const connection = new Http1Connection(socket, this.#deps);
+    this.#connections.add(connection);
+    socket.on("close", () => this.#connections.delete(connection));
+    if (this.#isClosing) connection.startClosing();
+    connection.receive(seen);
+  }
+
+  startClosing(): void {
+    this.#isClosing = true;
+    for (const connection of this.#connections) connection.startClosing();
+  }
+
+  closeIdle(): void {
+    for (const connection of this.#connections) if (connection.isIdle) connection.socket.destroy();
+  }
+
+  look(): void {
+    const everyMs = lookEveryMs(this.#patience);
+    for (const connection of this.#connections) {
+      this.#deps.guard.run(connection.socket, () => connection.sweep(everyMs, this.#patience));
+    }
+  }
+
+  /** Stops Node's timer. */
+  stop(): void {
+    this.#deps.node.stop();
+  }
+}
