@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A new folder, gone when the test is. */
-export function tempFolder(): string {
+/** A new folder, gone when the test is, or at another end. */
+export function tempFolder(atEnd: (undo: () => void) => void = (undo) => onTestFinished(undo)): string {
   const path = mkdtempSync(join(tmpdir(), "latchkey-test-"));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  atEnd(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }

@@ -8,12 +8,14 @@ import type { NodeClient, NodeHttp1 } from "./node-http1.ts";
 import { NodeSocket } from "./node-socket.ts";
 import type { Turns } from "./turns.ts";
 
-/** Bytes that may be read and not served yet: more than the largest request. Reading stops beyond. */
-const inputBytesMax = 131_072;
+/** Bytes that may wait to be served, beside those of a request that is not whole yet. Reading stops beyond. */
+const inputBytesMax = 16_384;
 /** What a connection may do in its turn. */
 const requestsPerTurn = 32;
 const answerBytesPerTurn = 65_536;
-const nodeBytesPerTurn = 16_384;
+/** Given to Node between two requests: each request that it reads is kept until it is answered. And within one. */
+const nodeHeadBytesPerTurn = 512;
+const nodeBodyBytesPerTurn = 16_384;
 
 export interface Http1Deps {
   /** Absent: Node reads everything. */
@@ -111,23 +113,29 @@ export class Http1Connection implements NodeClient {
     this.#quietSweeps = 0;
     this.#input.push(chunk);
     this.#inputBytes += chunk.length;
-    if (this.#inputBytes > inputBytesMax) this.socket.pause();
-    if (!this.#deps.turns.has(this)) this.work();
+    if (this.#deps.turns.has(this)) this.#adjustReading();
+    else this.work();
   }
 
   /** Does what this connection may do in one turn. */
   work(): void {
     if (this.#state === "reading") this.#serve();
     else if (this.#state === "node") this.#feedNode();
-    if (this.#inputBytes <= inputBytesMax / 2 && this.socket.isPaused()) this.socket.resume();
+    this.#adjustReading();
+  }
+
+  #adjustReading(): void {
+    const isEnough = this.#inputBytes > inputBytesMax && this.#inputBytes >= this.#neededBytes;
+    if (isEnough !== this.socket.isPaused()) isEnough ? this.socket.pause() : this.socket.resume();
   }
 
   /** Ends what has been half sent, or half taken, for too long. Called every `everyMs`. */
   sweep(everyMs: number, patience: Patience): void {
     const { writableLength } = this.socket;
+    const isServing = this.#state === "answering" || this.#exchanges.length > 0;
     const isTaking = writableLength !== this.#untakenBytes;
     this.#untakenBytes = writableLength;
-    this.#quietSweeps = isTaking ? 0 : this.#quietSweeps + 1;
+    this.#quietSweeps = isTaking || (isServing && writableLength === 0) ? 0 : this.#quietSweeps + 1;
     const quietMs = this.#quietSweeps * everyMs;
     if (writableLength > 0) {
       if (quietMs > patience.answerMs) this.socket.destroy();
@@ -136,7 +144,7 @@ export class Http1Connection implements NodeClient {
     } else if (this.#state === "reading" && this.#inputBytes > 0) {
       const partialMs = ++this.#partialSweeps * everyMs;
       if (partialMs > (this.#hasHead ? patience.requestMs : patience.headersMs)) this.#end(this.#deps.timedOut());
-    } else if (this.#state !== "answering" && this.#exchanges.length === 0 && quietMs > patience.keepAliveMs) {
+    } else if (quietMs > patience.keepAliveMs) {
       this.socket.destroy();
     }
   }
@@ -235,7 +243,7 @@ export class Http1Connection implements NodeClient {
     const node = this.#openNode();
     if (this.#inputBytes > 0) {
       const bytes = this.#takeInput();
-      const slice = bytes.subarray(0, nodeBytesPerTurn);
+      const slice = bytes.subarray(0, this.#exchanges.length > 0 ? nodeBodyBytesPerTurn : nodeHeadBytesPerTurn);
       this.#putBack(bytes, slice.length);
       this.#isNodeFull = !node.push(slice);
       this.#continue();

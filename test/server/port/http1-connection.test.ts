@@ -48,6 +48,10 @@ async function listen(patience: Partial<Patience> = {}) {
   const port = new OnePort({
     listener(req, res) {
       handed.push(req.url ?? "");
+      if (req.url === "/later") {
+        held.push({ key: "node", answer: () => void res.end("theirs") });
+        return;
+      }
       req.resume().on("end", () => res.end("theirs"));
     },
     malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -187,4 +191,90 @@ it("answers nothing more once it has gone", async () => {
   held[0]?.answer();
   await delay(20);
   expect(held.length).toBe(1);
+});
+
+it("serves by hand what arrives in pieces, however they are cut", async () => {
+  const { socket, handed, hear, answered } = await listen();
+  hear();
+  const whole = ask("a");
+  for (let at = 1; at < whole.length; at += 7) {
+    socket.write(whole.slice(0, at));
+    await delay(1);
+    socket.write(whole.slice(at) + ask("b").slice(0, 40));
+    await delay(1);
+    socket.write(ask("b").slice(40));
+    const answers = 2 * Math.ceil(at / 7);
+    await until(() => answered().length === answers);
+  }
+  expect(handed).toEqual([]);
+});
+
+it("gives Node what arrives in pieces and is not supported when it is whole", async () => {
+  const { socket, handed, hear, answered } = await listen();
+  hear();
+  const other = "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+  for (const piece of [other.slice(0, 30), other.slice(30, -2), other.slice(-2) + ask("b")]) {
+    socket.write(piece);
+    await delay(5);
+  }
+  await until(() => answered().length === 1);
+  expect(handed).toEqual(["/other"]);
+});
+
+it("leaves the connection to Node where the end of a request is for Node to find", async () => {
+  const { socket, handed, hear, answers } = await listen();
+  hear();
+  const chunked = "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+  socket.write(chunked + ask("a"));
+  await until(() => answers() === 2);
+  socket.write(ask("b"));
+  await until(() => answers() === 3);
+  expect(handed).toEqual(["/other", "/v1/keys.verifyKey", "/v1/keys.verifyKey"]);
+});
+
+it("answers whole requests of a client that sends no more", async () => {
+  const { socket, held, handed, hear, answered } = await listen();
+  hear();
+  socket.end(`${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n${ask("b")}`);
+  await until(() => held.length === 1);
+  await delay(20);
+  held[0]?.answer();
+  await once(socket, "close");
+  expect(answered()).toEqual(["later_a", "b"]);
+  expect(handed).toEqual(["/other"]);
+});
+
+it.each([
+  ["by hand", () => ask("later_a")],
+  ["by Node", () => "GET /later HTTP/1.1\r\nHost: a\r\n\r\n"],
+  [
+    "by Node, which reads everything",
+    () => "GET /later HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+  ],
+])("executes nothing behind an answer %s that ends the connection", async (_, first) => {
+  const { port, socket, held, handed, hear, heard } = await listen();
+  hear();
+  socket.write(first() + ask("later_b") + ask("c"));
+  await until(() => held.length === 1);
+  const closed = port.close(5000);
+  held[0]?.answer();
+  await once(socket, "close");
+  await closed;
+  expect(held).toHaveLength(1);
+  expect(handed.length).toBeLessThan(2);
+  expect(heard().match(/connection: close/gi)).toHaveLength(1);
+  expect(heard().match(/HTTP\/1\.1 200/g)).toHaveLength(1);
+});
+
+it("gives others their turn while one connection has thousands of requests", async () => {
+  const { port, socket, hear, answered } = await listen();
+  hear();
+  socket.write(ask("k").repeat(5000));
+  await until(() => answered().length > 0);
+  const other = net.connect((socket.remotePort as number) ?? 0, "127.0.0.1");
+  onTestFinished(() => void other.destroy());
+  other.write(ask("o"));
+  await once(other, "data");
+  expect(port.connections).toBe(2);
+  await until(() => answered().length === 5000);
 });
