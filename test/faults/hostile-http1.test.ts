@@ -2,6 +2,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { formatKey } from "../../src/domain/key-format.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { postJson } from "../support/post-json.ts";
 import { readMetric } from "../support/read-metric.ts";
@@ -79,6 +80,20 @@ describe.each(["on", "off"])("with the fast path %s", (fastPath) => {
     expect(heard).toContain("NOT_FOUND");
   });
 
+  it.each([65_537, 99_999, 100_000])("a body of %i bytes behind a request that waits is too large", async (length) => {
+    const key = await createKey({ remaining: 10 });
+    const large = verification("k".repeat(length - verification("").length + verification("").indexOf("{")));
+    const size = Number(/Content-Length: (\d+)/.exec(large)?.[1]);
+    expect(size).toBe(length);
+    // What follows an answer that ends the connection is neither executed nor charged.
+    const heard = await dial()
+      .say(verification(key) + large + verification(key))
+      .listen();
+    expect([...heard.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "413"]);
+    const { text } = await postJson(latchkey.baseUrl, "/v1/keys.verifyKey", { key });
+    expect(JSON.parse(text).remaining).toBe(8);
+  });
+
   it("many large answers behind one that waits are not collected", { timeout: 120_000 }, async () => {
     const counted = await createKey({ remaining: 1000 });
     const large = await createKey({ meta: { text: "m".repeat(16_000) } });
@@ -94,12 +109,12 @@ describe.each(["on", "off"])("with the fast path %s", (fastPath) => {
   });
 
   it("deep pipelining neither fills the process nor holds up others", { timeout: 120_000 }, async () => {
-    const unknown = "unknown_2AsTXY7ZPJon57xXlwg1iFScToYBEIkW74QinwK";
-    const lump = verification(unknown).repeat(2000);
+    // Of the right form, so that each is looked up, and those behind it wait.
+    const ask = verification(formatKey(undefined, Buffer.alloc(24, 7)).key);
     // What the engine has once claimed for some of them it keeps, to use again: growth counts from there.
-    await Promise.all(Array.from({ length: 20 }, () => dial().say(lump).finish().closed));
+    await Promise.all(Array.from({ length: 20 }, () => dial().say(ask.repeat(300)).finish().closed));
     const before = await metric("process_resident_memory_bytes");
-    const crowd = Array.from({ length: 100 }, () => dial().deafen().say(lump));
+    const crowd = Array.from({ length: 100 }, () => dial().deafen().say(ask.repeat(5000)));
     const waits: number[] = [];
     for (let round = 0; round < 40; round++) {
       const startedMs = performance.now();

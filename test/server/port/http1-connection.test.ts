@@ -24,6 +24,7 @@ interface Held {
 async function listen(patience: Partial<Patience> = {}) {
   const held: Held[] = [];
   const handed: string[] = [];
+  const ways: string[] = [];
   let ids = 0;
   const endpoint = { method: verify?.method, access: "public" } as unknown as Endpoint;
   let served: net.Socket | undefined;
@@ -57,6 +58,7 @@ async function listen(patience: Partial<Patience> = {}) {
     malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
     guard,
     byHand,
+    onHttp1Request: (way) => ways.push(way),
     patience: { ...defaultPatience, ...patience },
   });
   onTestFinished(() => port.close(0));
@@ -71,7 +73,7 @@ async function listen(patience: Partial<Patience> = {}) {
   const answers = () => heard.split("HTTP/1.1 200 OK").length - 1;
   /** The server's end of the connection. */
   const end = () => served;
-  return { port, socket, served: end, held, handed, hear, answered, answers, heard: () => heard };
+  return { port, socket, served: end, held, handed, ways, hear, answered, answers, heard: () => heard };
 }
 
 function ask(key: string): string {
@@ -277,4 +279,25 @@ it("gives others their turn while one connection has thousands of requests", asy
   await once(other, "data");
   expect(port.connections).toBe(2);
   await until(() => answered().length === 5000);
+});
+
+it("tells how each request was read, and why Node read it", async () => {
+  const { socket, ways, hear, answers } = await listen();
+  hear();
+  const asked = [
+    ask("a"),
+    "GET /other HTTP/1.1\r\nHost: a\r\n\r\n",
+    ask("a").replace("Host: a", "Host: a\r\nConnection: x"),
+    ask("a").replace('"key"', '"kex"'),
+    ask("b"),
+    ask("a")
+      .replace(/Content-Length: \d+/, "Transfer-Encoding: chunked")
+      .replace(/\{.*/, "0\r\n\r\n"),
+    ask("c"),
+  ];
+  for (const [index, text] of asked.entries()) {
+    socket.write(text);
+    await until(() => answers() === index + 1);
+  }
+  expect(ways).toEqual(["by_hand", "node_path", "node_head", "node_body", "by_hand", "node_framing", "node_framing"]);
 });
