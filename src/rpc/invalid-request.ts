@@ -1,19 +1,26 @@
 /** One thing that is wrong with a request. The message completes the sentence that the path begins. */
 export interface Violation {
-  /** JSON path of the field, such as `refill.amount`; empty for the request as a whole. */
+  /** JSON path of the field, such as `refill.amount`; empty for the request as a whole. Names of the contract only. */
   readonly path: string;
-  /** What is wrong. Never holds a submitted value. */
+  /** What is wrong. Never holds a name or a value that was sent. */
   readonly message: string;
 }
 
-/** The request breaks a rule. Safe to show to the caller: it names fields and rules, never values. */
+/** The request breaks a rule. Safe to show and to log: it names known fields and rules, nothing that was sent. */
 export class InvalidRequest extends Error {
   override readonly name = "InvalidRequest";
   readonly violations: readonly Violation[];
 
   constructor(violations: readonly Violation[]) {
-    super(violations.slice(0, VIOLATIONS_MAX).map(printViolation).join("; "));
-    this.violations = violations;
+    // Two unknown fields are told of in the same words: once is enough.
+    const distinct = [...new Map(violations.map((violation) => [printViolation(violation), violation]))];
+    super(
+      distinct
+        .slice(0, VIOLATIONS_MAX)
+        .map(([text]) => text)
+        .join("; "),
+    );
+    this.violations = distinct.map(([, violation]) => violation);
   }
 }
 
@@ -35,11 +42,6 @@ export class Violations {
 /** The nesting of arrays and objects allowed in a request, the outermost included. Bounds every recursion here. */
 export const DEPTH_MAX = 32;
 export const TOO_DEEP = `is nested more than ${DEPTH_MAX} deep`;
-
-/** Whether a name chosen by the caller may appear in a message: anything else could carry a misplaced secret. */
-export function isPlainName(name: string): boolean {
-  return name.length <= 64 && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name);
-}
 
 export function joinPath(parent: string, name: string): string {
   return parent === "" ? name : `${parent}.${name}`;

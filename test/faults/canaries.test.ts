@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
 import { createClient } from "../../src/sdk/index.ts";
+import { bytes, entryOf, META, metaEntry, metaOf, text, valueBytes } from "../rpc/decoding/build-wire.ts";
 import { connectWire, type HeaderValues, type HttpAnswer, type Wire } from "../rpc/exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols } from "../rpc/protocols.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
@@ -14,9 +15,17 @@ const secrets = new Map<string, string>();
 /** Everything that is stored as data: finding it proves that the search works. */
 const stored: string[] = [];
 
-/** No plain name, and nothing that could be in the text by chance. */
+/** Nothing that could be in the text by chance. */
 function canary(what: string): string {
-  const value = `cnry-${randomBytes(12).toString("hex")}`;
+  return remember(`cnry-${randomBytes(12).toString("hex")}`, what);
+}
+
+/** Like a key: its characters are those of a name, so that it can stand where a name should. */
+function nameCanary(what: string): string {
+  return remember(`acme_${randomBytes(12).toString("hex")}`, what);
+}
+
+function remember(value: string, what: string): string {
   secrets.set(value, what);
   return value;
 }
@@ -32,7 +41,7 @@ beforeEach(() => {
   stored.length = 0;
 });
 
-describe("of 200 secrets sent along every path", () => {
+describe("of 350 secrets sent along every path", () => {
   it("none turns up in the log, the metrics, an error or the files on disk", async () => {
     const dataDir = tempFolder();
     const rootKey = canary("the root key").padEnd(40, "x");
@@ -42,8 +51,11 @@ describe("of 200 secrets sent along every path", () => {
     for (const protocol of protocols) {
       await createAndVerify(server, rootKey);
       refusals.push(...(await sendSecrets(wire, protocol, rootKey)));
+      const asNames = await sendSecretsAsNames(wire, protocol, rootKey);
+      for (const answer of asNames) expect(protocol.readError(answer)?.code).toBe("BAD_REQUEST");
+      refusals.push(...asNames);
     }
-    expect(secrets.size).toBeGreaterThanOrEqual(200);
+    expect(secrets.size).toBeGreaterThanOrEqual(350);
 
     expect(found(server.logLines.join("\n"))).toEqual([]);
     expect(server.logLines.length).toBeGreaterThan(200);
@@ -130,7 +142,9 @@ async function sendSecrets(wire: Wire, protocol: Protocol, rootKey: string): Pro
       "user-agent": canary("an agent"),
     }),
     await send("verifyKey", verify(), { authorization: `Bearer ${canary("a bearer nobody asked for")}` }),
+    await send("verifyKey", verify(), { [nameCanary("the name of a header")]: "1" }),
     await send("verifyKey", verify(), {}, `?key=${canary("a query")}`),
+    await send("verifyKey", verify(), {}, `?${nameCanary("the name in a query")}=1`),
     await send("verifyKey", verify(), {}, `/${canary("a path")}`),
     await send("createKey", message("createKey", { apiId: "a" }), {
       authorization: `Bearer ${canary("a wrong root key")}`,
@@ -140,6 +154,64 @@ async function sendSecrets(wire: Wire, protocol: Protocol, rootKey: string): Pro
       "idempotency-key": `${canary("a bad idempotency key")} x`,
     }),
   ];
+}
+
+/** Every way for a secret to stand where the name of a field should. Each is refused. */
+async function sendSecretsAsNames(wire: Wire, protocol: Protocol, rootKey: string): Promise<HttpAnswer[]> {
+  const answers: HttpAnswer[] = [];
+  for (const [call, body] of protocol.codec === "json" ? namesInJson() : namesInProtobuf()) {
+    answers.push(
+      await (protocol.http === 1 ? wire.over1 : wire.over2)({
+        method: "POST",
+        path: protocol.pathOf(call),
+        headers: { "content-type": protocol.contentType, authorization: `Bearer ${rootKey}` },
+        body: protocol.framed ? frame(body) : body,
+      }),
+    );
+  }
+  return answers;
+}
+
+function namesInJson(): [CallName, Uint8Array][] {
+  const name = nameCanary;
+  const [twice, twiceInMeta] = [name("a name sent twice"), name("a name sent twice in meta")];
+  const bodies: [CallName, string][] = [
+    ["createKey", `{"apiId":"a","${name("an unknown name")}":1}`],
+    ["verifyKey", `{"key":"a","${name("an unknown name")}":1}`],
+    ["verifyKey", `{"${name("a key in the place of its name")}":"key"}`],
+    ["deleteKey", `{"keyId":"a","${name("an unknown name")}":1}`],
+    ["createKey", `{"apiId":"a","refill":{"${name("an unknown name in refill")}":1}}`],
+    ["createKey", `{"apiId":"a","ratelimit":{"${name("an unknown name in ratelimit")}":1}}`],
+    ["createKey", `{"apiId":"a","${name("an unknown name of null")}":null}`],
+    ["createKey", `{"apiId":"a","${twice}":1,"${twice}":1}`],
+    ["createKey", `{"apiId":"a","${name("a name around a name sent twice")}":{"a":1,"a":1}}`],
+    ["createKey", `{"apiId":"a","${name("a name around NUL")}":["\\u0000"]}`],
+    ["createKey", `{"apiId":"a","${name("a name with NUL")}\\u0000":1}`],
+    ["createKey", `{"apiId":"a","meta":{"${twiceInMeta}":1,"${twiceInMeta}":1}}`],
+    ["createKey", `{"apiId":"a","meta":{"${name("a name in meta around a half pair")}":"\\ud800"}}`],
+    ["createKey", `{"apiId":"a","meta":{"${name("a name in meta around a large number")}":[1e999]}}`],
+    ["createKey", `{"apiId":"a","meta":{"${name("a name in meta around __proto__")}":{"__proto__":1}}}`],
+    ["createKey", `{"apiId":"a","meta":{"${name("a name in meta too deep")}":${"[".repeat(20)}${"]".repeat(20)}}}`],
+    ["createKey", `{"apiId":"a","meta":{"${name("a name before the end of the text")}":`],
+  ];
+  return bodies.map(([call, text]) => [call, Buffer.from(text)]);
+}
+
+/** Protobuf names fields by number; names are in meta only. */
+function namesInProtobuf(): [CallName, Uint8Array][] {
+  const name = nameCanary;
+  const twice = entryOf(name("a name sent twice in meta"), 1);
+  const metas = [
+    bytes(META, twice, twice),
+    metaEntry(`${name("a name with NUL")}\0`, valueBytes(1)),
+    metaEntry(Buffer.concat([Buffer.from(name("a name that is not UTF-8")), Buffer.of(0xff)]), valueBytes(1)),
+    metaEntry(name("a name of no value"), Buffer.alloc(0)),
+    metaEntry(name("a name in meta around NaN"), valueBytes([Number.NaN])),
+    metaEntry(name("a name in meta around __proto__"), valueBytes({ ["__proto__"]: 1 })),
+    metaEntry(name("a name in meta around an unknown field"), bytes(99, Buffer.from("x"))),
+    metaOf({ [name("a name in meta too deep")]: JSON.parse(`${"[".repeat(20)}${"]".repeat(20)}`) }),
+  ];
+  return metas.map((meta) => ["createKey", Buffer.concat([text(1, "a"), meta])]);
 }
 
 /** What the secrets are that the text holds. */

@@ -8,21 +8,44 @@ import {
   type MessageShape,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { isPlainName, joinPath, Violations } from "../invalid-request.ts";
-import { parseJson } from "./parse-json.ts";
+import { joinPath, Violations } from "../invalid-request.ts";
+import { parseJson, type Trail } from "./parse-json.ts";
 
 /**
  * Decodes a JSON body into a message, or throws a `InvalidRequest` that lists what is wrong with it.
  *
  * Stricter than protobuf's own JSON mapping, which takes numbers as strings, ignores or echoes what it does not
- * know, and knows two names for each field. `null` means absent, for every field.
+ * know, and knows two names for each field. No name or value that the caller chose is in the error: a whole key can
+ * stand where a name should.
  */
 export function decodeJson<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   const read = messageReader(desc);
   const violations = new Violations();
-  const message = read(parseJson(bytes), "", violations);
+  const message = read(
+    parseJson(bytes, (trail) => printKnownPath(desc, trail)),
+    "",
+    violations,
+  );
   violations.throwIfAny();
   return message as MessageShape<Desc>;
+}
+
+/** The path as far as the contract names it. It ends before an unknown name, and at free JSON, whose names are data. */
+function printKnownPath(desc: DescMessage, trail: Trail): string {
+  let path = "";
+  let message: DescMessage | undefined = desc;
+  for (const step of trail) {
+    if (typeof step === "number") {
+      path += `[${step}]`;
+    } else {
+      const field: DescField | undefined = message?.fields.find(({ jsonName }) => jsonName === step);
+      if (field === undefined) return path;
+      path = joinPath(path, field.jsonName);
+      if (isStruct(field)) return path;
+      message = field.message;
+    }
+  }
+  return path;
 }
 
 /** Returns the value for the message, or adds to `violations` and returns something that is then never used. */
@@ -67,25 +90,27 @@ function readFields(
   return init;
 }
 
+/** Tells of an unknown name in the words of the known ones. */
 function addUnknownField(path: string, name: string, known: readonly string[], violations: Violations): void {
-  if (!isPlainName(name)) {
-    violations.add(path, "has an unknown field");
-    return;
-  }
   const suggestion = suggestName(name, known);
-  const hint = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
-  violations.add(joinPath(path, name), `is not a known field${hint}`);
+  const hint = suggestion === undefined ? ` (known: ${known.join(", ") || "none"})` : `; did you mean ${suggestion}?`;
+  violations.add(path, `has an unknown field${hint}`);
 }
 
 /** The known name nearest to what the caller wrote: another spelling of it, or at most two typing errors away. */
 function suggestName(name: string, known: readonly string[]): string | undefined {
-  const respelt = known.find((candidate) => foldName(candidate) === foldName(name));
+  // Longer ones are no spelling of any field. This bounds the work for a name of 64 KiB.
+  if (name.length > COMPARED_LENGTH_MAX) return undefined;
+  const folded = foldName(name);
+  const respelt = known.find((candidate) => foldName(candidate) === folded);
   if (respelt !== undefined) return respelt;
   const byDistance = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
     .sort((a, b) => a.distance - b.distance);
   return byDistance.find(({ distance }) => distance <= 2)?.candidate;
 }
+
+const COMPARED_LENGTH_MAX = 64;
 
 function foldName(name: string): string {
   return name.replaceAll("_", "").toLowerCase();
@@ -117,7 +142,7 @@ function fieldReader(field: DescField): FieldReader {
 /** Reads a singular field, or one element of a list. */
 function singleReader(field: DescField): Reader {
   if (field.enum !== undefined) return enumReader(field.enum);
-  if (field.message?.typeName === "google.protobuf.Struct") return readStruct;
+  if (isStruct(field)) return readStruct;
   // Every other well-known type has a JSON form of its own.
   if (field.message?.file.proto.package === "google.protobuf") throw unsupported(field);
   if (field.message !== undefined) return messageReader(field.message);
@@ -174,6 +199,10 @@ function listReader(readElement: Reader): Reader {
 
 function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isStruct(field: DescField): boolean {
+  return field.message?.typeName === "google.protobuf.Struct";
 }
 
 function unsupported(field: DescField): Error {

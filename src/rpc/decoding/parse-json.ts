@@ -1,15 +1,21 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { DEPTH_MAX, InvalidRequest, isPlainName, joinPath, TOO_DEEP } from "../invalid-request.ts";
+import { DEPTH_MAX, InvalidRequest, TOO_DEEP } from "../invalid-request.ts";
+
+/** The names and indexes that lead to a value, as the caller sent them. */
+export type Trail = readonly (string | number)[];
 
 /**
  * Parses a body as RFC 8259 JSON, or throws a `InvalidRequest`.
  *
  * Stricter than `JSON.parse`, which keeps the last of duplicate names, rounds large integers, and accepts text that
  * a database cannot store: what is accepted here means the same to every reader. Takes time linear in the body.
+ *
+ * `printPath` makes the path of an error. It decides which names may be shown: the parser does not know which of them
+ * are the contract's and which were chosen by the caller.
  */
-export function parseJson(bytes: Uint8Array): JsonValue {
+export function parseJson(bytes: Uint8Array, printPath: (trail: Trail) => string): JsonValue {
   if (bytes.length === 0) throw new InvalidRequest([{ path: "", message: "is empty" }]);
-  return new Parser(decodeUtf8(bytes)).parseDocument();
+  return new Parser(decodeUtf8(bytes), printPath).parseDocument();
 }
 
 // A byte order mark is kept, so that the parser refuses it as it refuses any other character before the value.
@@ -43,12 +49,14 @@ const FIRST_PRINTABLE = 0x20;
 /** Recursive descent. `DEPTH_MAX` bounds the recursion, so no input can exhaust the stack. */
 class Parser {
   readonly #text: string;
+  readonly #printPath: (trail: Trail) => string;
   #at = 0;
   /** Names and indexes that lead to the value being parsed; its length is the nesting. */
   readonly #trail: (string | number)[] = [];
 
-  constructor(text: string) {
+  constructor(text: string, printPath: (trail: Trail) => string) {
     this.#text = text;
+    this.#printPath = printPath;
   }
 
   parseDocument(): JsonValue {
@@ -199,18 +207,7 @@ class Parser {
   }
 
   #fail(message: string): never {
-    throw new InvalidRequest([{ path: this.#printableTrail(), message }]);
-  }
-
-  /** The path as far as it may be shown: it ends before the first name that is not plain. */
-  #printableTrail(): string {
-    let path = "";
-    for (const step of this.#trail) {
-      if (typeof step === "number") path += `[${step}]`;
-      else if (isPlainName(step)) path = joinPath(path, step);
-      else break;
-    }
-    return path;
+    throw new InvalidRequest([{ path: this.#printPath(this.#trail), message }]);
   }
 }
 

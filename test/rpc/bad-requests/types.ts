@@ -46,45 +46,107 @@ interface WrongName {
   readonly body: string;
   readonly field: string;
   readonly says?: string;
+  readonly neverSays?: string;
 }
 
-/** Plain names come back, with the nearest that is known; other names never do. */
+/** What is told is the field around it, and the known name that is near; the name itself never is. */
 const wrongNames: WrongName[] = [
-  { call: "createKey", body: '{"apiId":"cnry","rateLimit":{"limit":7391}}', field: "rateLimit", says: "ratelimit?" },
-  { call: "createKey", body: '{"apiId":"cnry","remaning":7391}', field: "remaning", says: "remaining?" },
-  { call: "createKey", body: '{"apiId":"cnry","expire":7391}', field: "expire", says: "expires?" },
-  { call: "createKey", body: '{"api_id":"cnry"}', field: "api_id", says: "apiId?" },
-  { call: "createKey", body: '{"apiId":"cnry","byte_length":7391}', field: "byte_length", says: "byteLength?" },
-  { call: "createKey", body: '{"apiId":"cnry","owner_id":"cnry"}', field: "owner_id", says: "ownerId?" },
-  { call: "createKey", body: '{"apiId":"cnry","REMAINING":7391}', field: "REMAINING", says: "remaining?" },
-  { call: "createKey", body: '{"apiId":"cnry","somethingElse":7391}', field: "somethingElse" },
-  { call: "createKey", body: '{"apiId":"cnry","constructor":"cnry"}', field: "constructor" },
-  { call: "createKey", body: '{"apiId":"cnry","toString":null}', field: "toString" },
-  { call: "createKey", body: '{"apiId":"cnry","refill":{"ammount":7391}}', field: "refill.ammount", says: "amount?" },
-  { call: "createKey", body: '{"refill":{"carry_over":true}}', field: "refill.carry_over", says: "carryOver?" },
-  { call: "createKey", body: '{"ratelimit":{"limits":7391}}', field: "ratelimit.limits", says: "limit?" },
-  { call: "createKey", body: '{"ratelimit":{"window":7391}}', field: "ratelimit.window" },
+  {
+    call: "createKey",
+    body: '{"apiId":"cnry","rateLimit":{"limit":7391}}',
+    field: "",
+    says: "did you mean ratelimit?",
+    neverSays: "rateLimit",
+  },
+  {
+    call: "createKey",
+    body: '{"apiId":"cnry","remaning":7391}',
+    field: "",
+    says: "did you mean remaining?",
+    neverSays: "remaning",
+  },
+  { call: "createKey", body: '{"apiId":"cnry","expire":7391}', field: "", says: "did you mean expires?" },
+  { call: "createKey", body: '{"api_id":"cnry"}', field: "", says: "did you mean apiId?", neverSays: "api_id" },
+  {
+    call: "createKey",
+    body: '{"apiId":"cnry","byte_length":7391}',
+    field: "",
+    says: "did you mean byteLength?",
+    neverSays: "byte_length",
+  },
+  {
+    call: "createKey",
+    body: '{"apiId":"cnry","owner_id":"cnry"}',
+    field: "",
+    says: "did you mean ownerId?",
+    neverSays: "owner_id",
+  },
+  {
+    call: "createKey",
+    body: '{"apiId":"cnry","REMAINING":7391}',
+    field: "",
+    says: "did you mean remaining?",
+    neverSays: "REMAINING",
+  },
+  { call: "createKey", body: '{"apiId":"cnry","somethingElse":7391}', field: "", neverSays: "somethingElse" },
+  { call: "createKey", body: '{"apiId":"cnry","constructor":"cnry"}', field: "", neverSays: "constructor" },
+  { call: "createKey", body: '{"apiId":"cnry","toString":null}', field: "", neverSays: "toString" },
+  {
+    call: "createKey",
+    body: '{"apiId":"cnry","refill":{"ammount":7391}}',
+    field: "refill",
+    says: "did you mean amount?",
+    neverSays: "ammount",
+  },
+  {
+    call: "createKey",
+    body: '{"refill":{"carry_over":true}}',
+    field: "refill",
+    says: "did you mean carryOver?",
+    neverSays: "carry_over",
+  },
+  { call: "createKey", body: '{"ratelimit":{"limits":7391}}', field: "ratelimit", says: "did you mean limit?" },
+  { call: "createKey", body: '{"ratelimit":{"window":7391}}', field: "ratelimit", neverSays: "window" },
   { call: "createKey", body: '{"apiId":"cnry","cnry-x1":7391}', field: "", says: "unknown field" },
   { call: "createKey", body: '{"apiId":"cnry","cnry x1":7391}', field: "", says: "unknown field" },
   { call: "createKey", body: '{"apiId":"cnry","cnry😀":7391}', field: "", says: "unknown field" },
   { call: "createKey", body: `{"cnry${"x".repeat(61)}":7391}`, field: "", says: "unknown field" },
+  {
+    call: "createKey",
+    body: '{"apiId":"x","cnry_2AsTXY7ZPJon57xXlwg1iFScToYBEIkW74":1}',
+    field: "",
+    says: "unknown field",
+  },
+  { call: "createKey", body: '{"apiId":"x","cnry_x1":{"cnry_x2":"\\u0000"}}', field: "", says: "NUL" },
+  {
+    call: "createKey",
+    body: '{"ratelimit":{"cnry_x1":7391}}',
+    field: "ratelimit",
+    says: "(known: async, limit, duration)",
+  },
   { call: "createKey", body: '{"apiId":"cnry","":7391}', field: "", says: "unknown field" },
   { call: "createKey", body: '{"refill":{"cnry-x1":7391}}', field: "refill", says: "unknown field" },
   { call: "createKey", body: '{"apiId":"cnry","__proto__":{"enabled":true}}', field: "", says: "reserved name" },
-  { call: "verifyKey", body: '{"key":"cnry","Key":"cnry"}', field: "Key", says: "key?" },
-  { call: "verifyKey", body: '{"key":"cnry","api_id":"cnry"}', field: "api_id", says: "apiId?" },
-  { call: "verifyKey", body: '{"key":"cnry","keyId":"cnry"}', field: "keyId" },
-  { call: "deleteKey", body: '{"id":"cnry"}', field: "id", says: "not a known field" },
-  { call: "deleteKey", body: '{"key_id":"cnry"}', field: "key_id", says: "keyId?" },
+  { call: "verifyKey", body: '{"key":"cnry","Key":"cnry"}', field: "", says: "did you mean key?" },
+  {
+    call: "verifyKey",
+    body: '{"key":"cnry","api_id":"cnry"}',
+    field: "",
+    says: "did you mean apiId?",
+    neverSays: "api_id",
+  },
+  { call: "verifyKey", body: '{"key":"cnry","keyId":"cnry"}', field: "", neverSays: "keyId" },
+  { call: "verifyKey", body: '{"key":"x","cnry_x1":7391}', field: "", says: "(known: key, apiId)" },
+  { call: "deleteKey", body: '{"cnry_x1":7391}', field: "", says: "(known: keyId)" },
+  { call: "deleteKey", body: '{"id":"cnry"}', field: "", says: "(known: keyId)" },
+  { call: "deleteKey", body: '{"key_id":"cnry"}', field: "", says: "did you mean keyId?", neverSays: "key_id" },
 ];
 
 export const types: BadRequest[] = [
   ...wrongTypes.flatMap(([call, field, values]) =>
     values.map((value) => badJson(`${field} is ${value}`, call, field, bodyWith(field, value))),
   ),
-  ...wrongNames.map(({ call, body, field, says }) =>
-    badJson(`unknown name in ${body}`, call, field, body, says === undefined ? {} : { says }),
-  ),
+  ...wrongNames.map(({ call, body, field, ...rest }) => badJson(`unknown name in ${body}`, call, field, body, rest)),
 ];
 
 /** `refill.amount` and a value become `{"refill":{"amount":value}}`. */

@@ -72,8 +72,6 @@ describe("parseJson refuses", () => {
     ["a duplicate name", `{"a":"${CANARY}","a":1}`, "has the same field twice"],
     ["a duplicate name, escaped", '{"a":1,"\\u0061":1}', "has the same field twice"],
     ["a duplicate name inside", `{"meta":{"x":[{"b":"${CANARY}","b":1}]}}`, "meta.x[0]: has the same field twice"],
-    ["a duplicate under a name not plain", `{"m":{"${CANARY}":{"b":1,"b":1}}}`, "m: has the same field twice"],
-    ["a duplicate under a long name", `{"${"m".repeat(65)}":{"b":1,"b":1}}`, "has the same field twice"],
     ["__proto__", `{"a":{"__proto__":{"x":"${CANARY}"}}}`, "a: has a field with a reserved name"],
     ["__proto__, escaped", '{"\\u005f_proto__":1}', "has a field with a reserved name"],
     ["NUL in a string", `{"a":"${CANARY}\\u0000"}`, "a: must not contain the NUL character"],
@@ -96,7 +94,7 @@ describe("parseJson refuses", () => {
     ["a truncated character", [0xf0, 0x9f, 0x98]],
   ])("invalid UTF-8: %s", (_, bytes) => {
     const body = Buffer.concat([Buffer.from(`"${CANARY}`), Buffer.from(bytes), Buffer.from('"')]);
-    expect(told(refusalOf(() => parseJson(body)))).toBe("is not valid UTF-8");
+    expect(told(refusalOf(() => parse(body)))).toBe("is not valid UTF-8");
   });
 
   it("random bytes with a InvalidRequest and nothing else", () => {
@@ -105,7 +103,7 @@ describe("parseJson refuses", () => {
       .map((characters) => Buffer.from(characters.join("")));
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array(), nearlyJson), (bytes) => {
-        const ours = outcomeOf(() => parseJson(bytes));
+        const ours = outcomeOf(() => parse(bytes));
         if (ours instanceof InvalidRequest) return;
         // What passes here must mean to every other parser what it means to us.
         expect(ours).toStrictEqual(JSON.parse(Buffer.from(bytes).toString()));
@@ -131,13 +129,13 @@ describe("parseJson survives 64 KiB of", () => {
     ["array elements", "0,", "["],
   ])("%s", (_, part, start = "") => {
     const body = Buffer.from(start + part.repeat(BODY_MAX_BYTES / part.length));
-    expectWithinDeadline(() => outcomeOf(() => parseJson(body)));
+    expectWithinDeadline(() => outcomeOf(() => parse(body)));
   });
 
   it("distinct names", () => {
     const names = Array.from({ length: 6_000 }, (_, i) => `"${i}":0`);
     const body = Buffer.from(`{${names.join(",")}}`);
-    expectWithinDeadline(() => expect(Object.keys(parseJson(body) as object)).toHaveLength(6_000));
+    expectWithinDeadline(() => expect(Object.keys(parse(body) as object)).toHaveLength(6_000));
   });
 });
 
@@ -154,6 +152,11 @@ const strictJson = fc.anything({
   maxDepth: 6,
 });
 
+/** Every name may be shown here: which ones are, decodeJson decides. */
+function parse(bytes: Uint8Array): JsonValue {
+  return parseJson(bytes, (trail) => trail.join(".").replace(/\.(\d+)/g, "[$1]"));
+}
+
 function parseText(text: string): JsonValue {
-  return parseJson(Buffer.from(text));
+  return parse(Buffer.from(text));
 }

@@ -1,8 +1,10 @@
 import { expect } from "vitest";
 import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
 
-/** A value that must never come back in an error. Not a plain name, so no rule lets it through as one either. */
+/** A value that must never come back in an error. */
 export const CANARY = "canary-7f3a";
+/** A key: it could be the name of a field as far as its characters go. */
+export const KEY = "acme_2AsTXY7ZPJon57xXlwg1iFScToYBEIkW74QinwK";
 
 /** The largest body the service takes. */
 export const BODY_MAX_BYTES = 64 * 1024;
