@@ -1,3 +1,4 @@
+import { isExpired } from "./expiry.ts";
 import type { Key } from "./key.ts";
 import type { RateLimitState } from "./rate-limit.ts";
 
@@ -33,8 +34,7 @@ export function planVerification(key: Key | undefined, request: { apiId: string 
   if (key === undefined) return { next: "answer", code: "NOT_FOUND" };
   if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", code: "FORBIDDEN" };
   if (!key.enabled) return { next: "refuse", code: "DISABLED", key };
-  if (key.expiresAtMs !== undefined && key.expiresAtMs <= request.nowMs)
-    return { next: "refuse", code: "EXPIRED", key };
+  if (isExpired(key.expiresAtMs, request.nowMs)) return { next: "refuse", code: "EXPIRED", key };
   return { next: "count", key };
 }
 

@@ -1,5 +1,6 @@
 import { Unavailable } from "../domain/unavailable.ts";
-import { IdempotencyConflict } from "../usecases/create-key.ts";
+import { ExpiresInThePast } from "../usecases/create-key.ts";
+import { IdempotencyConflict } from "../usecases/idempotency.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
@@ -11,6 +12,9 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof InvalidRequest) {
     return new ApiError("BAD_REQUEST", error.message, { violations: error.violations, cause: error });
+  }
+  if (error instanceof ExpiresInThePast) {
+    return toApiError(new InvalidRequest([{ path: "expires", message: error.message }]));
   }
   if (error instanceof IdempotencyConflict) return new ApiError("CONFLICT", error.message, { cause: error });
   if (error instanceof Unavailable) return phrased.get(error) ?? unavailable(error);

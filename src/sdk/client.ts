@@ -24,8 +24,8 @@ const VISIBLE_ASCII = /^[!-~]+$/;
  * Makes a client. It repeats no call by itself: a verification whose answer was lost may have used a unit of the key,
  * and a second one would use another. Repeat `createKey` under an `idempotencyKey`.
  *
- * Calls reject with a `LatchkeyError`, or with the reason of the caller's own signal. A key that is not valid is an
- * answer, not an error.
+ * Calls reject with a `LatchkeyError`, with the reason of the caller's own signal, or, before anything is sent, with a
+ * `TypeError` or `RangeError` for arguments that cannot be meant. A key that is not valid is an answer, not an error.
  */
 export function createClient(client: ClientOptions): KeysClient {
   const base = parseBaseUrl(client.baseUrl);
@@ -51,7 +51,7 @@ export function createClient(client: ClientOptions): KeysClient {
     const { signal, timeoutMs = clientTimeoutMs } = options;
     checkTimeout(timeoutMs);
     const headers = headersOf(method, options);
-    const body = JSON.stringify(request);
+    const body = printRequest(method, request);
     // A redirect is not followed: it could carry the key to another host.
     const init = { method: "POST", headers, body, redirect: "manual" } as const;
     const answer = await withDeadline(timeoutMs, signal, async (signal) => {
@@ -78,6 +78,30 @@ export function createClient(client: ClientOptions): KeysClient {
     }
     return headers;
   }
+}
+
+/** Prints a request as JSON. NaN and Infinity are refused: JSON has null for them, which is another request. */
+function printRequest({ fields }: Method, request: object): string {
+  const pathOf = new Map<unknown, string>();
+  return JSON.stringify(request, function (this: unknown, name, value: unknown) {
+    if (isContainer(value)) pathOf.set(value, joinPath(pathOf.get(this), name));
+    if (typeof value === "number" && !Number.isFinite(value)) {
+      const field = knownPath(fields, joinPath(pathOf.get(this), name)) || "the request";
+      throw new TypeError(`${field} must not hold NaN or Infinity: JSON cannot carry them`);
+    }
+    return value;
+  });
+}
+
+function joinPath(parent: string | undefined, name: string): string {
+  return parent ? `${parent}.${name}` : name;
+}
+
+/** The path as far as it names fields of the contract. Other names are the caller's data, and stay out of errors. */
+function knownPath(fields: readonly string[], path: string): string {
+  let known = path;
+  while (known !== "" && !fields.includes(known)) known = known.slice(0, Math.max(0, known.lastIndexOf(".")));
+  return known;
 }
 
 /** Runs an exchange until the deadline or the caller's signal ends it, whichever is first. */
@@ -123,5 +147,9 @@ function parseJson(text: string): unknown {
 }
 
 function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isContainer(value) && !Array.isArray(value);
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }

@@ -14,6 +14,7 @@ export function announceChanges(keys: KeyStore, changes: KeyChanges): KeyStore {
   };
   return {
     create: keys.create.bind(keys),
+    findKeptAnswer: keys.findKeptAnswer.bind(keys),
     findByDigest: keys.findByDigest.bind(keys),
     setRateLimit: (keyId, rateLimit) => announced(keyId, keys.setRateLimit(keyId, rateLimit)),
     delete: (keyId) => announced(keyId, keys.delete(keyId)),

@@ -50,6 +50,7 @@ export class CachedKeyStore implements KeyStore {
   #changes = 0;
 
   readonly create: KeyStore["create"];
+  readonly findKeptAnswer: KeyStore["findKeptAnswer"];
 
   constructor(store: KeyStore, options: KeyCacheOptions, ambient: { clock: Clock; metrics: Metrics }) {
     this.#store = store;
@@ -59,6 +60,7 @@ export class CachedKeyStore implements KeyStore {
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
     this.create = store.create.bind(store);
+    this.findKeptAnswer = store.findKeptAnswer.bind(store);
   }
 
   get size(): number {

@@ -12,6 +12,7 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
   const store: Store = {
     keys: {
       create: async (...args) => real().keys.create(...args),
+      findKeptAnswer: async (...args) => real().keys.findKeptAnswer(...args),
       findByDigest: async (...args) => real().keys.findByDigest(...args),
       setRateLimit: async (...args) => real().keys.setRateLimit(...args),
       delete: async (keyId) => real().keys.delete(keyId),

@@ -13,6 +13,9 @@ export interface KeyStore {
    */
   create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome>;
 
+  /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
+  findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
+
   /** The key that this digest is a secret of. `anew` looks past whatever is remembered of it; what is remembered is answered at once. */
   findByDigest(secretDigest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined>;
 
@@ -37,6 +40,8 @@ export interface IdempotencyRecord {
   readonly expiresAtMs: number;
 }
 
+export type KeptAnswer = Pick<IdempotencyRecord, "requestDigest" | "sealedAnswer">;
+
 export type CreateOutcome =
   | { readonly outcome: "created" }
-  | { readonly outcome: "repeated"; readonly record: Pick<IdempotencyRecord, "requestDigest" | "sealedAnswer"> };
+  | { readonly outcome: "repeated"; readonly record: KeptAnswer };

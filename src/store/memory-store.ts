@@ -20,8 +20,8 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
 
   async function create(key: NewKey, record?: IdempotencyRecord): Promise<CreateOutcome> {
     if (record !== undefined) {
-      const kept = idempotency.get(record.lookup);
-      if (kept !== undefined && kept.expiresAtMs > record.createdAtMs) return { outcome: "repeated", record: kept };
+      const kept = keptAt(record.lookup, record.createdAtMs);
+      if (kept !== undefined) return { outcome: "repeated", record: kept };
       idempotency.set(record.lookup, record);
     }
     keys.set(key.id, key);
@@ -29,6 +29,11 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
     if (key.rateLimit?.mode === "strict") windows.set(key.id, neverOpened);
     return { outcome: "created" };
+  }
+
+  function keptAt(lookup: string, nowMs: number): IdempotencyRecord | undefined {
+    const kept = idempotency.get(lookup);
+    return kept !== undefined && kept.expiresAtMs > nowMs ? kept : undefined;
   }
 
   async function findByDigest(digest: string): Promise<Key | undefined> {
@@ -75,7 +80,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   }
 
   return {
-    keys: { create, findByDigest, setRateLimit, delete: deleteKey },
+    keys: { create, findKeptAnswer: async (...args) => keptAt(...args), findByDigest, setRateLimit, delete: deleteKey },
     rootKeys: {
       digests: async () => [...rootDigests],
       addFirst: async (digest) => rootDigests.length === 0 && rootDigests.push(digest) > 0,

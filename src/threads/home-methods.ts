@@ -31,6 +31,7 @@ export function createHomeMethods({ keys, usage, limiter, table, listener, log }
 
   return {
     create: (key, idempotency) => keys.create(key, idempotency),
+    findKeptAnswer: (lookup, nowMs) => keys.findKeptAnswer(lookup, nowMs),
     findByDigest: (digest, options) => keys.findByDigest(digest, options),
     setRateLimit: (keyId, rateLimit) => keys.setRateLimit(keyId, rateLimit),
     delete: (keyId) => keys.delete(keyId),

@@ -16,6 +16,7 @@ export type HomeLink = ThreadLink<ServingMethods, HomeMethods>;
 export function remoteKeys(home: HomeLink): KeyStore {
   return {
     create: (key, idempotency) => home.ask("create", key, idempotency),
+    findKeptAnswer: (lookup, nowMs) => home.ask("findKeptAnswer", lookup, nowMs),
     findByDigest: (digest, options) => home.ask("findByDigest", digest, options),
     setRateLimit: (keyId, rateLimit) => home.ask("setRateLimit", keyId, rateLimit),
     delete: (keyId) => home.ask("delete", keyId),

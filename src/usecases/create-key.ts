@@ -1,14 +1,14 @@
 import type { Clock } from "../ambient/clock.ts";
 import { sha256 } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
+import { isExpired, looksLikeSeconds } from "../domain/expiry.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 import type { JsonObject } from "../domain/key.ts";
 import { byteLengthDefault, formatKey } from "../domain/key-format.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
-import type { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { KeyStore } from "../store/key-store.ts";
-import { createIdempotency } from "./idempotency.ts";
+import { createIdempotency, type IdempotencyKey } from "./idempotency.ts";
 
 export interface CreateKeyRequest {
   readonly apiId: string;
@@ -24,12 +24,6 @@ export interface CreateKeyRequest {
   readonly rateLimit: RateLimit | undefined;
 }
 
-/** Makes a repeated request safe: both halves together name one answer. */
-export interface IdempotencyKey {
-  readonly rootKey: Secret;
-  readonly value: Secret;
-}
-
 export interface CreatedKey {
   readonly keyId: string;
   /** The only copy of the secret. */
@@ -38,32 +32,39 @@ export interface CreatedKey {
 
 export type CreateKey = (request: CreateKeyRequest, idempotencyKey?: IdempotencyKey) => Promise<CreatedKey>;
 
-/** The idempotency key was used before, for another request. */
-export class IdempotencyConflict extends Error {
-  override readonly name = "IdempotencyConflict";
+/** The key would have expired before it was made. Safe to show to the caller. */
+export class ExpiresInThePast extends Error {
+  override readonly name = "ExpiresInThePast";
+
+  constructor(expiresAtMs: number) {
+    const hint = looksLikeSeconds(expiresAtMs) ? ", in milliseconds; this looks like seconds" : "";
+    super(`must be in the future${hint}`);
+  }
 }
 
 /** Answers only after COMMIT: a key that a caller has seen always verifies. */
-export function createCreateKey(deps: { keys: Pick<KeyStore, "create">; clock: Clock; random: Random }): CreateKey {
+export function createCreateKey(deps: {
+  keys: Pick<KeyStore, "create" | "findKeptAnswer">;
+  clock: Clock;
+  random: Random;
+}): CreateKey {
   const { keys, clock, random } = deps;
   return async function createKey(request, idempotencyKey) {
     const nowMs = clock.nowMs();
+    const idempotency = idempotencyKey && createIdempotency<CreatedKey>(idempotencyKey, request);
+    if (request.expiresAtMs !== undefined && isExpired(request.expiresAtMs, nowMs)) {
+      // The repeat of a request that was good when it came first gets its answer all the same.
+      const kept = await idempotency?.find(keys, nowMs);
+      if (kept === undefined) throw new ExpiresInThePast(request.expiresAtMs);
+      return kept;
+    }
+
     const { prefix, byteLength = byteLengthDefault, ...properties } = request;
     const { key, start } = formatKey(prefix, random.bytes(byteLength));
     const created: CreatedKey = { keyId: formatId("key", nowMs, random.bytes(idRandomLength)), key };
     const newKey = { ...properties, id: created.keyId, start, createdAtMs: nowMs, secretDigest: sha256(key) };
 
-    if (idempotencyKey === undefined) {
-      await keys.create(newKey);
-      return created;
-    }
-    const idempotency = createIdempotency<CreatedKey>(idempotencyKey.rootKey, idempotencyKey.value);
-    const record = idempotency.record(request, created, nowMs, random);
-    const result = await keys.create(newKey, record);
-    if (result.outcome === "created") return created;
-    if (result.record.requestDigest !== record.requestDigest) {
-      throw new IdempotencyConflict("this Idempotency-Key was used for a different request");
-    }
-    return idempotency.open(result.record.sealedAnswer);
+    const result = await keys.create(newKey, idempotency?.record(created, nowMs, random));
+    return result.outcome === "repeated" && idempotency ? idempotency.open(result.record) : created;
   };
 }

@@ -156,6 +156,10 @@ export const brokenKeyStores: readonly BrokenStore[] = [
       },
     };
   }),
+  keys("finds no kept answer", () => ({ findKeptAnswer: async () => undefined })),
+  keys("finds kept answers a millisecond too long", (inner) => ({
+    findKeptAnswer: (lookup, nowMs) => inner.findKeptAnswer(lookup, nowMs - 1),
+  })),
   tidies("never tidies", () => async () => {}),
   tidies("tidies a millisecond too much", (inner) => (nowMs) => inner(nowMs + 1)),
 ];

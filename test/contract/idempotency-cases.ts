@@ -29,6 +29,20 @@ export const idempotencyCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "the answer of a kept record is found until the millisecond before its expiry, and that of no other",
+    async run(store, clock) {
+      expect(await store.keys.findKeptAnswer("lookup", clock.nowMs())).toBeUndefined();
+      await store.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "first"));
+      const keptUntilMs = clock.nowMs() + keptForMs;
+      expect(await store.keys.findKeptAnswer("lookup", keptUntilMs - 1)).toMatchObject({
+        requestDigest: "request of first",
+        sealedAnswer: "sealed first",
+      });
+      expect(await store.keys.findKeptAnswer("lookup", keptUntilMs)).toBeUndefined();
+      expect(await store.keys.findKeptAnswer("another", clock.nowMs())).toBeUndefined();
+    },
+  },
+  {
     name: "a record that has expired is replaced, and the key it stood for stays",
     async run(store, clock) {
       const [first, second] = [sampleKey(clock), sampleKey(clock)];

@@ -38,6 +38,23 @@ describe.each(engines)("on $name", (engine) => {
       expect(await createClient(second).verifyKey({ key: created.key })).toMatchObject({ valid: true, remaining: 4 });
     });
 
+    it("answers the same key also when it has expired meanwhile, and another request is still a conflict", async () => {
+      const clock = new TestClock();
+      const client = createClient(await startTestServer({ clock, settings: await engine.settings() }));
+      const expiring = { ...request, expires: clock.nowMs() + 1000 };
+      const created = await client.createKey(expiring, { idempotencyKey });
+      clock.advance(hourMs);
+
+      expect(await client.createKey(expiring, { idempotencyKey })).toEqual(created);
+      const other = client.createKey({ ...expiring, remaining: 6 }, { idempotencyKey });
+      expect(codeOf(await other.catch((thrown: unknown) => thrown))).toBe(409);
+      const first = client.createKey(expiring, { idempotencyKey: "order-4712" });
+      expect(codeOf(await first.catch((thrown: unknown) => thrown))).toBe(400);
+      clock.advance(24 * hourMs);
+      const forgotten = client.createKey(expiring, { idempotencyKey });
+      expect(codeOf(await forgotten.catch((thrown: unknown) => thrown))).toBe(400);
+    });
+
     it("is the same request in whatever order its fields come", async () => {
       const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
       const headers = { authorization: `Bearer ${rootKey}`, "idempotency-key": idempotencyKey };

@@ -18,11 +18,12 @@ describe.each(engines)("on $name", (engine) => {
   describe("a verification", () => {
     it.each([
       ["is disabled", { enabled: false }, "DISABLED"],
-      ["has expired", { expires: Date.parse("2026-01-15T12:00:00Z") }, "EXPIRED"],
-      ["is disabled and has expired", { enabled: false, expires: 1 }, "DISABLED"],
+      ["has expired", { expires: Date.parse("2026-01-15T12:00:01Z") }, "EXPIRED"],
+      ["is disabled and has expired", { enabled: false, expires: Date.parse("2026-01-15T12:00:01Z") }, "DISABLED"],
     ])("of a key that %s says so, and uses nothing", async (_, properties, code) => {
-      const { client } = await start();
+      const { client, clock } = await start();
       const { keyId, key } = await client.createKey({ apiId: "api", remaining: 3, ...properties });
+      clock.advance(1000);
 
       for (let i = 0; i < 2; i++) {
         expect(await client.verifyKey({ key })).toMatchObject({ keyId, valid: false, code, remaining: 3 });

@@ -50,6 +50,35 @@ describe("a call", () => {
   });
 });
 
+describe("a number that JSON cannot carry", () => {
+  const secret = "acme_2AsTXY7ZPJon57xXlwg1iFScToYBEIkW74QinwK";
+  const limit = { limit: Number.NEGATIVE_INFINITY, duration: 1000 };
+  it.each<[string, object, string]>([
+    ["a field", { apiId: "a", remaining: Number.NaN }, "remaining"],
+    ["a field of an object", { apiId: "a", ratelimit: limit }, "ratelimit.limit"],
+    ["a field that is no number", { apiId: Number.POSITIVE_INFINITY }, "apiId"],
+    ["meta", { apiId: "a", meta: { a: { [secret]: [1, Number.NaN] } } }, "meta"],
+    ["an unknown field", { [secret]: Number.NaN }, "the request"],
+    ["a known name in an unknown field", { [secret]: { remaining: Number.NaN } }, "the request"],
+    ["what toJSON answers", { apiId: "a", meta: { toJSON: () => ({ [secret]: Number.NaN }) } }, "meta"],
+  ])("in %s is refused before any request is made, and nothing sent is repeated", async (_, request, field) => {
+    const { baseUrl, requests } = await serve(sendJson(200, answer));
+    const call = createClient({ baseUrl, rootKey }).createKey(request as { apiId: string });
+    await expect(call).rejects.toThrow(new TypeError(`${field} must not hold NaN or Infinity: JSON cannot carry them`));
+    expect(requests).toEqual([]);
+  });
+
+  it("is refused in every method, and what JSON can carry is sent as it is", async () => {
+    const { baseUrl, requests } = await serve(sendJson(200, answer));
+    const client = createClient({ baseUrl, rootKey });
+    await expect(client.verifyKey({ key, apiId: Number.NaN as never })).rejects.toThrow("apiId must not hold NaN");
+    await expect(client.deleteKey({ keyId: Number.NaN as never })).rejects.toThrow("keyId must not hold NaN");
+    const meta = { none: null, numbers: [0, -0.5, 1e300, Number.MAX_SAFE_INTEGER], inner: { remaining: 1 } };
+    await client.createKey({ apiId: "api_1", remaining: 0, meta });
+    expect(requests.map(({ body }) => body)).toEqual([{ apiId: "api_1", remaining: 0, meta }]);
+  });
+});
+
 describe("a failure", () => {
   it("of the service carries what the service said", async () => {
     const error = {

@@ -35,6 +35,8 @@ export class HeldKeyStore implements KeyStore {
     return { outcome: "created" };
   }
 
+  async findKeptAnswer(): Promise<undefined> {}
+
   findByDigest(digest: string): Promise<Key | undefined> {
     this.asked.push(digest);
     return new Promise((resolve, reject) => {

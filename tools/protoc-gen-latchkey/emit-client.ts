@@ -1,5 +1,5 @@
 import { ERRORS, factsOf } from "./http-facts.ts";
-import type { Contract, Message, Method } from "./read-contract.ts";
+import type { Contract, Message } from "./read-contract.ts";
 import type { Field, Role } from "./read-field.ts";
 
 /** Prints the JSON of a service as TypeScript that imports nothing, for the SDK. */
@@ -11,7 +11,7 @@ export function emitClient(contract: Contract): string {
     emitErrorCode(),
     CALL_OPTIONS,
     ...(methods.some((method) => factsOf(method).idempotencyKey) ? [IDEMPOTENT_CALL_OPTIONS] : []),
-    emitMethodTable(methods),
+    emitMethodTable(contract),
     emitInterface(contract),
   ].join("\n\n");
 }
@@ -70,11 +70,23 @@ function emitErrorCode(): string {
   return `/** Code of an error response. More may be added. */\nexport type ErrorCode =${emitUnion(codes, "response", "  ")};`;
 }
 
-function emitMethodTable(methods: readonly Method[]): string {
-  const rows = methods.map(
-    ({ name, path, access }) => `  ${name}: { path: ${JSON.stringify(path)}, access: "${access}" },`,
-  );
-  return `/** Where each method is served, and whether it takes the root key. */\nexport const methods = {\n${rows.join("\n")}\n} as const;`;
+function emitMethodTable({ methods, messages }: Contract): string {
+  const rows = methods.map(({ name, path, access, request }) => {
+    const fields = fieldPathsOf(request, messages).map((field) => `      ${JSON.stringify(field)},\n`);
+    const facts = `    path: ${JSON.stringify(path)},\n    access: "${access}",\n    fields: [\n${fields.join("")}    ],`;
+    return `  ${name}: {\n${facts}\n  },`;
+  });
+  const comment = "/** Where each method is served, whether it takes the root key, and the fields of its request. */";
+  return `${comment}\nexport const methods = {\n${rows.join("\n")}\n} as const;`;
+}
+
+/** Paths of all fields of a message; those inside free JSON are the caller's and not among them. */
+function fieldPathsOf(messageName: string, messages: readonly Message[]): string[] {
+  const fields = messages.find(({ name }) => name === messageName)?.fields ?? [];
+  return fields.flatMap(({ name, type }) => {
+    const inside = type.kind === "message" ? fieldPathsOf(type.name, messages) : [];
+    return [name, ...inside.map((path) => `${name}.${path}`)];
+  });
 }
 
 function emitInterface({ service, comment, methods }: Contract): string {

@@ -33,8 +33,8 @@ export interface CreateKeyRequest {
    */
   meta?: Record<string, unknown>;
   /**
-   * When the key stops being valid: Unix time in whole milliseconds, 1 to 253402300799999 (the end of year 9999).
-   * Default: never.
+   * When the key stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999 (the
+   * end of year 9999). Default: never.
    */
   expires?: number;
   /** Whether the key can be used. A key that is not enabled verifies as `DISABLED`. Default: true. */
@@ -169,14 +169,54 @@ export interface IdempotentCallOptions extends CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-/** Where each method is served, and whether it takes the root key. */
+/** Where each method is served, whether it takes the root key, and the fields of its request. */
 export const methods = {
-  createKey: { path: "/v1/keys.createKey", access: "root" },
-  verifyKey: { path: "/v1/keys.verifyKey", access: "public" },
-  deleteKey: { path: "/v1/keys.deleteKey", access: "root" },
+  createKey: {
+    path: "/v1/keys.createKey",
+    access: "root",
+    fields: [
+      "apiId",
+      "prefix",
+      "byteLength",
+      "ownerId",
+      "remaining",
+      "refill",
+      "refill.interval",
+      "refill.amount",
+      "refill.carryOver",
+      "ratelimit",
+      "ratelimit.async",
+      "ratelimit.limit",
+      "ratelimit.duration",
+      "name",
+      "meta",
+      "expires",
+      "enabled",
+    ],
+  },
+  verifyKey: {
+    path: "/v1/keys.verifyKey",
+    access: "public",
+    fields: [
+      "key",
+      "apiId",
+    ],
+  },
+  deleteKey: {
+    path: "/v1/keys.deleteKey",
+    access: "root",
+    fields: [
+      "keyId",
+    ],
+  },
 } as const;
 
-/** Issues API keys and verifies them. */
+/**
+ * Issues API keys and verifies them.
+ *
+ * In JSON, a field without a value is left out. `null` is refused in every request, and so is a name that is not a
+ * field's.
+ */
 export interface KeysClient {
   /**
    * Creates a key. Its secret is in the answer and nowhere else: only a digest is stored.

@@ -84,8 +84,8 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
   meta?: JsonObject | undefined;
 
   /**
-   * When the key stops being valid: Unix time in whole milliseconds, 1 to 253402300799999 (the end of year 9999).
-   * Default: never.
+   * When the key stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999 (the
+   * end of year 9999). Default: never.
    *
    * @generated from field: optional double expires = 10;
    */
@@ -385,6 +385,9 @@ export declare const DeleteKeyResponseSchema: GenMessage<DeleteKeyResponse>;
 
 /**
  * Issues API keys and verifies them.
+ *
+ * In JSON, a field without a value is left out. `null` is refused in every request, and so is a name that is not a
+ * field's.
  *
  * @generated from service latchkey.v1.KeysService
  */

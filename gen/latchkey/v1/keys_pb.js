@@ -80,6 +80,9 @@ export const DeleteKeyResponseSchema = /*@__PURE__*/
 /**
  * Issues API keys and verifies them.
  *
+ * In JSON, a field without a value is left out. `null` is refused in every request, and so is a name that is not a
+ * field's.
+ *
  * @generated from service latchkey.v1.KeysService
  */
 export const KeysService = /*@__PURE__*/

@@ -75,6 +75,12 @@ function messageReader(desc: DescMessage): Reader {
   return read;
 }
 
+/**
+ * `JSON.stringify` writes NaN as null: taken for "absent", `remaining: null` would issue a key without a limit. Only a
+ * request that changes something can give null a meaning, "remove"; there is none yet.
+ */
+const NULL_REFUSED = "must not be null; send a value or leave the field out";
+
 function readFields(
   fields: ReadonlyMap<string, FieldReader>,
   object: JsonObject,
@@ -85,7 +91,8 @@ function readFields(
   for (const [name, value] of Object.entries(object)) {
     const field = fields.get(name);
     if (field === undefined) addUnknownField(path, name, [...fields.keys()], violations);
-    else if (value !== null) init[field.localName] = field.read(value, joinPath(path, name), violations);
+    else if (value === null) violations.add(joinPath(path, name), NULL_REFUSED);
+    else init[field.localName] = field.read(value, joinPath(path, name), violations);
   }
   return init;
 }

@@ -3,7 +3,7 @@ import type { JsonObject, Key, NewKey } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
-import type { CreateOutcome, IdempotencyRecord, KeyStore } from "../key-store.ts";
+import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyStore } from "../key-store.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
 /** Keys in SQL: the same queries on every engine. */
@@ -20,7 +20,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     .compile();
   type FoundRow = typeof findQuery extends CompiledQuery<infer Row> ? Row : never;
 
-  return { create, findByDigest, setRateLimit, delete: deleteKey };
+  return { create, findKeptAnswer, findByDigest, setRateLimit, delete: deleteKey };
 
   async function create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome> {
     // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
@@ -33,8 +33,21 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
       return { outcome: "created" };
     } catch (error) {
       if (!(error instanceof UniqueViolation) || idempotency === undefined) throw error;
-      return { outcome: "repeated", record: await kept(idempotency.lookup) };
+      const record = await findKeptAnswer(idempotency.lookup, idempotency.createdAtMs);
+      // Gone between the two statements only if it expired just then: the repeated request may try again.
+      if (record === undefined) throw new Unavailable("the kept answer has just expired");
+      return { outcome: "repeated", record };
     }
+  }
+
+  async function findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined> {
+    const row = await db
+      .selectFrom("idempotency")
+      .select(["request_digest", "sealed_answer"])
+      .where("lookup", "=", lookup)
+      .where("expires_at_ms", ">", nowMs)
+      .executeTakeFirst();
+    return row && { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
   }
 
   async function findByDigest(digest: string): Promise<Key | undefined> {
@@ -174,13 +187,6 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
         })
         .compile(),
     ];
-  }
-
-  async function kept(lookup: string): Promise<{ requestDigest: string; sealedAnswer: string }> {
-    const row = await db.selectFrom("idempotency").selectAll().where("lookup", "=", lookup).executeTakeFirst();
-    // Gone between the two statements only if it expired just then: the repeated request may try again.
-    if (row === undefined) throw new Unavailable("the kept answer has just expired");
-    return { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
   }
 }
 

@@ -26,6 +26,8 @@ const prefixes: [string, string][] = [
 const expiries: [string, number][] = [
   ["zero", 0],
   ["negative", -digits],
+  ["long past", digits],
+  ["past, in January 2025", 1_737_391_000_000],
   ["a fraction", digits + 0.5],
   ["a millisecond after the year 9999", 253402300800000],
   ["the largest safe integer", Number.MAX_SAFE_INTEGER],
@@ -77,6 +79,13 @@ export const rules: BadRequest[] = [
     create(`byteLength ${byteLength}`, "byteLength", { byteLength }, byteLength > 16 ? String(byteLength) : undefined),
   ),
   ...expiries.map(([name, expires]) => create(`expires: ${name}`, "expires", { expires })),
+  broken(
+    "expires in seconds",
+    "createKey",
+    "expires",
+    { apiId: textCanary, expires: 2_073_910_000 },
+    { says: "seconds" },
+  ),
   ...refills.map(([name, field, refill]) => create(`refill ${name}`, field, { remaining: digits, refill })),
   ...ratelimits.map(([name, field, ratelimit]) => create(`ratelimit ${name}`, field, { ratelimit })),
   create("meta of 16 KiB and a byte", "meta", { meta: { a: long(16_385 - '{"a":""}'.length) } }),

@@ -36,9 +36,9 @@ const wrongTypes: [CallName, string, string[]][] = [
   ["createKey", "meta", wrongForObject],
   ["createKey", "expires", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
   ["createKey", "enabled", [text, number, list]],
-  ["verifyKey", "key", [...wrongForText, "null"]],
+  ["verifyKey", "key", wrongForText],
   ["verifyKey", "apiId", [number, list]],
-  ["deleteKey", "keyId", [...wrongForText, "null"]],
+  ["deleteKey", "keyId", wrongForText],
 ];
 
 interface WrongName {
@@ -142,7 +142,20 @@ const wrongNames: WrongName[] = [
   { call: "deleteKey", body: '{"key_id":"cnry"}', field: "", says: "did you mean keyId?", neverSays: "key_id" },
 ];
 
+/** What JSON.stringify makes of NaN. Once it was taken for "absent", and issued keys without a limit. */
+const nulls: [CallName, string][] = [
+  ...["apiId", "prefix", "byteLength", "ownerId", "remaining", "refill", "refill.interval", "refill.amount"],
+  ...["refill.carryOver", "ratelimit", "ratelimit.async", "ratelimit.limit", "ratelimit.duration", "name", "meta"],
+  ...["expires", "enabled"],
+].map((field) => ["createKey", field]);
+nulls.push(["verifyKey", "key"], ["verifyKey", "apiId"], ["deleteKey", "keyId"]);
+
 export const types: BadRequest[] = [
+  ...nulls.map(([call, field]) =>
+    badJson(`${field} is null`, call, field, `${bodyWith(field, "null").slice(0, -1)},"cnry":7391}`, {
+      says: `${field}: must not be null`,
+    }),
+  ),
   ...wrongTypes.flatMap(([call, field, values]) =>
     values.map((value) => badJson(`${field} is ${value}`, call, field, bodyWith(field, value))),
   ),
