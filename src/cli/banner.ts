@@ -4,8 +4,18 @@ import type { Secret } from "../domain/secret.ts";
 import { rootKeyFileOf } from "../server/hand-over-root-key.ts";
 import type { RunningServer } from "../server/start.ts";
 
-/** What a start tells the person who started it. The lines to paste work as they are; only the first start has a secret. */
-export function banner(settings: Settings, server: RunningServer, generatedRootKey: Secret | undefined): string {
+/**
+ * What a start tells the person who started it. The lines to paste work as they are.
+ *
+ * Only the first start has a root key to show. It is printed to a terminal only: other output is mostly a log, which
+ * is kept, copied and read by many.
+ */
+export function banner(
+  settings: Settings,
+  server: RunningServer,
+  generatedRootKey: Secret | undefined,
+  isTerminal: boolean,
+): string {
   const base = `http://${reachable(settings.host)}:${server.port}`;
   const metrics = `http://${reachable(settings.internalHost)}:${server.internalPort}/metrics`;
   if (settings.role === "coordinator") {
@@ -26,8 +36,9 @@ export function banner(settings: Settings, server: RunningServer, generatedRootK
   return print([
     ...head,
     "",
-    `Root key, shown this once (it is also in ${rootKeyFile}):`,
-    `  ${generatedRootKey.reveal()}`,
+    ...(isTerminal
+      ? [`Root key, shown this once (it is also in ${rootKeyFile}):`, `  ${generatedRootKey.reveal()}`]
+      : [`Root key: generated, in ${rootKeyFile}`]),
     "",
     "Create a key that can be used 100 times, and verify it:",
     `  KEY=$(curl -s ${base}/v1/keys.createKey -H "Authorization: Bearer $(cat ${quote(rootKeyFile)})" -H 'Content-Type: application/json' -d '{"apiId":"demo","remaining":100}' | sed 's/.*"key":"//; s/".*//')`,

@@ -42,6 +42,6 @@ export async function serve(role: string | undefined): Promise<void> {
   );
   if (stopping) return;
   // Said last: whoever reads it may send a signal at once.
-  process.stdout.write(banner(settings, server, generatedRootKey));
+  process.stdout.write(banner(settings, server, generatedRootKey, process.stdout.isTTY));
   log.info("serving", { port: server.port, internalPort: server.internalPort });
 }

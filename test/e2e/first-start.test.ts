@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
 import { engines } from "../support/engines.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
@@ -14,7 +14,13 @@ const timeout = 20_000;
 const firstKey = "first-root-key-0123456789-0123456789";
 const secondKey = "second-root-key-0123456789-0123456789";
 
-const curlIsHere = await bash("command -v curl").then(Boolean, () => false);
+const curlIsHere = await isHere("command -v curl");
+// The one of Linux: others take their arguments in another way.
+const terminalIsHere = await isHere("script --version");
+
+function isHere(command: string): Promise<boolean> {
+  return bash(command).then(Boolean, () => false);
+}
 
 async function bash(script: string): Promise<string> {
   // In the checkout, where `npx` finds what is installed; offline, so that it takes nothing else.
@@ -28,8 +34,21 @@ function printedLines(latchkey: LatchkeyProcess): string[] {
   return lines.filter((line) => line.startsWith("  ") && !line.startsWith("  lk_root_")).map((line) => line.trim());
 }
 
+/** Everywhere a root key was printed. */
 function printedRootKeys(latchkey: LatchkeyProcess): string[] {
-  return latchkey.stdout().match(/\blk_root_\w+/g) ?? [];
+  return (latchkey.stdout() + latchkey.stderr()).match(/\blk_root_\w+/g) ?? [];
+}
+
+function rootKeyIn(file: string): string {
+  return readFileSync(file, "utf8").trim();
+}
+
+/** A command that runs the service on a terminal of its own, with its log where it was. */
+function onTerminal(): string {
+  const command = join(tempFolder(), "latchkey-on-a-terminal");
+  const service = `'${process.execPath}' '${join(root, "src/cli/latchkey.ts")}' serve`;
+  writeFileSync(command, `#!/bin/sh\nexec 3>&2\nexec script -qec "${service} 2>&3" /dev/null\n`, { mode: 0o755 });
+  return command;
 }
 
 async function accepts(latchkey: LatchkeyProcess, rootKey: string): Promise<boolean> {
@@ -50,20 +69,34 @@ async function stop(latchkey: LatchkeyProcess): Promise<void> {
 
 describe.each(engines)("on $name", (engine) => {
   describe("the first start", { timeout }, () => {
-    it("prints where it serves and, once, a root key that only its owner can read from the file", async () => {
+    it("prints where it serves and the file of the root key, which only its owner can read", async () => {
       const dataDir = join(tempFolder(), "made", "at-start");
+      const file = join(dataDir, engine.rootKeyFile);
       const latchkey = await startLatchkey({ ...(await engine.environment()), LATCHKEY_DATA_DIR: dataDir });
 
       expect(latchkey.stdout()).toContain(`on ${latchkey.baseUrl}\n`);
       expect(latchkey.stdout()).toContain(`${latchkey.internalUrl}/metrics`);
-      const [rootKey = "", ...more] = printedRootKeys(latchkey);
-      expect(more).toEqual([]);
-      expect(readFileSync(join(dataDir, engine.rootKeyFile), "utf8")).toBe(`${rootKey}\n`);
-      expect(statSync(join(dataDir, engine.rootKeyFile)).mode & 0o777).toBe(0o600);
+      // Standard output is no terminal here, but mostly a log.
+      expect(latchkey.stdout()).toContain(`\nRoot key: generated, in ${file}\n`);
+      expect(printedRootKeys(latchkey)).toEqual([]);
+      const rootKey = rootKeyIn(file);
+      expect(rootKey).toMatch(/^lk_root_/);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
       expect(statSync(dataDir).mode & 0o777).toBe(0o700);
-      expect(latchkey.stderr()).not.toContain(rootKey);
       expect(await accepts(latchkey, rootKey)).toBe(true);
       expect(await accepts(latchkey, `${rootKey}0`)).toBe(false);
+    });
+
+    it.skipIf(!terminalIsHere)("prints the root key to a terminal, once", async () => {
+      const store = await engine.environment();
+      const file = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
+      const latchkey = await startLatchkey(store, onTerminal());
+
+      // What is printed comes through the terminal, and may be behind the log.
+      await vi.waitFor(() => expect(latchkey.stdout()).toContain("The same over gRPC"), { timeout });
+      expect(printedRootKeys(latchkey)).toEqual([rootKeyIn(file)]);
+      expect(latchkey.stdout()).toContain(`(it is also in ${file})`);
+      expect(latchkey.stderr()).not.toContain("lk_root_");
     });
 
     it.skipIf(!curlIsHere)("prints lines that work as they are (skipped where there is no curl)", async () => {
@@ -85,7 +118,7 @@ describe.each(engines)("on $name", (engine) => {
       const store = await engine.environment();
       const rootKeyFile = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
       const first = await startLatchkey(store);
-      const [generated = ""] = printedRootKeys(first);
+      const generated = rootKeyIn(rootKeyFile);
       await stop(first);
 
       const second = await startLatchkey(store);
@@ -138,19 +171,20 @@ describe.runIf(hasPostgres)("replicas that start together for the first time, on
   it.each([
     ["folders of their own", () => tempFolder()],
     ["one folder", (shared: string) => shared],
-  ])("and have %s agree on one root key, which one of them prints and leaves in its folder", async (_, folderFor) => {
+  ])("and have %s agree on one root key, which one of them leaves in its folder", async (_, folderFor) => {
     const [DATABASE_URL, shared] = [await createTestDatabase(), tempFolder()];
     const folders = Array.from({ length: 4 }, () => folderFor(shared));
     const replicas = await Promise.all(
       folders.map((LATCHKEY_DATA_DIR) => startLatchkey({ DATABASE_URL, LATCHKEY_DATA_DIR })),
     );
 
-    const [rootKey = "", ...more] = replicas.flatMap(printedRootKeys);
-    expect(more).toEqual([]);
-    for (const replica of replicas) expect(await accepts(replica, rootKey)).toBe(true);
     const files = [...new Set(folders)]
       .map((folder) => join(folder, "root-key-postgres"))
       .filter((file) => existsSync(file));
-    expect(files.map((file) => readFileSync(file, "utf8"))).toEqual([`${rootKey}\n`]);
+    expect(files).toHaveLength(1);
+    const rootKey = rootKeyIn(files[0] as string);
+    for (const replica of replicas) expect(await accepts(replica, rootKey)).toBe(true);
+    expect(replicas.filter((replica) => replica.stdout().includes("Root key: generated, in "))).toHaveLength(1);
+    expect(replicas.flatMap(printedRootKeys)).toEqual([]);
   });
 });

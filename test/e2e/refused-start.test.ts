@@ -85,7 +85,7 @@ describe("a start that cannot be", { timeout }, () => {
       `the generated root key cannot be written to ${join(file, "below")}: ENOTDIR`,
     ]);
     const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: folder, DATABASE_URL });
-    expect(latchkey.stdout()).toContain("Root key, shown this once");
+    expect(latchkey.stdout()).toContain(`Root key: generated, in ${join(folder, "root-key-postgres")}`);
   });
 
   it("says that a data file is none", async () => {
