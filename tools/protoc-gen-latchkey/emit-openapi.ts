@@ -106,7 +106,7 @@ const errorSchema = {
       type: "object",
       properties: {
         code: { type: "string", description: "Stable code of the error.", enum: ERRORS.map(({ code }) => code) },
-        message: { type: "string", description: "What is wrong, for people. Never repeats a value that was sent." },
+        message: { type: "string", description: "What is wrong, for people. Never repeats what was sent." },
         docs: { type: "string", description: "Where the error is explained." },
         requestId: { type: "string", description: "Identifier of the request; the service's log carries it too." },
       },
