@@ -2,6 +2,7 @@
 // memory that open windows take. `npm run bench:limiter`; takes about a minute, prints tables.
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { systemClock } from "../src/ambient/clock.ts";
+import { createLog } from "../src/ambient/log.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
 import type { RateLimit } from "../src/domain/rate-limit.ts";
 import { WindowTable } from "../src/domain/window-table.ts";
@@ -13,7 +14,7 @@ import { inTurns, row } from "./rounds.ts";
 const turns = { rounds: 7, roundMs: 700 };
 const burst = 1000;
 const durationMs = 60_000;
-const ambient = { clock: systemClock, metrics: createMetrics() };
+const ambient = { clock: systemClock, metrics: createMetrics(), log: createLog("error", () => {}) };
 let picked = 0;
 
 console.log("| decisions per second | median | spread | ratio |\n|---|---|---|---|");
@@ -52,7 +53,7 @@ function flexible(ids: readonly string[], limit: number): (ms: number) => Promis
 /** With others to tell, every change is noted; telling them is left out, as it happens in the background. */
 function local(ids: readonly string[], limit: number, synced = false): (ms: number) => Promise<number> {
   const table = new WindowTable(ids.length);
-  const hub = { isReachable: false, exchange: () => Promise.reject(new Error("not reachable")) };
+  const hub = { isReachable: false, isWhole: false, exchange: () => Promise.reject(new Error("not reachable")) };
   const sync = synced ? new WindowSync({ ...ambient, table, hub, replica: "bench" }) : undefined;
   const limiter = new LocalLimiter(table, ambient, sync);
   const rule: RateLimit = { mode: "local", limit, durationMs };

@@ -28,7 +28,7 @@ export interface Metrics {
   http1Request(way: Http1Way): void;
   /** Something was thrown while a connection or stream was served; that one was destroyed. A fault of ours: an alarm. */
   servingFailed(): void;
-  /** Samples a value whenever the metrics are read. */
+  /** Samples a value whenever the metrics are read. Once per name and labels; all labels of a name are alike. */
   gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
 
@@ -146,6 +146,7 @@ export function createMetrics(): MetricsRegistry {
     help: "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
     registers,
   });
+  const gauges = new Map<string, { labels: Readonly<Record<string, string>>; read: () => number }[]>();
   return {
     verified,
     called: (method, protocol, code, seconds) => calls.observe(method, protocol, code, seconds),
@@ -165,13 +166,17 @@ export function createMetrics(): MetricsRegistry {
     http1Request,
     servingFailed: () => servingFailed.inc(),
     gauge(name, help, read, labels = {}) {
+      const samples = gauges.get(name) ?? [];
+      samples.push({ labels, read });
+      if (samples.length > 1) return;
+      gauges.set(name, samples);
       new Gauge({
         name,
         help,
         labelNames: Object.keys(labels),
         registers,
         collect() {
-          this.set(labels, read());
+          for (const sample of samples) this.set(sample.labels, sample.read());
         },
       });
     },

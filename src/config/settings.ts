@@ -1,4 +1,6 @@
+import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
+import { parseRedisUrl } from "../domain/redis-url.ts";
 import { Secret } from "../domain/secret.ts";
 
 export type Role = "all" | "edge" | "coordinator";
@@ -20,6 +22,8 @@ export interface Settings {
   readonly usageTimeoutMs: number;
   /** Absent: this replica is alone. */
   readonly redisUrl: Secret | undefined;
+  /** Certificates that vouch for Redis, in PEM, in place of the ones that Node trusts. */
+  readonly redisCa: string | undefined;
   readonly windowsMax: number;
   /** Addresses of the coordinators that an edge asks for permits. */
   readonly coordinators: readonly string[];
@@ -66,6 +70,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumber(1, 16) },
   usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumber(50, 60_000) },
   redisUrl: { name: "REDIS_URL", fallback: "", secret: true, parse: redisUrl },
+  redisCa: { name: "LATCHKEY_REDIS_CA", fallback: "", secret: true, parse: certificates },
   windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
   coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
@@ -118,6 +123,11 @@ export function readSettings(
       "LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET is set: " +
         "the internal listener would be open to everybody",
     );
+  }
+  // A wrong URL is told of already.
+  const redisUrlIsRight = settings.redisUrl !== undefined || !isSet(variables.redisUrl, environment);
+  if (settings.redisCa !== undefined && redisUrlIsRight && !settings.redisUrl?.reveal().startsWith("rediss")) {
+    problems.push("LATCHKEY_REDIS_CA must not be set unless REDIS_URL begins with rediss: nothing would be encrypted");
   }
   problems.push(...roleProblems(settings, isSet(variables.databaseUrl, environment)));
   const usesFolder = !isSet(variables.databaseUrl, environment);
@@ -233,10 +243,20 @@ function addresses(text: string): readonly string[] {
 
 function redisUrl(text: string): Secret | undefined {
   if (text === "") return undefined;
-  if (!/^rediss?:\/\/[^\s]+$/.test(text) || !URL.canParse(text)) {
-    throw new Error("must be a URL such as redis://user:password@host:6379, or rediss:// for TLS");
-  }
+  parseRedisUrl(text);
   return new Secret(text);
+}
+
+function certificates(text: string): string | undefined {
+  if (text === "") return undefined;
+  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+  try {
+    if (blocks === null) throw new Error("no certificate");
+    for (const block of blocks) new X509Certificate(block);
+  } catch {
+    throw new Error("must be certificates in PEM form; LATCHKEY_REDIS_CA_FILE names a file that holds them");
+  }
+  return text;
 }
 
 function optionalSecret(text: string): Secret | undefined {

@@ -4,6 +4,7 @@ import type { Metrics } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
 import type { RateLimits } from "./rate-limits.ts";
+import { redisAccessOf } from "./redis-access.ts";
 
 /** Whatever remembers keys. */
 export interface KeyMemory {
@@ -24,7 +25,8 @@ export async function connectKeyChanges(deps: {
   readonly metrics: Metrics;
 }): Promise<KeyChanges & { close(): void }> {
   const { settings, memory, rateLimits, metrics } = deps;
-  if (settings.redisUrl === undefined) {
+  const access = redisAccessOf(settings);
+  if (access === undefined) {
     return { announce: async ({ keyId }) => rateLimits.keyChanged(keyId), close() {} };
   }
   const onChange = (change: KeyChange) => {
@@ -34,7 +36,7 @@ export async function connectKeyChanges(deps: {
   const { RedisKeyChanges } = await import("../ratelimit/redis/redis-key-changes.ts");
   const redis = new RedisKeyChanges({
     ...deps,
-    url: settings.redisUrl,
+    access,
     replica: rateLimits.local.replica,
     onChange,
     onGap: () => memory.forgetAll(),

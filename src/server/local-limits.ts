@@ -53,12 +53,12 @@ export function startLocalLimits(deps: {
   });
   for (const window of saved?.windows ?? []) table.restore(window, clock.monotonicMs());
 
-  const sync = hub && new WindowSync({ table, hub, replica, clock, metrics });
+  const sync = hub && new WindowSync({ table, hub, replica, clock, metrics, log });
   const limiter = new LocalLimiter(table, deps, sync);
   metrics.gauge("latchkey_rate_limit_windows", "Windows of local rate limits in memory.", () => table.size);
-  if (hub) {
-    const help = "Whether windows of local rate limits can be told to the other replicas: 1 or 0.";
-    metrics.gauge("latchkey_rate_limit_sync_up", help, () => Number(hub.isReachable));
+  if (sync) {
+    const help = "Whether all windows of local rate limits can be told to the other replicas: 1 or 0.";
+    metrics.gauge("latchkey_rate_limit_sync_up", help, () => Number(sync.isUp));
   }
 
   let stopped = false;

@@ -11,6 +11,7 @@ import type { OnRecall } from "../ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../store/permit-ledger.ts";
 import { type LocalLimits, startLocalLimits } from "./local-limits.ts";
+import { redisAccessOf } from "./redis-access.ts";
 
 export interface RateLimits {
   readonly limiter: RateLimiter;
@@ -49,9 +50,9 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
     patienceMs: permitPatienceMs,
   });
   metrics.gauge("latchkey_permits_held", "Permits of strict rate limits that this replica holds.", () => strict.held);
-  if (coordinators) {
-    const help = "Whether a coordinator can be reached: 1 or 0.";
-    metrics.gauge("latchkey_coordinator_up", help, () => Number(coordinators.isUp));
+  for (const { address, link } of coordinators?.links ?? []) {
+    const help = "Whether the coordinator of this address can be reached: 1 or 0.";
+    metrics.gauge("latchkey_coordinator_up", help, () => Number(link.isUp), { address });
   }
   return {
     limiter: limiterByMode({ local: local.limiter, strict }),
@@ -74,10 +75,10 @@ async function connectCoordinators({ settings, log }: RateLimitsDeps, onRecall: 
 }
 
 async function connectRedis(deps: RateLimitsDeps) {
-  const url = deps.settings.redisUrl;
-  if (url === undefined) return undefined;
+  const access = redisAccessOf(deps.settings);
+  if (access === undefined) return undefined;
   const { RedisWindowHub } = await import("../ratelimit/redis/redis-window-hub.ts");
-  return new RedisWindowHub({ ...deps, url });
+  return new RedisWindowHub({ ...deps, access });
 }
 
 export function createCoordinator(

@@ -32,6 +32,7 @@ describe("settings", () => {
       usageLanes: 2,
       usageTimeoutMs: 235,
       redisUrl: undefined,
+      redisCa: undefined,
       windowsMax: 1_000_000,
       coordinators: [],
       rootKeys: [],

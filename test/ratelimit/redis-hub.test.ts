@@ -2,11 +2,11 @@ import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLog } from "../../src/ambient/log.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import { Secret } from "../../src/domain/secret.ts";
 import type { WindowReport } from "../../src/domain/shared-window.ts";
 import { type KeyedReport, MemoryHub, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
 import { RedisWindowHub } from "../../src/ratelimit/redis/redis-window-hub.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
+import { redisAccess } from "../support/redis-access.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { hasRedis, startTestRedis } from "../support/test-redis.ts";
 
@@ -20,7 +20,7 @@ async function connect(server: RedisServer): Promise<RedisWindowHub & { readonly
   const logged: string[] = [];
   const log = createLog("debug", (line) => void logged.push(JSON.parse(line).msg));
   const hub = new RedisWindowHub({
-    url: new Secret(server.url()),
+    access: redisAccess(server.url()),
     log,
     random: createSystemRandom(),
   });
@@ -201,6 +201,7 @@ function memoryHub(mistake: (report: WindowReport) => Partial<WindowReport> = ()
   const inner = new MemoryHub(() => 0);
   return {
     isReachable: true,
+    isWhole: true,
     exchange: (reports) =>
       inner.exchange(reports.map(({ keyId, report }) => ({ keyId, report: { ...report, ...mistake(report) } }))),
   };

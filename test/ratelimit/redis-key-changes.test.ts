@@ -3,10 +3,10 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
-import { Secret } from "../../src/domain/secret.ts";
 import { RedisKeyChanges } from "../../src/ratelimit/redis/redis-key-changes.ts";
 import type { KeyChange } from "../../src/store/key-changes.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
+import { redisAccess } from "../support/redis-access.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { hasRedis, startTestRedis } from "../support/test-redis.ts";
 
@@ -20,7 +20,7 @@ function join(server: { readonly port: number }, replica: string) {
   const heard: (KeyChange | "gap")[] = [];
   const events: string[] = [];
   const changes = new RedisKeyChanges({
-    url: new Secret(`redis://127.0.0.1:${server.port}`),
+    access: redisAccess(`redis://127.0.0.1:${server.port}`),
     replica,
     clock: systemClock,
     log: createLog("error", () => {}),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { WindowNews } from "../../src/domain/shared-window.ts";
@@ -13,6 +14,7 @@ const rule: RateLimit = { mode: "local", limit: 100, durationMs: 10_000 };
 /** A hub that answers when the test says so. */
 class HeldHub implements WindowHub {
   isReachable = true;
+  readonly isWhole = true;
   readonly exchanges: HeldExchange[] = [];
   readonly inner: MemoryHub;
 
@@ -54,7 +56,12 @@ function setUp(slotsMax = 2000) {
     ...createMetrics(),
     windowsSynced: (event: string, n: number) => void synced.push(`${event} ${n}`),
   };
-  const sync = new WindowSync({ table, hub, replica: "a", clock, metrics });
+  const logged: string[] = [];
+  const log = createLog("info", (line) => {
+    const { msg, reason } = JSON.parse(line);
+    logged.push(reason === undefined ? msg : `${msg}: ${reason}`);
+  });
+  const sync = new WindowSync({ table, hub, replica: "a", clock, metrics, log });
   const use = (key: string, urgent = false) => {
     const slot = table.slotOf(key) as number;
     table.rows.take(slot, rule, clock.monotonicMs());
@@ -62,7 +69,7 @@ function setUp(slotsMax = 2000) {
     sync.changed(slot, urgent);
     return slot;
   };
-  return { clock, hub, table, sync, use, synced };
+  return { clock, hub, table, sync, use, synced, logged };
 }
 
 /** What the exchanges held that have been sent since the last time. */

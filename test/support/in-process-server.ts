@@ -46,6 +46,7 @@ export async function startTestServer(
     usageTimeoutMs: 20_000,
     role: "all",
     redisUrl: undefined,
+    redisCa: undefined,
     coordinators: [],
     windowsMax: 10_000,
     rootKeys: [new Secret(testRootKey)],

@@ -4,6 +4,8 @@ import { mergeReport, type SharedWindow, type WindowNews, type WindowReport } fr
 export interface WindowHub {
   /** Whether reports can be sent at all just now. */
   readonly isReachable: boolean;
+  /** Whether every report could be sent: of several servers none is away. */
+  readonly isWhole: boolean;
   /**
    * Merges the reports. Answers one piece of news per report, in order; undefined where a report came to nothing. Throws
    * when nothing is known of any: they may have been merged, and sending newer ones is harmless.
@@ -20,6 +22,8 @@ export interface HubAnswer {
   readonly news: readonly (WindowNews | undefined)[];
   /** Another one than before: the hub has forgotten what it was told. */
   readonly epoch: string;
+  /** Why some reports came to nothing, in a word, where the hub has answered them. */
+  readonly refusal?: string | undefined;
 }
 
 /** Windows looked at, with each exchange, for whether they are over. */
@@ -28,6 +32,7 @@ const sweptPerExchange = 100;
 /** Replicas meet in the memory of a coordinator. */
 export class MemoryHub implements WindowHub {
   readonly isReachable = true;
+  readonly isWhole = true;
   readonly #nowMs: () => number;
   readonly #windows = new Map<string, SharedWindow>();
   #sweep = this.#windows.entries();

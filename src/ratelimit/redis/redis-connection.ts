@@ -1,103 +1,142 @@
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Log } from "../../ambient/log.ts";
-import type { Secret } from "../../domain/secret.ts";
+import type { RedisAddress } from "../../domain/redis-url.ts";
+import {
+  connectRedis,
+  createRedis,
+  type Locate,
+  type RedisAccess,
+  reasonOf,
+  WrongServer,
+} from "./locate-server.ts";
+import { RedisTroubles } from "./redis-troubles.ts";
 
 export interface RedisConnectionOptions {
-  readonly url: Secret;
+  readonly access: RedisAccess;
+  readonly locate: Locate;
   /** What the connection is for, in the log and in Redis' list of clients. */
   readonly purpose: string;
   readonly log: Log;
-  /** Called on every new connection, before it counts as up. What it throws costs the connection. */
-  readonly onConnect: (redis: Redis) => Promise<void>;
+  /**
+   * Sets a new connection up and proves that Redis does what we need of it. The connection counts as up afterwards;
+   * what this throws costs the connection. `runId` is another one for every start of a server.
+   */
+  readonly onConnect: (redis: Redis, runId: string) => Promise<void>;
 }
 
-/** A link is given up on after this long without an answer; Redis answers in a millisecond or not at all. */
-export const redisTimeoutMs = 1000;
+const retryMinMs = 100;
 const retryMaxMs = 1000;
+/** How often it is looked up whether the connection still leads to the right server. */
+const relocateMs = 5000;
 
 /**
- * One connection that comes back by itself. Nothing is queued while it is away, and nothing is sent twice: a command
- * whose reply was lost fails, and its sender decides.
+ * A connection that comes back by itself, to wherever the server is by then. A server that answers with errors counts as
+ * away, as one that does not answer: each connection has to prove itself before it is up.
  */
 export class RedisConnection {
-  readonly redis: Redis;
   readonly #options: RedisConnectionOptions;
+  #redis: Redis | undefined;
+  #address: RedisAddress | undefined;
   #isUp = false;
-  #isTroubled = false;
-  /** Given up and not closed yet: that takes a while where the other side says nothing. */
-  #isGivenUp = false;
+  readonly #troubles: RedisTroubles;
+  #tries = 0;
+  #retry: NodeJS.Timeout | undefined;
+  readonly #relocate: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
-    this.redis = new Redis(options.url.reveal(), {
-      connectionName: `latchkey-${options.purpose}`,
-      lazyConnect: true,
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      autoResubscribe: false,
-      maxRetriesPerRequest: 0,
-      commandTimeout: redisTimeoutMs,
-      connectTimeout: redisTimeoutMs,
-      retryStrategy: (tries) => Math.min(retryMaxMs, 50 * 2 ** Math.min(tries, 10)),
-    });
-    this.redis.on("ready", () => void this.#arrive());
-    this.redis.on("close", () => this.#leave());
-    // Without a listener an error would end the process. Its message may hold the address, so only its code is logged.
-    this.redis.on("error", (error: NodeJS.ErrnoException) => this.#complain(error.code ?? error.name));
-    // What goes wrong is told to the listeners above, and tried again.
-    this.redis.connect().catch(() => {});
+    this.#troubles = new RedisTroubles(options.log);
+    if (options.access.servers.kind !== "single") {
+      this.#relocate = setInterval(() => void this.#checkPlace(), relocateMs).unref();
+    }
+    void this.#connect();
   }
 
   get isUp(): boolean {
     return this.#isUp;
   }
 
-  /** Gives the connection up for a new one if that is what failed: a link can be dead for long before it closes. */
-  suspect(error: Error): void {
-    // What Redis answers, as that its memory is full, another connection would hear too; unless it may not write at all,
-    // since another one writes in its place.
-    if (error.name !== "ReplyError" || error.message.startsWith("READONLY")) this.renew(error.name);
+  /** The connection that is up. Throws while there is none. */
+  get redis(): Redis {
+    if (this.#redis === undefined || !this.#isUp) throw new Error("Redis is away");
+    return this.#redis;
   }
 
-  /** Gives the connection up for a new one: what is under way on it fails. */
-  renew(reason: string): void {
-    if (this.#closed || this.#isGivenUp || this.redis.status !== "ready") return;
-    this.#isGivenUp = true;
-    this.#isUp = false;
-    this.#complain(reason);
-    this.redis.disconnect(true);
+  /** Gives the connection up for a new one, because of this: what is under way on it fails. */
+  renew(error: Error): void {
+    if (this.#isUp) this.#giveUp(error);
   }
 
   close(): void {
     this.#closed = true;
     this.#isUp = false;
-    this.redis.disconnect();
+    clearTimeout(this.#retry);
+    clearInterval(this.#relocate);
+    this.#redis?.disconnect();
   }
 
-  async #arrive(): Promise<void> {
+  async #connect(): Promise<void> {
+    const { access, locate, purpose, onConnect } = this.#options;
+    let redis: Redis | undefined;
     try {
-      await this.#options.onConnect(this.redis);
-    } catch {
-      this.renew("set-up failed");
-      return;
+      this.#address = await locate();
+      if (this.#closed) return;
+      const created = createRedis(access, this.#address, { connectionName: `latchkey-${purpose}` });
+      redis = created;
+      this.#redis = created;
+      await connectRedis(created);
+      created.once("close", () => {
+        if (this.#redis === created) this.#giveUp(new Error("Connection is closed."));
+      });
+      await onConnect(created, await checkServer(created));
+      if (this.#redis === created && !this.#closed) this.#arrive();
+    } catch (error) {
+      if (this.#redis === redis) this.#giveUp(error as Error);
     }
-    if (this.#isGivenUp || this.redis.status !== "ready") return;
+  }
+
+  #arrive(): void {
     this.#isUp = true;
-    if (this.#isTroubled) this.#options.log.info("Redis is back", { purpose: this.#options.purpose });
-    this.#isTroubled = false;
+    this.#tries = 0;
+    this.#troubles.end(this.#fields());
   }
 
-  #leave(): void {
+  #giveUp(error: Error): void {
     this.#isUp = false;
-    this.#isGivenUp = false;
-    if (!this.#closed) this.#complain("connection closed");
+    // A link that is dead closes late: nothing is heard of this connection any more.
+    this.#redis?.disconnect();
+    this.#redis = undefined;
+    if (this.#closed) return;
+    this.#troubles.tell(error, this.#fields());
+    const delayMs = Math.min(retryMaxMs, retryMinMs * 2 ** Math.min(this.#tries++, 10));
+    this.#retry = setTimeout(() => void this.#connect(), delayMs).unref();
   }
 
-  /** Once per outage. */
-  #complain(reason: string): void {
-    if (this.#isTroubled || this.#closed) return;
-    this.#isTroubled = true;
-    this.#options.log.warn("Redis is away", { purpose: this.#options.purpose, reason });
+  /** A server that was cut off from its Sentinels or its cluster may go on answering, after another took its place. */
+  async #checkPlace(): Promise<void> {
+    const redis = this.#redis;
+    const place = await this.#options.locate().catch(() => undefined);
+    const isElsewhere = place?.host !== this.#address?.host || place?.port !== this.#address?.port;
+    if (place && isElsewhere && redis === this.#redis) this.renew(new WrongServer("another server took its place"));
+  }
+
+  #fields() {
+    const { purpose, access } = this.#options;
+    if (access.servers.kind === "single" || this.#address === undefined) return { purpose };
+    return { purpose, server: `${this.#address.host}:${this.#address.port}` };
   }
 }
+
+/** Answers the server's run id. Throws if it is not ready, or if what is written to it could be lost. */
+async function checkServer(redis: Redis): Promise<string> {
+  const info = await redis.info().catch((error: Error) => {
+    // Somebody who may not ask is told by what it does next.
+    if (reasonOf(error) === "NOPERM") return "";
+    throw error;
+  });
+  if (/^loading:1/m.test(info)) throw new WrongServer("LOADING");
+  if (/^role:slave/m.test(info)) throw new WrongServer("READONLY");
+  return /^run_id:(\w+)/m.exec(info)?.[1] ?? "";
+}
+

@@ -1,8 +1,10 @@
+import type { Redis } from "ioredis";
 import type { Clock } from "../../ambient/clock.ts";
 import type { Log } from "../../ambient/log.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
-import type { Secret } from "../../domain/secret.ts";
+import { slotOf } from "../../domain/redis-slots.ts";
 import type { KeyChange, KeyChanges } from "../../store/key-changes.ts";
+import { locateServer, type RedisAccess, WrongServer } from "./locate-server.ts";
 import { RedisConnection } from "./redis-connection.ts";
 
 const channel = "latchkey:key-changes";
@@ -13,7 +15,7 @@ const silenceMaxMs = 1000;
 const unsentMax = 1000;
 
 export interface RedisKeyChangesOptions {
-  readonly url: Secret;
+  readonly access: RedisAccess;
   readonly replica: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -27,38 +29,54 @@ export interface RedisKeyChangesOptions {
 /**
  * Carries word of changed keys over Redis' publish and subscribe, which forgets whom it does not reach. So each replica
  * listens for heartbeats that it sends to itself along the same way: while they come, nothing is missed; when they
- * stop, `isUp` says so; when the link is back, everything remembered counts as doubtful.
+ * stop, `isUp` says so; when they come again, everything remembered counts as doubtful.
+ *
+ * In a cluster all replicas publish and subscribe at the node that serves the channel's name as a key. Any node would
+ * carry messages to all others, but one that is cut off goes on doing so among those that are cut off with it.
  */
 export class RedisKeyChanges implements KeyChanges {
   readonly #options: RedisKeyChangesOptions;
   readonly #publisher: RedisConnection;
   readonly #subscriber: RedisConnection;
+  #hearing: Redis | undefined;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #heartbeatChannel: string;
   #heardAtMs: number;
+  /** Who waits for the next heartbeat to be heard. */
+  #onHeartbeat: () => void = () => {};
   #unsent: KeyChange[] = [];
   #isTooMuchUnsent = false;
+  #isBeating = false;
 
   constructor(options: RedisKeyChangesOptions) {
     this.#options = options;
     this.#heartbeatChannel = `latchkey:heartbeat:${options.replica}`;
     this.#heardAtMs = Number.NEGATIVE_INFINITY;
+    const locate = () => locateServer(options.access, slotOf(channel));
     this.#publisher = new RedisConnection({
       ...options,
+      locate: locate(),
       purpose: "key-changes-sent",
-      onConnect: async () => this.#sendUnsent(),
+      onConnect: (redis) => this.#sendHeartbeat(redis),
     });
     this.#subscriber = new RedisConnection({
       ...options,
+      locate: locate(),
       purpose: "key-changes-heard",
       onConnect: async (redis) => {
+        this.#hearing = redis;
+        redis.on("message", (from: string, message: string) => {
+          // One that was given up may still say something, which is no sign of the new one's life.
+          if (this.#hearing === redis) this.#hear(from, message);
+        });
         await redis.subscribe(channel, this.#heartbeatChannel);
-        this.#heardAtMs = options.clock.monotonicMs();
+        const heard = this.#nextHeartbeat();
+        void this.#beat();
+        await heard;
         options.onGap();
       },
     });
-    this.#subscriber.redis.on("message", (from: string, message: string) => this.#hear(from, message));
-    this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs).unref();
+    this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref();
   }
 
   /** Whether changes that others make are heard of at once. */
@@ -67,7 +85,7 @@ export class RedisKeyChanges implements KeyChanges {
   }
 
   async announce(change: KeyChange): Promise<void> {
-    if (await this.#publish(channel, JSON.stringify({ ...change, from: this.#options.replica }))) {
+    if (await this.#publish({ ...change, from: this.#options.replica })) {
       this.#options.metrics.keyChange("announced");
       return;
     }
@@ -82,14 +100,46 @@ export class RedisKeyChanges implements KeyChanges {
     this.#subscriber.close();
   }
 
-  async #publish(to: string, message: string): Promise<boolean> {
+  async #publish(message: Message): Promise<boolean> {
     try {
-      await this.#publisher.redis.publish(to, message);
+      await this.#publisher.redis.publish(channel, JSON.stringify(message));
       return true;
     } catch (error) {
-      this.#publisher.suspect(error as Error);
+      this.#publisher.renew(error as Error);
       return false;
     }
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#subscriber.isUp && !this.isUp) this.#subscriber.renew(new WrongServer("no heartbeat"));
+    // One at a time: a slow link would fill up.
+    if (this.#isBeating || !this.#publisher.isUp) return;
+    this.#isBeating = true;
+    try {
+      await this.#sendHeartbeat(this.#publisher.redis);
+      await this.#sendUnsent();
+    } catch (error) {
+      this.#publisher.renew(error as Error);
+    } finally {
+      this.#isBeating = false;
+    }
+  }
+
+  /** The read first: a node that no longer serves the channel's name, or is cut off from its cluster, refuses it. */
+  async #sendHeartbeat(redis: Redis): Promise<void> {
+    await redis.exists(channel);
+    await redis.publish(this.#heartbeatChannel, "");
+  }
+
+  /** Rejects if none is heard for as long as silence may last. */
+  #nextHeartbeat(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new WrongServer("no heartbeat")), silenceMaxMs).unref();
+      this.#onHeartbeat = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   async #sendUnsent(): Promise<void> {
@@ -97,25 +147,21 @@ export class RedisKeyChanges implements KeyChanges {
     const isTooMuch = this.#isTooMuchUnsent;
     this.#unsent = [];
     this.#isTooMuchUnsent = false;
-    if (isTooMuch && !(await this.#publish(channel, JSON.stringify({ from: this.#options.replica })))) {
-      this.#isTooMuchUnsent = true;
-    }
+    if (isTooMuch && !(await this.#publish({ from: this.#options.replica }))) this.#isTooMuchUnsent = true;
     for (const change of changes) await this.announce(change);
   }
 
   #hear(from: string, message: string): void {
     this.#heardAtMs = this.#options.clock.monotonicMs();
-    if (from !== channel) return;
+    if (from !== channel) {
+      this.#onHeartbeat();
+      return;
+    }
     const heard = parse(message);
     if (heard?.from === this.#options.replica) return;
     this.#options.metrics.keyChange("heard");
     if (heard?.keyId === undefined) this.#options.onGap();
     else this.#options.onChange({ keyId: heard.keyId, digests: heard.digests });
-  }
-
-  #beat(): void {
-    if (this.#subscriber.isUp && !this.isUp) this.#subscriber.renew("no heartbeat");
-    void this.#publish(this.#heartbeatChannel, "");
   }
 }
 
@@ -123,7 +169,7 @@ export class RedisKeyChanges implements KeyChanges {
 interface Message {
   readonly from: string;
   readonly keyId?: string;
-  readonly digests?: readonly string[];
+  readonly digests?: readonly string[] | undefined;
 }
 
 /** Undefined for what no version of ours says: then nobody knows what was meant. */

@@ -1,71 +1,153 @@
-import { sha1 } from "../../ambient/crypto.ts";
+import type { Log } from "../../ambient/log.ts";
 import type { Random } from "../../ambient/random.ts";
-import type { WindowNews } from "../../domain/shared-window.ts";
+import { slotOf } from "../../domain/redis-slots.ts";
+import type { RedisAddress } from "../../domain/redis-url.ts";
 import type { HubAnswer, KeyedReport, WindowHub } from "../local/window-hub.ts";
-import { mergeScript } from "./merge-script.ts";
-import { RedisConnection, type RedisConnectionOptions } from "./redis-connection.ts";
+import { locateServer, type RedisAccess, readSlots, rotate, type SlotOwners } from "./locate-server.ts";
+import { RedisTroubles } from "./redis-troubles.ts";
+import { RedisWindowNode, windowKeyOf } from "./redis-window-node.ts";
 
-const windowPrefix = "latchkey:window:";
-/** Gone when Redis has lost its data; whoever sees that first puts a new one. */
+export interface RedisWindowHubOptions {
+  readonly access: RedisAccess;
+  readonly log: Log;
+  readonly random: Random;
+}
+
 const epochKey = "latchkey:windows-epoch";
-const scriptDigest = sha1(mergeScript);
+/** How often the cluster is asked who serves what: soon where something is amiss, now and then otherwise. */
+const refreshMs = 500;
+const refreshesWhileWell = 20;
 
-/** Replicas meet in Redis. Everything there can be lost: it is a copy of what the replicas know. */
+/** Replicas meet in Redis: in one server, or in a cluster where each window is with the master of its key. */
 export class RedisWindowHub implements WindowHub {
-  readonly #connection: RedisConnection;
-  readonly #random: Random;
+  readonly #options: RedisWindowHubOptions;
+  /** By address; of a server that is no cluster there is one. */
+  #nodes: ReadonlyMap<string, RedisWindowNode> = new Map();
+  /** Undefined: one server has everything. */
+  #owners: SlotOwners | undefined;
+  /** Of asking the cluster; the nodes' connections tell of their own. */
+  readonly #troubles: RedisTroubles;
+  readonly #refresh: NodeJS.Timeout | undefined;
+  #refreshes = 0;
+  #isRefreshing = false;
+  #isStale = false;
+  #closed = false;
 
-  constructor(options: Omit<RedisConnectionOptions, "purpose" | "onConnect"> & { readonly random: Random }) {
-    this.#random = options.random;
-    this.#connection = new RedisConnection({
-      ...options,
-      purpose: "windows",
-      onConnect: async (redis) => {
-        await redis.script("LOAD", mergeScript);
-      },
-    });
+  constructor(options: RedisWindowHubOptions) {
+    this.#options = options;
+    this.#troubles = new RedisTroubles(options.log);
+    if (options.access.servers.kind === "cluster") {
+      this.#owners = [];
+      this.#refresh = setInterval(() => void this.#refreshIfDue(), refreshMs).unref();
+      void this.#refreshIfDue();
+    } else {
+      this.#nodes = new Map([["", this.#createNode(locateServer(options.access, 0), epochKey)]]);
+    }
   }
 
   get isReachable(): boolean {
-    return this.#connection.isUp;
+    for (const node of this.#nodes.values()) if (node.isUp) return true;
+    return false;
+  }
+
+  get isWhole(): boolean {
+    for (const node of this.#nodes.values()) if (!node.isUp) return false;
+    return this.#nodes.size > 0;
   }
 
   async exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
-    const pipeline = this.#connection.redis.pipeline();
-    pipeline.get(epochKey);
-    for (const { keyId, report } of reports) {
-      const { replica, gen, count, endsInMs, durationMs, over } = report;
-      pipeline.evalsha(scriptDigest, 1, windowPrefix + keyId, replica, gen, count, endsInMs, durationMs, over);
-    }
-    const [epoch, ...merged] = (await pipeline.exec()) ?? [];
-    for (const result of [epoch, ...merged]) if (result?.[0]) this.#suspect(result[0]);
-    // A link that gives no answer would fill up with what is sent into it.
-    if (epoch === undefined || epoch[0]) throw epoch?.[0] ?? new Error("Redis gave no answer");
-    return {
-      news: merged.map(([error, reply]) => (error ? undefined : newsOf(reply as MergeReply))),
-      epoch: (epoch[1] as string | null) ?? (await this.#newEpoch()),
+    const indicesOf = new Map<RedisWindowNode, number[]>();
+    // Without reports the question is whether they still know what they were told: a question to all of them.
+    if (reports.length === 0) for (const node of this.#nodes.values()) if (node.isUp) indicesOf.set(node, []);
+    reports.forEach(({ keyId }, i) => {
+      const node = this.#nodeOf(keyId);
+      if (node === undefined || !node.isUp) return;
+      const indices = indicesOf.get(node);
+      if (indices) indices.push(i);
+      else indicesOf.set(node, [i]);
+    });
+    if (indicesOf.size === 0) throw new Error("Redis is away");
+    const news: HubAnswer["news"][number][] = reports.map(() => undefined);
+    let refusal: string | undefined;
+    const tell = async ([node, indices]: [RedisWindowNode, number[]]) => {
+      const answer = await node.exchange(indices.map((i) => reports[i] as KeyedReport));
+      refusal ??= answer.refusal;
+      indices.forEach((index, i) => {
+        news[index] = answer.news[i];
+      });
     };
+    const told = await Promise.allSettled([...indicesOf].map(tell));
+    const failed = told.find((outcome) => outcome.status === "rejected");
+    if (failed) this.#isStale = true;
+    if (failed && told.every(({ status }) => status === "rejected")) throw failed.reason;
+    const epoch = [...this.#nodes].map(([address, node]) => `${address} ${node.epoch}`).join();
+    return { news, epoch, refusal };
   }
 
   close(): void {
-    this.#connection.close();
+    this.#closed = true;
+    clearInterval(this.#refresh);
+    for (const node of this.#nodes.values()) node.close();
   }
 
-  /** A Redis that does not answer, or no longer has the script, gets a new connection, which begins by sending it. */
-  #suspect(error: Error): void {
-    if (error.message.startsWith("NOSCRIPT")) this.#connection.renew("the script is gone");
-    else this.#connection.suspect(error);
+  #nodeOf(keyId: string): RedisWindowNode | undefined {
+    if (this.#owners === undefined) return this.#nodes.get("");
+    const owner = this.#owners[slotOf(windowKeyOf(keyId))];
+    return owner && this.#nodes.get(nameOf(owner));
   }
 
-  async #newEpoch(): Promise<string> {
-    const mine = Buffer.from(this.#random.bytes(9)).toString("base64url");
-    const isFirst = await this.#connection.redis.set(epochKey, mine, "NX");
-    return isFirst === null ? ((await this.#connection.redis.get(epochKey)) ?? mine) : mine;
+  #createNode(locate: () => Promise<RedisAddress>, key: string): RedisWindowNode {
+    const onMoved = () => {
+      this.#isStale = true;
+    };
+    return new RedisWindowNode({ ...this.#options, locate, epochKey: key, onMoved });
+  }
+
+  async #refreshIfDue(): Promise<void> {
+    const isDue = this.#isStale || !this.isWhole || this.#refreshes % refreshesWhileWell === 0;
+    this.#refreshes++;
+    if (!isDue || this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    this.#isStale = false;
+    try {
+      const { access } = this.#options;
+      // Nodes found later count as well: those that were named at the start may all be gone one day.
+      const known = [...access.servers.addresses, ...new Set(this.#owners?.filter((owner) => owner !== undefined))];
+      const owners = await readSlots(access, rotate(known, this.#refreshes));
+      if (!this.#closed) this.#follow(owners);
+      this.#troubles.end({ purpose: "cluster" });
+    } catch (error) {
+      if (!this.#closed) this.#troubles.tell(error as Error, { purpose: "cluster" });
+    } finally {
+      this.#isRefreshing = false;
+    }
+  }
+
+  /** Connects to masters that are new and leaves those that are gone. */
+  #follow(owners: SlotOwners): void {
+    const nodes = new Map<string, RedisWindowNode>();
+    for (const [name, { address, key }] of mastersOf(owners)) {
+      const known = this.#nodes.get(name);
+      nodes.set(name, known?.epochKey === key ? known : this.#createNode(async () => address, key));
+    }
+    for (const [name, node] of this.#nodes) if (nodes.get(name) !== node) node.close();
+    this.#nodes = nodes;
+    this.#owners = owners;
   }
 }
 
-type MergeReply = readonly [gen: string, endsInMs: number, others: number, replicas: number, counted: number];
+/** The masters by name, each with the epoch's key that all replicas take for it: the first whose slot it serves. */
+function mastersOf(owners: SlotOwners): Map<string, { address: RedisAddress; key: string }> {
+  const wanted = new Set(owners.flatMap((owner) => (owner ? [nameOf(owner)] : [])));
+  const masters = new Map<string, { address: RedisAddress; key: string }>();
+  for (let i = 0; masters.size < wanted.size; i++) {
+    const key = `${epochKey}:${i}`;
+    const address = owners[slotOf(key)];
+    if (address && !masters.has(nameOf(address))) masters.set(nameOf(address), { address, key });
+  }
+  return masters;
+}
 
-function newsOf([gen, endsInMs, others, replicas, counted]: MergeReply): WindowNews {
-  return { gen: Number(gen), endsInMs: Number(endsInMs), others, replicas, counted: counted === 1 };
+function nameOf({ host, port }: RedisAddress): string {
+  return `${host}:${port}`;
 }

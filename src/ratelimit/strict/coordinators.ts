@@ -23,16 +23,25 @@ export class Coordinators implements PermitChannel {
     return this.#links.some(({ link }) => link.isUp);
   }
 
+  /** Each of them, in the order of their addresses. */
+  get links(): readonly { readonly address: string; readonly link: Pick<CoordinatorLink, "isUp"> }[] {
+    return this.#links;
+  }
+
   async exchange(keyId: string, ask: PermitAsk): Promise<PermitResult> {
     return this.#preferred(keyId).link.exchange(keyId, ask);
   }
 
   /** Where local limits are merged when there is no Redis. */
   asWindowHub(): WindowHub {
-    const isReachable = () => this.isUp;
+    const isUp = () => this.isUp;
     return {
       get isReachable() {
-        return isReachable();
+        return isUp();
+      },
+      // Any of them takes every report.
+      get isWhole() {
+        return isUp();
       },
       exchange: (reports) => this.#report(reports),
     };

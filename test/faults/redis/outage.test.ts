@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { redisTimeoutMs } from "../../../src/ratelimit/redis/redis-connection.ts";
+import { redisTimeoutMs } from "../../../src/ratelimit/redis/locate-server.ts";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
 import { admittedOf, type LoggedAnswer, latenciesOf, oddAnswers } from "../../support/answer-log.ts";
 import { testRootKey } from "../../support/in-process-server.ts";
