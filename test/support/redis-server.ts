@@ -25,7 +25,7 @@ export class RedisServer extends LocalServer {
     return `redis://127.0.0.1:${this.port}/${database}`;
   }
 
-  /** Starts the server again, empty, after killing it if it runs. */
+  /** Starts the server again, with what was saved on disk, after killing it if it runs: without settings that is nothing. */
   async restart(): Promise<void> {
     await this.kill();
     const settings = {
@@ -38,24 +38,29 @@ export class RedisServer extends LocalServer {
       ...this.#settings,
     };
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-    await this.launch(redisBinary(), args, () => this.#command("PING"), "redis-server");
+    await this.launch(redisBinary(), args, () => this.command("PING"), "redis-server");
+  }
+
+  /** Sends one command and answers the reply as it is. */
+  command(line: string): Promise<string> {
+    return redisCommand(this.port, line);
   }
 
   /** Removes every key of every database. */
   async flush(): Promise<void> {
-    const reply = await this.#command("FLUSHALL");
+    const reply = await this.command("FLUSHALL");
     if (reply !== "+OK\r\n") throw new Error(`Redis did not flush: ${reply}`);
   }
+}
 
-  /** Sends one command on a connection of its own and answers the reply as it is. */
-  async #command(line: string): Promise<string> {
-    const socket = net.connect({ host: "127.0.0.1", port: this.port });
-    try {
-      socket.write(`${line}\r\n`);
-      const [reply] = await once(socket, "data", { signal: AbortSignal.timeout(answerMs) });
-      return String(reply);
-    } finally {
-      socket.on("error", () => {}).destroy();
-    }
+/** Sends one command on a connection of its own and answers the reply as it is. */
+export async function redisCommand(port: number, line: string): Promise<string> {
+  const socket = net.connect({ host: "127.0.0.1", port });
+  try {
+    socket.write(`${line}\r\n`);
+    const [reply] = await once(socket, "data", { signal: AbortSignal.timeout(answerMs) });
+    return String(reply);
+  } finally {
+    socket.on("error", () => {}).destroy();
   }
 }

@@ -1,14 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Log } from "../../ambient/log.ts";
 import type { RedisAddress } from "../../domain/redis-url.ts";
-import {
-  connectRedis,
-  createRedis,
-  type Locate,
-  type RedisAccess,
-  reasonOf,
-  WrongServer,
-} from "./locate-server.ts";
+import { connectRedis, createRedis, type Locate, type RedisAccess, reasonOf, WrongServer } from "./locate-server.ts";
 import { RedisTroubles } from "./redis-troubles.ts";
 
 export interface RedisConnectionOptions {
@@ -129,7 +122,7 @@ export class RedisConnection {
 }
 
 /** Answers the server's run id. Throws if it is not ready, or if what is written to it could be lost. */
-async function checkServer(redis: Redis): Promise<string> {
+export async function checkServer(redis: Redis): Promise<string> {
   const info = await redis.info().catch((error: Error) => {
     // Somebody who may not ask is told by what it does next.
     if (reasonOf(error) === "NOPERM") return "";
@@ -139,4 +132,3 @@ async function checkServer(redis: Redis): Promise<string> {
   if (/^role:slave/m.test(info)) throw new WrongServer("READONLY");
   return /^run_id:(\w+)/m.exec(info)?.[1] ?? "";
 }
-

@@ -5,7 +5,7 @@ import type { Metrics } from "../../ambient/metrics.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
 import type { KeyChange, KeyChanges } from "../../store/key-changes.ts";
 import { locateServer, type RedisAccess, WrongServer } from "./locate-server.ts";
-import { RedisConnection } from "./redis-connection.ts";
+import { checkServer, RedisConnection } from "./redis-connection.ts";
 
 const channel = "latchkey:key-changes";
 const heartbeatMs = 250;
@@ -125,9 +125,13 @@ export class RedisKeyChanges implements KeyChanges {
     }
   }
 
-  /** The read first: a node that no longer serves the channel's name, or is cut off from its cluster, refuses it. */
+  /**
+   * First it is checked that this is still the place where all replicas meet. A node that no longer serves the channel's
+   * name, or is cut off from its cluster, refuses to read it; what is published at a replica stays there.
+   */
   async #sendHeartbeat(redis: Redis): Promise<void> {
     await redis.exists(channel);
+    await checkServer(redis);
     await redis.publish(this.#heartbeatChannel, "");
   }
 

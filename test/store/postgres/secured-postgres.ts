@@ -1,13 +1,11 @@
-import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeCertificate } from "../../support/make-certificate.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 
 /** A password with everything that means something in a URL, and two letters that are not ASCII. */
 export const password = "p@ss/w:rd?x=1&y#z%41+é ß'\"";
-
-export const opensslIsHere = isThere("openssl");
 
 /** A Postgres that one role, `secured`, reaches with TLS and its password only. */
 export interface SecuredPostgres {
@@ -51,24 +49,4 @@ export async function startSecuredPostgres(): Promise<SecuredPostgres> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A certificate for this machine's own address that vouches for itself. */
-function makeCertificate(folder: string, name: string): { certificate: string; key: string } {
-  const [certificate, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-  const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
-  const files = ["-keyout", key, "-out", certificate];
-  execFileSync("openssl", ["req", "-x509", ...kind, ...subject, ...files], { stdio: "pipe" });
-  chmodSync(key, 0o600);
-  return { certificate, key };
-}
-
-function isThere(program: string): boolean {
-  try {
-    execFileSync(program, ["version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }
