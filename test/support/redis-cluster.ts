@@ -44,7 +44,7 @@ export class RedisCluster {
     for (const other of [...others, this.replica])
       await expectOk(other, `CLUSTER MEET 127.0.0.1 ${first.port} ${await busPortOf(first)}`);
     const all = [...this.masters, this.replica];
-    for (const server of all) await answers(server, "CLUSTER INFO", /cluster_state:ok[^]*cluster_known_nodes:4/);
+    for (const server of all) await answers(server, "CLUSTER INFO", /cluster_state:ok[\s\S]*cluster_known_nodes:4/);
     const id = await idOf(this.masters[Math.floor(replicatedSlot / shareOfSlots)] as RedisServer);
     await expectOk(this.replica, `CLUSTER REPLICATE ${id}`);
     await answers(this.replica, "INFO replication", /master_link_status:up/);

@@ -3,7 +3,7 @@ import type { Random } from "../../ambient/random.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
 import type { RedisAddress } from "../../domain/redis-url.ts";
 import type { HubAnswer, KeyedReport, WindowHub } from "../local/window-hub.ts";
-import { locateServer, type RedisAccess, readSlots, rotate, type SlotOwners } from "./locate-server.ts";
+import { locateServer, type RedisAccess, readSlots, rotate, type SlotOwners, WrongServer } from "./locate-server.ts";
 import { RedisTroubles } from "./redis-troubles.ts";
 import { RedisWindowNode, windowKeyOf } from "./redis-window-node.ts";
 
@@ -25,11 +25,12 @@ export class RedisWindowHub implements WindowHub {
   #nodes: ReadonlyMap<string, RedisWindowNode> = new Map();
   /** Undefined: one server has everything. */
   #owners: SlotOwners | undefined;
-  /** Of asking the cluster; the nodes' connections tell of their own. */
+  /** Of the cluster as a whole; the nodes' connections tell of their own. */
   readonly #troubles: RedisTroubles;
   readonly #refresh: NodeJS.Timeout | undefined;
   #refreshes = 0;
   #isRefreshing = false;
+  /** Whether the owners may be others by now. */
   #isStale = false;
   #closed = false;
 
@@ -104,6 +105,7 @@ export class RedisWindowHub implements WindowHub {
   }
 
   async #refreshIfDue(): Promise<void> {
+    if (this.isWhole && !this.#isStale) this.#troubles.end({ purpose: "windows" });
     const isDue = this.#isStale || !this.isWhole || this.#refreshes % refreshesWhileWell === 0;
     this.#refreshes++;
     if (!isDue || this.#isRefreshing) return;
@@ -115,9 +117,9 @@ export class RedisWindowHub implements WindowHub {
       const known = [...access.servers.addresses, ...new Set(this.#owners?.filter((owner) => owner !== undefined))];
       const owners = await readSlots(access, rotate(known, this.#refreshes));
       if (!this.#closed) this.#follow(owners);
-      this.#troubles.end({ purpose: "cluster" });
     } catch (error) {
-      if (!this.#closed) this.#troubles.tell(error as Error, { purpose: "cluster" });
+      this.#isStale = true;
+      if (!this.#closed) this.#troubles.tell(error as Error, { purpose: "windows" });
     } finally {
       this.#isRefreshing = false;
     }
@@ -130,7 +132,12 @@ export class RedisWindowHub implements WindowHub {
       const known = this.#nodes.get(name);
       nodes.set(name, known?.epochKey === key ? known : this.#createNode(async () => address, key));
     }
-    for (const [name, node] of this.#nodes) if (nodes.get(name) !== node) node.close();
+    for (const [name, node] of this.#nodes) {
+      if (nodes.get(name) === node) continue;
+      if (!node.isUp)
+        this.#troubles.tell(new WrongServer("another server took its place"), { purpose: "windows", server: name });
+      node.close();
+    }
     this.#nodes = nodes;
     this.#owners = owners;
   }

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { Secret } from "../../src/domain/secret.ts";
+import { createClient } from "../../src/sdk/index.ts";
+import { startTestServer, type TestServer } from "../support/in-process-server.ts";
+import { readMetric } from "../support/read-metric.ts";
+import { expectOk, idOf, RedisCluster } from "../support/redis-cluster.ts";
+import { RedisReplica, soon } from "../support/redis-replica.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { hasRedis } from "../support/test-redis.ts";
+
+const channel = "latchkey:key-changes";
+const windowOf = (keyId: string) => `latchkey:window:${keyId}`;
+
+describe.runIf(hasRedis)("a Redis Cluster", () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await RedisCluster.start(channel);
+  });
+  afterAll(() => cluster?.remove());
+
+  /** A name that begins like this, of a key whose window is with the same master as that of the other, or is not. */
+  function keyIdAt(start: string, master: (port: number) => boolean): string {
+    for (let i = 0; ; i++) if (master(cluster.masterOf(windowOf(`${start}${i}`)).port)) return `${start}${i}`;
+  }
+
+  it("has windows on all its masters, and replicas learn of each other's", async () => {
+    const [a, b] = [new RedisReplica(cluster.url, "a"), new RedisReplica(cluster.url, "b")];
+    for (const replica of [a, b]) await replica.isUp(true);
+    const keyIds = Array.from({ length: 300 }, (_, i) => `spread-${i}`);
+    expect(await a.tell(3, ...keyIds)).toHaveLength(300);
+    const news = await b.tell(4, ...keyIds);
+    expect(news.map((told) => told?.others)).toEqual(keyIds.map(() => 3));
+    for (const master of cluster.masters) {
+      expect(Number((await master.command("DBSIZE")).slice(1))).toBeGreaterThan(50);
+    }
+    expect([a.logged, b.logged]).toEqual([
+      { windows: [], changes: [] },
+      { windows: [], changes: [] },
+    ]);
+  });
+
+  it("carries word of changed keys", async () => {
+    const [a, b] = [new RedisReplica(cluster.url, "a"), new RedisReplica(cluster.url, "b")];
+    for (const replica of [a, b]) await replica.isUp(true);
+    await a.changes.announce({ keyId: "key_1", digests: ["d"] });
+    await vi.waitFor(() => expect(b.heard).toEqual(["gap", { keyId: "key_1", digests: ["d"] }]), soon);
+  });
+
+  it.each([true, false])(
+    "that is taken for one server says MOVED, and a line says that (epoch there: %s)",
+    async (isThere) => {
+      const home = cluster.masterOf("latchkey:windows-epoch").port;
+      const node = cluster.masters.find(({ port }) => (port === home) === isThere);
+      const server = await startTestServer({ settings: { redisUrl: new Secret(`redis://127.0.0.1:${node?.port}`) } });
+      const client = createClient(server);
+      const codes = [];
+      for (let i = 0; i < 20; i++) {
+        const { key } = await client.createKey({ apiId: "api", ratelimit: { limit: 1, duration: 60_000 } });
+        codes.push((await client.verifyKey({ key })).code);
+      }
+      expect(new Set(codes)).toEqual(new Set(["VALID"]));
+      await gaugeIs(server, 0);
+      const told = server.logLines.map((line) => JSON.parse(line)).filter(({ reason }) => reason === "MOVED");
+      // Where the epoch's key is elsewhere, no window is sent; of changed keys it may be the right one.
+      expect(told.filter(({ purpose }) => purpose !== "key-changes-sent")).toHaveLength(1);
+    },
+  );
+
+  it("gives a slot to another master, and windows in it follow", async () => {
+    const a = new RedisReplica(cluster.url, "a");
+    await a.isUp(true);
+    const [from, to] = [cluster.masters[0], cluster.masters[1]] as const;
+    if (!from || !to) throw new Error("no masters");
+    const keyId = keyIdAt("moving-", (port) => port === from.port);
+    const slot = /:(\d+)/.exec(await from.command(`CLUSTER KEYSLOT ${windowOf(keyId)}`))?.[1];
+    for (const node of [to, from]) await expectOk(node, `CLUSTER SETSLOT ${slot} NODE ${await idOf(to)}`);
+    // The first is refused, and shows that the slot is elsewhere.
+    expect(await a.tell(5, keyId)).toEqual([undefined]);
+    await vi.waitFor(async () => expect(await a.tell(5, keyId)).toMatchObject([{ counted: true }]), soon);
+    expect(await to.command(`EXISTS ${windowOf(keyId)}`)).toBe(":1\r\n");
+    expect(a.logged.windows).toEqual([]);
+  });
+
+  it.runIf(hasPostgres)("keeps three replicas in step: hardly more than 200 of 600 pass", async () => {
+    const databaseUrl = new Secret(await createTestDatabase());
+    const settings = { databaseUrl, redisUrl: new Secret(cluster.url) };
+    const servers = await Promise.all([1, 2, 3].map(() => startTestServer({ settings })));
+    for (const server of servers) await gaugeIs(server, 1);
+    const clients = servers.map((server) => createClient(server));
+    const [first] = clients as [ReturnType<typeof createClient>];
+    const { key, keyId } = await first.createKey({ apiId: "api", ratelimit: { limit: 200, duration: 60_000 } });
+    const window = `HVALS ${windowOf(keyId)}`;
+    let admitted = 0;
+    for (const client of clients) {
+      for (let i = 0; i < 200; i++) if ((await client.verifyKey({ key })).code === "VALID") admitted++;
+      await vi.waitFor(
+        async () => expect(await cluster.masterOf(windowOf(keyId)).command(window)).toContain("\n200\r"),
+        soon,
+      );
+    }
+    expect(admitted).toBeGreaterThanOrEqual(200);
+    // Each may let the first pass before it has heard of the others.
+    expect(admitted).toBeLessThan(230);
+    console.log(`${admitted} of 600 passed, with a limit of 200 on 3 replicas`);
+  });
+
+  // The last: the cluster is another one afterwards.
+  it("is found again after a master was killed and its replica took over, without anything forgotten", async () => {
+    const [a, b] = [new RedisReplica(cluster.url, "a"), new RedisReplica(cluster.url, "b")];
+    for (const replica of [a, b]) await replica.isUp(true);
+    const gone = cluster.masterOf(channel);
+    const [lost, kept] = [keyIdAt("x", (port) => port === gone.port), keyIdAt("y", (port) => port !== gone.port)];
+    const before = await a.hub.exchange([]);
+    await a.tell(3, lost, kept);
+    await gone.kill();
+    await a.isUp(false);
+    expect(a.hub.isReachable).toBe(true);
+    // Those of other masters go on.
+    expect(await b.tell(1, lost, kept)).toMatchObject([undefined, { others: 3 }]);
+    await a.changes.announce({ keyId: "key_2", digests: ["d"] });
+    for (const replica of [a, b]) await replica.isUp(true);
+    // A server that may not have heard of everything is told everything again.
+    expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);
+    await a.tell(4, lost, kept);
+    expect(await b.tell(1, lost, kept)).toMatchObject([{ others: 4 }, { others: 4 }]);
+    // It was kept, or it is doubtful.
+    expect(b.heard.slice(1).length).toBeGreaterThan(0);
+    await vi.waitFor(() => expect(a.logged.windows.at(-1)).toBe("Redis is back"), soon);
+    expect(a.logged.windows).toContain("Redis is away: another server took its place");
+  });
+});
+
+function gaugeIs(server: TestServer, wanted: number): Promise<void> {
+  const gauge = "latchkey_rate_limit_sync_up";
+  return vi.waitFor(async () => expect(await readMetric(server.internalPort, gauge)).toBe(wanted), soon);
+}

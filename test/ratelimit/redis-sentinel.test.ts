@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { RedisReplica, soon } from "../support/redis-replica.ts";
+import { RedisSentinel, startReplicatedRedis } from "../support/redis-sentinel.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { hasRedis } from "../support/test-redis.ts";
+
+const passwords = { master: "the-masters-passw0rd", own: "the-sentinels-passw0rd" };
+
+describe.runIf(hasRedis)("a master that a Sentinel knows", () => {
+  let master: RedisServer;
+  let replica: RedisServer;
+  let sentinel: RedisSentinel;
+  beforeAll(async () => {
+    ({ master, replica } = await startReplicatedRedis(passwords.master));
+    sentinel = await RedisSentinel.start(master, passwords);
+  });
+  afterAll(() => Promise.all([master, replica, sentinel].map((server) => server?.remove())));
+
+  function url({ name = RedisSentinel.masterName, own = passwords.own } = {}): string {
+    // One that is not there comes first.
+    return `redis+sentinel://:${passwords.master}@127.0.0.1:1,127.0.0.1:${sentinel.port}/${name}?sentinelPassword=${own}`;
+  }
+
+  it.each([
+    ["a name that it does not know", { name: "other" }, "Redis is away: Sentinel does not know the master"],
+    ["a password that is not its own", { own: passwords.master }, "Redis refuses: WRONGPASS"],
+  ])("is not found by %s, and a line says so", async (_, wrong, line) => {
+    const a = new RedisReplica(url(wrong), "a");
+    // In turns with the one that is not there.
+    await vi.waitFor(() => expect(a.logged.windows).toContain(line), soon);
+    expect(a.hub.isReachable).toBe(false);
+    expect(new Set(a.logged.windows).size).toBe(a.logged.windows.length);
+  });
+
+  // The last: they have changed places afterwards.
+  it("is found, and after it was killed the one that took its place", async () => {
+    const [a, b] = [new RedisReplica(url(), "a"), new RedisReplica(url(), "b")];
+    for (const one of [a, b]) await one.isUp(true);
+    await a.tell(3, "k");
+    expect(await b.tell(1, "k")).toMatchObject([{ others: 3 }]);
+    await a.changes.announce({ keyId: "key_1", digests: ["d"] });
+    await vi.waitFor(() => expect(b.heard).toEqual(["gap", { keyId: "key_1", digests: ["d"] }]), soon);
+    const before = await a.hub.exchange([]);
+
+    await master.kill();
+    await a.isUp(false);
+    await a.changes.announce({ keyId: "key_2", digests: ["d"] });
+    for (const one of [a, b]) await one.isUp(true);
+    expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);
+    await a.tell(4, "k");
+    expect(await b.tell(1, "k")).toMatchObject([{ others: 4 }]);
+    // What may have been missed is doubtful.
+    expect(b.heard.slice(2)).toContain("gap");
+    for (const { logged, logText } of [a, b]) {
+      expect(logged.windows.at(-1)).toBe("Redis is back");
+      for (const password of Object.values(passwords)) expect(logText.join()).not.toContain(password);
+    }
+    expect(await replica.command(`AUTH ${passwords.master}\r\nROLE`)).toContain("master");
+  });
+});
