@@ -100,7 +100,7 @@ describe("a start that cannot be", { timeout }, () => {
     [
       "a Redis whose address is none",
       { REDIS_URL: `:${shortRootKey}@127.0.0.1` },
-      ["REDIS_URL must be a URL such as redis://user:password@host:6379, or rediss:// for TLS"],
+      [expect.stringContaining("REDIS_URL must be a URL such as redis://user:password@host:6379, redis+cluster://")],
     ],
     [
       "an internal listener that is open to everybody",

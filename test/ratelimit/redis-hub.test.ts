@@ -121,7 +121,8 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
     const server = await startTestRedis();
     const hub = await connect(server);
     await plainClient(server).set("latchkey:window:bad", "x");
-    const { news } = await hub.exchange(["k", "bad", "l"].map((keyId) => ({ keyId, report: report() })));
+    const { news, refusal } = await hub.exchange(["k", "bad", "l"].map((keyId) => ({ keyId, report: report() })));
+    expect(refusal).toBe("WRONGTYPE");
     expect(news.map((told) => told?.counted)).toEqual([true, undefined, true]);
     expect(hub.isReachable).toBe(true);
     expect(hub.logged).toEqual([]);

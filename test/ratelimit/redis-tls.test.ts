@@ -2,6 +2,7 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { readSettings } from "../../src/config/settings.ts";
 import { freePort, runAs } from "../support/local-server.ts";
 import { type Certificate, makeCertificate, opensslIsHere } from "../support/make-certificate.ts";
 import { RedisReplica, soon } from "../support/redis-replica.ts";
@@ -54,5 +55,18 @@ describe.runIf(hasRedis && opensslIsHere)(`a Redis behind TLS${missing}`, () => 
     const replica = new RedisReplica(url, "a", text());
     await vi.waitFor(() => expect(replica.logged.windows).toEqual([`Redis is away: ${reason}`]), soon);
     expect(replica.hub.isReachable).toBe(false);
+  });
+
+  it("is given its CA by a setting, which names the file and says where it would do nothing", () => {
+    const read = (environment: Record<string, string>) =>
+      readSettings(environment, (path) => readFileSync(path, "utf8"));
+    const environment = { REDIS_URL: url, LATCHKEY_REDIS_CA_FILE: ca.certificate };
+    expect(read(environment).settings.redisCa).toBe(readFileSync(ca.certificate, "utf8").trim());
+    for (const others of [{ REDIS_URL: "redis://127.0.0.1" }, { REDIS_URL: "" }]) {
+      expect(() => read({ ...environment, ...others })).toThrow(
+        /^LATCHKEY_REDIS_CA must not be set unless REDIS_URL begins with rediss/,
+      );
+    }
+    expect(() => read({ ...environment, REDIS_URL: "rediss" })).toThrow(/^REDIS_URL must be a URL[^\n]*$/);
   });
 });

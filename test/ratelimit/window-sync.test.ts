@@ -14,7 +14,7 @@ const rule: RateLimit = { mode: "local", limit: 100, durationMs: 10_000 };
 /** A hub that answers when the test says so. */
 class HeldHub implements WindowHub {
   isReachable = true;
-  readonly isWhole = true;
+  isWhole = true;
   readonly exchanges: HeldExchange[] = [];
   readonly inner: MemoryHub;
 
@@ -151,6 +151,74 @@ describe("WindowSync", () => {
     await ticked;
     expect([k, l].map((slot) => all.table.rows.remaining(slot, 100, 0))).toEqual([99, 9]);
     expect(await tick(all)).toEqual([["k"]]);
+  });
+
+  it("is up while no window has failed and the hub is whole, and tells each reason once", async () => {
+    const all = setUp();
+    /** Ticks; the windows whose names begin with "bad" come to nothing. */
+    const tickWith = async (refusal: string | undefined) => {
+      const ticked = all.sync.tick();
+      for (const exchange of all.hub.exchanges.splice(0)) {
+        await exchange.answer(({ news, epoch }) => ({
+          news: news.map((told, i) => (refusal && exchange.keys[i]?.startsWith("bad") ? undefined : told)),
+          epoch,
+          refusal,
+        }));
+      }
+      await ticked;
+    };
+    await tick(all);
+    for (const key of ["bad1", "good", "bad2"]) all.use(key);
+    expect(all.sync.isUp).toBe(true);
+    await tickWith("OOM");
+    expect(all.sync.isUp).toBe(false);
+    expect(all.synced.slice(-2)).toEqual(["merged 1", "failed 2"]);
+    // Others that go well do not hide it.
+    all.use("good", true);
+    await nextTurn();
+    await all.hub.exchanges.shift()?.answer();
+    expect(all.sync.isUp).toBe(false);
+    for (const reason of ["OOM", "OOM", "MOVED", "OOM"]) await tickWith(reason);
+    expect(all.sync.isUp).toBe(false);
+    await tickWith(undefined);
+    expect(all.sync.isUp).toBe(true);
+    const failed = "some rate-limit windows cannot be told to the other replicas";
+    const again = "all rate-limit windows are told to the other replicas again";
+    expect(all.logged).toEqual([`${failed}: OOM`, `${failed}: MOVED`, again]);
+
+    all.use("bad1");
+    await tickWith("OOM");
+    expect(all.sync.isUp).toBe(false);
+    // A window that is over need not be told.
+    all.clock.advance(10_000);
+    await tickWith("OOM");
+    expect(all.sync.isUp).toBe(true);
+    expect(all.logged.slice(3)).toEqual([`${failed}: OOM`, again]);
+
+    all.hub.isWhole = false;
+    expect(all.sync.isUp).toBe(false);
+  });
+
+  it("sends one batch of those that failed while they fail, none of them at once, and all when one batch went well", async () => {
+    const all = setUp();
+    await tick(all);
+    for (let i = 0; i < 1201; i++) all.use(`k${i}`);
+    const failing = all.sync.tick();
+    for (const exchange of all.hub.exchanges.splice(0)) await exchange.fail();
+    await failing;
+    for (let i = 0; i < 3; i++) {
+      all.use("k7", true);
+      await nextTurn();
+      expect(sentSince(all)).toEqual([]);
+      const ticked = all.sync.tick();
+      const exchanges = all.hub.exchanges.splice(0);
+      expect(exchanges.map(({ keys }) => keys.length)).toEqual([500]);
+      for (const exchange of exchanges) await exchange.fail();
+      await ticked;
+    }
+    expect((await tick(all)).map((keys) => keys.length)).toEqual([500]);
+    expect((await tick(all)).flat()).toHaveLength(701);
+    expect(all.sync.isUp).toBe(true);
   });
 
   it("sends nothing to a hub that cannot be reached, and everything when it can", async () => {

@@ -1,4 +1,4 @@
-/** The sum of a metric over all its labels, as the service tells it; 0 when it has none yet. */
+/** The sum of a metric over all its labels, or over those that are named, as the service tells it; 0 when it has none. */
 export async function readMetric(internalPort: number, name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text();
   const samples = text.split("\n").filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));

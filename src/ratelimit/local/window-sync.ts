@@ -129,7 +129,7 @@ export class WindowSync implements WindowListener {
       });
       this.#metrics.windowsSynced("merged", sent.length - failed);
       if (failed > 0) this.#metrics.windowsSynced("failed", failed);
-      if (refusal !== undefined) this.#complain(refusal);
+      if (failed > 0 && refusal !== undefined) this.#complain(refusal);
       if (epoch !== this.#epoch) this.#tellAgain(epoch);
     } catch {
       // The hub's own link says why, once. The windows stay as they are and are reported when it is back.

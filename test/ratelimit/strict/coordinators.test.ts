@@ -2,6 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import type { Coordinators } from "../../../src/ratelimit/strict/coordinators.ts";
 import type { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
+import { startTestServer } from "../../support/in-process-server.ts";
+import { readMetric } from "../../support/read-metric.ts";
 import { askFor } from "./asks.ts";
 import {
   coordinatorsAt,
@@ -74,6 +76,20 @@ describe("several coordinators", () => {
     await vi.waitFor(() => expect(edge.isUp).toBe(false), patient);
     await expect(edge.exchange("k", askFor({ wantMin: 1 }))).rejects.toThrow(Unavailable);
     await expect(edge.asWindowHub().exchange([])).resolves.toMatchObject({ news: [] });
+  });
+});
+
+describe("an edge's metrics", () => {
+  it("tell of each coordinator by its address whether it can be reached", async () => {
+    const { two, addresses } = await startTwo();
+    const { internalPort } = await startTestServer({ settings: { role: "edge", coordinators: addresses } });
+    const gauges = () =>
+      Promise.all(
+        addresses.map((address) => readMetric(internalPort, `latchkey_coordinator_up{address="${address}"}`)),
+      );
+    await vi.waitFor(async () => expect(await gauges()).toEqual([1, 1]), patient);
+    await two[0].stop();
+    await vi.waitFor(async () => expect(await gauges()).toEqual([0, 1]), patient);
   });
 });
 
