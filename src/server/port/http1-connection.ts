@@ -87,7 +87,7 @@ export class Http1Connection implements NodeClient {
     socket.on("data", (chunk: Buffer) => this.receive(chunk));
     socket.on("end", () => this.#finish());
     socket.on("drain", () => this.#drained());
-    socket.on("close", () => this.#nodeSocket?.destroy());
+    socket.on("close", () => this.#closed());
   }
 
   /** Whether the next answer is the last. */
@@ -141,7 +141,7 @@ export class Http1Connection implements NodeClient {
       if (quietMs > patience.answerMs) this.socket.destroy();
     } else if (this.#state === "ending") {
       if (quietMs > patience.headersMs) this.socket.destroy();
-    } else if (this.#state === "reading" && this.#inputBytes > 0) {
+    } else if (this.#state === "reading" && this.#inputBytes > 0 && this.#inputBytes < this.#neededBytes) {
       const partialMs = ++this.#partialSweeps * everyMs;
       if (partialMs > (this.#hasHead ? patience.requestMs : patience.headersMs)) this.#end(this.#deps.timedOut());
     } else if (quietMs > patience.keepAliveMs) {
@@ -270,6 +270,7 @@ export class Http1Connection implements NodeClient {
   }
 
   receiveFromNode(req: http.IncomingMessage, res: http.ServerResponse): void {
+    if (this.#state === "ending") return;
     this.#deps.onRequest(this.#nodeWay);
     const exchange = { req, res };
     this.#exchanges.push(exchange);
@@ -327,13 +328,23 @@ export class Http1Connection implements NodeClient {
   }
 
   #end(answers: string): void {
-    this.#state = "ending";
-    this.#input = [];
-    this.#inputBytes = 0;
+    this.#dropInput();
     this.#quietSweeps = 0;
     this.socket.end(answers);
     // Closing upon bytes that were not read would take the answer back.
     this.socket.resume();
+  }
+
+  /** What was read is not executed for a client that has gone. */
+  #closed(): void {
+    this.#dropInput();
+    this.#nodeSocket?.destroy();
+  }
+
+  #dropInput(): void {
+    this.#state = "ending";
+    this.#input = [];
+    this.#inputBytes = 0;
   }
 
   #takeInput(): Buffer {

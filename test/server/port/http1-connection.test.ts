@@ -301,3 +301,14 @@ it("tells how each request was read, and why Node read it", async () => {
   }
   expect(ways).toEqual(["by_hand", "node_path", "node_head", "node_body", "by_hand", "node_framing", "node_framing"]);
 });
+
+it("executes nothing that waits for its turn once the client has gone", async () => {
+  const { port, socket, ways } = await listen();
+  socket.write(ask("k").repeat(20_000));
+  await until(() => ways.length > 0);
+  socket.resetAndDestroy();
+  await until(() => port.connections === 0);
+  const executed = ways.length;
+  await delay(20);
+  expect(ways.length).toBe(executed);
+});
