@@ -26,7 +26,8 @@ import type { RateLimitState } from "./rate-limit.ts";
  *   fate is unknown, what it carried is gone until the window ends. No timeout brings a permit back, on either side.
  * - S2, never outside the window: the ledger says how long its window still lasts, and that is counted from before the
  *   question was sent. From then on nothing of the window is spent or denied from memory, and a grant that arrives later
- *   than that is thrown away.
+ *   than that is thrown away. While the ledger's clock is known to be wrong, its word lets nothing be held: permits go to
+ *   those who wait when they arrive, and a denial is remembered for no longer than the window's duration.
  * - E1, filled: a request is denied for the rest of the window only when nothing is to be had and nobody holds a permit;
  *   whoever does not need his gives them up. So without losses, enough demand uses exactly the limit.
  *
@@ -38,6 +39,11 @@ export class PermitPool {
   protected gen = 0;
   /** Until when its permits may be spent. 0: no window. */
   protected expiresAtMs = 0;
+  /**
+   * Until when the window lasts, as the ledger said last: until then what is known of it is told, and denials hold. The
+   * same as the above, but for answers of a ledger whose clock is behind.
+   */
+  protected lastsUntilMs = 0;
   /** Permits to spend. There are none in an open window while anybody waits. */
   protected held = 0;
   /** Permits taken whose use is neither charged nor refused yet. */
@@ -50,6 +56,7 @@ export class PermitPool {
   protected left = 0;
   protected limit = 0;
   protected endsAtMs = 0;
+  protected clockBehind = false;
   protected contended = false;
   /** The least `remaining` that was shown in this window. */
   protected shownLeast = Number.POSITIVE_INFINITY;
@@ -76,14 +83,12 @@ export class PermitPool {
   take(nowMs: number): PermitTake {
     this.ratePerMs = this.demandPerMs(nowMs) + 1 / demandMemoryMs;
     this.rateAtMs = nowMs;
-    if (this.isOpen(nowMs)) {
-      if (this.held > 0 && this.waiting === 0) {
-        this.held--;
-        this.inUse++;
-        return { outcome: "admitted", gen: this.gen };
-      }
-      if (nowMs < this.deniedUntilMs) return denied;
+    if (this.held > 0 && this.waiting === 0 && this.isOpen(nowMs)) {
+      this.held--;
+      this.inUse++;
+      return { outcome: "admitted", gen: this.gen };
     }
+    if (nowMs < this.deniedUntilMs) return denied;
     this.waiting++;
     return wait;
   }
@@ -151,8 +156,11 @@ export class PermitPool {
     const expiresAtMs = this.expiry(message, grant, nowMs);
     if (nowMs >= expiresAtMs) return this.verdict(0);
     if (grant.gen !== this.gen) this.enter(grant.gen);
-    // Each answer proves a time until which the window lasts; the latest of them is still within it.
-    this.expiresAtMs = Math.max(this.expiresAtMs, expiresAtMs);
+    // Each answer proves a time until which the window lasts; the latest of them is still within it. A clock that is
+    // behind proves nothing.
+    if (!grant.clockBehind) this.expiresAtMs = Math.max(this.expiresAtMs, expiresAtMs);
+    this.lastsUntilMs = grant.clockBehind ? expiresAtMs : this.expiresAtMs;
+    this.clockBehind = grant.clockBehind;
     this.nextOpensMs = message.sentAtMs + grant.endsInMs + this.rttMs * jitterShare;
     this.held += grant.granted;
     this.left = grant.left;
@@ -196,9 +204,16 @@ export class PermitPool {
 
   /** For the answer. Undefined when no window is open. Remembers what it showed, so that `remaining` never rises. */
   state(nowMs: number): RateLimitState | undefined {
-    if (!this.isOpen(nowMs)) return undefined;
+    if (nowMs >= this.lastsUntilMs) return undefined;
     this.shownLeast = Math.min(this.shownLeast, this.left + this.held);
     return { limit: this.limit, remaining: this.shownLeast, resetMs: this.endsAtMs };
+  }
+
+  /**
+   * Time to the window's end, where the end that `state` tells is that of a clock known to be wrong. Undefined: it is not.
+   */
+  endsInMs(nowMs: number): number | undefined {
+    return this.clockBehind ? this.lastsUntilMs - nowMs : undefined;
   }
 
   /** Permits that could be spent at once, if their window is open. */
@@ -208,7 +223,7 @@ export class PermitPool {
 
   /** Whether a new pool would do as well: nobody waits, nothing is under way and no window is open. */
   isIdle(nowMs: number): boolean {
-    return this.waiting === 0 && !this.underWay && !this.isOpen(nowMs);
+    return this.waiting === 0 && !this.underWay && !this.isOpen(nowMs) && nowMs >= this.lastsUntilMs;
   }
 
   protected isOpen(nowMs: number): boolean {
@@ -226,12 +241,15 @@ export class PermitPool {
 
   /** Counted from before the ledger read its clock, and a little short: for a clock here that runs slow, and its tick. */
   protected expiry(message: PermitMessage, grant: PermitGrant, _nowMs: number): number {
-    return message.sentAtMs + (grant.endsInMs - ledgerTickMs) * clockTrust;
+    const endsInMs = Math.min(grant.endsInMs, grant.durationMs);
+    return message.sentAtMs + (endsInMs - ledgerTickMs) * clockTrust;
   }
 
   protected enter(gen: number): void {
     this.gen = gen;
     this.expiresAtMs = 0;
+    this.lastsUntilMs = 0;
+    this.clockBehind = false;
     this.contended = false;
     this.recalled = false;
     this.held = 0;
@@ -260,8 +278,8 @@ export class PermitPool {
       return this.verdict(admitted);
     }
     // Permits that a crash stranded never come back: ask for them ever more rarely, but some times before the end.
-    const pauseMs = Math.max(holdMs, Math.min(shortMs, (this.expiresAtMs - nowMs) / probes));
-    this.deniedUntilMs = settled ? this.expiresAtMs : nowMs + pauseMs;
+    const pauseMs = Math.max(holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / probes));
+    this.deniedUntilMs = settled ? this.lastsUntilMs : Math.min(this.lastsUntilMs, nowMs + pauseMs);
     const turnedAway = this.waiting;
     this.waiting = 0;
     return this.verdict(admitted, turnedAway, settled);

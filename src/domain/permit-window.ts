@@ -1,12 +1,28 @@
 /**
  * A key's window as the permit ledger keeps it. Permits are charged here before anybody holds them: whatever becomes of
  * a holder, no more than `limit` can ever be spent in one window.
+ *
+ * What holds when the ledger's clock is set, as well:
+ * - S1, never over: `granted` of one window never passes `limit`, and windows are counted up, never down. No clock is
+ *   needed for that.
+ * - Never twice: a window ends before its duration has passed only by a clock that is ahead of the one that opened it.
+ *   A clock that was set back and is right again finds the true end untouched.
+ * - Never locked for good: a clock that is behind keeps no window open for longer than the duration that the window was
+ *   opened with, counted from the first ask that the clock is behind for.
+ *
+ * A window that was opened at this clock's time cannot end later than its duration from now. So a true end further away
+ * than that shows that the clock is behind, and `clampedEndsAtMs` counts in its place, until the clock is right again.
+ * A step back by less than a window's age shows nowhere: the window then lasts longer by that step.
  */
 export interface PermitWindow {
   /** Counts the key's windows; 0 when none was ever opened. */
   readonly gen: number;
-  /** By the ledger's clock. */
+  /** The true end, by the ledger's clock as it was when the window was opened. Never changed while it is open. */
   readonly endsAtMs: number;
+  /** The duration it was opened with. The rule may have another by now. */
+  readonly durationMs: number;
+  /** The end that counts while the ledger's clock is seen to be behind. 0: it is not, and the true end counts. */
+  readonly clampedEndsAtMs: number;
   /** Permits handed out in this window, less those that came back. */
   readonly granted: number;
   /** How many of the granted ones are reported as spent. */
@@ -15,7 +31,15 @@ export interface PermitWindow {
   readonly contended: boolean;
 }
 
-export const neverOpened: PermitWindow = { gen: 0, endsAtMs: 0, granted: 0, spent: 0, contended: false };
+export const neverOpened: PermitWindow = {
+  gen: 0,
+  endsAtMs: 0,
+  durationMs: 0,
+  clampedEndsAtMs: 0,
+  granted: 0,
+  spent: 0,
+  contended: false,
+};
 
 /** What one asker gives and wants, in one message: whole numbers, of which those below 0 count as 0. */
 export interface PermitAsk {
@@ -42,12 +66,19 @@ export interface PermitGrant {
   /** Permits that are held by somebody, as far as is known: handed out and neither returned nor reported as spent. */
   readonly outstanding: number;
   /**
-   * Time to the window's end; 0 when none is open. The ledger counts whole milliseconds: the end can be up to one
-   * nearer than this says, which a holder must allow for.
+   * Time to the end that counts; 0 when no window is open, never more than `durationMs`. The ledger counts whole
+   * milliseconds: the end can be up to one nearer than this says, which a holder must allow for.
    */
   readonly endsInMs: number;
-  /** For display only: the window's end by the ledger's clock. */
+  /** For display only: the end that counts, by the ledger's clock. */
   readonly endsAtMs: number;
+  /** The duration that the window was opened with. */
+  readonly durationMs: number;
+  /**
+   * The ledger's clock is seen to be behind, so that nobody knows when the window truly ends. Permits are given to those
+   * who wait only, and must be spent at once: held, they could outlive their window when the clock is right again.
+   */
+  readonly clockBehind: boolean;
   readonly contended: boolean;
   readonly limit: number;
 }
@@ -59,12 +90,15 @@ export function exchangePermits(
   rule: { readonly limit: number; readonly durationMs: number },
   nowMs: number,
 ): { readonly window: PermitWindow; readonly grant: PermitGrant } {
-  const window = nowMs < before.endsAtMs ? credited(before, ask) : opened(before, ask, rule.durationMs, nowMs);
-  const endsInMs = Math.max(0, window.endsAtMs - nowMs);
+  const timed = judgedByClock(before, nowMs);
+  const window = nowMs < countingEndMs(timed) ? credited(timed, ask) : opened(timed, ask, rule.durationMs, nowMs);
+  const endsAtMs = countingEndMs(window);
+  const endsInMs = Math.max(0, endsAtMs - nowMs);
   const isOpen = endsInMs > 0;
+  const clockBehind = isOpen && window.clampedEndsAtMs !== 0;
   const available = isOpen ? Math.max(0, rule.limit - window.granted) : 0;
   const share = 2 * Math.max(1, ask.holders);
-  const inAdvance = window.contended ? 0 : Math.min(ask.wantMax, Math.floor(available / share));
+  const inAdvance = window.contended || clockBehind ? 0 : Math.min(ask.wantMax, Math.floor(available / share));
   const granted = Math.min(available, Math.max(0, ask.wantMin, inAdvance));
   const after: PermitWindow = {
     ...window,
@@ -80,11 +114,28 @@ export function exchangePermits(
       // What is left of a window that has ended is nobody's.
       outstanding: isOpen ? after.granted - after.spent : 0,
       endsInMs,
-      endsAtMs: after.endsAtMs,
-      contended: isOpen && after.contended,
+      endsAtMs,
+      durationMs: after.durationMs,
+      clockBehind,
+      contended: isOpen && (after.contended || clockBehind),
       limit: rule.limit,
     },
   };
+}
+
+/**
+ * Sets the clamped end aside when the clock is right, and makes one when it is behind. One that is there stays, or no
+ * window would ever end by it; unless the clock was set back further since.
+ */
+function judgedByClock(window: PermitWindow, nowMs: number): PermitWindow {
+  const { endsAtMs, durationMs, clampedEndsAtMs } = window;
+  if (endsAtMs - nowMs <= durationMs) return clampedEndsAtMs === 0 ? window : { ...window, clampedEndsAtMs: 0 };
+  if (clampedEndsAtMs !== 0 && clampedEndsAtMs - nowMs <= durationMs) return window;
+  return { ...window, clampedEndsAtMs: nowMs + durationMs };
+}
+
+function countingEndMs({ endsAtMs, clampedEndsAtMs }: PermitWindow): number {
+  return clampedEndsAtMs === 0 ? endsAtMs : clampedEndsAtMs;
 }
 
 /**
@@ -102,5 +153,5 @@ function credited(window: PermitWindow, ask: PermitAsk): PermitWindow {
 /** A window begins with real demand, never with a report or a wish. */
 function opened(window: PermitWindow, ask: PermitAsk, durationMs: number, nowMs: number): PermitWindow {
   if (ask.wantMin <= 0) return window;
-  return { gen: window.gen + 1, endsAtMs: nowMs + durationMs, granted: 0, spent: 0, contended: false };
+  return { ...neverOpened, gen: window.gen + 1, endsAtMs: nowMs + durationMs, durationMs };
 }

@@ -1,4 +1,4 @@
-import { anchored, type Clock } from "../ambient/clock.ts";
+import type { Clock } from "../ambient/clock.ts";
 import type { Key, NewKey } from "../domain/key.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../domain/permit-window.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
@@ -10,7 +10,6 @@ import type { Charge, ChargeResult } from "./usage-ledger.ts";
 
 /** The store's behaviour in its plainest form, for tests: what the SQL engines do is measured against it. */
 export function createMemoryStore(clock: Clock, exchange = exchangePermits): Store {
-  const windowClock = anchored(clock);
   const keys = new Map<string, NewKey>();
   const keyIdsByDigest = new Map<string, string>();
   const counters = new Map<string, UsageCounter>();
@@ -74,7 +73,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     const rule = keys.get(keyId)?.rateLimit;
     const before = windows.get(keyId);
     if (rule === undefined || before === undefined) return { outcome: "missing" };
-    const { window, grant } = exchange(before, ask, rule, windowClock.nowMs());
+    const { window, grant } = exchange(before, ask, rule, clock.nowMs());
     windows.set(keyId, window);
     return { outcome: "settled", ...grant };
   }

@@ -29,8 +29,8 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     return { window: { ...window, endsAtMs }, grant: { ...grant, endsAtMs, endsInMs: Math.max(0, endsAtMs - nowMs) } };
   }),
   permitRule("never ends a window", (before, ask, rule, nowMs) => {
-    const endsAtMs = before.gen === 0 ? before.endsAtMs : Number.MAX_SAFE_INTEGER;
-    return exchange({ ...before, endsAtMs }, ask, rule, nowMs);
+    const endless = { endsAtMs: Number.MAX_SAFE_INTEGER, durationMs: Number.MAX_SAFE_INTEGER };
+    return exchange(before.gen === 0 ? before : { ...before, ...endless }, ask, rule, nowMs);
   }),
   permitRule("counts the next window as the same", (before, ask, rule, nowMs) =>
     nowMs >= before.endsAtMs && before.gen > 0
@@ -44,6 +44,49 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     const endsAtMs = nowMs < before.endsAtMs ? nowMs + rule.durationMs : before.endsAtMs;
     return exchange({ ...before, endsAtMs }, ask, rule, nowMs);
   }),
+
+  // What a clock that is set does to it
+  permitRule("keeps a window open until its true end, however far behind its clock is", (before, ask, rule, nowMs) =>
+    exchange({ ...before, durationMs: Number.MAX_SAFE_INTEGER }, ask, rule, nowMs),
+  ),
+  permitRule("clamps a window's end by the rule of now", (before, ask, rule, nowMs) =>
+    exchange({ ...before, durationMs: before.gen === 0 ? 0 : rule.durationMs }, ask, rule, nowMs),
+  ),
+  permitRule("overwrites the true end with the clamped one", (before, ask, rule, nowMs) => {
+    const { window, grant } = exchange(before, ask, rule, nowMs);
+    const endsAtMs = window.clampedEndsAtMs === 0 ? window.endsAtMs : window.clampedEndsAtMs;
+    return { window: { ...window, endsAtMs, clampedEndsAtMs: 0 }, grant };
+  }),
+  permitRule("clamps a window's end anew with each ask", (before, ask, rule, nowMs) =>
+    exchange({ ...before, clampedEndsAtMs: 0 }, ask, rule, nowMs),
+  ),
+  permitRule("keeps a clamped end when the clock is set back further", (before, ask, rule, nowMs) => {
+    const durationMs = before.clampedEndsAtMs === 0 ? before.durationMs : before.clampedEndsAtMs - nowMs;
+    const { window, grant } = exchange({ ...before, durationMs }, ask, rule, nowMs);
+    const kept = window.gen === before.gen ? before.durationMs : window.durationMs;
+    return { window: { ...window, durationMs: kept }, grant: { ...grant, durationMs: kept } };
+  }),
+  permitRule("ends a window at once when its clock is behind", (before, ask, rule, nowMs) => {
+    const isBehind = before.endsAtMs - nowMs > before.durationMs;
+    return exchange(isBehind ? { ...before, endsAtMs: nowMs } : before, ask, rule, nowMs);
+  }),
+  permitRule("gives in advance by a clock that is behind", (before, ask, rule, nowMs) => {
+    const isBehind = exchange(before, ask, rule, nowMs).grant.clockBehind;
+    return exchange(before, isBehind ? { ...ask, wantMin: Math.max(ask.wantMin, ask.wantMax) } : ask, rule, nowMs);
+  }),
+  permitRule("gives nothing in advance for the rest of a window whose clock was behind", (before, ask, rule, nowMs) => {
+    const { window, grant } = exchange(before, ask, rule, nowMs);
+    return { window: { ...window, contended: grant.contended }, grant };
+  }),
+  permitRule("does not say that its clock is behind", (before, ask, rule, nowMs) => {
+    const { window, grant } = exchange(before, ask, rule, nowMs);
+    return { window, grant: { ...grant, clockBehind: false } };
+  }),
+  permitRule("opens no window by a clock that is ahead", (before, ask, rule, nowMs) =>
+    nowMs - before.endsAtMs > rule.durationMs && before.gen > 0
+      ? exchange({ ...before, endsAtMs: nowMs + 1, durationMs: rule.durationMs }, ask, rule, nowMs)
+      : exchange(before, ask, rule, nowMs),
+  ),
 
   // What is granted
   permitRule("grants one permit too many", (before, ask, rule, nowMs) =>

@@ -11,6 +11,7 @@ import { exchange } from "./settle.ts";
 
 const runs = 40;
 const stepsPerRun = 40;
+const hourMs = 3_600_000;
 
 const anyKey = fc.nat(4);
 const anyRateLimit: fc.Arbitrary<RateLimit | undefined> = fc.option(
@@ -44,11 +45,12 @@ const anyStep = fc.oneof(
   fc.record({ kind: fc.constant("set" as const), key: anyKey, rateLimit: anyRateLimit }),
   fc.record({ kind: fc.constant("delete" as const), key: anyKey }),
   fc.record({ kind: fc.constant("time" as const), byMs: fc.constantFrom(1, 499, 500, 1000, 2_592_000_000) }),
+  fc.record({ kind: fc.constant("clock" as const), byMs: fc.constantFrom(-2_600_000_000, -hourMs, -700, 700, hourMs) }),
 );
 type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never;
 
 export const permitAgreementCase: ContractCase = {
-  name: "any sequence of asks, changed limits and time is answered as the plain store answers it",
+  name: "any sequence of asks, changed limits, time and set clocks is answered as the plain store answers it",
   async run(store, clock) {
     const plain = createMemoryStore(clock);
     await fc.assert(
@@ -83,6 +85,9 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
       return Promise.all(stores.map((store) => store.keys.delete(keyIdAt(step.key))));
     case "time":
       clock.advance(step.byMs);
+      return Promise.resolve([0, 0]);
+    case "clock":
+      clock.stepTo(clock.nowMs() + step.byMs);
       return Promise.resolve([0, 0]);
   }
 }

@@ -9,19 +9,20 @@ import { created } from "./usage-cases.ts";
 
 const missing = { outcome: "missing" };
 
-/** What the ledger of permits promises. Time only goes on here: each engine has its own answer to a clock that is set. */
+/** What the ledger of permits promises. Time only goes on here. */
 export const permitCases: readonly ContractCase[] = [
   {
     name: "a window opens with real demand, never with a wish, a return or a report",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
-      const closed = { granted: 0, left: 0, outstanding: 0, endsInMs: 0, contended: false, limit: 10 };
+      const counts = { granted: 0, left: 0, outstanding: 0, contended: false, limit: 10 };
+      const closed = { ...counts, endsInMs: 0, clockBehind: false };
       for (const idle of [{}, { wantMax: 5 }, { returned: 3 }, { spent: 3 }, { wantMin: -1, wantMax: 5 }])
-        expect(await ask(store, key, idle)).toEqual({ ...closed, gen: 0, endsAtMs: 0 });
+        expect(await ask(store, key, idle)).toEqual({ ...closed, gen: 0, endsAtMs: 0, durationMs: 0 });
       const { endsAtMs } = await ask(store, key, { wantMin: 9 });
       clock.advance(windowMs);
       for (const idle of [{ wantMax: 5 }, { gen: 1, returned: 3 }, { gen: 1, spent: 3 }])
-        expect(await ask(store, key, idle)).toEqual({ ...closed, gen: 1, endsAtMs });
+        expect(await ask(store, key, idle)).toEqual({ ...closed, gen: 1, endsAtMs, durationMs: windowMs });
       expect(await ask(store, key, { wantMin: 1 })).toMatchObject({ gen: 2, granted: 1, endsInMs: windowMs });
     },
   },
@@ -30,7 +31,7 @@ export const permitCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       const endsAtMs = clock.nowMs() + windowMs;
-      const open = { gen: 1, endsInMs: windowMs, endsAtMs, limit: 10 };
+      const open = { gen: 1, endsInMs: windowMs, endsAtMs, durationMs: windowMs, clockBehind: false, limit: 10 };
       const grants = [];
       for (let i = 0; i < 4; i++) grants.push(await ask(store, key, { wantMin: 4, gen: 1, spent: i === 0 ? 0 : 1 }));
       expect(grants).toEqual([

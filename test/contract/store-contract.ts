@@ -7,6 +7,7 @@ import { idempotencyCases } from "./idempotency-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
 import { permitCases } from "./permit-cases.ts";
+import { permitClockCases } from "./permit-clock-cases.ts";
 import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
@@ -20,6 +21,7 @@ export const storeContract: readonly ContractCase[] = [
   ...usageCases,
   ...refillCases,
   ...permitCases,
+  ...permitClockCases,
   ...rateLimitCases,
   agreementCase,
   permitAgreementCase,

@@ -18,6 +18,8 @@ describeStoreContract("SQLite", (clock) =>
   openSqliteStore({
     file: join(tempFolder(), "latchkey.db"),
     clock,
+    // Windows go by the test's clock, also when it is set.
+    windowClock: clock,
     ...ambient(),
     onDeath: (cause) => {
       throw cause;

@@ -13,6 +13,8 @@ export const plenty: PermitGrant = {
   outstanding: 5,
   endsInMs: 50_000,
   endsAtMs,
+  durationMs: 60_000,
+  clockBehind: false,
   contended: false,
   limit: 1_000,
 };

@@ -43,8 +43,10 @@ export function toWireAnswer(id: number, result: PermitResult): MessageInitShape
 export function fromWireAnswer({ outcome }: PermitAnswer): PermitResult {
   switch (outcome.case) {
     case "grant": {
-      const { gen, granted, left, outstanding, endsInMs, endsAtMs, contended, limit } = outcome.value;
-      return { outcome: "settled", gen, granted, left, outstanding, endsInMs, endsAtMs, contended, limit };
+      const { gen, granted, left, outstanding, contended, limit } = outcome.value;
+      const { endsInMs, endsAtMs, durationMs, clockBehind } = outcome.value;
+      const time = { endsInMs, endsAtMs, durationMs, clockBehind };
+      return { outcome: "settled", gen, granted, left, outstanding, ...time, contended, limit };
     }
     case "missing":
       return { outcome: "missing" };

@@ -118,13 +118,16 @@ export class StrictLimiter implements RateLimiter {
 
   /** Before the first answer nothing is known: then as if no window were open. */
   stateOf(entry: Entry | undefined, rule: RateLimit, nowMs: number): RateLimitState {
-    return (
-      entry?.pool.state(nowMs) ?? {
-        limit: rule.limit,
-        remaining: rule.limit,
-        resetMs: this.#options.clock.nowMs() + rule.durationMs,
-      }
-    );
+    const state = entry?.pool.state(nowMs);
+    if (state === undefined)
+      return { limit: rule.limit, remaining: rule.limit, resetMs: this.#wallMs(rule.durationMs) };
+    // By a ledger's clock that is behind the end would lie in the past for callers: then this replica's is the better one.
+    const endsInMs = entry?.pool.endsInMs(nowMs);
+    return endsInMs === undefined ? state : { ...state, resetMs: this.#wallMs(endsInMs) };
+  }
+
+  #wallMs(inMs: number): number {
+    return Math.ceil(this.#options.clock.nowMs() + inMs);
   }
 
   #open(keyId: string): Entry {

@@ -8,16 +8,21 @@ import { guardedText, ledgerNowMs } from "./guarded-statement.ts";
  * only of rows that a statement locks: joined from `keys`, they would be those of the moment at which the statement began
  * to wait, and a limit lowered meanwhile would be overrun. (Locking `keys` too would cost a write to it for each ask.)
  *
+ * A true end further away than the duration that the window was opened with shows that the clock is behind; then a
+ * clamped end counts, which is stored beside the true one (0: none).
+ *
  * Keys that are missing, or have no rate limit, drop out. Whatever an asker says, `granted` stays between `spent` and
  * what it was.
  *
  * $5 key ids  $6 wanted at least  $7 at most  $8 window of the next two  $9 returned  $10 spent  $11 holders
  */
 export const exchangeText = guardedText({
-  row: "key_id, gen, granted, available - granted, outstanding, ends_in_ms, ends_at_ms, is_contended, rate_limit",
+  row: `key_id, gen, granted, available - granted, outstanding, ends_in_ms, end_ms, opened_for_ms, is_behind, is_contended,
+    rate_limit`,
   steps: `
 locked AS MATERIALIZED (
   SELECT u.*, p.gen, p.ends_at_ms, p.granted, p.spent, p.contended,
+    p.window_duration_ms AS opened_for_ms, p.clamped_ends_at_ms AS clamped_before,
     p.ratelimit_limit AS rate_limit, p.ratelimit_duration_ms AS duration_ms
   FROM unnest($5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
     AS u (key_id, want_min, want_max, ask_gen, ask_returned, ask_spent, holders)
@@ -27,19 +32,29 @@ locked AS MATERIALIZED (
   FOR UPDATE OF p
 ), timed AS MATERIALIZED (
   SELECT *, ${ledgerNowMs} AS now_ms FROM locked
+), clamped AS (
+  SELECT *, CASE WHEN ends_at_ms - now_ms <= opened_for_ms THEN 0
+                 WHEN clamped_before <> 0 AND clamped_before - now_ms <= opened_for_ms THEN clamped_before
+                 ELSE now_ms + opened_for_ms END AS clamped_ms
+  FROM timed WHERE rate_limit IS NOT NULL
+), ending AS (
+  SELECT *, CASE WHEN clamped_ms = 0 THEN ends_at_ms ELSE clamped_ms END AS end_ms FROM clamped
 ), judged AS (
   SELECT *,
-    now_ms >= ends_at_ms AND want_min > 0 AS opens,
-    now_ms < ends_at_ms AND ask_gen = gen AS is_own,
+    now_ms >= end_ms AND want_min > 0 AS opens,
+    now_ms < end_ms AND ask_gen = gen AS is_own,
     2 * GREATEST(1, holders) AS share
-  FROM timed WHERE rate_limit IS NOT NULL
+  FROM ending
 ), reported AS (
   SELECT *, CASE WHEN is_own THEN LEAST(granted, spent + GREATEST(0, ask_spent)) ELSE spent END AS now_spent FROM judged
 ), credited AS (
   SELECT key_id, want_min, want_max, share, now_ms, rate_limit, opens,
-    granted AS granted_before, spent AS spent_before, contended AS contended_before,
+    granted AS granted_before, spent AS spent_before, contended AS contended_before, clamped_before,
     gen + opens::int AS gen,
     CASE WHEN opens THEN now_ms + duration_ms ELSE ends_at_ms END AS ends_at_ms,
+    CASE WHEN opens THEN now_ms + duration_ms ELSE end_ms END AS end_ms,
+    CASE WHEN opens THEN duration_ms ELSE opened_for_ms END AS opened_for_ms,
+    CASE WHEN opens THEN 0 ELSE clamped_ms END AS clamped_ms,
     CASE WHEN opens THEN 0
          WHEN is_own THEN granted - LEAST(GREATEST(0, granted - now_spent), GREATEST(0, ask_returned))
          ELSE granted END AS held,
@@ -47,23 +62,24 @@ locked AS MATERIALIZED (
     NOT opens AND contended = 1 AS was_contended
   FROM reported
 ), offered AS (
-  SELECT *, GREATEST(0, ends_at_ms - now_ms) AS ends_in_ms,
-    CASE WHEN now_ms < ends_at_ms THEN GREATEST(0, rate_limit - held) ELSE 0 END AS available
+  SELECT *, GREATEST(0, end_ms - now_ms) AS ends_in_ms, clamped_ms <> 0 AND now_ms < end_ms AS is_behind,
+    CASE WHEN now_ms < end_ms THEN GREATEST(0, rate_limit - held) ELSE 0 END AS available
   FROM credited
 ), granting AS (
   SELECT *, LEAST(available, GREATEST(0, want_min,
-    CASE WHEN was_contended THEN 0 ELSE LEAST(want_max, available / share) END)) AS granted
+    CASE WHEN was_contended OR is_behind THEN 0 ELSE LEAST(want_max, available / share) END)) AS granted
   FROM offered
 ), settled AS MATERIALIZED (
   SELECT *,
     CASE WHEN ends_in_ms > 0 THEN held + granted - spent ELSE 0 END AS outstanding,
-    ends_in_ms > 0 AND (was_contended OR available - granted < share) AS is_contended
+    was_contended OR (ends_in_ms > 0 AND available - granted < share) AS now_contended,
+    ends_in_ms > 0 AND (was_contended OR is_behind OR available - granted < share) AS is_contended
   FROM granting
 ), changed AS (
-  UPDATE key_permits p SET gen = s.gen, ends_at_ms = s.ends_at_ms, granted = s.held + s.granted, spent = s.spent,
-    contended = (s.was_contended OR s.is_contended)::int
+  UPDATE key_permits p SET gen = s.gen, ends_at_ms = s.ends_at_ms, window_duration_ms = s.opened_for_ms,
+    clamped_ends_at_ms = s.clamped_ms, granted = s.held + s.granted, spent = s.spent, contended = s.now_contended::int
   FROM settled s
-  WHERE p.key_id = s.key_id AND (s.opens OR s.spent <> s.spent_before OR s.held + s.granted <> s.granted_before
-    OR (s.was_contended OR s.is_contended) <> (s.contended_before = 1))
+  WHERE p.key_id = s.key_id AND (s.opens OR s.clamped_ms <> s.clamped_before OR s.spent <> s.spent_before
+    OR s.held + s.granted <> s.granted_before OR s.now_contended <> (s.contended_before = 1))
 )`,
 });

@@ -21,6 +21,8 @@ type PermitRow = readonly [
   outstanding: number,
   endsInMs: number,
   endsAtMs: number,
+  durationMs: number,
+  clockBehind: boolean,
   contended: boolean,
   limit: number,
 ];
@@ -38,15 +40,9 @@ const exchanging: LaneWork<KeyedPermitAsk, PermitRow, SettledAsk> = {
     asks.map((ask) => ask.spent),
     asks.map((ask) => ask.holders),
   ],
-  settledOf: ([, gen, granted, left, outstanding, endsInMs, endsAtMs, contended, limit]) => ({
-    outcome: "settled",
-    gen,
-    granted,
-    left,
-    outstanding,
-    endsInMs,
-    endsAtMs,
-    contended,
-    limit,
-  }),
+  settledOf: (row) => {
+    const [, gen, granted, left, outstanding, endsInMs, endsAtMs, durationMs, clockBehind, contended, limit] = row;
+    const time = { endsInMs, endsAtMs, durationMs, clockBehind };
+    return { outcome: "settled", gen, granted, left, outstanding, ...time, contended, limit };
+  },
 };

@@ -114,4 +114,24 @@ export const migrations: readonly Migration[] = [
     ],
     down: ({ schema }) => [schema.dropTable("key_permits").compile()],
   },
+  {
+    name: "0006-clamped-windows",
+    up: (db) => [
+      db.schema
+        .alterTable("key_permits")
+        .addColumn("window_duration_ms", "bigint", (column) => column.notNull().defaultTo(0))
+        .compile(),
+      db.schema
+        .alterTable("key_permits")
+        .addColumn("clamped_ends_at_ms", "bigint", (column) => column.notNull().defaultTo(0))
+        .compile(),
+      // With what duration a window was opened is not known, as its rule may have changed since: so the longest there is.
+      // A shorter one could end the window early, and grant it twice.
+      sql`UPDATE key_permits SET window_duration_ms = 2592000000 WHERE gen > 0`.compile(db),
+    ],
+    down: ({ schema }) => [
+      schema.alterTable("key_permits").dropColumn("clamped_ends_at_ms").compile(),
+      schema.alterTable("key_permits").dropColumn("window_duration_ms").compile(),
+    ],
+  },
 ];

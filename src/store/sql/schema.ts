@@ -35,6 +35,10 @@ export interface Schema {
     key_id: string;
     gen: number;
     ends_at_ms: number;
+    /** The duration that the window was opened with. */
+    window_duration_ms: number;
+    /** The end that counts while the ledger's clock is behind; 0 while it is not. */
+    clamped_ends_at_ms: number;
     granted: number;
     spent: number;
     contended: number;

@@ -191,7 +191,15 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
 }
 
 /** All 0 in a window that was never opened. */
-const windowColumns = ["gen", "ends_at_ms", "granted", "spent", "contended"] as const;
+const windowColumns = [
+  "gen",
+  "ends_at_ms",
+  "window_duration_ms",
+  "clamped_ends_at_ms",
+  "granted",
+  "spent",
+  "contended",
+] as const;
 
 function toDigests(result: QueryResult<unknown> | undefined): readonly string[] {
   return (result?.rows ?? []).map((row) => (row as { digest: string }).digest);

@@ -17,8 +17,18 @@ export function exchangeAsk(
   const { window, grant } = exchangePermits(before, ask, rule, nowMs);
   if (!isSame(before, window)) {
     prepare(
-      "UPDATE key_permits SET gen = ?, ends_at_ms = ?, granted = ?, spent = ?, contended = ? WHERE key_id = ?",
-    ).run(window.gen, window.endsAtMs, window.granted, window.spent, Number(window.contended), keyId);
+      `UPDATE key_permits SET gen = ?, ends_at_ms = ?, window_duration_ms = ?, clamped_ends_at_ms = ?, granted = ?,
+        spent = ?, contended = ? WHERE key_id = ?`,
+    ).run(
+      window.gen,
+      window.endsAtMs,
+      window.durationMs,
+      window.clampedEndsAtMs,
+      window.granted,
+      window.spent,
+      Number(window.contended),
+      keyId,
+    );
   }
   return { outcome: "settled", ...grant };
 }
@@ -26,6 +36,8 @@ export function exchangeAsk(
 interface PermitRow {
   gen: number;
   ends_at_ms: number;
+  window_duration_ms: number;
+  clamped_ends_at_ms: number;
   granted: number;
   spent: number;
   contended: number;
@@ -35,15 +47,24 @@ interface PermitRow {
 
 /** Throws on a row that this code never wrote: taken as it stands, it could grant permits beyond the limit. */
 function windowOf(row: PermitRow): PermitWindow {
-  const { gen, ends_at_ms: endsAtMs, granted, spent, contended } = row;
   if (!isSound(row)) throw new Error("the stored window is damaged");
-  return { gen, endsAtMs, granted, spent, contended: contended === 1 };
+  return {
+    gen: row.gen,
+    endsAtMs: row.ends_at_ms,
+    durationMs: row.window_duration_ms,
+    clampedEndsAtMs: row.clamped_ends_at_ms,
+    granted: row.granted,
+    spent: row.spent,
+    contended: row.contended === 1,
+  };
 }
 
 function isSound(row: PermitRow): boolean {
   return (
     isIntegerIn(0, row.gen, Number.MAX_SAFE_INTEGER) &&
     isIntegerIn(0, row.ends_at_ms, Number.MAX_SAFE_INTEGER) &&
+    isIntegerIn(Math.min(1, row.gen), row.window_duration_ms, row.ends_at_ms) &&
+    isIntegerIn(0, row.clamped_ends_at_ms, row.ends_at_ms) &&
     isIntegerIn(0, row.granted, limitMax) &&
     isIntegerIn(0, row.spent, row.granted) &&
     isIntegerIn(0, row.contended, 1) &&
@@ -54,5 +75,11 @@ function isSound(row: PermitRow): boolean {
 
 /** A denial changes nothing, and need not be written. */
 function isSame(a: PermitWindow, b: PermitWindow): boolean {
-  return a.gen === b.gen && a.granted === b.granted && a.spent === b.spent && a.contended === b.contended;
+  return (
+    a.gen === b.gen &&
+    a.clampedEndsAtMs === b.clampedEndsAtMs &&
+    a.granted === b.granted &&
+    a.spent === b.spent &&
+    a.contended === b.contended
+  );
 }

@@ -24,6 +24,8 @@ export interface SqliteWriterOptions {
   readonly file: string;
   readonly clock: Clock;
   readonly metrics: Metrics;
+  /** Takes the place of the clock of windows in tests, which nobody can set. */
+  readonly windowClock?: Pick<Clock, "nowMs">;
   /** The writer thread died. What it had under way is unknown; only a new process can go on. */
   readonly onDeath: (cause: unknown) => void;
 }
@@ -50,9 +52,9 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return writer;
   }
 
-  private constructor({ file, clock, metrics, onDeath }: SqliteWriterOptions) {
+  private constructor({ file, clock, metrics, onDeath, windowClock = anchored(clock) }: SqliteWriterOptions) {
     this.#clock = clock;
-    this.#windowClock = anchored(clock);
+    this.#windowClock = windowClock;
     this.#jobs = new GroupCommit({
       name: "sqlite",
       batchMax: jobsPerCommitMax,

@@ -25,7 +25,8 @@ export function explore(scope: Scope, parts: Parts): Exploration {
         const world = from.world.copy();
         apply(world);
         const key = world.key();
-        if (seen.has(key)) continue;
+        // What broke is no part of the key: the same state may have been reached in a right way before.
+        if (seen.has(key) && world.broken === undefined) continue;
         seen.add(key);
         const node = { world, from, step };
         const broken = world.broken ?? (scope.fills ? fillFault(world) : undefined);
@@ -46,6 +47,8 @@ function* stepsFrom(world: World): Generator<Step> {
   if (nowMs < scope.endMs) yield ["time passes", (to) => (to.nowMs += stepMs)];
   for (let at = 0; at < world.replicas.length; at++) yield* replicaSteps(world, at);
   for (let index = 0; index < world.flights.length; index++) yield* flightSteps(world, index);
+  if (counts.settings > 0) yield ["the ledger's clock is set", counted("settings", (to) => to.setClock())];
+  if (counts.shortenings > 0) yield ["the duration is shortened", counted("shortenings", (to) => to.shorten())];
   if (world.parts.reclaims && world.window.granted > world.window.spent && nowMs < world.window.endsAtMs) {
     yield ["the ledger takes blocks back", (to) => to.reclaim()];
   }

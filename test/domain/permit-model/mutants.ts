@@ -6,10 +6,14 @@ import { type Parts, product } from "./world.ts";
 export interface Mutant {
   readonly name: string;
   /** The promise that it breaks, and the scope in which that is found. */
-  readonly breaks: "S1" | "S2" | "E1";
+  readonly breaks: "S1" | "S2" | "E1" | "twice" | "locked";
   readonly scope: string;
   readonly parts: Parts;
 }
+
+const setBack = "the ledger's clock is set back, and right again";
+const waitersLeave = "waiters leave while the clock is behind";
+const shortened = "the duration changes while the clock is set";
 
 /** The product with one thing wrong. */
 export const mutants: readonly Mutant[] = [
@@ -24,6 +28,12 @@ export const mutants: readonly Mutant[] = [
   mutant("the end is counted from the answer's arrival", "S2", "answers are late", withPool(EndsFromReceipt())),
   mutant("permits are kept past the end", "S2", "uses are refused", withPool(KeepsForEver())),
   mutant("a grant that arrives late is used at once", "S2", "answers are late", withPool(AcceptsLate())),
+  mutant("the end is clamped by the rule of now", "twice", shortened, { ...product, exchange: clampByRule }),
+  mutant("the clamped end overwrites the true one", "twice", setBack, { ...product, exchange: clampOverwrites }),
+  mutant("the clamped end counts when the clock is right", "twice", setBack, { ...product, exchange: clampKept }),
+  mutant("no end is clamped", "locked", setBack, { ...product, exchange: neverClamps }),
+  mutant("the end is clamped anew with each ask", "locked", setBack, { ...product, exchange: clampMoves }),
+  mutant("permits are held by a clock that is behind", "S2", waitersLeave, withPool(TrustsClock())),
   mutant("a request is denied for good while others hold permits", "E1", "permits lie idle", withPool(DeniesTooSoon())),
   mutant("permits that nobody needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
   mutant("a use is reported before it settled", "E1", "refused uses give permits back", withPool(ReportsEarly())),
@@ -35,6 +45,39 @@ function mutant(name: string, breaks: Mutant["breaks"], scope: string, parts: Pa
 
 function creditAnyWindow(...[before, ask, ...rest]: Parameters<typeof exchangePermits>) {
   return exchangePermits(before, { ...ask, gen: before.gen }, ...rest);
+}
+
+function clampByRule(...[before, ask, rule, nowMs]: Parameters<typeof exchangePermits>) {
+  return exchangePermits({ ...before, durationMs: before.gen && rule.durationMs }, ask, rule, nowMs);
+}
+
+function clampOverwrites(...asked: Parameters<typeof exchangePermits>) {
+  const { window, grant } = exchangePermits(...asked);
+  const { clampedEndsAtMs } = window;
+  return { window: clampedEndsAtMs ? { ...window, endsAtMs: clampedEndsAtMs, clampedEndsAtMs: 0 } : window, grant };
+}
+
+function clampKept(...[before, ask, rule, nowMs]: Parameters<typeof exchangePermits>) {
+  const endsAtMs = before.clampedEndsAtMs || before.endsAtMs;
+  const { window, grant } = exchangePermits({ ...before, endsAtMs }, ask, rule, nowMs);
+  return { window: { ...window, endsAtMs: window.gen === before.gen ? before.endsAtMs : window.endsAtMs }, grant };
+}
+
+function neverClamps(...[before, ask, rule, nowMs]: Parameters<typeof exchangePermits>) {
+  const { window, grant } = exchangePermits({ ...before, durationMs: Number.MAX_SAFE_INTEGER }, ask, rule, nowMs);
+  return { window, grant };
+}
+
+function clampMoves(...[before, ...rest]: Parameters<typeof exchangePermits>) {
+  return exchangePermits({ ...before, clampedEndsAtMs: 0 }, ...rest);
+}
+
+function TrustsClock(): typeof PermitPool {
+  return class extends PermitPool {
+    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
+      return super.answered(message, { ...grant, clockBehind: false }, nowMs);
+    }
+  };
 }
 
 function withPool(Pool: typeof PermitPool): Parts {

@@ -10,7 +10,15 @@ const nothing: Counts = {
   refusals: 0,
   leaves: 0,
   lulls: 0,
+  settings: 0,
+  shortenings: 0,
 };
+
+/** Far more than any window lasts: each of its windows shows it. */
+const longMs = 100 * stepMs;
+
+const clockSet = { limit: 1, steps: 3, takes: 3, messages: 3 };
+const behind = { limit: 2, steps: 2, takes: 3, messages: 2 };
 
 /** Each scope lets something else go wrong, so that none grows too large. */
 export const scopes: ReadonlyMap<string, Scope> = new Map([
@@ -22,6 +30,16 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
   ["replicas crash and start again", scope({ limit: 2, steps: 2, takes: 3, messages: 3, crashes: 1 })],
   ["uses are refused", scope({ limit: 1, durationMs: stepMs, steps: 2, takes: 3, messages: 3, refusals: 1 })],
   ["there are three replicas", scope({ replicas: 3, limit: 1, steps: 1, takes: 3, messages: 3, leaves: 1, losses: 1 })],
+  ["the ledger's clock is set back, and right again", scope({ ...clockSet, setByMs: -longMs, settings: 2 })],
+  [
+    "the ledger's clock is set forward, and right again",
+    scope({ ...clockSet, takes: 2, setByMs: longMs, settings: 2 }),
+  ],
+  ["waiters leave while the clock is behind", scope({ ...behind, setByMs: -longMs, settings: 1, leaves: 1 })],
+  [
+    "the duration changes while the clock is set",
+    scope({ ...clockSet, takes: 2, setByMs: -longMs, settings: 2, shortenings: 1 }),
+  ],
   // For E1, from every state: nothing is lost and nobody crashes, at the beginning of a long window.
   ["permits lie idle", scope({ limit: 3, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 3, lulls: 1 })],
   [
@@ -31,6 +49,7 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
 ]);
 
 function scope(options: Partial<Counts> & Partial<Scope> & { readonly limit: number; readonly steps?: number }): Scope {
-  const { replicas = 2, limit, durationMs = 2 * stepMs, steps = 3, fills = false, ...counts } = options;
-  return { replicas, limit, durationMs, fills, endMs: startMs + steps * stepMs, counts: { ...nothing, ...counts } };
+  const { replicas = 2, limit, durationMs = 2 * stepMs, steps = 3, setByMs = 0, fills = false, ...counts } = options;
+  const endMs = startMs + steps * stepMs;
+  return { replicas, limit, durationMs, setByMs, fills, endMs, counts: { ...nothing, ...counts } };
 }

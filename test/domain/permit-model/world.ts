@@ -13,13 +13,28 @@ export interface Scope {
   readonly limit: number;
   readonly durationMs: number;
   readonly endMs: number;
+  /** By how much the ledger's clock is off when it is set, and set right the next time. */
+  readonly setByMs: number;
   /** Whether each state is also asked whether its window fills. */
   readonly fills: boolean;
   readonly counts: Counts;
 }
 
 export type Counts = Readonly<
-  Record<"takes" | "messages" | "losses" | "copies" | "crashes" | "recalls" | "refusals" | "leaves" | "lulls", number>
+  Record<
+    | "takes"
+    | "messages"
+    | "losses"
+    | "copies"
+    | "crashes"
+    | "recalls"
+    | "refusals"
+    | "leaves"
+    | "lulls"
+    | "settings"
+    | "shortenings",
+    number
+  >
 >;
 
 /** The parts under test. A mutant differs from the product in one of them. */
@@ -45,9 +60,20 @@ export const product: Parts = {
 export const stepMs = 100;
 /** Not 0, which the pool takes for "never". */
 export const startMs = 1000;
+/** What the ledger's clock shows at 0: enough to be set back and not to show less than nothing. */
+const ledgerEpochMs = 1_000_000;
 
 /** Shown, pinned by the model, or compared through the flights. */
-const irrelevant = new Set(["endsAtMs", "limit", "shownLeast", "ratePerMs", "rateAtMs", "rttMs", "messages"]);
+const irrelevant = new Set([
+  "endsAtMs",
+  "limit",
+  "shownLeast",
+  "ratePerMs",
+  "rateAtMs",
+  "rttMs",
+  "messages",
+  "clockBehind",
+]);
 
 /** A message between a replica and the ledger. It stays until it is dropped: delivery may be late, or repeated. */
 interface Flight {
@@ -55,6 +81,8 @@ interface Flight {
   readonly message: PermitMessage;
   /** The ledger's answer, once it has one. */
   readonly grant: PermitGrant | undefined;
+  /** When the window ends by that answer, in true time. */
+  readonly endsAtMs: number;
   /** Its sender has crashed: nobody is there for the answer. */
   readonly orphan: boolean;
 }
@@ -69,13 +97,22 @@ interface Replica {
 
 /** One state of two or three replicas, the ledger and what is on its way between them. Methods are single steps. */
 export class World {
+  /** True time, which the replicas' own clocks go by. */
   nowMs = startMs;
+  /** By how much the ledger's clock is ahead of it. */
+  clockAheadMs = 0;
+  /** Since when the ledger's clock is seen to be behind for the open window, if it was not set since. */
+  seenBehindMs: number | undefined;
+  /** The rule in force. */
+  durationMs: number;
   window: PermitWindow = neverOpened;
   replicas: Replica[] = [];
   flights: Flight[] = [];
-  /** Admissions of each window, less those whose use was refused; and each window's end. */
+  /** Admissions of each window, less those whose use was refused. */
   admitted: number[] = [];
+  /** When each window ends in true time, if it lasts for its duration; and by what clock it was opened. */
   endsAtMs: number[] = [];
+  openedAheadMs: number[] = [];
   counts: Counts;
   broken: string | undefined;
   readonly scope: Scope;
@@ -85,6 +122,7 @@ export class World {
     this.scope = scope;
     this.parts = parts;
     this.counts = scope.counts;
+    this.durationMs = scope.durationMs;
     for (let i = 0; i < scope.replicas; i++) this.replicas.push({ pool: new parts.Pool(), uses: [], busy: true });
   }
 
@@ -94,15 +132,18 @@ export class World {
     copy.flights = [...this.flights];
     copy.admitted = [...this.admitted];
     copy.endsAtMs = [...this.endsAtMs];
+    copy.openedAheadMs = [...this.openedAheadMs];
     return copy;
   }
 
   /** Equal for states that go on in the same way: replicas are alike, so the order of them does not count. */
   key(): string {
     const replicas = this.replicas.map((_, at) => this.replicaKey(at)).sort();
-    const { gen, endsAtMs, granted, spent, contended } = this.window;
+    const window = Object.values(this.window).join(" ");
+    const clock = `${this.nowMs} ${this.clockAheadMs} ${this.seenBehindMs} ${this.durationMs}`;
+    const opened = `${this.endsAtMs} ${this.openedAheadMs}`;
     const counts = Object.values(this.counts).join("");
-    return `${this.nowMs} ${gen} ${endsAtMs} ${granted} ${spent} ${contended}|${counts}|${this.admitted}|${replicas}`;
+    return `${clock} ${opened} ${window}|${counts}|${this.admitted}|${replicas}`;
   }
 
   private replicaKey(at: number): string {
@@ -116,12 +157,12 @@ export class World {
     return flights.length === 0 ? key : key + flights.map((flight) => this.flightKey(flight, pool)).sort();
   }
 
-  private flightKey({ message, grant, orphan }: Flight, pool: PermitPool): string {
+  private flightKey({ message, grant, endsAtMs, orphan }: Flight, pool: PermitPool): string {
     const { wantMin, wantMax, gen, returned, spent } = message.ask;
     const newest = message.number === (pool as unknown as { messages: number }).messages;
     const answer = grant && `${grant.gen} ${grant.granted} ${grant.left} ${grant.outstanding} ${grant.endsInMs}`;
     const sent = `${this.nowMs - message.sentAtMs} ${wantMin} ${wantMax} ${gen} ${returned} ${spent}`;
-    return `{${newest}${orphan} ${sent}>${answer} ${grant?.contended}}`;
+    return `{${newest}${orphan} ${sent}>${answer} ${endsAtMs} ${grant?.contended} ${grant?.clockBehind}}`;
   }
 
   /** Times are compared with the present alone, but for one: how long they are past makes no difference. */
@@ -138,7 +179,7 @@ export class World {
     const replica = this.at(at);
     replica.busy = true;
     const take = this.pool(at).take(this.nowMs);
-    if (take.outcome === "admitted") this.admit(replica, take.gen);
+    if (take.outcome === "admitted") this.admit(replica, take.gen, 0);
   }
 
   hasToSend(at: number): boolean {
@@ -153,7 +194,7 @@ export class World {
   send(at: number): boolean {
     const message = this.pool(at).nextAsk(this.nowMs);
     if (message === undefined) return false;
-    this.flights.push({ replica: at, message, grant: undefined, orphan: false });
+    this.flights.push({ replica: at, message, grant: undefined, endsAtMs: 0, orphan: false });
     return true;
   }
 
@@ -161,11 +202,43 @@ export class World {
   reach(index: number): void {
     const flight = this.flights[index] as Flight;
     if (flight.grant !== undefined && !this.parts.repeats) return;
-    const { window, grant } = this.parts.exchange(this.window, flight.message.ask, this.scope, this.nowMs);
+    const rule = { limit: this.scope.limit, durationMs: this.durationMs };
+    const ledgerNowMs = ledgerEpochMs + this.nowMs + this.clockAheadMs;
+    const { window, grant } = this.parts.exchange(this.window, flight.message.ask, rule, ledgerNowMs);
+    if (window.gen !== this.window.gen) this.opened(window.gen);
+    else if (flight.message.ask.wantMin > 0) this.stillOpen(window);
     this.window = window;
-    this.endsAtMs[window.gen] = window.endsAtMs;
     if (flight.orphan) this.flights.splice(index, 1);
-    else this.flights[index] = { ...flight, grant };
+    else this.flights[index] = { ...flight, grant, endsAtMs: this.nowMs + grant.endsInMs };
+  }
+
+  /** Somebody sets the ledger's clock: off, or right again. */
+  setClock(): void {
+    this.clockAheadMs = this.clockAheadMs === 0 ? this.scope.setByMs : 0;
+    this.seenBehindMs = undefined;
+  }
+
+  /** The key gets a shorter duration, for windows to come. */
+  shorten(): void {
+    this.durationMs /= 2;
+  }
+
+  private opened(gen: number): void {
+    const earlyMs = (this.endsAtMs[gen - 1] ?? 0) - this.nowMs;
+    if (earlyMs > 0 && this.clockAheadMs <= (this.openedAheadMs[gen - 1] as number)) {
+      this.broken ??= `twice: window ${gen} opened ${earlyMs} ms before the end of the one before`;
+    }
+    this.endsAtMs[gen] = this.nowMs + this.durationMs;
+    this.openedAheadMs[gen] = this.clockAheadMs;
+    this.seenBehindMs = undefined;
+  }
+
+  /** Somebody waits, and no window was opened for it: so the last one still counts. */
+  private stillOpen({ gen }: PermitWindow): void {
+    if (this.clockAheadMs >= (this.openedAheadMs[gen] as number)) return;
+    this.seenBehindMs ??= this.nowMs;
+    const lockedMs = this.nowMs - this.seenBehindMs;
+    if (lockedMs >= this.scope.durationMs) this.broken ??= `locked: window ${gen} still open after ${lockedMs} ms`;
   }
 
   /** The answer reaches the pool. The message goes on existing when a copy of it may come too. */
@@ -173,7 +246,10 @@ export class World {
     const flight = this.flights[index] as Flight;
     if (!copyFollows) this.flights.splice(index, 1);
     if (flight.grant === undefined) return;
-    this.settle(flight.replica, this.pool(flight.replica).answered(flight.message, flight.grant, this.nowMs));
+    const verdict = this.pool(flight.replica).answered(flight.message, flight.grant, this.nowMs);
+    this.settle(flight.replica, verdict, flight.endsAtMs);
+    const { deniedUntilMs } = this.at(flight.replica).pool as unknown as { deniedUntilMs: number };
+    if (deniedUntilMs > this.nowMs + this.scope.durationMs) this.broken ??= "locked: a denial outlives the duration";
   }
 
   /** The replica gives the message up. The ledger may see it all the same, and answer it. */
@@ -191,7 +267,7 @@ export class World {
   refuse(at: number, gen: number): void {
     this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
     this.admitted[gen] = (this.admitted[gen] ?? 0) - 1;
-    this.settle(at, this.pool(at).giveBack(gen, this.nowMs));
+    this.settle(at, this.pool(at).giveBack(gen, this.nowMs), 0);
   }
 
   /** Nothing survives but what is on its way to the ledger; what was admitted stays admitted. */
@@ -216,18 +292,20 @@ export class World {
     return Object.assign(pool, { ratePerMs: busy ? 0.02 : 0, rateAtMs: this.nowMs, rttMs: 10 });
   }
 
-  private settle(at: number, verdict: PermitVerdict): void {
-    for (let i = 0; i < verdict.admitted; i++) this.admit(this.at(at), verdict.gen);
+  private settle(at: number, verdict: PermitVerdict, endsAtMs: number): void {
+    for (let i = 0; i < verdict.admitted; i++) this.admit(this.at(at), verdict.gen, endsAtMs);
   }
 
-  private admit(replica: Replica, gen: number): void {
+  /** What an answer brings may be spent until the end that this answer tells; what is held, in the window's own time. */
+  private admit(replica: Replica, gen: number, endsAtMs: number): void {
     // When it cannot be refused any more, it may as well be charged at once.
     if (this.counts.refusals > 0) replica.uses.push(gen);
     else replica.pool.charged(gen);
     const admitted = (this.admitted[gen] ?? 0) + 1;
     this.admitted[gen] = admitted;
     if (admitted > this.scope.limit) this.broken ??= `S1: ${admitted} admitted in window ${gen}`;
-    if (this.nowMs >= (this.endsAtMs[gen] ?? 0)) this.broken ??= `S2: admitted after the end of window ${gen}`;
+    if (this.nowMs >= Math.max(endsAtMs, this.endsAtMs[gen] ?? 0))
+      this.broken ??= `S2: admitted after the end of window ${gen}`;
   }
 }
 

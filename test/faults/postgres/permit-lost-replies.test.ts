@@ -90,7 +90,8 @@ function naiveEngine(url: string): PermitEngine {
     for (;;) {
       try {
         await (await connected()).query(update, values);
-        const grant = { gen: 1, left: 0, outstanding: 0, endsInMs: 1, endsAtMs: 1, contended: false, limit };
+        const time = { endsInMs: 1, endsAtMs: 1, durationMs: 1, clockBehind: false };
+        const grant = { gen: 1, left: 0, outstanding: 0, ...time, contended: false, limit };
         return asks.map(({ wantMin }) => ({ outcome: "settled", ...grant, granted: wantMin }));
       } catch {
         client?.end().catch(() => {});

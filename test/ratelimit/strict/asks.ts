@@ -19,6 +19,8 @@ export function settledWith(grant: Partial<Settled>): Settled {
     outstanding: 0,
     endsInMs: 60_000,
     endsAtMs: 1_800_000_000_000,
+    durationMs: 60_000,
+    clockBehind: false,
     contended: false,
     limit: 10_000,
     ...grant,

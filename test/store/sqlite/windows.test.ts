@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { migrateDown, migrateUp } from "../../../src/store/sql/migrate.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
+import type { Store } from "../../../src/store/store.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
 import { charge, created, settled } from "../../contract/usage-cases.ts";
@@ -43,6 +44,49 @@ describe("the embedded store's windows", () => {
     expect(grant).toMatchObject({ gen: 1, granted: 3, left: 0, outstanding: 6, endsInMs: 1000 });
   });
 
+  it("are locked for at most their duration by a clock that was set back before the store is opened again", async () => {
+    const { options, clock } = testOptions();
+    const reopened = async (open: Store) => {
+      await open.close();
+      return openSqliteStore(options);
+    };
+    let store = await openSqliteStore(options);
+    onTestFinished(() => store.close());
+    const [brief, lasting] = [await createdStrict(store, clock, 10), await createdStrict(store, clock, 10)];
+    for (const key of [brief, lasting]) await ask(store, key, { wantMin: 10 });
+    clock.stepTo(clock.nowMs() - 3_600_000);
+    store = await reopened(store);
+    const behind = { gen: 1, granted: 0, endsInMs: windowMs, clockBehind: true };
+    for (const key of [brief, lasting]) expect(await ask(store, key, { wantMin: 1 })).toMatchObject(behind);
+
+    // Right again: the true end counts.
+    clock.advance(20_000);
+    clock.stepTo(clock.nowMs() + 3_600_000);
+    store = await reopened(store);
+    const right = { gen: 1, granted: 0, endsInMs: windowMs - 20_000, clockBehind: false };
+    expect(await ask(store, brief, { wantMin: 1 })).toMatchObject(right);
+
+    // Back again, and for good.
+    clock.stepTo(clock.nowMs() - 3_600_000);
+    store = await reopened(store);
+    clock.advance(windowMs - 20_000);
+    expect(await ask(store, lasting, { wantMin: 10 })).toMatchObject({ gen: 2, granted: 10, clockBehind: false });
+  });
+
+  it("that were open when it was not yet kept what they were opened with take the longest duration", async () => {
+    const { clock, engine, keys, exchange } = await openTestEngine();
+    const key = sampleKey(clock, { rateLimit: strict(10) });
+    await keys.create(key);
+    const asking = () => exchange([{ keyId: key.id, ...permitAsk({ wantMin: 10 }) }]);
+    await asking();
+    expect(await migrateDown(engine)).toBe("0006-clamped-windows");
+    await migrateUp(engine, clock.nowMs());
+    const open = { gen: 1, granted: 0, durationMs: 2_592_000_000, clockBehind: false, endsInMs: windowMs };
+    expect(await asking()).toMatchObject([open]);
+    clock.advance(windowMs);
+    expect(await asking()).toMatchObject([{ gen: 2, granted: 10, durationMs: windowMs }]);
+  });
+
   it("are judged by the time of the commit, however long an ask waited for its turn", async () => {
     const { clock, keys, exchange } = await openTestEngine();
     const [key, other] = [sampleKey(clock, { rateLimit: strict(10) }), sampleKey(clock, { rateLimit: strict(10) })];
@@ -63,7 +107,7 @@ describe("the embedded store's windows", () => {
     const key = sampleKey(clock, { rateLimit: strict(10) });
     const local = sampleKey(clock, { rateLimit: { ...strict(10), mode: "local" } });
     for (const each of [key, local, sampleKey(clock)]) await keys.create(each);
-    expect(await migrateDown(engine)).toBe("0005-permits");
+    while ((await migrateDown(engine)) !== "0005-permits");
     await migrateUp(engine, clock.nowMs());
     const asks = [key, local].map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 20 }) }));
     expect(await exchange(asks)).toMatchObject([{ gen: 1, granted: 10, endsInMs: windowMs }, { outcome: "missing" }]);

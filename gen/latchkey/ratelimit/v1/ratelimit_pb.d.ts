@@ -336,14 +336,14 @@ export declare type PermitGrant = Message<"latchkey.ratelimit.v1.PermitGrant"> &
   outstanding: number;
 
   /**
-   * Time to the window's end in milliseconds, from before the ledger's answer.
+   * Time to the end that counts in milliseconds, from before the ledger's answer. Never more than `duration_ms`.
    *
    * @generated from field: double ends_in_ms = 5;
    */
   endsInMs: number;
 
   /**
-   * The window's end by the ledger's clock, Unix time in milliseconds. For display only.
+   * The end that counts by the ledger's clock, Unix time in milliseconds. For display only.
    *
    * @generated from field: double ends_at_ms = 6;
    */
@@ -362,6 +362,20 @@ export declare type PermitGrant = Message<"latchkey.ratelimit.v1.PermitGrant"> &
    * @generated from field: int32 limit = 8;
    */
   limit: number;
+
+  /**
+   * The duration in milliseconds that the window was opened with.
+   *
+   * @generated from field: double duration_ms = 9;
+   */
+  durationMs: number;
+
+  /**
+   * Whether the ledger's clock is seen to be behind: then permits are for those who wait only, to be spent at once.
+   *
+   * @generated from field: bool clock_behind = 10;
+   */
+  clockBehind: boolean;
 };
 
 /**
