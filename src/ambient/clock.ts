@@ -1,3 +1,4 @@
+import { uptime } from "node:os";
 // Not the global, which is looked up anew each time: this is read with every decision.
 import { performance } from "node:perf_hooks";
 
@@ -25,6 +26,14 @@ export function monotonicOriginMs(): number {
 export function createThreadClock(originMs: number): Clock {
   const aheadMs = monotonicOriginMs() - originMs;
   return { nowMs: () => Date.now(), monotonicMs: () => performance.now() + aheadMs };
+}
+
+/**
+ * For how long this machine has slept, counted from some fixed moment: on most systems monotonic time stands still
+ * meanwhile, and the time since the start of the machine does not.
+ */
+export function sleptMs(): number {
+  return uptime() * 1000 - performance.now();
 }
 
 /**

@@ -9,6 +9,10 @@ export interface Metrics {
   batchCommitted(batcher: string, items: number, seconds: number): void;
   /** A ledger had to do more than send a batch and read its reply. */
   ledger(event: "retried" | "recovered" | "split" | "given-up"): void;
+  /** The ledger's clock jumped against this replica's monotonic one: an alarm. */
+  ledgerClockJumped(direction: "forward" | "backward"): void;
+  /** Uses were settled on a counter that was refilled too early, by a clock that was ahead: an alarm. */
+  refillAhead(): void;
   keyCache(event: "hit" | "miss" | "shared"): void;
   /** A verification was turned away because every rate-limit window is taken: an alarm. */
   windowsFull(): void;
@@ -93,6 +97,17 @@ export function createMetrics(): MetricsRegistry {
     labelNames: ["event"],
     registers,
   });
+  const clockJumps = new Counter({
+    name: "latchkey_ledger_clock_jumps_total",
+    help: "Jumps of the ledger's clock by more than 5 s against this replica's monotonic one.",
+    labelNames: ["direction"],
+    registers,
+  });
+  const refillsAhead = new Counter({
+    name: "latchkey_refills_ahead_total",
+    help: "Charges of counters that were refilled too early and will miss their next refill: see the operations guide.",
+    registers,
+  });
   const keyCache = createTally(registry, {
     name: "latchkey_key_cache_total",
     help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up already under way).",
@@ -155,6 +170,8 @@ export function createMetrics(): MetricsRegistry {
       batchSeconds.observe({ batcher }, seconds);
     },
     ledger: (event) => ledgerEvents.inc({ event }),
+    ledgerClockJumped: (direction) => clockJumps.inc({ direction }),
+    refillAhead: () => refillsAhead.inc(),
     keyCache,
     windowsFull: () => windowsFull.inc(),
     windowsSynced: (event, windows) => windowsSynced.inc({ event }, windows),

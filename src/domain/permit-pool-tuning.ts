@@ -31,6 +31,9 @@ export const jitterShare = 0.1;
 export const retryMinMs = 5;
 export const retryMaxMs = 25;
 
+/** How long a denial is remembered while the ledger's clock is behind: so soon is it noticed that it is right again. */
+export const behindMs = 1000;
+
 /** Looks for permits that others hold to the end divide the rest of a window into at least so many parts. */
 export const probes = 8;
 

@@ -1,4 +1,5 @@
 import {
+  behindMs,
   blockMinMs,
   clockTrust,
   demandMemoryMs,
@@ -279,7 +280,8 @@ export class PermitPool {
     }
     // Permits that a crash stranded never come back: ask for them ever more rarely, but some times before the end.
     const pauseMs = Math.max(holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / probes));
-    this.deniedUntilMs = settled ? this.lastsUntilMs : Math.min(this.lastsUntilMs, nowMs + pauseMs);
+    const memoryMs = settled ? (this.clockBehind ? behindMs : Number.POSITIVE_INFINITY) : pauseMs;
+    this.deniedUntilMs = Math.min(this.lastsUntilMs, nowMs + memoryMs);
     const turnedAway = this.waiting;
     this.waiting = 0;
     return this.verdict(admitted, turnedAway, settled);

@@ -47,12 +47,15 @@ export function refilled(counter: UsageCounter, nowMs: number): UsageCounter {
 export interface Settlement {
   readonly granted: number;
   readonly counter: UsageCounter;
+  /** How far in the future the latest boundary is whose refill the counter holds: a clock that was ahead applied it. */
+  readonly refilledAheadMs: number;
 }
 
 /** Applies what refill is due, then grants as many uses as there are. */
 export function settle(counter: UsageCounter, wanted: number, nowMs: number): Settlement {
   const due = refilled(counter, nowMs);
   const granted = Math.min(due.remaining, wanted);
-  if (granted === 0) return { granted, counter: due };
-  return { granted, counter: { ...due, remaining: due.remaining - granted } };
+  const refilledAheadMs = due.refill === undefined ? 0 : Math.max(0, due.refill.refilledThroughMs - nowMs);
+  if (granted === 0) return { granted, counter: due, refilledAheadMs };
+  return { granted, counter: { ...due, remaining: due.remaining - granted }, refilledAheadMs };
 }

@@ -7,6 +7,7 @@ import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { createDeferredStore } from "../store/deferred-store.ts";
+import type { LedgerWatch } from "../store/ledger-watch.ts";
 import { claimDataFolder } from "../store/sqlite/data-folder.ts";
 import type { Store } from "../store/store.ts";
 
@@ -16,6 +17,7 @@ export interface OpenStoreOptions {
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly watch: LedgerWatch;
   readonly onFatal: (cause: unknown) => void;
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }

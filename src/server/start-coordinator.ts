@@ -7,6 +7,7 @@ import { createRatelimitService } from "../rpc/ratelimit-service.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
+import { LedgerWatch } from "../store/ledger-watch.ts";
 import { startInternalListener } from "./internal-listener.ts";
 import { openStore } from "./open-store.ts";
 import { Guard } from "./port/guard.ts";
@@ -24,7 +25,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
   const metrics = createMetrics();
   metrics.addProcessMetrics();
   const ambient = { clock, random, log, metrics };
-  const { store, usable } = await openStore({ ...options, metrics });
+  const { store, usable } = await openStore({ ...options, metrics, watch: new LedgerWatch(ambient) });
   const undo: (() => unknown)[] = [() => store.close()];
   try {
     const coordinator = createCoordinator(store.permitLanes, ambient);

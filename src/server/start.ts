@@ -8,6 +8,7 @@ import type { Secret } from "../domain/secret.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
 import { announceChanges } from "../store/announcing-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
+import { LedgerWatch } from "../store/ledger-watch.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
 import { handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
@@ -50,14 +51,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const metrics = createMetrics();
   metrics.addProcessMetrics();
   const ambient = { clock, random, log, metrics };
-  const { store, usable } = await openStore({ ...options, metrics });
+  const watch = new LedgerWatch(ambient);
+  const { store, usable } = await openStore({ ...options, metrics, watch });
   const undo: (() => unknown)[] = [() => store.close()];
   try {
     const room = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
     metrics.gauge("latchkey_calls_waiting", "Calls that wait for a look-up, a permit or a commit.", () => room.taken);
     const threads = settings.workers > 1 ? new ServingThreads(options.onFatal) : undefined;
     const cachedKeys = (threads ? lineUpLookups : cacheKeys)(store.keys, settings, { ...ambient, room });
-    const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room });
+    const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room, watch });
     const rateLimits = await startRateLimits({ ...ambient, settings, room, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
     const changes = await connectKeyChanges({ ...ambient, settings, memory: threads ?? cachedKeys, rateLimits });

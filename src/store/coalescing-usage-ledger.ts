@@ -4,6 +4,7 @@ import { GroupCommit } from "../batching/group-commit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { Spend } from "../domain/verification.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
+import type { LedgerWatch } from "./ledger-watch.ts";
 import { type ChargeResult, laneOf, type UsageEngine, type UsageLedger } from "./usage-ledger.ts";
 
 const keysPerBatchMax = 500;
@@ -20,8 +21,10 @@ export class CoalescingUsageLedger implements UsageLedger {
   /** Charges not yet sent, by key: more uses of the key may still join them. */
   readonly #joinable = new Map<string, PendingCharge>();
   readonly #room: WaitingRoom;
+  readonly #watch: LedgerWatch | undefined;
 
-  constructor(engines: readonly UsageEngine[], ambient: { clock: Clock; metrics: Metrics; room?: WaitingRoom }) {
+  constructor(engines: readonly UsageEngine[], ambient: Ambient) {
+    this.#watch = ambient.watch;
     this.#room = ambient.room ?? new WaitingRoom(usesWaitingMax);
     this.#lanes = engines.map(
       (engine) =>
@@ -59,6 +62,8 @@ export class CoalescingUsageLedger implements UsageLedger {
     lane.submit(charge).then(
       (result) => {
         this.#room.leave(charge.uses.length);
+        if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
+          this.#watch?.sawRefillAhead(result.refilledAheadMs);
         distribute(charge.uses, result);
       },
       (error: unknown) => {
@@ -68,6 +73,13 @@ export class CoalescingUsageLedger implements UsageLedger {
       },
     );
   }
+}
+
+interface Ambient {
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly room?: WaitingRoom;
+  readonly watch?: LedgerWatch;
 }
 
 interface PendingUse {

@@ -6,7 +6,7 @@ import { newCounter, settle, type UsageCounter } from "../domain/usage.ts";
 import type { CreateOutcome, IdempotencyRecord } from "./key-store.ts";
 import type { KeyedPermitAsk, PermitResult } from "./permit-ledger.ts";
 import type { Store } from "./store.ts";
-import type { Charge, ChargeResult } from "./usage-ledger.ts";
+import { type Charge, type ChargeResult, refilledAhead } from "./usage-ledger.ts";
 
 /** The store's behaviour in its plainest form, for tests: what the SQL engines do is measured against it. */
 export function createMemoryStore(clock: Clock, exchange = exchangePermits): Store {
@@ -66,7 +66,8 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     if (counter === undefined) return { outcome: "missing" };
     const settled = settle(counter, wanted, clock.nowMs());
     counters.set(keyId, settled.counter);
-    return { outcome: "settled", granted: settled.granted, remaining: settled.counter.remaining };
+    const { granted, counter: after, refilledAheadMs } = settled;
+    return { outcome: "settled", granted, remaining: after.remaining, ...refilledAhead(refilledAheadMs) };
   }
 
   function exchangeOne({ keyId, ...ask }: KeyedPermitAsk): PermitResult {

@@ -24,8 +24,21 @@ export interface Charge {
   readonly wanted: number;
 }
 
+export interface SettledCharge {
+  readonly outcome: "settled";
+  readonly granted: number;
+  readonly remaining: number;
+  /** How far in the future the latest refill of the counter was due. Absent where it was not. */
+  readonly refilledAheadMs?: number;
+}
+
+/** Without the member, where a counter is as it should be. */
+export function refilledAhead(aheadMs: number): { readonly refilledAheadMs?: number } {
+  return aheadMs > 0 ? { refilledAheadMs: aheadMs } : {};
+}
+
 export type ChargeResult =
-  | { readonly outcome: "settled"; readonly granted: number; readonly remaining: number }
+  | SettledCharge
   | { readonly outcome: "missing" }
   | { readonly outcome: "failed"; readonly reason: string };
 

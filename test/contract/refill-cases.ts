@@ -100,10 +100,29 @@ export const refillCases: readonly ContractCase[] = [
       expect(await charge(store, key, 20)).toEqual(settled(20, 0));
       for (const moment of ["2026-01-14T23:00:00.000Z", "2026-01-16T00:00:00.000Z", "2026-01-17T23:59:59.999Z"]) {
         clock.stepTo(moment);
-        expect(await charge(store, key, 1), moment).toEqual(settled(0, 0));
+        expect(await charge(store, key, 1), moment).toMatchObject(settled(0, 0));
       }
       clock.stepTo("2026-01-18T00:00:00.000Z");
       expect(await charge(store, key, 1)).toEqual(settled(1, 9));
+    },
+  },
+  {
+    name: "a counter that was refilled by a clock that was ahead says by how much, until the boundary is there",
+    async run(store, clock) {
+      for (const interval of ["daily", "monthly"] as const) {
+        clock.stepTo("2026-01-31T12:00:00.000Z");
+        const key = await created(store, clock, { remaining: 5, refill: refillRule({ interval }) });
+        const plain = await created(store, clock, { remaining: 5 });
+        clock.stepTo("2026-02-01T00:00:00.001Z");
+        expect(await charge(store, key, 1)).toEqual(settled(1, 9));
+        clock.stepTo("2026-01-31T12:00:00.000Z");
+        expect(await charge(store, key, 1)).toEqual({ ...settled(1, 8), refilledAheadMs: 43_200_000 });
+        expect(await charge(store, plain, 1)).toEqual(settled(1, 4));
+        clock.stepTo("2026-01-31T23:59:59.999Z");
+        expect(await charge(store, key, 9)).toEqual({ ...settled(8, 0), refilledAheadMs: 1 });
+        clock.stepTo("2026-02-01T00:00:00.000Z");
+        expect(await charge(store, key, 1)).toEqual(settled(0, 0));
+      }
     },
   },
   {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PermitPool } from "../../src/domain/permit-pool.ts";
+import type { PermitGrant } from "../../src/domain/permit-window.ts";
 import { ask, exhausted, heldElsewhere, plenty, poolWith, startMs } from "./permit-pool-fixture.ts";
 
 describe("take", () => {
@@ -203,5 +204,52 @@ describe("answered", () => {
     const report = ask(pool, startMs + 15);
     expect(report.ask).toMatchObject({ gen: 7, spent: 1, wantMin: 1 });
     expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, settled: true });
+  });
+});
+
+describe("answers of a ledger whose clock is behind", () => {
+  const behind: PermitGrant = { ...exhausted, endsInMs: 60_000, clockBehind: true };
+  const memoryMs = 1000;
+
+  it("serve those who wait, and leave nothing to be held", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    pool.take(startMs);
+    const message = ask(pool, startMs);
+    pool.leave();
+    const verdict = pool.answered(message, { ...behind, granted: 2, left: 5, outstanding: 2 }, startMs + 20);
+    expect(verdict).toMatchObject({ gen: 7, admitted: 1 });
+    expect(pool.take(startMs + 30).outcome).toBe("wait");
+  });
+
+  it("do not lengthen the time in which permits of before may be spent", () => {
+    const { pool } = poolWith({ ...plenty, granted: 50, outstanding: 50 });
+    pool.recall();
+    const report = ask(pool, startMs + 40_000);
+    pool.answered(report, { ...behind, granted: 0, left: 900 }, startMs + 40_020);
+    pool.take(startMs + 40_030);
+    pool.answered(ask(pool, startMs + 40_030), { ...behind, granted: 1, left: 899 }, startMs + 40_040);
+    expect(pool.take(startMs + 50_000).outcome).toBe("wait");
+  });
+
+  it("are denials for a second at most, so that it shows soon when the clock is right again", () => {
+    const { pool, verdict } = poolWith(behind);
+    expect(verdict).toMatchObject({ denied: 1, settled: true });
+    expect(pool.take(startMs + memoryMs).outcome).toBe("denied");
+    expect(pool.take(startMs + 20 + memoryMs).outcome).toBe("wait");
+  });
+
+  it("tell no end that lies in the past: only how far away it is", () => {
+    const { pool } = poolWith(behind);
+    expect(pool.endsInMs(startMs + 500)).toBeCloseTo(59_999 * 0.999 - 500);
+    expect(pool.state(startMs + 500)).toMatchObject({ limit: 1000, remaining: 0 });
+    const { pool: right } = poolWith(exhausted);
+    expect(right.endsInMs(startMs + 500)).toBeUndefined();
+  });
+
+  it("are no denials beyond the window's duration, whatever end they tell", () => {
+    const { pool } = poolWith({ ...exhausted, endsInMs: 3_600_000 });
+    expect(pool.take(startMs + 59_900).outcome).toBe("denied");
+    expect(pool.take(startMs + 60_000).outcome).toBe("wait");
   });
 });

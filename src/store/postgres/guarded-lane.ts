@@ -2,6 +2,7 @@ import type { Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import type { Random } from "../../ambient/random.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
+import type { LedgerWatch } from "../ledger-watch.ts";
 import { beginText, recoverText } from "./guarded-statement.ts";
 import { PgConnection, type PgStatement } from "./pg-connection.ts";
 import { isConnectionUsable, isDataError, sqlStateOf, toStoreError } from "./pg-error.ts";
@@ -16,6 +17,8 @@ export interface GuardedLaneOptions {
    * waited as long for the batch before.
    */
   readonly timeoutMs: number;
+  /** Is told what the database's clock shows. */
+  readonly watch?: LedgerWatch;
   /** Takes the place of the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
   /** Takes the place of a random writer id in tests. */
@@ -112,7 +115,10 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     const { name, text } = this.#work;
     const nowMs = this.#options.ledgerClock?.nowMs() ?? null;
     const values = [writer.id, seq, nonce, nowMs, ...this.#work.valuesOf(items)];
+    const sentAtMs = this.#options.clock.monotonicMs();
     const settled = await this.#run({ name, text, values }, batch);
+    const receivedAtMs = this.#options.clock.monotonicMs();
+    this.#options.watch?.sawClock({ shownMs: settled.now_ms as number, sentAtMs, receivedAtMs });
     if (settled.fresh === 1) return this.#applied(writer, seq, settled.result);
 
     // Applied already, by a repeat whose reply was lost; or by somebody who has the same writer id.
@@ -138,7 +144,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     return this.#writer;
   }
 
-  async #run(statement: PgStatement, { untilMs }: Batch<Item>): Promise<{ fresh?: number; result?: unknown }> {
+  async #run(statement: PgStatement, { untilMs }: Batch<Item>): Promise<LaneReply> {
     const leftMs = () => Math.max(1, Math.ceil(untilMs - this.#options.clock.monotonicMs()));
     await this.#connection.ready(leftMs());
     // A statement that gets no answer costs the connection. So on a slow link a batch that spent its time connecting
@@ -181,6 +187,12 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   #newId(): string {
     return Buffer.from(this.#options.random.bytes(16)).toString("base64url");
   }
+}
+
+interface LaneReply {
+  readonly fresh?: number;
+  readonly result?: unknown;
+  readonly now_ms?: number;
 }
 
 interface Batch<Item> {

@@ -19,7 +19,7 @@ WITH w AS MATERIALIZED (
     result = (SELECT COALESCE(${result}, '[]') FROM settled)
   WHERE id = $1 AND EXISTS (SELECT FROM w)
 )
-SELECT (SELECT count(*) FROM w) AS fresh, (SELECT ${result} FROM settled) AS result`;
+SELECT (SELECT count(*) FROM w) AS fresh, (SELECT ${result} FROM settled) AS result, ${ledgerNowMs} AS now_ms`;
 }
 
 /** The clock of the ledgers. It is volatile: read for each row after that row is locked, unlike `now()`. */

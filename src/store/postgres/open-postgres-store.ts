@@ -2,6 +2,7 @@ import { CompiledQuery, Kysely } from "kysely";
 import type { Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import type { Random } from "../../ambient/random.ts";
+import type { LedgerWatch } from "../ledger-watch.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
@@ -33,6 +34,7 @@ export interface PostgresStoreOptions extends PgEngineOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly metrics: Metrics;
+  readonly watch?: LedgerWatch;
 }
 
 export interface PgEngine extends SqlEngine {

@@ -7,7 +7,7 @@ import { guardedText, ledgerNowMs } from "./guarded-statement.ts";
  * $5 key ids  $6 uses wanted
  */
 export const settleText = guardedText({
-  row: "key_id, granted, after",
+  row: "key_id, granted, after, ahead_ms",
   steps: `
 locked AS MATERIALIZED (
   SELECT k.*, u.wanted
@@ -39,7 +39,7 @@ locked AS MATERIALIZED (
          END AS through_ms
   FROM passed
 ), settled AS MATERIALIZED (
-  SELECT key_id, boundaries, through_ms, LEAST(available, wanted) AS granted, available - LEAST(available, wanted) AS after
+  SELECT key_id, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms, LEAST(available, wanted) AS granted, available - LEAST(available, wanted) AS after
   FROM refilled
 ), spent AS (
   UPDATE key_usage k SET remaining = s.after, refilled_through_ms = s.through_ms

@@ -1,4 +1,10 @@
-import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
+import {
+  type Charge,
+  type ChargeResult,
+  refilledAhead,
+  type SettledCharge,
+  type UsageEngine,
+} from "../usage-ledger.ts";
 import { GuardedLane, type GuardedLaneOptions, type LaneWork } from "./guarded-lane.ts";
 import { settleText } from "./settle-statement.ts";
 
@@ -13,12 +19,16 @@ export class UsageLane extends GuardedLane<Charge, UsageRow, SettledCharge> impl
   }
 }
 
-type UsageRow = readonly [keyId: string, granted: number, remaining: number];
-type SettledCharge = Extract<ChargeResult, { outcome: "settled" }>;
+type UsageRow = readonly [keyId: string, granted: number, remaining: number, refilledAheadMs: number];
 
 const settling: LaneWork<Charge, UsageRow, SettledCharge> = {
   name: "settle",
   text: settleText,
   valuesOf: (charges) => [charges.map(({ keyId }) => keyId), charges.map(({ wanted }) => wanted)],
-  settledOf: ([, granted, remaining]) => ({ outcome: "settled", granted, remaining }),
+  settledOf: ([, granted, remaining, aheadMs]) => ({
+    outcome: "settled",
+    granted,
+    remaining,
+    ...refilledAhead(aheadMs),
+  }),
 };

@@ -3,6 +3,7 @@ import { anchored, type Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
+import type { LedgerWatch } from "../ledger-watch.ts";
 import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
@@ -24,6 +25,8 @@ export interface SqliteWriterOptions {
   readonly file: string;
   readonly clock: Clock;
   readonly metrics: Metrics;
+  /** Is told what the wall clock shows, which refills follow. */
+  readonly watch?: LedgerWatch;
   /** Takes the place of the clock of windows in tests, which nobody can set. */
   readonly windowClock?: Pick<Clock, "nowMs">;
   /** The writer thread died. What it had under way is unknown; only a new process can go on. */
@@ -35,6 +38,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #windowClock: Pick<Clock, "nowMs">;
+  readonly #watch: LedgerWatch | undefined;
   readonly #jobs: GroupCommit<WriterJob, JobResult>;
   /** Takes the reply that is awaited: there is one request under way at most. */
   #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
@@ -52,9 +56,10 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return writer;
   }
 
-  private constructor({ file, clock, metrics, onDeath, windowClock = anchored(clock) }: SqliteWriterOptions) {
+  private constructor({ file, clock, metrics, onDeath, ...options }: SqliteWriterOptions) {
     this.#clock = clock;
-    this.#windowClock = windowClock;
+    this.#windowClock = options.windowClock ?? anchored(clock);
+    this.#watch = options.watch;
     this.#jobs = new GroupCommit({
       name: "sqlite",
       batchMax: jobsPerCommitMax,
@@ -108,7 +113,9 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
 
   async #commit(jobs: readonly WriterJob[]): Promise<readonly JobResult[]> {
     if (!this.#serving) throw new Unavailable("nothing was written: the store is closed");
+    const sentAtMs = this.#clock.monotonicMs();
     const time = { nowMs: this.#clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
+    this.#watch?.sawClock({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
     const reply = await this.#request({ jobs, time });
     if (typeof reply === "string") throw new Error(`the writer answered ${reply} to a batch`);
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);

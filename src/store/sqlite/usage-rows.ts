@@ -1,7 +1,7 @@
 import type { StatementSync } from "node:sqlite";
 import type { RefillInterval } from "../../domain/refill-calendar.ts";
 import { remainingMax, settle, type UsageCounter } from "../../domain/usage.ts";
-import type { Charge, ChargeResult } from "../usage-ledger.ts";
+import { type Charge, type ChargeResult, refilledAhead } from "../usage-ledger.ts";
 import { isIntegerIn } from "./is-integer-in.ts";
 
 /** Settles one charge inside the transaction that is open. */
@@ -13,7 +13,7 @@ export function settleCharge(
   const row = prepare("SELECT * FROM key_usage WHERE key_id = ?").get(keyId) as UsageRow | undefined;
   if (row === undefined) return { outcome: "missing" };
   const before = counterOf(row);
-  const { granted, counter } = settle(before, wanted, nowMs);
+  const { granted, counter, refilledAheadMs } = settle(before, wanted, nowMs);
   if (counter !== before) {
     prepare("UPDATE key_usage SET remaining = ?, refilled_through_ms = ? WHERE key_id = ?").run(
       counter.remaining,
@@ -21,7 +21,7 @@ export function settleCharge(
       keyId,
     );
   }
-  return { outcome: "settled", granted, remaining: counter.remaining };
+  return { outcome: "settled", granted, remaining: counter.remaining, ...refilledAhead(refilledAheadMs) };
 }
 
 interface UsageRow {

@@ -49,6 +49,24 @@ describe("a verification under a strict limit", () => {
     expect(alarms.unsettled).toBe(0);
   });
 
+  it("is told a reset in its own future while the ledger's clock is behind, an hour or more", async () => {
+    const { limiter, channel, clock, pass } = setUpLimiter();
+    const ledgerNowMs = clock.nowMs() - 3_600_000;
+    const behind = { endsInMs: 60_000, endsAtMs: ledgerNowMs + 60_000, clockBehind: true };
+    const [admitted, limited] = [queue(limiter), queue(limiter)];
+    await channel.grant({ ...behind, granted: 1, left: 0, outstanding: 0 });
+    const inMs = Math.ceil(59_999 * 0.999);
+    const told = { limit: 10_000, remaining: 0, resetMs: clock.nowMs() + inMs };
+    expect(admitted).toMatchObject({ said: "admitted", permit: told });
+    admitted.permit?.keep();
+    await pass(5);
+    const resetMs = clock.nowMs() + inMs;
+    await channel.grant({ ...behind, ...nothingLeft });
+    expect(limited).toMatchObject({ said: "limited", permit: { remaining: 0, resetMs } });
+    clock.advance(900);
+    expect(takeNow(limiter)).toMatchObject({ outcome: "limited", remaining: 0, resetMs });
+  });
+
   it("waits for permits that others hold, is turned away when none comes, and that is counted", async () => {
     const { limiter, channel, pass, alarms } = setUpLimiter();
     const waiting = queue(limiter);
