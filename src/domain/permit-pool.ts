@@ -1,19 +1,4 @@
-import {
-  behindMs,
-  blockMinMs,
-  clockTrust,
-  demandMemoryMs,
-  holdMs,
-  idleMinMs,
-  idlePauses,
-  jitterShare,
-  ledgerTickMs,
-  lowMarkDeviations,
-  probes,
-  retryMaxMs,
-  retryMinMs,
-  rttWeight,
-} from "./permit-pool-tuning.ts";
+import * as tuning from "./permit-pool-tuning.ts";
 import type { PermitMessage, PermitTake, PermitVerdict } from "./permit-verdict.ts";
 import type { PermitGrant } from "./permit-window.ts";
 import type { RateLimitState } from "./rate-limit.ts";
@@ -82,7 +67,7 @@ export class PermitPool {
 
   /** Asks for one permit. Check and spend are one turn: no other call comes between them. */
   take(nowMs: number): PermitTake {
-    this.ratePerMs = this.demandPerMs(nowMs) + 1 / demandMemoryMs;
+    this.ratePerMs = this.demandPerMs(nowMs) + 1 / tuning.demandMemoryMs;
     this.rateAtMs = nowMs;
     if (this.held > 0 && this.waiting === 0 && this.isOpen(nowMs)) {
       this.held--;
@@ -150,9 +135,9 @@ export class PermitPool {
   answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
     if (!this.isUnderWay(message)) return this.verdict(0);
     this.underWay = false;
-    this.tidyDueMs = nowMs + holdMs;
+    this.tidyDueMs = nowMs + tuning.holdMs;
     const sampleMs = nowMs - message.sentAtMs;
-    this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * rttWeight;
+    this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
 
     const expiresAtMs = this.expiry(message, grant, nowMs);
     if (nowMs >= expiresAtMs) return this.verdict(0);
@@ -162,7 +147,7 @@ export class PermitPool {
     if (!grant.clockBehind) this.expiresAtMs = Math.max(this.expiresAtMs, expiresAtMs);
     this.lastsUntilMs = grant.clockBehind ? expiresAtMs : this.expiresAtMs;
     this.clockBehind = grant.clockBehind;
-    this.nextOpensMs = message.sentAtMs + grant.endsInMs + this.rttMs * jitterShare;
+    this.nextOpensMs = message.sentAtMs + grant.endsInMs + this.rttMs * tuning.jitterShare;
     this.held += grant.granted;
     this.left = grant.left;
     this.limit = grant.limit;
@@ -179,8 +164,8 @@ export class PermitPool {
   lost(message: PermitMessage, nowMs: number): void {
     if (!this.isUnderWay(message)) return;
     this.underWay = false;
-    this.quietUntilMs = nowMs + holdMs;
-    this.tidyDueMs = nowMs + holdMs;
+    this.quietUntilMs = nowMs + tuning.holdMs;
+    this.tidyDueMs = nowMs + tuning.holdMs;
   }
 
   /** Somebody else wants permits, or this replica stops: the next message goes out now and takes all of them back. */
@@ -210,9 +195,7 @@ export class PermitPool {
     return { limit: this.limit, remaining: this.shownLeast, resetMs: this.endsAtMs };
   }
 
-  /**
-   * Time to the window's end, where the end that `state` tells is that of a clock known to be wrong. Undefined: it is not.
-   */
+  /** Time to the window's end, where the one that `state` tells is by a clock known to be wrong; else undefined. */
   endsInMs(nowMs: number): number | undefined {
     return this.clockBehind ? this.lastsUntilMs - nowMs : undefined;
   }
@@ -243,7 +226,7 @@ export class PermitPool {
   /** Counted from before the ledger read its clock, and a little short: for a clock here that runs slow, and its tick. */
   protected expiry(message: PermitMessage, grant: PermitGrant, _nowMs: number): number {
     const endsInMs = Math.min(grant.endsInMs, grant.durationMs);
-    return message.sentAtMs + (endsInMs - ledgerTickMs) * clockTrust;
+    return message.sentAtMs + (endsInMs - tuning.ledgerTickMs) * tuning.clockTrust;
   }
 
   protected enter(gen: number): void {
@@ -274,13 +257,13 @@ export class PermitPool {
     const settled = elsewhere <= 0 && this.inUse === 0;
     if (this.shortSinceMs === 0) this.shortSinceMs = nowMs;
     const shortMs = nowMs - this.shortSinceMs;
-    if (!settled && shortMs < holdMs + 2 * this.rttMs) {
-      this.quietUntilMs = nowMs + Math.min(retryMaxMs, Math.max(retryMinMs, shortMs / 2));
+    if (!settled && shortMs < tuning.holdMs + 2 * this.rttMs) {
+      this.quietUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
       return this.verdict(admitted);
     }
     // Permits that a crash stranded never come back: ask for them ever more rarely, but some times before the end.
-    const pauseMs = Math.max(holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / probes));
-    const memoryMs = settled ? (this.clockBehind ? behindMs : Number.POSITIVE_INFINITY) : pauseMs;
+    const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / tuning.probes));
+    const memoryMs = settled ? (this.clockBehind ? tuning.behindMs : Number.POSITIVE_INFINITY) : pauseMs;
     this.deniedUntilMs = Math.min(this.lastsUntilMs, nowMs + memoryMs);
     const turnedAway = this.waiting;
     this.waiting = 0;
@@ -292,17 +275,17 @@ export class PermitPool {
   }
 
   protected demandPerMs(nowMs: number): number {
-    return this.ratePerMs * Math.exp((this.rateAtMs - nowMs) / demandMemoryMs);
+    return this.ratePerMs * Math.exp((this.rateAtMs - nowMs) / tuning.demandMemoryMs);
   }
 
   /** For how long nobody asks before that means that nobody will. */
   protected idleAfterMs(): number {
-    return Math.max(idleMinMs, idlePauses / this.ratePerMs);
+    return Math.max(tuning.idleMinMs, tuning.idlePauses / this.ratePerMs);
   }
 
   /** For how long a block is meant to last. */
   protected blockMs(): number {
-    return Math.max(blockMinMs, 2 * this.rttMs);
+    return Math.max(tuning.blockMinMs, 2 * this.rttMs);
   }
 
   /** Whether an answer to a message sent now would come after the end of the window that it finds open. */
@@ -314,7 +297,7 @@ export class PermitPool {
   protected isLow(nowMs: number): boolean {
     if (this.isYielding(nowMs) || this.left === 0 || this.isTooLate(nowMs)) return false;
     const meanUntilAnswer = this.demandPerMs(nowMs) * this.rttMs;
-    return this.held + 1 <= meanUntilAnswer + lowMarkDeviations * Math.sqrt(meanUntilAnswer);
+    return this.held + 1 <= meanUntilAnswer + tuning.lowMarkDeviations * Math.sqrt(meanUntilAnswer);
   }
 
   /** Once others are short everything goes back; otherwise what is not needed, when that is half of it or more. */
@@ -323,7 +306,7 @@ export class PermitPool {
     if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;
     if (yielding) return this.recalled ? 0 : this.tidyDueMs;
     const needed = this.ratePerMs * (this.blockMs() + this.rttMs);
-    const surplusMs = demandMemoryMs * Math.log((2 * needed) / this.held);
+    const surplusMs = tuning.demandMemoryMs * Math.log((2 * needed) / this.held);
     return Math.max(this.tidyDueMs, this.rateAtMs + Math.min(surplusMs, this.idleAfterMs()));
   }
 }
