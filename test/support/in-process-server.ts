@@ -29,6 +29,8 @@ export async function startTestServer(
     clock?: Clock;
     /** The ledger goes by the database's own clock, whatever this server's is. */
     ledgerKeepsItsClock?: boolean;
+    /** The ledger's clock, where it is neither this server's nor the database's own. */
+    ledgerClock?: Pick<Clock, "nowMs">;
     onFatal?: (cause: unknown) => void;
     waitUntilReady?: boolean;
   } = {},
@@ -67,6 +69,7 @@ export async function startTestServer(
     settings,
     clock: options.clock ?? systemClock,
     ...(options.clock && !options.ledgerKeepsItsClock && { ledgerClock: options.clock }),
+    ...(options.ledgerClock && { ledgerClock: options.ledgerClock }),
     random: createSystemRandom(),
     log: createLog("debug", (line) => logLines.push(line)),
     onFatal:

@@ -1,0 +1,96 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../../src/ambient/clock.ts";
+import { sha256 } from "../../../src/ambient/crypto.ts";
+import { Secret } from "../../../src/domain/secret.ts";
+import { startTestServer } from "../../support/in-process-server.ts";
+import type { Placed } from "../../support/strict-book.ts";
+import { createStrictKeys, HttpReplica } from "../../support/strict-replica.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+
+const hourMs = 3_600_000;
+const limit = 5;
+const durationMs = 2500;
+/** For how long a denial may be remembered while the clock is behind. */
+const noticedMs = 1000;
+/** For a busy machine. */
+const slackMs = 1500;
+
+// The keys, by what is done to their rows: the last two stand for ledgers with a mistake, which the test must see.
+const [sound, halfUsed, neverClamped, overwritten] = [0, 1, 2, 3] as const;
+
+describe.runIf(hasPostgres)("a ledger whose clock is set back by an hour", { timeout: 60_000 }, () => {
+  it("grants no window twice, locks a key for at most its duration, and raises the alarm", async () => {
+    // A replica that was refused answers from memory: so others ask while the clock is behind, and when it is right.
+    const { first, second, third, ledger, tamper, logLines } = await setUp();
+    const endsAtMs = ((await first.ask(sound)) as Placed).resetMs;
+    expect(await passedOf(first, sound, 2 * limit)).toBe(limit - 1);
+    expect(await passedOf(first, halfUsed, 2)).toBe(2);
+    for (const key of [neverClamped, overwritten]) expect(await passedOf(first, key, limit)).toBe(limit);
+    await tamper(neverClamped, "window_duration_ms = 9000000000000");
+
+    ledger.aheadMs = -hourMs;
+    for (const key of [sound, neverClamped, overwritten]) expect(await passedOf(second, key, 2)).toBe(0);
+    expect(await passedOf(second, halfUsed, 2 * limit)).toBeLessThanOrEqual(limit - 2);
+    await tamper(overwritten, "ends_at_ms = clamped_ends_at_ms, clamped_ends_at_ms = 0");
+    await delay(100);
+
+    ledger.aheadMs = 0;
+    expect(await passedOf(third, sound, 2)).toBe(0);
+    expect(await passedOf(third, overwritten, 2), "the control is granted twice").toBe(2);
+    expect(Date.now()).toBeLessThan(endsAtMs);
+    await delay(endsAtMs - Date.now() + noticedMs);
+    expect(await passedOf(second, sound, 2 * limit)).toBe(limit);
+    expect(await passedOf(second, neverClamped, 2), "the control is locked").toBe(0);
+
+    // Back for good, with a window that has just begun.
+    const begunMs = performance.now();
+    ledger.aheadMs = -hourMs;
+    while ((await passedOf(third, sound, 1)) === 0) await delay(20);
+    const lockedMs = performance.now() - begunMs;
+    console.log(`set back for good: locked for ${Math.round(lockedMs)} ms, of ${durationMs}`);
+    expect(lockedMs).toBeGreaterThan(durationMs * 0.9);
+    expect(lockedMs).toBeLessThan(durationMs + noticedMs + slackMs);
+    expect(await passedOf(third, sound, 2 * limit)).toBe(limit - 1);
+
+    const jumps = logLines.filter((line) => line.includes("the ledger's clock jumped"));
+    expect(jumps.map((line) => JSON.parse(line).direction)).toEqual(["backward", "forward"]);
+  });
+});
+
+/** How many of so many calls at once pass. The others are refused, until some moment in the future. */
+async function passedOf(replica: HttpReplica, key: number, calls: number): Promise<number> {
+  const answers = await Promise.all(Array.from({ length: calls }, () => replica.ask(key)));
+  const refused = answers.flatMap((answer) => (answer.outcome === "limited" ? [answer] : []));
+  for (const { resetMs } of refused) expect(resetMs).toBeGreaterThan(Date.now());
+  const passed = answers.filter(({ outcome }) => outcome === "admitted").length;
+  expect(passed + refused.length).toBe(calls);
+  return passed;
+}
+
+/** Three replicas on one Postgres whose clock is in the test's hands. */
+async function setUp() {
+  const url = await createTestDatabase();
+  const ledger = { aheadMs: 0, nowMs: () => systemClock.nowMs() + ledger.aheadMs };
+  const settings = { databaseUrl: new Secret(url), databaseConnectionsMax: 4 };
+  const servers = [];
+  for (let i = 0; i < 3; i++) servers.push(await startTestServer({ settings, ledgerClock: ledger }));
+  const [{ baseUrl }, { logLines }] = servers as [Server, Server, Server];
+  const secrets = await createStrictKeys(baseUrl, Array(4).fill({ limit, durationMs }));
+  const [first, second, third] = servers.map((server) => new HttpReplica(server.baseUrl, secrets)) as Replicas;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const tamper = async (key: number, change: string) => {
+    const digest = sha256(secrets[key] as string);
+    await client.query(
+      `UPDATE key_permits SET ${change} WHERE key_id = (SELECT key_id FROM key_secrets WHERE digest = $1)`,
+      [digest],
+    );
+  };
+  return { first, second, third, ledger, tamper, logLines };
+}
+
+type Server = Awaited<ReturnType<typeof startTestServer>>;
+type Replicas = [HttpReplica, HttpReplica, HttpReplica];
