@@ -17,7 +17,7 @@ const nothing: Counts = {
 /** Far more than any window lasts: each of its windows shows it. */
 const longMs = 100 * stepMs;
 
-const clockSet = { limit: 1, steps: 3, takes: 3, messages: 3 };
+const clockSet = { limit: 1, steps: 2, takes: 3, messages: 3 };
 const behind = { limit: 2, steps: 2, takes: 3, messages: 2 };
 
 /** Each scope lets something else go wrong, so that none grows too large. */
