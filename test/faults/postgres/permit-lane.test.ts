@@ -32,7 +32,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     const asks = [asking("k", { wantMin: 4, gen: 1, returned: 3, spent: 2 }), asking("nobody", { wantMin: 1 })];
     const [grant, missing] = await lane.exchange([...asks, asking("other", { wantMin: 1 })]);
     expect(link.proxy.cuts).toBe(1);
-    const { endsAtMs } = opened as { endsAtMs: number };
+    const { endsAtMs, durationMs } = opened as { endsAtMs: number; durationMs: number };
     expect(grant).toEqual({
       outcome: "settled",
       gen: 1,
@@ -41,6 +41,8 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
       outstanding: 7,
       endsInMs: expect.any(Number),
       endsAtMs,
+      durationMs,
+      clockBehind: false,
       contended: true,
       limit: 10,
     });
