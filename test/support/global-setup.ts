@@ -1,4 +1,5 @@
 import type { TestProject } from "vitest/node";
+import { pgbouncerBinary } from "./pgbouncer-binary.ts";
 import { PostgresServer } from "./postgres-server.ts";
 import { redisBinary } from "./redis-binary.ts";
 
@@ -21,6 +22,7 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
   }
   // Installed here if it is missing, and not by several tests at once.
   redisBinary();
+  pgbouncerBinary();
   const server = await PostgresServer.start();
   project.provide("postgresUrl", server.url());
   return () => server.remove();

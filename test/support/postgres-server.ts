@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { freePort, LocalServer, runAs } from "./local-server.ts";
@@ -80,7 +81,15 @@ export class PostgresServer extends LocalServer {
   async up(): Promise<void> {
     const options = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="];
     const args = ["-D", this.#data, "-p", String(this.port), ...options];
-    await this.launch(join(postgresBinaries(), "postgres"), args, () => this.query("SELECT 1"));
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.launch(join(postgresBinaries(), "postgres"), args, () => this.query("SELECT 1"));
+      } catch (error) {
+        // A process of the server that was killed can live a moment longer than the first one.
+        if (!(error as Error).message.includes("is still in use") || tries === 50) throw error;
+        await delay(100);
+      }
+    }
   }
 
   reload(): void {

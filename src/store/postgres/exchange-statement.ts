@@ -1,4 +1,4 @@
-import { guardedText, ledgerNowMs } from "./guarded-statement.ts";
+import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
 
 /*
  * Settles many keys' asks for permits, each exactly as `exchangePermits` does.
@@ -17,10 +17,11 @@ import { guardedText, ledgerNowMs } from "./guarded-statement.ts";
  *
  * $5 key ids  $6 wanted at least  $7 at most  $8 window of the next two  $9 returned  $10 spent  $11 holders
  */
-export const exchangeText = guardedText({
+export const exchangeSteps: GuardedSteps = {
+  table: "key_permits",
   row: `key_id, gen, granted, available - granted, outstanding, ends_in_ms, end_ms, opened_for_ms, is_behind, is_contended,
     rate_limit`,
-  steps: `
+  steps: (orSkip) => `
 locked AS MATERIALIZED (
   SELECT u.*, p.gen, p.ends_at_ms, p.granted, p.spent, p.contended,
     p.window_duration_ms AS opened_for_ms, p.clamped_ends_at_ms AS clamped_before,
@@ -30,7 +31,7 @@ locked AS MATERIALIZED (
   JOIN key_permits p ON p.key_id = u.key_id
   WHERE EXISTS (SELECT FROM w)
   ORDER BY p.key_id
-  FOR UPDATE OF p
+  FOR UPDATE OF p ${orSkip}
 ), timed AS MATERIALIZED (
   SELECT *, ${ledgerNowMs} AS now_ms FROM locked
 ), clamped AS (
@@ -83,4 +84,4 @@ locked AS MATERIALIZED (
   WHERE p.key_id = s.key_id AND (s.opens OR s.clamped_ms <> s.clamped_before OR s.spent <> s.spent_before
     OR s.held + s.granted <> s.granted_before OR s.now_contended <> (s.contended_before = 1))
 )`,
-});
+};

@@ -3,9 +3,17 @@ import type { Metrics } from "../../ambient/metrics.ts";
 import type { Random } from "../../ambient/random.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
-import { beginText, recoverText } from "./guarded-statement.ts";
-import { PgConnection, type PgStatement } from "./pg-connection.ts";
-import { isConnectionUsable, isDataError, sqlStateOf, toStoreError } from "./pg-error.ts";
+import { beginText, type GuardedSteps, guardedText, recoverText } from "./guarded-statement.ts";
+import { PgConnection, type PreparedText, preparedText } from "./pg-connection.ts";
+import {
+  isConnectionUsable,
+  isDataError,
+  isLockTimeout,
+  isRolledBack,
+  sqlStateOf,
+  toStoreError,
+  UnsafeTransaction,
+} from "./pg-error.ts";
 
 export interface GuardedLaneOptions {
   readonly url: string;
@@ -26,15 +34,17 @@ export interface GuardedLaneOptions {
 }
 
 const pauseMs = 20;
+/**
+ * A batch waits this part of its time for one row that somebody else has locked. What is left is enough to settle the
+ * other rows, and to wait once more for the locked ones alone.
+ */
+const lockPart = 1 / 3;
 /** An unused writer is forgotten after a day; long before that a lane takes a new one. */
 const writerMaxIdleMs = 3_600_000;
 
 /** What a lane does: one kind of statement. */
 export interface LaneWork<Item, Row extends KeptRow, Settled> {
-  /** Prepared under this name. */
-  readonly name: string;
-  /** Made by `guardedText`. */
-  readonly text: string;
+  readonly steps: GuardedSteps;
   /** What follows the guard's own parameters. */
   valuesOf(items: readonly Item[]): readonly unknown[];
   /** What the database keeps of a settled item, and answers. */
@@ -51,12 +61,14 @@ export type LaneResult<Settled> =
 /**
  * One connection that settles one batch at a time. A batch whose reply is lost is sent again under the same sequence
  * number, which the database applies once at most; a batch that stays without an answer is given up together with its
- * writer id, so that it can never be applied by a repeat that nobody waits for.
+ * writer id, so that it can never be applied by a repeat that nobody waits for. A number belongs to one content: what is
+ * sent in the place of a batch that the database has refused gets the next number.
  */
 export class GuardedLane<Item extends { readonly keyId: string }, Row extends KeptRow, Settled> {
   readonly #options: GuardedLaneOptions;
   readonly #work: LaneWork<Item, Row, Settled>;
   readonly #connection: PgConnection;
+  readonly #texts: Record<"begin" | "recover" | Locking, PreparedText>;
   #underWay: Promise<unknown> = Promise.resolve();
   #writer: Writer | undefined;
 
@@ -64,31 +76,69 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     this.#options = options;
     this.#work = work;
     this.#connection = new PgConnection(options.url);
+    const lockMs = options.timeoutMs * lockPart;
+    this.#texts = {
+      begin: preparedText(beginText({ lockMs })),
+      recover: preparedText(recoverText({ lockMs })),
+      wait: preparedText(guardedText(work.steps, { lockMs })),
+      skip: preparedText(guardedText(work.steps, { lockMs, skipLocked: true })),
+    };
   }
 
   /** One batch after the other: a sequence number is taken only when the one before it is settled. */
   apply(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
-    const settled = this.#underWay.then(() => this.#settle(items));
+    const settled = this.#underWay.then(() => this.#settleAll(items, this.#deadlineMs()));
     this.#underWay = settled.catch(() => {});
     return settled;
   }
 
-  async #settle(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
-    const untilMs = this.#options.clock.monotonicMs() + this.#options.timeoutMs;
-    const batch: Batch<Item> = { items, nonce: this.#newId(), untilMs, writer: undefined };
-    let isUnanswered = false;
+  /**
+   * Waits for locked rows first; where one stays locked, goes around it, and then waits for those that were locked alone.
+   * What is locked even then fails: it has not been charged.
+   */
+  async #settleAll(
+    items: readonly Item[],
+    untilMs: number,
+    isLastTry = false,
+  ): Promise<readonly LaneResult<Settled>[]> {
+    const waited = await this.#settle(items, untilMs, "wait");
+    if (waited !== "locked") return waited;
+    this.#options.metrics.ledger("locked");
+    const around =
+      isLastTry && items.length === 1 ? items.map(() => locked) : await this.#settle(items, untilMs, "skip");
+    // What still waits for a lock here waits for the writer's own row.
+    if (around === "locked") this.#giveUp("the ledger's own row is locked");
+    const again = items.filter((_, at) => around[at] === locked);
+    const isTimeLeft = this.#options.clock.monotonicMs() < untilMs - this.#options.timeoutMs * lockPart;
+    const settledAgain =
+      isLastTry || again.length === 0 || !isTimeLeft
+        ? again.map(() => locked)
+        : await this.#settleAll(again, untilMs, true).catch((error: Error) => again.map(() => failedBy(error)));
+    const next = settledAgain.values();
+    return around.map((result) => (result === locked ? (next.next().value as LaneResult<Settled>) : result));
+  }
+
+  /** The results, or word that a row stayed locked: then nothing has happened. */
+  async #settle(
+    items: readonly Item[],
+    untilMs: number,
+    locking: Locking,
+  ): Promise<readonly LaneResult<Settled>[] | "locked"> {
+    const batch: Batch<Item> = { items, locking, nonce: this.#newId(), untilMs };
     for (;;) {
       try {
         return this.#resultsOf(items, await this.#attempt(batch));
       } catch (error) {
         if (error instanceof Unavailable) throw error;
-        // An earlier attempt that was not answered may be on its way yet: then parts of it must not be sent beside it.
-        if (isDataError(error) && !isUnanswered) return this.#split(items);
-        if (isDataError(error)) this.#giveUp("the ledger refused a repeated batch", error);
-        isUnanswered ||= sqlStateOf(error) === undefined;
+        // An earlier attempt that was not answered may be on its way yet: then nothing else may be sent in its place.
+        if (isDataError(error) && !batch.isUnanswered) return this.#split(items);
+        if (isLockTimeout(error) && !batch.isUnanswered) return "locked";
+        if (sqlStateOf(error) !== undefined) batch.refusal = error;
+        const cause = batch.refusal ?? error;
+        if (isDataError(error)) this.#giveUp("the ledger refused a repeated batch", cause);
         if (!isConnectionUsable(error)) this.#connection.discard();
         if (this.#options.clock.monotonicMs() + pauseMs >= batch.untilMs)
-          this.#giveUp("the ledger did not answer", error);
+          this.#giveUp("the ledger did not answer", cause);
         this.#options.metrics.ledger("retried");
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
@@ -107,75 +157,87 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   }
 
   async #attempt(batch: Batch<Item>): Promise<readonly Row[]> {
-    const { items, nonce } = batch;
-    // The same in every attempt: under another writer's numbers the batch could be applied a second time.
-    batch.writer ??= await this.#currentWriter(batch);
-    const { writer } = batch;
-    const seq = writer.seq + 1;
-    const { name, text } = this.#work;
+    const { items, nonce, locking } = batch;
+    // The same in every attempt: under another number the batch could be applied a second time.
+    batch.number ??= takeNumber(await this.#currentWriter(batch));
+    const { writer, seq } = batch.number;
     const nowMs = this.#options.ledgerClock?.nowMs() ?? null;
     const values = [writer.id, seq, nonce, nowMs, ...this.#work.valuesOf(items)];
     const sentAtMs = this.#options.clock.monotonicMs();
-    const settled = await this.#run({ name, text, values }, batch);
+    const settled = await this.#run(this.#texts[locking], values, batch);
     const receivedAtMs = this.#options.clock.monotonicMs();
     this.#options.watch?.sawClock({ shownMs: settled.now_ms as number, sentAtMs, receivedAtMs });
-    if (settled.fresh === 1) return this.#applied(writer, seq, settled.result);
+    if (settled.fresh === 1) return this.#applied(writer, settled.result);
 
     // Applied already, by a repeat whose reply was lost; or by somebody who has the same writer id.
-    const recovered = await this.#run({ name: "recover", text: recoverText, values: [writer.id, seq, nonce] }, batch);
-    if (recovered.result === undefined) this.#giveUp("the ledger has another writer of this name");
+    const recovered = await this.#run(this.#texts.recover, [writer.id, seq, nonce], batch);
+    if (recovered.result === null) this.#giveUp("the ledger has another writer of this name");
     this.#options.metrics.ledger("recovered");
-    return this.#applied(writer, seq, recovered.result);
+    return this.#applied(writer, recovered.result);
   }
 
-  #applied(writer: Writer, seq: number, result: unknown): readonly Row[] {
-    writer.seq = seq;
+  #applied(writer: Writer, result: unknown): readonly Row[] {
     writer.usedMs = this.#options.clock.monotonicMs();
-    return (result ?? []) as readonly Row[];
+    return result as readonly Row[];
   }
 
   async #currentWriter(batch: Batch<Item>): Promise<Writer> {
     const nowMs = this.#options.clock.monotonicMs();
     if (this.#writer === undefined || nowMs - this.#writer.usedMs > writerMaxIdleMs) {
       const id = this.#options.writerId?.() ?? this.#newId();
-      await this.#run({ name: "begin", text: beginText, values: [id] }, batch);
+      await this.#run(this.#texts.begin, [id], batch);
       this.#writer = { id, seq: 0, usedMs: nowMs };
     }
     return this.#writer;
   }
 
-  async #run(statement: PgStatement, { untilMs }: Batch<Item>): Promise<LaneReply> {
-    const leftMs = () => Math.max(1, Math.ceil(untilMs - this.#options.clock.monotonicMs()));
+  async #run(prepared: PreparedText, values: readonly unknown[], batch: Batch<Item>): Promise<GuardedReply> {
+    const leftMs = () => Math.max(1, Math.ceil(batch.untilMs - this.#options.clock.monotonicMs()));
+    const wasConnected = this.#connection.isReady;
     await this.#connection.ready(leftMs());
     // A statement that gets no answer costs the connection. So on a slow link a batch that spent its time connecting
     // leaves the connection to the next, instead of the same to do again.
-    if (leftMs() < this.#options.timeoutMs / 3) this.#giveUp("there was no connection in time");
-    const { rows, doubtful } = await this.#connection.run(statement, leftMs());
+    if (!wasConnected && leftMs() < this.#options.timeoutMs / 3)
+      this.#giveUp("there was no connection in time", batch.refusal);
+    const { rows, doubtful } = await this.#connection.run({ ...prepared, values }, leftMs()).catch((error: unknown) => {
+      // Before the batch has a number it cannot have been sent.
+      batch.isUnanswered ||= batch.number !== undefined && !isRolledBack(error);
+      throw error;
+    });
     if (doubtful) this.#giveUp("the standby has not confirmed the commit");
-    return rows[0] ?? {};
+    const reply = rows[0] as unknown as GuardedReply;
+    if (!reply.is_safe) {
+      this.#writer = undefined;
+      throw new UnsafeTransaction();
+    }
+    return reply;
   }
 
   /** Something in the batch is refused by the server. Each half is tried alone, down to the item that is at fault. */
   async #split(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
     this.#options.metrics.ledger("split");
-    this.#writer = undefined;
     if (items.length === 1) return [{ outcome: "failed", reason: "the database refuses the key's row" }];
     const middle = items.length >> 1;
     const results: LaneResult<Settled>[] = [];
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
       // A half that stays without an answer must not hide what the other came to.
-      const lost = (error: Error) => half.map(() => ({ outcome: "failed" as const, reason: error.message }));
-      results.push(...(await this.#settle(half).catch(lost)));
+      const lost = (error: Error) => half.map(() => failedBy(error));
+      results.push(...(await this.#settleAll(half, this.#deadlineMs()).catch(lost)));
     }
     return results;
   }
 
-  #resultsOf(items: readonly Item[], rows: readonly Row[]): readonly LaneResult<Settled>[] {
+  #resultsOf(items: readonly Item[], rows: readonly (Row | SkippedRow)[]): readonly LaneResult<Settled>[] {
     const byKey = new Map(rows.map((row) => [row[0], row]));
     return items.map(({ keyId }) => {
       const row = byKey.get(keyId);
-      return row ? this.#work.settledOf(row) : { outcome: "missing" };
+      if (row === undefined) return { outcome: "missing" };
+      return isSkipped(row) ? locked : this.#work.settledOf(row);
     });
+  }
+
+  #deadlineMs(): number {
+    return this.#options.clock.monotonicMs() + this.#options.timeoutMs;
   }
 
   #giveUp(reason: string, cause?: unknown): never {
@@ -189,23 +251,50 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   }
 }
 
-interface LaneReply {
+/** Whether rows that somebody else has locked are waited for or left out. */
+type Locking = "wait" | "skip";
+
+interface Batch<Item> {
+  readonly items: readonly Item[];
+  readonly locking: Locking;
+  readonly nonce: string;
+  readonly untilMs: number;
+  /** Taken by the first attempt. */
+  number?: { readonly writer: Writer; readonly seq: number };
+  /** Whether an attempt was sent of which it is not known that nothing has happened. */
+  isUnanswered?: boolean;
+  /** The latest error that the server itself has sent: it tells more than that there was no answer. */
+  refusal?: unknown;
+}
+
+interface Writer {
+  readonly id: string;
+  /** The latest number that was taken. */
+  seq: number;
+  usedMs: number;
+}
+
+/** A number is never used for two contents, also where the first was refused. */
+function takeNumber(writer: Writer): { writer: Writer; seq: number } {
+  return { writer, seq: ++writer.seq };
+}
+
+interface GuardedReply {
+  readonly is_safe: boolean;
   readonly fresh?: number;
   readonly result?: unknown;
   readonly now_ms?: number;
 }
 
-interface Batch<Item> {
-  readonly items: readonly Item[];
-  readonly nonce: string;
-  readonly untilMs: number;
-  /** Chosen by the first attempt. */
-  writer: Writer | undefined;
+/** The answer for a row that was left out because somebody else had locked it. */
+type SkippedRow = readonly [keyId: string];
+
+function isSkipped(row: KeptRow): row is SkippedRow {
+  return row.length === 1;
 }
 
-interface Writer {
-  readonly id: string;
-  /** The latest number that is settled. */
-  seq: number;
-  usedMs: number;
+const locked = { outcome: "failed", reason: "somebody else has locked the key's row" } as const;
+
+function failedBy({ message }: Error): { outcome: "failed"; reason: string } {
+  return { outcome: "failed", reason: message };
 }

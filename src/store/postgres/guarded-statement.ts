@@ -1,25 +1,69 @@
 /*
  * One statement, which is one transaction, that is applied at most once however often it is sent.
  *
- * It locks the writer's row first. A repeat of the same sequence number changes nothing: the row is then no longer at the
- * number before, `w` is empty, and so is everything behind it. What the first run came to stands in the writer's row,
- * under a nonce, so that a writer that shares an id by mistake cannot take another's result for its own.
+ * It locks the writer's row first. A repeat of the same sequence number changes nothing: the row is then no longer below
+ * that number, `w` is empty, and so is everything behind it. What the first run came to stands in the writer's row,
+ * under a nonce, so that a writer that shares an id by mistake cannot take another's result for its own. Numbers only
+ * grow, with gaps where a batch was refused: what is sent after a refusal has a number of its own.
+ *
+ * Nothing is taken from the session, which a pooler may have lent to another client before: see `reliedText`.
  *
  * $1 writer  $2 sequence number  $3 nonce  $4 now in ms, or null for the database's clock; the steps' own follow
  */
 
-/** The steps begin with rows taken only where `w` has one, and end in `settled`, whose `row` is what is answered. */
-export function guardedText({ steps, row }: { steps: string; row: string }): string {
-  const result = `jsonb_agg(jsonb_build_array(${row}))`;
+export interface GuardedSteps {
+  /** The table whose rows the steps lock, by `key_id`. $5 holds the keys. */
+  readonly table: string;
+  /**
+   * They begin with `locked`: rows taken only where `w` has one, with `orSkip` behind its FOR UPDATE. They end in
+   * `settled`.
+   */
+  readonly steps: (orSkip: string) => string;
+  /** What is answered of each row of `settled`. */
+  readonly row: string;
+}
+
+export interface LockRule {
+  /** How long one lock is waited for; the whole statement is then refused with 55P03. */
+  readonly lockMs: number;
+  /** Leaves out rows that somebody else has locked, and answers them by their key alone. */
+  readonly skipLocked?: boolean;
+}
+
+export function guardedText({ table, steps, row }: GuardedSteps, { lockMs, skipLocked = false }: LockRule): string {
+  const settled = `(SELECT jsonb_agg(jsonb_build_array(${row})) FROM settled)`;
+  const skipped = `(SELECT jsonb_agg(jsonb_build_array(key_id)) FROM skipped)`;
+  const result = skipLocked ? `COALESCE(${settled}, '[]') || COALESCE(${skipped}, '[]')` : `COALESCE(${settled}, '[]')`;
   return `
-WITH w AS MATERIALIZED (
-  SELECT id FROM usage_writers WHERE id = $1 AND seq = $2::bigint - 1 FOR UPDATE
-), ${steps.trim()}, kept AS (
-  UPDATE usage_writers SET seq = $2::bigint, nonce = $3, updated_at = clock_timestamp(),
-    result = (SELECT COALESCE(${result}, '[]') FROM settled)
+WITH ${reliedText(lockMs)}, w AS MATERIALIZED (
+  SELECT id FROM usage_writers WHERE id = $1 AND seq < $2::bigint AND (SELECT is_safe FROM relied) FOR UPDATE
+), ${steps(skipLocked ? "SKIP LOCKED" : "").trim()}${skipLocked ? `, ${skippedText(table)}` : ""}, kept AS (
+  UPDATE usage_writers SET seq = $2::bigint, nonce = $3, updated_at = clock_timestamp(), result = ${result}
   WHERE id = $1 AND EXISTS (SELECT FROM w)
 )
-SELECT (SELECT count(*) FROM w) AS fresh, (SELECT ${result} FROM settled) AS result, ${ledgerNowMs} AS now_ms`;
+SELECT (SELECT is_safe FROM relied) AS is_safe, (SELECT count(*) FROM w) AS fresh, ${result} AS result,
+  ${ledgerNowMs} AS now_ms`;
+}
+
+/** What a skipped row is answered as: it is there, so it must not be taken for missing. */
+function skippedText(table: string): string {
+  return `skipped AS MATERIALIZED (
+  SELECT u.key_id FROM unnest($5::text[]) AS u (key_id) JOIN ${table} t ON t.key_id = u.key_id
+  WHERE EXISTS (SELECT FROM w) AND NOT EXISTS (SELECT FROM locked l WHERE l.key_id = u.key_id)
+)`;
+}
+
+/**
+ * What the transaction relies on, set for it alone, or found out where that cannot be set any more. It is durable when
+ * it is acknowledged, whatever the role's default is; and it sees the newest version of each row that it locks.
+ * `set_config` is volatile and the step is materialized, so it runs, once, before the first lock is asked for.
+ */
+function reliedText(lockMs: number): string {
+  return `relied AS MATERIALIZED (
+  SELECT set_config('synchronous_commit', 'on', true) = 'on'
+    AND set_config('lock_timeout', '${Math.ceil(lockMs)}ms', true) IS NOT NULL
+    AND current_setting('transaction_isolation') = 'read committed' AS is_safe
+)`;
 }
 
 /** The clock of the ledgers. It is volatile: read for each row after that row is locked, unlike `now()`. */
@@ -30,16 +74,24 @@ export const ledgerNowMs = `COALESCE($4::bigint, ${databaseNowMs})`;
 export const nowText = `SELECT ${databaseNowMs} AS now_ms`;
 
 /** A writer begins at 0. Harmless when repeated. $1 writer */
-export const beginText =
-  "INSERT INTO usage_writers (id, seq, nonce, updated_at) VALUES ($1, 0, '', clock_timestamp()) ON CONFLICT (id) DO NOTHING";
+export const beginText = ({ lockMs }: LockRule) => `
+WITH ${reliedText(lockMs)}, begun AS (
+  INSERT INTO usage_writers (id, seq, nonce, updated_at) SELECT $1::text, 0, '', clock_timestamp() FROM relied WHERE is_safe
+  ON CONFLICT (id) DO NOTHING
+)
+SELECT is_safe FROM relied`;
 
 /**
- * What a sequence number came to, if it was this nonce's. It writes, so that its own COMMIT waits for the synchronous
- * standby, and with it everything before: a result that a failover could still undo is never acted upon.
+ * What a sequence number came to, if it was this nonce's; null otherwise. It writes, so that its own COMMIT waits for
+ * the synchronous standby, and with it everything before: a result that a failover could still undo is never acted upon.
  * $1 writer  $2 sequence number  $3 nonce
  */
-export const recoverText =
-  "UPDATE usage_writers SET updated_at = clock_timestamp() WHERE id = $1 AND seq = $2::bigint AND nonce = $3 RETURNING result";
+export const recoverText = ({ lockMs }: LockRule) => `
+WITH ${reliedText(lockMs)}, recovered AS (
+  UPDATE usage_writers SET updated_at = clock_timestamp()
+  WHERE id = $1 AND seq = $2::bigint AND nonce = $3 AND (SELECT is_safe FROM relied) RETURNING result
+)
+SELECT is_safe, (SELECT result FROM recovered) AS result FROM relied`;
 
 /** Writers that have not written for a day belong to processes that are gone. */
 export const forgetText = "DELETE FROM usage_writers WHERE updated_at < clock_timestamp() - interval '1 day'";

@@ -1,5 +1,5 @@
 import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
-import { exchangeText } from "./exchange-statement.ts";
+import { exchangeSteps } from "./exchange-statement.ts";
 import { GuardedLane, type GuardedLaneOptions, type LaneWork } from "./guarded-lane.ts";
 
 /** A lane of the permit ledger. */
@@ -29,8 +29,7 @@ type PermitRow = readonly [
 type SettledAsk = Extract<PermitResult, { outcome: "settled" }>;
 
 const exchanging: LaneWork<KeyedPermitAsk, PermitRow, SettledAsk> = {
-  name: "exchange",
-  text: exchangeText,
+  steps: exchangeSteps,
   valuesOf: (asks) => [
     asks.map((ask) => ask.keyId),
     asks.map((ask) => ask.wantMin),

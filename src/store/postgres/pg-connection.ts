@@ -1,13 +1,25 @@
 import pg from "pg";
+import { sha256 } from "../../ambient/crypto.ts";
 import { inTime } from "./in-time.ts";
-import { isUnconfirmedCommit } from "./pg-error.ts";
-import { clientConfig, sessionSettings } from "./pg-session.ts";
+import { isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
+import { clientConfig, StartupSettings } from "./pg-session.ts";
 
-export interface PgStatement {
+export interface PreparedText {
   /** Prepared under this name, once per connection. */
   readonly name: string;
   readonly text: string;
+}
+
+export interface PgStatement extends PreparedText {
   readonly values: readonly unknown[];
+}
+
+/**
+ * Named after the text itself: behind a pooler the name may be known already, from another client, and then it must mean
+ * the same, whatever version of this service that client is.
+ */
+export function preparedText(text: string): PreparedText {
+  return { name: `latchkey_${sha256(text).slice(0, 16)}`, text };
 }
 
 export interface PgReply {
@@ -27,6 +39,9 @@ const defaultConnectMs = 1000;
 export class PgConnection {
   readonly #url: string;
   readonly #connectMs: number;
+  readonly #startup = new StartupSettings();
+  /** Whether a statement that was prepared is there the next time. Not behind a pooler that pools by transaction. */
+  #keepsPrepared = true;
   #client: pg.Client | undefined;
   #connecting: Promise<void> | undefined;
   #closed = false;
@@ -35,6 +50,10 @@ export class PgConnection {
   constructor(url: string, connectMs = defaultConnectMs) {
     this.#url = url;
     this.#connectMs = connectMs;
+  }
+
+  get isReady(): boolean {
+    return this.#client !== undefined;
   }
 
   /** Resolves when there is a connection; throws when there is none within that time. */
@@ -51,11 +70,15 @@ export class PgConnection {
   /** Throws what the server or the connection said. After a time-out the statement may still be running. */
   async run(statement: PgStatement, timeoutMs: number): Promise<PgReply> {
     await this.ready(timeoutMs);
-    if (this.#client === undefined) throw new Error("the connection was lost");
-    this.#doubtful = false;
-    const query = this.#client.query({ ...statement, values: [...statement.values] });
-    const { rows } = await inTime(query, timeoutMs, "no reply in time");
-    return { rows, doubtful: this.#doubtful };
+    if (!this.#keepsPrepared) return this.#run(statement, timeoutMs);
+    try {
+      return await this.#run(statement, timeoutMs);
+    } catch (error) {
+      if (!isStatementElsewhere(error)) throw error;
+      // It was refused before it began. From now on it is sent whole each time, which the server plans each time.
+      this.#keepsPrepared = false;
+      return this.#run(statement, timeoutMs);
+    }
   }
 
   /** Cuts the connection. What it had under way may or may not happen. */
@@ -70,8 +93,26 @@ export class PgConnection {
     this.discard();
   }
 
+  async #run({ name, text, values }: PgStatement, timeoutMs: number): Promise<PgReply> {
+    if (this.#client === undefined) throw new Error("the connection was lost");
+    this.#doubtful = false;
+    const query = this.#client.query({ ...(this.#keepsPrepared && { name }), text, values: [...values] });
+    const { rows } = await inTime(query, timeoutMs, "no reply in time");
+    return { rows, doubtful: this.#doubtful };
+  }
+
   async #connect(): Promise<void> {
-    const client = new pg.Client(clientConfig(this.#url, this.#connectMs));
+    try {
+      await this.#connectOnce();
+    } catch (error) {
+      if (!this.#startup.wereRefused(error)) throw error;
+      await this.#connectOnce();
+    }
+  }
+
+  async #connectOnce(): Promise<void> {
+    const { options } = this.#startup;
+    const client = new pg.Client({ ...clientConfig(this.#url, this.#connectMs), ...(options && { options }) });
     // Without a listener the loss of an idle connection would end the process.
     client.on("error", () => {
       if (this.#client === client) this.discard();
@@ -81,7 +122,6 @@ export class PgConnection {
     });
     try {
       await client.connect();
-      await client.query({ text: sessionSettings, query_timeout: this.#connectMs } as pg.QueryConfig);
       if (this.#closed) throw new Error("closed meanwhile");
       this.#client = client;
     } catch (error) {

@@ -21,8 +21,10 @@ export function createPgDialect(pool: PgPool): Dialect {
     createAdapter: () => new PostgresAdapter(),
     createDriver: () =>
       createStatelessDriver(async (query) => {
-        const patience = SelectQueryNode.is(query.query) ? readPatience : writePatience;
-        return toQueryResult(await pool.query(toQuery(query), patience));
+        if (SelectQueryNode.is(query.query)) return toQueryResult(await pool.query(toQuery(query), readPatience));
+        // A write by itself is a transaction as well, and has to be as durable.
+        const [result] = await pool.transaction([toQuery(query)], writePatience);
+        return toQueryResult(result as PgQueryResult);
       }),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),

@@ -28,8 +28,23 @@ export class DatabaseRefused extends Error {
 const untrusted = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
 const withoutTls = "The server does not support SSL connections";
 
+/**
+ * What PgBouncer says, always as 08P01, when waiting will not help; and what to do about it. Its other errors pass, such
+ * as that it has no connection to the server.
+ */
+const poolerRefusals: readonly [said: RegExp, remedy: string][] = [
+  [/statement pooling mode/, "PgBouncer in statement pooling mode cannot carry transactions: set pool_mode = session"],
+  [/^unsupported startup parameter/, "PgBouncer must be told to pass it over: set ignore_startup_parameters = options"],
+  [/^(no such|database .* does not exist)/, "PgBouncer does not know this database"],
+  [/authentication failed/, "PgBouncer does not let this user in"],
+];
+
 /** The same error, or `DatabaseRefused` if it says that the settings are wrong. */
 export function orRefused(error: unknown): unknown {
+  if (error instanceof UnsafeTransaction) {
+    const remedy = "set default_transaction_isolation = 'read committed' for the role and the database";
+    return new DatabaseRefused(`${error.message}: ${remedy}`);
+  }
   const cause = (error instanceof Unavailable ? error.cause : error) as
     | { code?: unknown; message?: string }
     | undefined;
@@ -37,6 +52,9 @@ export function orRefused(error: unknown): unknown {
   // node-postgres gives up by itself where it has no password to answer with.
   if (byServer || cause?.message?.startsWith("SASL: "))
     return new DatabaseRefused(`the database refuses the connection: ${cause?.message}`);
+  const message = cause?.message ?? "";
+  const refusal = sqlStateOf(cause ?? {}) === "08P01" && poolerRefusals.find(([said]) => said.test(message));
+  if (refusal) return new DatabaseRefused(`${refusal[1]} (it says: ${message})`);
   if (untrusted.test(String(cause?.code)) || cause?.message === withoutTls)
     return new DatabaseRefused(`the database cannot be trusted: ${cause?.message}`);
   return error;
@@ -45,6 +63,46 @@ export function orRefused(error: unknown): unknown {
 /** Whether the server refused the statement for the data in it: it would again, and nothing of it has happened. */
 export function isDataError(error: unknown): boolean {
   return /^2[23]/.test(sqlStateOf(error) ?? "");
+}
+
+/** Whether a lock was not to be had in time. Nothing of the statement has happened. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === "55P03";
+}
+
+/** Whether the server has no room for one more connection, or the pooler before it. */
+export function isNoRoom(error: unknown): boolean {
+  return (
+    sqlStateOf(error) === "53300" ||
+    (sqlStateOf(error) === "08P01" && (error as Error).message.startsWith("no more connections allowed"))
+  );
+}
+
+/** Whether a pooler does not take a setting that was sent with the wish to connect. */
+export function isStartupSettingRefused(error: unknown): boolean {
+  return sqlStateOf(error) === "08P01" && (error as Error).message.startsWith("unsupported startup parameter");
+}
+
+/** Whether the prepared statement is not where the connection leads now: a pooler leads each transaction elsewhere. */
+export function isStatementElsewhere(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state === "26000" || state === "42P05";
+}
+
+/**
+ * Whether the server says that nothing of the statement has happened. Errors about the connection (08, 57P, 58) may come
+ * from a pooler that has lost the server in the middle of it, and 40003 says itself that it is unknown.
+ */
+export function isRolledBack(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state !== undefined && !/^(08|57P|58|XX|40003)/.test(state);
+}
+
+/** A transaction was not what its safety relies on. Nothing of it has happened. */
+export class UnsafeTransaction extends Unavailable {
+  constructor() {
+    super("the database's transactions are not READ COMMITTED, and a pooler keeps us from setting it");
+  }
 }
 
 /** Whether the connection is still of use: after an error of its own, or on a server that takes no writes, it is not. */

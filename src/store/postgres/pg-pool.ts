@@ -1,8 +1,8 @@
 import pg from "pg";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { inTime } from "./in-time.ts";
-import { isConnectionUsable, isUnconfirmedCommit, toStoreError } from "./pg-error.ts";
-import { clientConfig, sessionSettings } from "./pg-session.ts";
+import { isConnectionUsable, isNoRoom, isUnconfirmedCommit, toStoreError } from "./pg-error.ts";
+import { beginSafely, clientConfig, StartupSettings } from "./pg-session.ts";
 
 export interface PgPoolOptions {
   readonly url: string;
@@ -24,6 +24,10 @@ export interface Patience {
 const queriesQueuedMax = 1000;
 /** How long the pool itself tries to get a connection, for the most patient. */
 const connectMs = 2000;
+/** How long a server that had no room for one more connection is not asked for one more. */
+const noRoomMs = 1000;
+/** Between two tries to connect where there is no open connection to wait for. */
+const pauseMs = 50;
 
 /** Connections for everything but the ledgers. A query that takes too long costs its connection, not its caller. */
 export class PgPool {
@@ -31,16 +35,29 @@ export class PgPool {
   /** Connections whose latest commit the synchronous standby has not confirmed. */
   readonly #doubtful = new WeakSet<pg.ClientBase>();
 
+  readonly #connectionsMax: number;
+  readonly #startup = new StartupSettings();
+  #open = 0;
+  /** What the server said when it had no room for one more connection, while the pool makes do with those it has. */
+  #noRoom: { error: unknown; timer: NodeJS.Timeout } | undefined;
+
   constructor({ url, connectionsMax }: PgPoolOptions) {
+    const startup = this.#startup;
+    this.#connectionsMax = connectionsMax;
     this.#pool = new pg.Pool({
       ...clientConfig(url, connectMs),
       max: connectionsMax,
-      // Awaited: nobody gets a connection on which the server's own defaults hold.
-      onConnect: (client) => client.query({ text: sessionSettings, query_timeout: connectMs } as pg.QueryConfig),
+      Client: class extends pg.Client {
+        constructor(config?: pg.ClientConfig) {
+          super({ ...config, options: startup.options });
+        }
+      },
     });
     // Without these listeners a server that goes away would end the process.
     this.#pool.on("error", () => {});
+    this.#pool.on("remove", () => this.#open--);
     this.#pool.on("connect", (client) => {
+      this.#open++;
       client.on("error", () => {});
       client.on("notice", (notice) => {
         if (isUnconfirmedCommit(notice)) this.#doubtful.add(client);
@@ -57,7 +74,7 @@ export class PgPool {
   transaction(queries: readonly Query[], patience: Patience): Promise<pg.QueryResult[]> {
     return this.#withClient(patience, async (client) => {
       const results: pg.QueryResult[] = [];
-      await run(client, { text: "BEGIN", values: [] }, patience);
+      await run(client, { text: beginSafely, values: [] }, patience);
       try {
         for (const query of queries) results.push(await run(client, query, patience));
         await run(client, { text: "COMMIT", values: [] }, patience);
@@ -70,6 +87,7 @@ export class PgPool {
   }
 
   close(): Promise<void> {
+    clearTimeout(this.#noRoom?.timer);
     return this.#pool.end();
   }
 
@@ -89,17 +107,34 @@ export class PgPool {
   }
 
   async #connect(waitMs: number): Promise<pg.PoolClient> {
-    const connecting = this.#pool.connect();
-    try {
-      return await inTime(connecting, waitMs, "no connection in time");
-    } catch (error) {
-      // Nobody waits for it any more: when it comes it goes to the next.
-      connecting.then(
-        (client) => client.release(),
-        () => {},
-      );
-      throw error;
+    const untilMs = performance.now() + waitMs;
+    for (;;) {
+      const connecting = this.#pool.connect();
+      try {
+        return await inTime(connecting, Math.max(1, untilMs - performance.now()), "no connection in time");
+      } catch (error) {
+        // If it comes all the same, it goes to the next.
+        connecting.then(
+          (client) => client.release(),
+          () => {},
+        );
+        if (this.#startup.wereRefused(error)) continue;
+        if (isNoRoom(error)) this.#makeDo(error);
+        if (!isNoRoom(error) || performance.now() + pauseMs >= untilMs) throw this.#noRoom?.error ?? error;
+        await new Promise((resolve) => setTimeout(resolve, this.#open > 0 ? 0 : pauseMs));
+      }
     }
+  }
+
+  /** There is no room for one more connection: for a while those that are open are waited for instead. */
+  #makeDo(error: unknown): void {
+    clearTimeout(this.#noRoom?.timer);
+    this.#pool.options.max = Math.max(1, this.#open);
+    const timer = setTimeout(() => {
+      this.#pool.options.max = this.#connectionsMax;
+      this.#noRoom = undefined;
+    }, noRoomMs).unref();
+    this.#noRoom = { error, timer };
   }
 }
 

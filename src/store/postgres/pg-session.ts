@@ -1,18 +1,45 @@
 import type { ClientConfig } from "pg";
 import pg from "pg";
-import { DatabaseRefused } from "./pg-error.ts";
+import { DatabaseRefused, isStartupSettingRefused } from "./pg-error.ts";
 
-/**
- * What every session of ours forces, whatever the server's defaults are: an acknowledged commit is on disk (and on the
- * synchronous standby, if there is one), plans are made once, and no lock is waited for longer than a caller waits.
+/*
+ * A pooler may lend a connection to the server to one client after the other. So nothing that is acknowledged relies on
+ * the session, and nothing is set for it: a `SET` would stay behind for the next client. What must hold is set within
+ * each transaction, by `beginSafely` or by the guarded statement itself.
  */
-export const sessionSettings = [
-  "SET synchronous_commit = on",
-  "SET default_transaction_isolation = 'read committed'",
-  "SET plan_cache_mode = force_generic_plan",
-  "SET lock_timeout = '400ms'",
-  "SET statement_timeout = '5s'",
+
+/** Begins a transaction that is durable when it is acknowledged, and waits for no lock longer than a caller waits. */
+export const beginSafely = [
+  "BEGIN ISOLATION LEVEL READ COMMITTED",
+  "SET LOCAL synchronous_commit = on",
+  "SET LOCAL lock_timeout = '400ms'",
+  "SET LOCAL statement_timeout = '5s'",
 ].join("; ");
+
+/** What helps and is not relied on: plans are made once, and the server ends what nobody waits for any more. */
+const helpfulSettings = [
+  "plan_cache_mode=force_generic_plan",
+  "default_transaction_isolation=read\\ committed",
+  "lock_timeout=400ms",
+  "statement_timeout=5s",
+];
+
+/** The helpful settings, sent with the wish to connect, until a pooler refuses to take them. */
+export class StartupSettings {
+  #isRefused = false;
+
+  /** For node-postgres; a URL that has `options` of its own overrides them. */
+  get options(): string | undefined {
+    return this.#isRefused ? undefined : helpfulSettings.map((setting) => `-c ${setting}`).join(" ");
+  }
+
+  /** Whether it is they that were refused: then they are left out from now on, and connecting again can help. */
+  wereRefused(error: unknown): boolean {
+    if (this.#isRefused || !isStartupSettingRefused(error)) return false;
+    this.#isRefused = true;
+    return true;
+  }
+}
 
 export function clientConfig(url: string, connectMs: number): ClientConfig {
   return {

@@ -1,4 +1,4 @@
-import { guardedText, ledgerNowMs } from "./guarded-statement.ts";
+import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
 
 /*
  * Settles many keys' charges. The counters are locked in the order of their keys, so that no two statements wait for
@@ -6,15 +6,16 @@ import { guardedText, ledgerNowMs } from "./guarded-statement.ts";
  *
  * $5 key ids  $6 uses wanted
  */
-export const settleText = guardedText({
+export const settleSteps: GuardedSteps = {
+  table: "key_usage",
   row: "key_id, granted, after, ahead_ms",
-  steps: `
+  steps: (orSkip) => `
 locked AS MATERIALIZED (
   SELECT k.*, u.wanted
   FROM unnest($5::text[], $6::int[]) AS u (key_id, wanted) JOIN key_usage k ON k.key_id = u.key_id
   WHERE EXISTS (SELECT FROM w)
   ORDER BY k.key_id
-  FOR UPDATE OF k
+  FOR UPDATE OF k ${orSkip}
 ), timed AS MATERIALIZED (
   SELECT *, ${ledgerNowMs} AS now_ms FROM locked
 ), dated AS (
@@ -45,4 +46,4 @@ locked AS MATERIALIZED (
   UPDATE key_usage k SET remaining = s.after, refilled_through_ms = s.through_ms
   FROM settled s WHERE k.key_id = s.key_id AND (s.granted > 0 OR s.boundaries > 0)
 )`,
-});
+};

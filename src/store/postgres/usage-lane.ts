@@ -6,7 +6,7 @@ import {
   type UsageEngine,
 } from "../usage-ledger.ts";
 import { GuardedLane, type GuardedLaneOptions, type LaneWork } from "./guarded-lane.ts";
-import { settleText } from "./settle-statement.ts";
+import { settleSteps } from "./settle-statement.ts";
 
 /** A lane of the usage ledger. */
 export class UsageLane extends GuardedLane<Charge, UsageRow, SettledCharge> implements UsageEngine {
@@ -22,8 +22,7 @@ export class UsageLane extends GuardedLane<Charge, UsageRow, SettledCharge> impl
 type UsageRow = readonly [keyId: string, granted: number, remaining: number, refilledAheadMs: number];
 
 const settling: LaneWork<Charge, UsageRow, SettledCharge> = {
-  name: "settle",
-  text: settleText,
+  steps: settleSteps,
   valuesOf: (charges) => [charges.map(({ keyId }) => keyId), charges.map(({ wanted }) => wanted)],
   settledOf: ([, granted, remaining, aheadMs]) => ({
     outcome: "settled",

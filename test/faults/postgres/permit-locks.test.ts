@@ -1,13 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { exchangeText } from "../../../src/store/postgres/exchange-statement.ts";
-import { beginText } from "../../../src/store/postgres/guarded-statement.ts";
+import { exchangeSteps } from "../../../src/store/postgres/exchange-statement.ts";
+import { beginText, guardedText } from "../../../src/store/postgres/guarded-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { databaseWithLimits, query } from "./lane-fixture.ts";
 
 const windowMs = 1200;
 const limit = 10;
+/** Longer than any row is held here. */
+const lockRule = { lockMs: 20_000 };
+const exchangeText = guardedText(exchangeSteps, lockRule);
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
@@ -20,7 +23,7 @@ async function connect(url: string): Promise<pg.Client> {
 /** Runs the statement once, under a writer of its own: five permits of the one key are wanted, the rest is as it is. */
 async function askWith(client: pg.Client, text: string): Promise<{ gen: number; granted: number } | undefined> {
   const writer = `writer ${Math.random()}`;
-  await client.query(beginText, [writer]);
+  await client.query(beginText(lockRule), [writer]);
   const asked = [["k"], [5], [5], [0], [0], [0], [1]];
   const { rows } = await client.query(text, [writer, 1, "nonce", null, ...asked]);
   const kept = rows[0].result?.[0];

@@ -1,8 +1,13 @@
 import { CompiledQuery, sql } from "kysely";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
-import { PgConnection } from "../../../src/store/postgres/pg-connection.ts";
+import { systemClock } from "../../../src/ambient/clock.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { openPgEngine, openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import { PgConnection, preparedText } from "../../../src/store/postgres/pg-connection.ts";
+import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
+import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 /** What somebody may have set for everybody, each against what an acknowledged use asks for. */
@@ -13,15 +18,15 @@ const careless = {
   lock_timeout: "0",
   statement_timeout: "0",
 };
-const ours = {
-  synchronous_commit: "on",
+/** What helps and is not relied on. Every session asks for it when it begins. */
+const helpful = {
   default_transaction_isolation: "read committed",
   plan_cache_mode: "force_generic_plan",
   lock_timeout: "400ms",
   statement_timeout: "5s",
 };
-const columns = Object.keys(ours).map((name) => `current_setting('${name}') AS ${name}`);
-const question = `SELECT ${columns.join(", ")}`;
+const questionAbout = (names: readonly string[]) =>
+  `SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join(", ")}`;
 
 /** A database whose sessions are careless unless they say otherwise. */
 async function carelessDatabase(): Promise<string> {
@@ -36,38 +41,55 @@ async function carelessDatabase(): Promise<string> {
 }
 
 describe.runIf(hasPostgres)("on a server with careless defaults", () => {
-  it("a session of somebody else's is careless: there is something to force", async () => {
+  it("a session of somebody else's is careless: there is something to set", async () => {
     const client = new pg.Client(await carelessDatabase());
     await client.connect();
     onTestFinished(() => client.end());
-    expect((await client.query(question)).rows).toEqual([careless]);
+    expect((await client.query(questionAbout(Object.keys(careless)))).rows).toEqual([careless]);
   });
 
-  it("every session of the pool has our settings, from its first statement on", async () => {
-    const engine = openPgEngine({ url: await carelessDatabase(), connectionsMax: 4 });
+  it("every transaction of the pool sets what it relies on, a single change too", async () => {
+    const engine = openPgEngine({ url: await carelessDatabase(), connectionsMax: 2 });
     onTestFinished(() => engine.close());
-    const pid = "pg_sleep(0.1) IS NOT NULL AS slept, pg_backend_pid() AS pid";
-    const answers = await Promise.all(
-      Array.from({ length: 4 }, () => sql.raw(`${question}, ${pid}`).execute(engine.db)),
-    );
-    const rows = answers.map((answer) => answer.rows[0] as { pid: number });
-    expect(new Set(rows.map((row) => row.pid)).size).toBe(4);
-    for (const row of rows) expect(row).toMatchObject(ours);
+    const question = questionAbout([
+      "synchronous_commit",
+      "transaction_isolation",
+      "lock_timeout",
+      "statement_timeout",
+    ]);
+    const ours = {
+      synchronous_commit: "on",
+      transaction_isolation: "read committed",
+      lock_timeout: "400ms",
+      statement_timeout: "5s",
+    };
+    const [asked] = await engine.atomically([CompiledQuery.raw(question)]);
+    expect(asked?.rows).toEqual([ours]);
+    // Whatever is no SELECT of ours can be a change.
+    expect((await sql.raw(question).execute(engine.db)).rows).toEqual([ours]);
   });
 
-  it("a transaction of the pool is read committed", async () => {
-    const engine = openPgEngine({ url: await carelessDatabase(), connectionsMax: 1 });
-    onTestFinished(() => engine.close());
-    const [shown] = await engine.atomically([CompiledQuery.raw("SHOW transaction_isolation")]);
-    expect(shown?.rows).toEqual([{ transaction_isolation: "read committed" }]);
-  });
-
-  it("a lane's session has our settings, after a lost connection too", async () => {
+  it("every session asks for what helps, after a lost connection too", async () => {
     const connection = new PgConnection(await carelessDatabase());
     onTestFinished(() => connection.close());
-    const ask = () => connection.run({ name: "ask", text: question, values: [] }, 2000);
-    expect((await ask()).rows).toEqual([ours]);
+    const question = preparedText(questionAbout(Object.keys(helpful)));
+    const ask = () => connection.run({ ...question, values: [] }, 2000);
+    expect((await ask()).rows).toEqual([helpful]);
     connection.discard();
-    expect((await ask()).rows).toEqual([ours]);
+    expect((await ask()).rows).toEqual([helpful]);
+  });
+
+  it("every statement of a lane is durable and waits for locks no longer than it may", async () => {
+    const url = await carelessDatabase();
+    const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
+    const store = await openPostgresStore({ ...ambient, url, connectionsMax: 1, lanes: 1, usageTimeoutMs: 3000 });
+    onTestFinished(() => store.close());
+    await logCommits(url);
+    const lane = new UsageLane({ ...ambient, url, timeoutMs: 3000 });
+    onTestFinished(() => lane.close());
+    await lane.settle([]);
+    // The beginning of its writer, and its batch.
+    const commit = { synchronous_commit: "on", isolation: "read committed", lock_timeout: "1s" };
+    expect(await loggedCommits(url, "usage_writers")).toEqual([commit, commit]);
   });
 });

@@ -1,0 +1,217 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../../src/ambient/clock.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import { DatabaseRefused, UnsafeTransaction } from "../../../src/store/postgres/pg-error.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { permitAsk } from "../../contract/permit-asks.ts";
+import { sampleKey } from "../../contract/sample-keys.ts";
+import { logCommits, loggedCommits } from "../../support/commit-log.ts";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { PgBouncer, type PgBouncerOptions } from "../../support/pgbouncer.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { TestClock } from "../../support/test-clock.ts";
+import { hasPostgres } from "../../support/test-database.ts";
+import { query } from "./lane-fixture.ts";
+
+/** Its commits are lost by a crash unless a transaction says otherwise. */
+const careless = "careless";
+const connectionsMax = 3;
+let server: PostgresServer;
+
+beforeAll(async () => {
+  if (!hasPostgres) return;
+  // Nothing else brings a commit to the disk soon.
+  server = await PostgresServer.start({ wal_writer_delay: "10s", autovacuum: "off" });
+  await server.query(`CREATE ROLE ${careless} LOGIN SUPERUSER; ALTER ROLE ${careless} SET synchronous_commit = off`);
+});
+afterAll(() => server?.remove());
+
+/** A new database, and a new pooler before it that knows the careless role. Both URLs are that role's. */
+async function pooled(options: PgBouncerOptions): Promise<{ pooler: PgBouncer; direct: string; url: string }> {
+  const direct = new URL(await server.createDatabase());
+  direct.username = careless;
+  const pooler = await PgBouncer.start(server.url(), options, [careless]);
+  onTestFinished(() => pooler.remove());
+  return { pooler, direct: direct.href, url: pooler.through(direct.href) };
+}
+
+async function openStore(url: string, lanes = 2): Promise<Store> {
+  const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
+  const store = await openPostgresStore({ ...ambient, url, connectionsMax, lanes, usageTimeoutMs: 5000 });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  onTestFinished(() => client.end().catch(() => {}));
+  await client.connect();
+  return client;
+}
+
+const counted = (remaining: number) => sampleKey(new TestClock(), { remaining });
+
+describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
+  it("every acknowledged transaction is durable, whatever the role's default, on whichever connection", async () => {
+    const { pooler, direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 3 } });
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const rerouted = new URL(url);
+    rerouted.port = String(proxy.port);
+    const store = await openStore(rerouted.href, 1);
+    await logCommits(direct);
+    const lane = store.usageLanes[0];
+    const permits = store.permitLanes[0];
+    const key = counted(100);
+    const strict = sampleKey(new TestClock(), { rateLimit: { mode: "strict", limit: 10, durationMs: 60_000 } });
+    let spent = 0;
+    for (let round = 0; round < 4; round++) {
+      await pooler.admin("RECONNECT");
+      await store.keys.create({ ...counted(1), id: `round ${round}` });
+      if (round === 0) await Promise.all([store.keys.create(key), store.keys.create(strict)]);
+      if (round === 2) expect(await store.rootKeys.addFirst("digest", 1)).toBe(true);
+      // One of each ledger's replies is lost, so that its result is recovered; a lane that is new begins a writer.
+      let cuts = round === 1 ? 1 : 0;
+      proxy.onReply = () => (cuts-- > 0 ? "cut" : "pass");
+      const [charge] = (await lane?.settle([{ keyId: key.id, wanted: 2 }])) ?? [];
+      expect(charge).toMatchObject({ outcome: "settled", granted: 2 });
+      spent += 2;
+      cuts = round === 1 ? 1 : 0;
+      const [grant] = (await permits?.exchange([{ keyId: strict.id, ...permitAsk({ wantMin: 1 }) }])) ?? [];
+      expect(grant).toMatchObject({ outcome: "settled", granted: 1 });
+      await store.keys.delete(`round ${round}`);
+      await store.keys.setRateLimit(strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });
+      await store.tidy(0);
+    }
+    expect(proxy.cuts).toBe(2);
+    const left = "SELECT (SELECT remaining::int FROM key_usage WHERE key_id = $1) AS remaining";
+    for (const table of ["usage_writers", "key_usage", "key_permits", "keys", "key_secrets", "root_keys"]) {
+      const commits = await loggedCommits(direct, table);
+      expect(commits.length, table).toBeGreaterThan(0);
+      for (const commit of commits) {
+        expect(commit, table).toMatchObject({ synchronous_commit: "on", isolation: "read committed" });
+        expect(commit.lock_timeout, table).not.toBe("0");
+      }
+    }
+    await server.kill();
+    await server.up();
+    const client = await connect(direct);
+    expect((await client.query(left, [key.id])).rows).toEqual([{ remaining: 100 - spent }]);
+    expect((await client.query("SELECT granted::int FROM key_permits")).rows).toEqual([{ granted: 4 }]);
+    expect((await client.query("SELECT id FROM keys WHERE id LIKE 'round%'")).rows).toEqual([]);
+    expect((await client.query("SELECT digest FROM root_keys")).rows).toEqual([{ digest: "digest" }]);
+  });
+
+  it("control: a commit that relies on what its session had set is lost, and its setting is a neighbour's", async () => {
+    const { pooler, direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 1 } });
+    await query(direct, "CREATE TABLE t (n int); INSERT INTO t VALUES (0)");
+    await logCommits(direct);
+    // So that all before it is on the disk.
+    await query(direct, "CHECKPOINT");
+    const client = await connect(url);
+    await client.query("SET synchronous_commit = on; SET lock_timeout = '399ms'");
+    const neighbour = await connect(url);
+    expect((await neighbour.query("SHOW lock_timeout")).rows).toEqual([{ lock_timeout: "399ms" }]);
+    await pooler.admin("RECONNECT");
+    await client.query("UPDATE t SET n = 1");
+    expect(await loggedCommits(direct, "t")).toMatchObject([{ synchronous_commit: "off" }]);
+    await server.kill();
+    await server.up();
+    expect((await query(direct, "SELECT n FROM t")).rows).toEqual([{ n: 0 }]);
+  });
+
+  it("no more uses pass than there are, through crashes of the database and recycled connections", async () => {
+    const { pooler, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 4 } });
+    const stores = [await openStore(url), await openStore(url)];
+    const uses = 300;
+    const key = counted(uses);
+    await stores[0]?.keys.create(key);
+    let passed = 0;
+    let isUsedUp = false;
+    const spend = async (store: Store, lane: number) => {
+      while (!isUsedUp) {
+        const results = await store.usageLanes[lane]?.settle([{ keyId: key.id, wanted: 1 }]).catch(() => undefined);
+        const [result] = results ?? [];
+        if (result?.outcome !== "settled") await delay(10);
+        else if (result.granted === 0) isUsedUp = true;
+        else passed++;
+      }
+    };
+    const spending = Promise.all(stores.flatMap((store) => [spend(store, 0), spend(store, 1)]));
+    for (const crashAt of [uses / 3, (2 * uses) / 3]) {
+      while (passed < crashAt) await delay(2);
+      await pooler.admin("RECONNECT");
+      await delay(20);
+      await server.kill();
+      await server.up();
+    }
+    await spending;
+    expect(passed).toBeLessThanOrEqual(uses);
+    expect(passed).toBeGreaterThan(uses - 50);
+  });
+
+  it("neighbours on the same connections never see a setting of ours", async () => {
+    const { direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 1 } });
+    const store = await openStore(url, 1);
+    const key = counted(10);
+    await store.keys.create(key);
+    await store.usageLanes[0]?.settle([{ keyId: key.id, wanted: 1 }]);
+    const settings = "SELECT name, setting FROM pg_settings WHERE name <> 'application_name' ORDER BY name";
+    const neighbour = await connect(url);
+    const { rows: own } = await query(direct, settings);
+    expect((await neighbour.query(settings)).rows).toEqual(own);
+  });
+
+  it("a role whose transactions are not READ COMMITTED is refused at the start, and later not acknowledged", async () => {
+    const { pooler, direct, url } = await pooled({ mode: "transaction" });
+    const store = await openStore(url, 1);
+    const key = counted(10);
+    await store.keys.create(key);
+    const name = new URL(direct).pathname.slice(1);
+    await query(direct, `ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
+    await pooler.admin("RECONNECT");
+    await expect(store.usageLanes[0]?.settle([{ keyId: key.id, wanted: 1 }])).rejects.toThrow(UnsafeTransaction);
+    await expect(openStore(url)).rejects.toThrow(/READ COMMITTED.*default_transaction_isolation/);
+    expect((await query(direct, "SELECT remaining::int FROM key_usage")).rows).toEqual([{ remaining: 10 }]);
+  });
+});
+
+describe.runIf(hasPostgres)("behind PgBouncer", () => {
+  it("in session mode uses are settled, and a replica keeps two connections for each lane", async () => {
+    const { direct, url } = await pooled({ mode: "session" });
+    const lanes = 2;
+    const store = await openStore(url, lanes);
+    const key = counted(10);
+    await store.keys.create(key);
+    const lane = store.usageLanes[0];
+    for (let left = 9; left > 6; left--) {
+      const settled = { outcome: "settled", granted: 1, remaining: left };
+      expect(await lane?.settle([{ keyId: key.id, wanted: 1 }])).toEqual([settled]);
+    }
+    const counting =
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    const { n } = (await query(direct, counting)).rows[0];
+    expect(n).toBeGreaterThanOrEqual(2 * lanes);
+    expect(n).toBeLessThanOrEqual(2 * lanes + connectionsMax);
+  });
+
+  it("in statement mode it is refused at the start, by name", async () => {
+    const { url } = await pooled({ mode: "statement" });
+    const opening = openStore(url);
+    await expect(opening).rejects.toThrow(DatabaseRefused);
+    await expect(opening).rejects.toThrow("PgBouncer in statement pooling mode");
+  });
+
+  it("options in the URL that it does not pass on are refused at the start, by name, unless it passes them over", async () => {
+    const { url } = await pooled({ mode: "transaction" });
+    const withOptions = `${url}?options=-c%20work_mem%3D8MB`;
+    await expect(openStore(withOptions)).rejects.toThrow(/PgBouncer.*ignore_startup_parameters/);
+    const settings = { ignore_startup_parameters: "options" };
+    const forgiving = await pooled({ mode: "transaction", settings });
+    await openStore(`${forgiving.url}?options=-c%20work_mem%3D8MB`);
+  });
+});
