@@ -1,7 +1,7 @@
 import pg from "pg";
 import { onTestFinished } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createMetrics, type Metrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import type { NewKey } from "../../../src/domain/key.ts";
 import type { GuardedLaneOptions } from "../../../src/store/postgres/guarded-lane.ts";
@@ -62,6 +62,27 @@ export async function query(url: string, text: string): Promise<pg.QueryResult> 
   } finally {
     await client.end();
   }
+}
+
+/** Locks one row of a key, as a transaction of somebody else's would, until it is let go. */
+export async function lockRow(
+  url: string,
+  table: "key_usage" | "key_permits",
+  keyId: string,
+): Promise<{ release: () => Promise<void> }> {
+  const holder = new pg.Client({ connectionString: url });
+  holder.on("error", () => {});
+  onTestFinished(() => holder.end());
+  await holder.connect();
+  await holder.query("BEGIN");
+  await holder.query(`SELECT FROM ${table} WHERE key_id = $1 FOR UPDATE`, [keyId]);
+  return { release: async () => void (await holder.query("ROLLBACK")) };
+}
+
+/** Metrics that keep what a ledger had to do beyond sending a batch and reading its reply. */
+export function ledgerEvents(): { metrics: Metrics; events: string[] } {
+  const events: string[] = [];
+  return { metrics: { ...createMetrics(), ledger: (event) => void events.push(event) }, events };
 }
 
 /** What has been charged in all, by what the ledger says is left. */

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { CompiledQuery } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
@@ -7,7 +8,16 @@ import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { chargedInAll, databaseWith, openLane, openPermitLane, query, through } from "./lane-fixture.ts";
+import {
+  chargedInAll,
+  databaseWith,
+  ledgerEvents,
+  lockRow,
+  openLane,
+  openPermitLane,
+  query,
+  through,
+} from "./lane-fixture.ts";
 
 const settled = (granted: number, remaining: number) => ({ outcome: "settled", granted, remaining });
 
@@ -68,6 +78,85 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     );
     expect(results).toEqual(expected);
     expect(await chargedInAll(url, keyIds.length, 5)).toBe(19);
+  });
+
+  it("settles all others when somebody has locked one row, which fails alone, uncharged, until it is let go", async () => {
+    const keyIds = ["a", "b", "c", "d", "e"];
+    const url = await databaseWith(keyIds, 10);
+    const lane = openLane(url, { timeoutMs: 600 });
+    const charges = [...keyIds, "missing"].map((keyId) => ({ keyId, wanted: 1 }));
+    const holder = await lockRow(url, "key_usage", "c");
+    for (const left of [9, 8]) {
+      expect(await lane.settle(charges)).toEqual(
+        charges.map(({ keyId }) => {
+          if (keyId === "missing") return { outcome: "missing" };
+          return keyId === "c" ? { outcome: "failed", reason: expect.stringContaining("locked") } : settled(1, left);
+        }),
+      );
+    }
+    await holder.release();
+    expect(await lane.settle(charges)).toEqual(
+      charges.map(({ keyId }) => (keyId === "missing" ? { outcome: "missing" } : settled(1, keyId === "c" ? 9 : 7))),
+    );
+    expect(await chargedInAll(url, keyIds.length, 10)).toBe(4 * 3 + 1);
+  });
+
+  it("waits once more for a locked row alone: one that is let go then is charged, once", async () => {
+    const url = await databaseWith(["a", "b"], 10);
+    const { metrics, events } = ledgerEvents();
+    const lane = openLane(url, { timeoutMs: 3000, metrics });
+    await lane.settle([]);
+    const holder = await lockRow(url, "key_usage", "b");
+    const settling = lane.settle([
+      { keyId: "a", wanted: 1 },
+      { keyId: "b", wanted: 2 },
+    ]);
+    while (!events.includes("locked")) await delay(5);
+    await holder.release();
+    expect(await settling).toEqual([settled(1, 9), settled(2, 8)]);
+    expect(await chargedInAll(url, 2, 10)).toBe(3);
+  });
+
+  it("knows after a lost reply which rows were locked, and takes none of them for missing", async () => {
+    const url = await databaseWith(["a", "b"], 10);
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const { metrics, events } = ledgerEvents();
+    const lane = openLane(through(url, proxy.port), { timeoutMs: 900, metrics });
+    await lane.settle([]);
+    await lockRow(url, "key_usage", "b");
+    let isCut = false;
+    proxy.onReply = () => {
+      // The reply to the batch that went around the locked row.
+      if (isCut || !events.includes("locked")) return "pass";
+      isCut = true;
+      return "cut";
+    };
+    const [a, b] = await lane.settle(["a", "b"].map((keyId) => ({ keyId, wanted: 1 })));
+    expect(a).toEqual(settled(1, 9));
+    expect(b).toEqual({ outcome: "failed", reason: expect.stringContaining("locked") });
+    expect(events).toContain("recovered");
+    expect(await chargedInAll(url, 2, 10)).toBe(1);
+  });
+
+  it("sends nothing under another number while an attempt that may be on its way waits for a lock", async () => {
+    const url = await databaseWith(["k"], 10);
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const { metrics, events } = ledgerEvents();
+    const lane = openLane(through(url, proxy.port), { timeoutMs: 1500, metrics, writerId: () => "w" });
+    await lane.settle([]);
+    const holder = await lockRow(url, "key_usage", "k");
+    const settling = lane.settle([{ keyId: "k", wanted: 1 }]);
+    const waiting =
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    while ((await query(url, waiting)).rows[0].n === 0) await delay(5);
+    proxy.cutAll();
+    // Its connection was lost; then its repeat was refused, for the lock.
+    while (events.filter((event) => event === "retried").length < 2) await delay(5);
+    await holder.release();
+    expect(await settling).toEqual([settled(1, 9)]);
+    expect(events).not.toContain("locked");
+    expect((await query(url, "SELECT seq::int FROM usage_writers WHERE id = 'w'")).rows).toEqual([{ seq: 2 }]);
+    expect(await chargedInAll(url, 1, 10)).toBe(1);
   });
 
   it("keeps to its writer when an idle hour ends between two tries of a batch, and charges once", async () => {

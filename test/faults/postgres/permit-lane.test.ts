@@ -4,7 +4,7 @@ import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { databaseWithLimits, openPermitLane, query, through } from "./lane-fixture.ts";
+import { databaseWithLimits, lockRow, openPermitLane, query, through } from "./lane-fixture.ts";
 
 const asking = (keyId: string, given: Partial<PermitAsk>) => ({ keyId, ...permitAsk(given) });
 const numbered = (count: number) => Array.from({ length: count }, (_, i) => `key_${String(i).padStart(2, "0")}`);
@@ -88,6 +88,22 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
         : expect.objectContaining({ outcome: "settled", granted: 1, outstanding: 1, left: 3 }),
     );
     expect(results).toEqual(expected);
+  });
+
+  it("grants to all others when somebody has locked one window, which fails alone until it is let go", async () => {
+    const keyIds = numbered(5);
+    const url = await databaseWithLimits(keyIds, 10);
+    const lane = openPermitLane(url, { timeoutMs: 600 });
+    const asks = [...keyIds, "nobody"].map((keyId) => asking(keyId, { wantMin: 1 }));
+    const holder = await lockRow(url, "key_permits", "key_02");
+    const results = await lane.exchange(asks);
+    expect(results.map(({ outcome }) => outcome)).toEqual([
+      ...["settled", "settled", "failed", "settled", "settled"],
+      "missing",
+    ]);
+    await holder.release();
+    expect((await lane.exchange(asks))[2]).toMatchObject({ outcome: "settled", granted: 1, left: 9 });
+    expect(await grantedByKey(url)).toEqual(keyIds.map((keyId) => [keyId, keyId === "key_02" ? 1 : 2]));
   });
 
   it("does not take a refused batch apart while an earlier attempt of it may be on its way", async () => {
