@@ -10,6 +10,7 @@ import { createDeferredStore } from "../store/deferred-store.ts";
 import type { LedgerWatch } from "../store/ledger-watch.ts";
 import { claimDataFolder } from "../store/sqlite/data-folder.ts";
 import type { Store } from "../store/store.ts";
+import { DatabaseWatch, reasonOf } from "./database-watch.ts";
 
 export interface OpenStoreOptions {
   readonly settings: Settings;
@@ -57,16 +58,22 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
   const { usageLanes: lanes, usageTimeoutMs, databaseConnectionsMax: connectionsMax } = settings;
   const options = { lanes, ledgers: ledgersOf[settings.role], usageTimeoutMs, connectionsMax };
   const { store, fulfil } = createDeferredStore(lanes);
+  const watch = new DatabaseWatch(ambient);
   let closed = false;
   const open = async () => {
+    let toldReason: string | undefined;
     const { openPostgresStore } = await import("../store/postgres/open-postgres-store.ts");
     for (let tries = 0; !closed; tries++) {
       try {
-        fulfil(await openPostgresStore({ ...ambient, ...options, url: url.reveal() }));
+        const opened = await openPostgresStore({ ...ambient, ...options, url: url.reveal() });
+        fulfil(opened);
+        if (!closed) watch.start(opened.check);
         return;
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error;
-        if (tries === 0) ambient.log.warn("waiting for the database", { reason: reasonOf(error) });
+        const reason = reasonOf(error);
+        if (tries === 0 || reason !== toldReason) ambient.log.warn("waiting for the database", { reason });
+        toldReason = reason;
         await delay(retryMs);
       }
     }
@@ -76,13 +83,9 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
   usable.catch(() => {});
   const close = async () => {
     closed = true;
+    watch.stop();
     await usable.catch(() => {});
     await store.close();
   };
   return { store: { ...store, close }, usable };
-}
-
-/** Node's and Postgres' codes say what is wrong without repeating anything of the URL. */
-function reasonOf({ cause }: Unavailable): string | undefined {
-  return (cause as { code?: string } | undefined)?.code;
 }

@@ -14,7 +14,7 @@ import { PermitLane } from "./permit-lane.ts";
 import { createPgDialect, toQuery, toQueryResult, writePatience } from "./pg-dialect.ts";
 import { orRefused } from "./pg-error.ts";
 import { pgMigrations } from "./pg-migrations.ts";
-import { PgPool } from "./pg-pool.ts";
+import { type Patience, PgPool } from "./pg-pool.ts";
 import { checkUrl } from "./pg-session.ts";
 import { UsageLane } from "./usage-lane.ts";
 
@@ -37,12 +37,18 @@ export interface PostgresStoreOptions extends PgEngineOptions {
   readonly watch?: LedgerWatch;
 }
 
+export interface PostgresStore extends Store {
+  /** Asks the database for a sign of life. Throws `Unavailable` while it does not answer, or takes no changes. */
+  check(): Promise<void>;
+}
+
 export interface PgEngine extends SqlEngine {
+  check(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** The store that grows: any number of replicas on one Postgres. Throws `Unavailable` while the database is not there. */
-export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const engine = openPgEngine(options);
   const laneOptions = { ...options, timeoutMs: options.usageTimeoutMs };
   const lanesOf = (ledger: "usage" | "permits") => ((options.ledgers ?? [ledger]).includes(ledger) ? options.lanes : 0);
@@ -67,6 +73,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes,
     permitLanes,
+    check: engine.check,
     async tidy(nowMs) {
       await forgetExpiredAnswers(engine, nowMs);
       await engine.atomically([CompiledQuery.raw(forgetText)]);
@@ -74,6 +81,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     close,
   };
 }
+
+/** It locks nothing, but only a server that takes changes runs it; another says so with a code of its own. */
+const checkText = "SELECT FROM usage_writers WHERE false FOR UPDATE";
+const checkPatience: Patience = { waitMs: 1000, queryMs: 1000 };
 
 /** Connects when it is first asked something. Throws `DatabaseRefused` where the URL itself cannot be used. */
 export function openPgEngine(options: PgEngineOptions): PgEngine {
@@ -89,6 +100,9 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
       if (options.ledgerClock !== undefined) return options.ledgerClock.nowMs();
       const { rows } = await pool.query({ text: nowText, values: [] }, writePatience);
       return (rows[0] as { now_ms: number }).now_ms;
+    },
+    async check() {
+      await pool.query({ text: checkText, values: [] }, checkPatience);
     },
     close: () => pool.close(),
   };

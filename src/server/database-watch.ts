@@ -1,0 +1,62 @@
+import type { Log } from "../ambient/log.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+
+/** Rejects while the database takes no changes. */
+export type DatabaseCheck = () => Promise<void>;
+
+const everyMs = 2000;
+
+/**
+ * Asks the database for a sign of life now and then: its gauge and the log tell of an outage even while nothing else is
+ * asked of it. Each change is logged once, with the server's own code.
+ */
+export class DatabaseWatch {
+  readonly #log: Log;
+  #isUp = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Down until it is started. */
+  constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
+    this.#log = log;
+    const help = "1 while the database answers and takes changes, 0 while it does not.";
+    metrics.gauge("latchkey_database_up", help, () => Number(this.#isUp));
+  }
+
+  /** The database is there. */
+  start(check: DatabaseCheck): void {
+    this.#isUp = true;
+    let isAsking = false;
+    this.#timer = setInterval(async () => {
+      if (isAsking) return;
+      isAsking = true;
+      await check().then(
+        () => this.#becomeUp(),
+        (error: unknown) => this.#becomeDown(error),
+      );
+      isAsking = false;
+    }, everyMs).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #becomeUp(): void {
+    if (!this.#isUp) this.#log.info("the database is back");
+    this.#isUp = true;
+  }
+
+  #becomeDown(error: unknown): void {
+    if (this.#isUp) this.#log.warn("the database is away", { reason: reasonOf(error) });
+    this.#isUp = false;
+  }
+}
+
+/**
+ * What keeps the database from us. Node's and Postgres' codes repeat nothing of the URL. What a server or a pooler says
+ * itself goes with its code, because a pooler has one code for everything.
+ */
+export function reasonOf(error: unknown): string | undefined {
+  const cause = ((error as Error).cause ?? {}) as { code?: string; severity?: string; message?: string };
+  return cause.code !== undefined && cause.severity !== undefined ? `${cause.code} ${cause.message}` : cause.code;
+}

@@ -1,0 +1,83 @@
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../../src/ambient/clock.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { openPgEngine, openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
+import { sampleKey } from "../../contract/sample-keys.ts";
+import { TestClock } from "../../support/test-clock.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+
+const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
+let roles = 0;
+
+async function query(url: string, text: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(text);
+  await client.end();
+}
+
+/** A database of a role's own that may have so many connections. */
+async function limitedTo(connections: number): Promise<{ url: string; limit: (connections: number) => Promise<void> }> {
+  const admin = await createTestDatabase();
+  const url = new URL(admin);
+  const role = `limited_${process.pid}_${++roles}`;
+  const limit = (to: number) => query(admin, `ALTER ROLE ${role} CONNECTION LIMIT ${to}`);
+  await query(admin, `CREATE ROLE ${role} LOGIN; ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${role}`);
+  await limit(connections);
+  url.username = role;
+  return { url: url.href, limit };
+}
+
+async function openStore(url: string) {
+  const store = await openPostgresStore({ ...ambient, url, connectionsMax: 10, lanes: 1, usageTimeoutMs: 2000 });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** The code that a log line of the failure carries. */
+async function originCodeOf(work: Promise<unknown>): Promise<unknown> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: Error) => thrown,
+  );
+  return (error?.cause as { code?: unknown } | undefined)?.code;
+}
+
+describe.runIf(hasPostgres)("a role with a limit of connections", () => {
+  it("makes changes wait for an open connection where there is room for no more", async () => {
+    // Two are the lanes'.
+    const { url } = await limitedTo(2 + 2);
+    const store = await openStore(url);
+    const keys = Array.from({ length: 40 }, () => sampleKey(new TestClock(), { remaining: 1 }));
+    await Promise.all(keys.map((key) => store.keys.create(key)));
+    const found = await Promise.all(keys.map((key) => store.keys.findByDigest(key.secretDigest)));
+    expect(found.filter((key) => key !== undefined)).toHaveLength(keys.length);
+  });
+
+  it("is told of by its code where there is room for none, and is waited for", async () => {
+    const { url, limit } = await limitedTo(0);
+    const engine = openPgEngine({ url, connectionsMax: 2 });
+    onTestFinished(() => engine.close());
+    expect(await originCodeOf(engine.check())).toBe("53300");
+    const waiting = engine.ledgerNowMs();
+    await limit(-1);
+    expect(await waiting).toBeGreaterThan(0);
+  });
+});
+
+describe.runIf(hasPostgres)("a database that takes no changes", () => {
+  it("is told of by its code, by a lane and by the check", async () => {
+    const url = await createTestDatabase();
+    const store = await openStore(url);
+    await store.check();
+    await query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
+    const lane = new UsageLane({ ...ambient, url, timeoutMs: 235 });
+    onTestFinished(() => lane.close());
+    expect(await originCodeOf(lane.settle([{ keyId: "k", wanted: 1 }]))).toBe("25006");
+    const another = await originCodeOf(openStore(url).then((opened) => opened.check()));
+    expect(another).toBe("25006");
+  });
+});
