@@ -74,8 +74,8 @@ export class PgPool {
   transaction(queries: readonly Query[], patience: Patience): Promise<pg.QueryResult[]> {
     return this.#withClient(patience, async (client) => {
       const results: pg.QueryResult[] = [];
-      await run(client, { text: beginSafely, values: [] }, patience);
       try {
+        await run(client, { text: beginSafely, values: [] }, patience);
         for (const query of queries) results.push(await run(client, query, patience));
         await run(client, { text: "COMMIT", values: [] }, patience);
         return results;
