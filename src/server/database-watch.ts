@@ -4,7 +4,7 @@ import type { Metrics } from "../ambient/metrics.ts";
 /** Rejects while the database takes no changes. */
 export type DatabaseCheck = () => Promise<void>;
 
-const everyMs = 2000;
+const defaultEveryMs = 2000;
 
 /**
  * Asks the database for a sign of life now and then: its gauge and the log tell of an outage even while nothing else is
@@ -12,12 +12,14 @@ const everyMs = 2000;
  */
 export class DatabaseWatch {
   readonly #log: Log;
+  readonly #everyMs: number;
   #isUp = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** Down until it is started. */
-  constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
+  constructor({ log, metrics }: { log: Log; metrics: Metrics }, everyMs = defaultEveryMs) {
     this.#log = log;
+    this.#everyMs = everyMs;
     const help = "1 while the database answers and takes changes, 0 while it does not.";
     metrics.gauge("latchkey_database_up", help, () => Number(this.#isUp));
   }
@@ -34,7 +36,7 @@ export class DatabaseWatch {
         (error: unknown) => this.#becomeDown(error),
       );
       isAsking = false;
-    }, everyMs).unref();
+    }, this.#everyMs).unref();
   }
 
   stop(): void {

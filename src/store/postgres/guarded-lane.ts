@@ -27,6 +27,8 @@ export interface GuardedLaneOptions {
   readonly timeoutMs: number;
   /** Is told what the database's clock shows. */
   readonly watch?: LedgerWatch;
+  /** How long a batch waits for a row that somebody else has locked; a third of its time, where nothing is said. */
+  readonly lockMs?: number;
   /** Takes the place of the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
   /** Takes the place of a random writer id in tests. */
@@ -35,8 +37,8 @@ export interface GuardedLaneOptions {
 
 const pauseMs = 20;
 /**
- * A batch waits this part of its time for one row that somebody else has locked. What is left is enough to settle the
- * other rows, and to wait once more for the locked ones alone.
+ * The part of its time that a batch waits for one row that somebody else has locked. What is left is enough to settle
+ * the other rows, and to wait once more for the locked ones alone.
  */
 const lockPart = 1 / 3;
 /** An unused writer is forgotten after a day; long before that a lane takes a new one. */
@@ -68,6 +70,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   readonly #options: GuardedLaneOptions;
   readonly #work: LaneWork<Item, Row, Settled>;
   readonly #connection: PgConnection;
+  readonly #lockMs: number;
   readonly #texts: Record<"begin" | "recover" | Locking, PreparedText>;
   #underWay: Promise<unknown> = Promise.resolve();
   #writer: Writer | undefined;
@@ -76,7 +79,8 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     this.#options = options;
     this.#work = work;
     this.#connection = new PgConnection(options.url);
-    const lockMs = options.timeoutMs * lockPart;
+    const lockMs = options.lockMs ?? options.timeoutMs * lockPart;
+    this.#lockMs = lockMs;
     this.#texts = {
       begin: preparedText(beginText({ lockMs })),
       recover: preparedText(recoverText({ lockMs })),
@@ -109,7 +113,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     // What still waits for a lock here waits for the writer's own row.
     if (around === "locked") this.#giveUp("the ledger's own row is locked");
     const again = items.filter((_, at) => around[at] === locked);
-    const isTimeLeft = this.#options.clock.monotonicMs() < untilMs - this.#options.timeoutMs * lockPart;
+    const isTimeLeft = this.#options.clock.monotonicMs() < untilMs - this.#lockMs;
     const settledAgain =
       isLastTry || again.length === 0 || !isTimeLeft
         ? again.map(() => locked)
@@ -206,10 +210,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     });
     if (doubtful) this.#giveUp("the standby has not confirmed the commit");
     const reply = rows[0] as unknown as GuardedReply;
-    if (!reply.is_safe) {
-      this.#writer = undefined;
-      throw new UnsafeTransaction();
-    }
+    if (!reply.is_safe) this.#throwGivenUp(new UnsafeTransaction());
     return reply;
   }
 
@@ -241,9 +242,13 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   }
 
   #giveUp(reason: string, cause?: unknown): never {
+    this.#throwGivenUp(new Unavailable(reason, { cause }));
+  }
+
+  #throwGivenUp(error: Unavailable): never {
     this.#options.metrics.ledger("given-up");
     this.#writer = undefined;
-    throw new Unavailable(reason, { cause });
+    throw error;
   }
 
   #newId(): string {

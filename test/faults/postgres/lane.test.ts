@@ -21,6 +21,9 @@ import {
 
 const settled = (granted: number, remaining: number) => ({ outcome: "settled", granted, remaining });
 
+/** Time for as many tries as it takes, however busy the machine is, and little for each lock. */
+const patient = { timeoutMs: 20_000, lockMs: 150 };
+
 describe.runIf(hasPostgres)("a lane of the ledger", () => {
   it("gives a reply that was lost on its way when it is asked again, and charges once", async () => {
     const url = await databaseWith(["k"], 10);
@@ -83,7 +86,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
   it("settles all others when somebody has locked one row, which fails alone, uncharged, until it is let go", async () => {
     const keyIds = ["a", "b", "c", "d", "e"];
     const url = await databaseWith(keyIds, 10);
-    const lane = openLane(url, { timeoutMs: 600 });
+    const lane = openLane(url, patient);
     const charges = [...keyIds, "missing"].map((keyId) => ({ keyId, wanted: 1 }));
     const holder = await lockRow(url, "key_usage", "c");
     for (const left of [9, 8]) {
@@ -104,7 +107,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
   it("waits once more for a locked row alone: one that is let go then is charged, once", async () => {
     const url = await databaseWith(["a", "b"], 10);
     const { metrics, events } = ledgerEvents();
-    const lane = openLane(url, { timeoutMs: 3000, metrics });
+    const lane = openLane(url, { ...patient, metrics });
     await lane.settle([]);
     const holder = await lockRow(url, "key_usage", "b");
     const settling = lane.settle([
@@ -121,7 +124,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const url = await databaseWith(["a", "b"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const { metrics, events } = ledgerEvents();
-    const lane = openLane(through(url, proxy.port), { timeoutMs: 900, metrics });
+    const lane = openLane(through(url, proxy.port), { ...patient, metrics });
     await lane.settle([]);
     await lockRow(url, "key_usage", "b");
     let isCut = false;
@@ -142,7 +145,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const { metrics, events } = ledgerEvents();
-    const lane = openLane(through(url, proxy.port), { timeoutMs: 1500, metrics, writerId: () => "w" });
+    const lane = openLane(through(url, proxy.port), { ...patient, metrics, writerId: () => "w" });
     await lane.settle([]);
     const holder = await lockRow(url, "key_usage", "k");
     const settling = lane.settle([{ keyId: "k", wanted: 1 }]);

@@ -93,7 +93,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
   it("grants to all others when somebody has locked one window, which fails alone until it is let go", async () => {
     const keyIds = numbered(5);
     const url = await databaseWithLimits(keyIds, 10);
-    const lane = openPermitLane(url, { timeoutMs: 600 });
+    const lane = openPermitLane(url, { timeoutMs: 20_000, lockMs: 150 });
     const asks = [...keyIds, "nobody"].map((keyId) => asking(keyId, { wantMin: 1 }));
     const holder = await lockRow(url, "key_permits", "key_02");
     const results = await lane.exchange(asks);

@@ -206,6 +206,15 @@ describe.runIf(hasPostgres)("behind PgBouncer", () => {
     await expect(opening).rejects.toThrow("PgBouncer in statement pooling mode");
   });
 
+  it("a database or a user that it does not know is refused at the start, by name", async () => {
+    const { url } = await pooled({ mode: "transaction" });
+    const [elsewhere, stranger] = [new URL(url), new URL(url)];
+    elsewhere.pathname = "/nowhere";
+    stranger.username = "stranger";
+    await expect(openStore(elsewhere.href)).rejects.toThrow("PgBouncer does not know this database");
+    await expect(openStore(stranger.href)).rejects.toThrow("PgBouncer does not let this user in");
+  });
+
   it("options in the URL that it does not pass on are refused at the start, by name, unless it passes them over", async () => {
     const { url } = await pooled({ mode: "transaction" });
     const withOptions = `${url}?options=-c%20work_mem%3D8MB`;
