@@ -55,10 +55,13 @@ export class DatabaseWatch {
 }
 
 /**
- * What keeps the database from us. Node's and Postgres' codes repeat nothing of the URL. What a server or a pooler says
- * itself goes with its code, because a pooler has one code for everything.
+ * What keeps the database from us. Node's and Postgres' codes repeat nothing of the URL, and neither do errors without a
+ * code, such as that no reply came in time. What a server or a pooler says itself goes with its code, because a pooler
+ * has one code for everything.
  */
-export function reasonOf(error: unknown): string | undefined {
-  const cause = ((error as Error).cause ?? {}) as { code?: string; severity?: string; message?: string };
-  return cause.code !== undefined && cause.severity !== undefined ? `${cause.code} ${cause.message}` : cause.code;
+export function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error & { cause?: { code?: string; severity?: string; message: string } };
+  if (cause === undefined) return message;
+  if (cause.code === undefined) return cause.message;
+  return cause.severity === undefined ? cause.code : `${cause.code} ${cause.message}`;
 }

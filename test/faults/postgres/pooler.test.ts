@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { Secret } from "../../../src/domain/secret.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
 import { DatabaseRefused, UnsafeTransaction } from "../../../src/store/postgres/pg-error.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -11,6 +12,7 @@ import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { startTestServer } from "../../support/in-process-server.ts";
 import { PgBouncer, type PgBouncerOptions } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -54,6 +56,18 @@ async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
+/** Renews every connection of the pooler to the server. */
+async function recycle(pooler: PgBouncer, url: string): Promise<void> {
+  await pooler.admin("RECONNECT");
+  // It takes a connection that it was just making for a failed login, and refuses everybody for a moment.
+  const isServed = () =>
+    query(url, "SELECT 1").then(
+      () => true,
+      () => false,
+    );
+  while (!(await isServed())) await delay(20);
+}
+
 const counted = (remaining: number) => sampleKey(new TestClock(), { remaining });
 
 describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
@@ -70,7 +84,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const strict = sampleKey(new TestClock(), { rateLimit: { mode: "strict", limit: 10, durationMs: 60_000 } });
     let spent = 0;
     for (let round = 0; round < 4; round++) {
-      await pooler.admin("RECONNECT");
+      await recycle(pooler, url);
       await store.keys.create({ ...counted(1), id: `round ${round}` });
       if (round === 0) await Promise.all([store.keys.create(key), store.keys.create(strict)]);
       if (round === 2) expect(await store.rootKeys.addFirst("digest", 1)).toBe(true);
@@ -116,7 +130,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     await client.query("SET synchronous_commit = on; SET lock_timeout = '399ms'");
     const neighbour = await connect(url);
     expect((await neighbour.query("SHOW lock_timeout")).rows).toEqual([{ lock_timeout: "399ms" }]);
-    await pooler.admin("RECONNECT");
+    await recycle(pooler, url);
     await client.query("UPDATE t SET n = 1");
     expect(await loggedCommits(direct, "t")).toMatchObject([{ synchronous_commit: "off" }]);
     await server.kill();
@@ -144,7 +158,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const spending = Promise.all(stores.flatMap((store) => [spend(store, 0), spend(store, 1)]));
     for (const crashAt of [uses / 3, (2 * uses) / 3]) {
       while (passed < crashAt) await delay(2);
-      await pooler.admin("RECONNECT");
+      await recycle(pooler, url);
       await delay(20);
       await server.kill();
       await server.up();
@@ -173,7 +187,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     await store.keys.create(key);
     const name = new URL(direct).pathname.slice(1);
     await query(direct, `ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
-    await pooler.admin("RECONNECT");
+    await recycle(pooler, url);
     await expect(store.usageLanes[0]?.settle([{ keyId: key.id, wanted: 1 }])).rejects.toThrow(UnsafeTransaction);
     await expect(openStore(url)).rejects.toThrow(/READ COMMITTED.*default_transaction_isolation/);
     expect((await query(direct, "SELECT remaining::int FROM key_usage")).rows).toEqual([{ remaining: 10 }]);
@@ -197,6 +211,15 @@ describe.runIf(hasPostgres)("behind PgBouncer", () => {
     const { n } = (await query(direct, counting)).rows[0];
     expect(n).toBeGreaterThanOrEqual(2 * lanes);
     expect(n).toBeLessThanOrEqual(2 * lanes + connectionsMax);
+  });
+
+  it("in session mode a pool that is too small for the lanes is waited for, with a reason in the log", async () => {
+    const { url } = await pooled({ mode: "session", settings: { default_pool_size: 1 } });
+    const settings = { databaseUrl: new Secret(url), usageTimeoutMs: 235 };
+    const { logLines } = await startTestServer({ settings, waitUntilReady: false });
+    const waiting = () => logLines.find((line) => line.includes("waiting for the database"));
+    while (waiting() === undefined) await delay(10);
+    expect(JSON.parse(waiting() ?? "{}")).toMatchObject({ reason: "no reply in time" });
   });
 
   it("in statement mode it is refused at the start, by name", async () => {
