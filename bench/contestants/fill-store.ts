@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { sha256 } from "../../src/ambient/crypto.ts";
+import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { byteLengthDefault, formatKey } from "../../src/domain/key-format.ts";
@@ -54,7 +55,8 @@ export function openStore(file: string): Promise<Store> {
   const onDeath = (cause: unknown) => {
     throw cause;
   };
-  return openSqliteStore({ file, clock: systemClock, metrics: createMetrics(), onDeath });
+  const log = createLog("error", (line) => process.stderr.write(line));
+  return openSqliteStore({ file, log, clock: systemClock, metrics: createMetrics(), onDeath });
 }
 
 async function createFirst(file: string): Promise<CreatedKey> {

@@ -9,7 +9,8 @@ export function createProbes(readiness: Readiness): Map<string, HttpHandler> {
     ["/livez", (_, res) => sendJson(res, 200, '{"status":"alive"}')],
     [
       "/readyz",
-      (_, res) => {
+      async (_, res) => {
+        await readiness.refresh();
         if (readiness.ready) sendJson(res, 200, '{"status":"ready"}');
         else sendJson(res, 503, '{"status":"not ready"}', { "retry-after": "1" });
       },

@@ -1,7 +1,15 @@
+import type { AtOnce } from "../domain/at-once.ts";
+
 /** Whether new requests should be sent here. Being alive is another question: that is so while the process answers. */
 export class Readiness {
   #ready = false;
   readonly #listeners = new Set<() => void>();
+  /** Finds out anew what `set` is to be called with; what was set last counts if that fails. */
+  readonly refresh: () => AtOnce<void>;
+
+  constructor(refresh: () => AtOnce<void> = () => {}) {
+    this.refresh = refresh;
+  }
 
   get ready(): boolean {
     return this.#ready;

@@ -23,6 +23,12 @@ export interface OpenStoreOptions {
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
+/**
+ * How long a start waits for its store before it listens. A replica that listens earlier would get callers from balancers
+ * and answer 503; one that never listens could not be told apart from one that has died.
+ */
+export const storeWaitMs = 2000;
+
 export interface OpenedStore {
   /** Throws `Unavailable` until it is usable. */
   readonly store: Store;
@@ -88,4 +94,16 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
     await store.close();
   };
   return { store: { ...store, close }, usable };
+}
+
+/** Asks the store again and again, until it answers or the service stops. */
+export async function untilAvailable<Answer>(ask: () => Promise<Answer>, isStopping: () => boolean): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof Unavailable) || isStopping()) throw error;
+      await delay(retryMs);
+    }
+  }
 }

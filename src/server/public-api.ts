@@ -5,6 +5,7 @@ import { createHttpDate } from "../ambient/http-date.ts";
 import type { Log } from "../ambient/log.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Random } from "../ambient/random.ts";
+import type { AtOnce } from "../domain/at-once.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { crowdedResponse, malformedResponse } from "../rpc/closing-response.ts";
@@ -47,6 +48,8 @@ export interface PublicApiDeps {
   readonly cacheKeysMax?: number;
   /** Open connections at most. Default: as many as come. */
   readonly connectionsMax?: number;
+  /** Brings readiness up to date for a caller who asks for it. */
+  readonly refreshReadiness?: () => AtOnce<void>;
 }
 
 const prepareEveryMs = 500;
@@ -59,7 +62,7 @@ export interface PublicApi {
 
 /** Everything that is served on the public port. */
 export function createPublicApi(deps: PublicApiDeps): PublicApi {
-  const readiness = new Readiness();
+  const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
   const services = [KeysService, Health];
   const runCall = createRunCall(deps);

@@ -79,6 +79,7 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   fastPath: setup.fastPath,
   cacheKeysMax: setup.cacheKeysMax,
   connectionsMax: setup.connectionsMax,
+  refreshReadiness: () => home.ask("refreshReadiness"),
 });
 metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);
 metrics.gauge("latchkey_thread_connections", "Open connections of each serving thread.", () => onePort.connections, {

@@ -30,7 +30,7 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     this.#onFatal = onFatal;
   }
 
-  start(settings: Settings, services: Pick<Home, "keys" | "usage" | "limiter" | "log">, local: LocalLimits): void {
+  start(settings: Settings, services: Omit<Home, "table" | "listener">, local: LocalLimits): void {
     const home: Home = { ...services, table: local.table, listener: local.listener };
     let { unixOffsetMs } = local.limiter;
     const origin = monotonicOriginMs();

@@ -9,11 +9,13 @@ import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
 import { startInternalListener } from "./internal-listener.ts";
-import { openStore } from "./open-store.ts";
+import { openStore, storeWaitMs } from "./open-store.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 import { createCoordinator } from "./rate-limits.ts";
+import { ReadyState } from "./ready-state.ts";
 import type { RunningServer, ServerOptions } from "./start.ts";
+import { within } from "./within.ts";
 
 const closeGraceMs = 1000;
 /** For answers that are settled to leave: permits in one that does not are lost. */
@@ -31,6 +33,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
     const coordinator = createCoordinator(store.permitLanes, ambient);
     const hub = new MemoryHub(() => clock.monotonicMs(), Buffer.from(random.bytes(9)).toString("base64url"));
     const shutdown = new AbortController();
+    await within(storeWaitMs, usable);
     const internal = await startInternalListener({
       ...ambient,
       host: settings.internalHost,
@@ -39,7 +42,8 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
       services: createRatelimitService({ coordinator, hub, shutdownSignal: shutdown.signal }),
     });
     undo.unshift(() => internal.close());
-    const readiness = new Readiness();
+    const readiness = new Readiness(() => store.health?.refresh());
+    const readyState = new ReadyState(store.health, (ready) => readiness.set(ready));
     const newRequestId = createRequestIds(options);
     const probes = new OnePort({
       listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
@@ -51,13 +55,13 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
     return {
       port,
       internalPort: internal.port,
-      ready: usable.then(() => {
-        readiness.set(true);
+      ready: usable.then(async () => {
+        await readyState.setOpen(true);
         return undefined;
       }),
       async stop() {
         // Replicas that are told to go take their next asks elsewhere; what is under way is settled and answered first.
-        readiness.set(false);
+        await readyState.setOpen(false);
         await delay(settings.drainMs);
         await coordinator.drained();
         await delay(lastAnswersMs);

@@ -14,11 +14,13 @@ import { handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
 import { cacheKeys, lineUpLookups } from "./key-cache.ts";
 import { connectKeyChanges } from "./key-changes.ts";
-import { openStore } from "./open-store.ts";
+import { openStore, storeWaitMs, untilAvailable } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
 import { startRateLimits } from "./rate-limits.ts";
+import { ReadyState } from "./ready-state.ts";
 import { serveHere } from "./serving.ts";
 import { ServingThreads } from "./serving-threads.ts";
+import { within } from "./within.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -76,7 +78,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       services: new Map(),
     });
     undo.unshift(() => internal.close());
-    const home = { keys, usage, limiter: rateLimits.limiter };
+    const refreshReadiness = () => store.health?.refresh();
+    const home = { keys, usage, limiter: rateLimits.limiter, refreshReadiness };
     threads?.start(settings, { ...home, log }, rateLimits.local);
     undo.unshift(() => threads?.end());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
@@ -84,6 +87,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const api = { ...ambient, ...home, isRootKey, fastPath, cacheKeysMax, connectionsMax };
     const serving = threads ?? serveHere(createPublicApi(api));
     serving.learnRootKeys(rootKeys.digests);
+    const readyState = new ReadyState(store.health, (ready) => serving.setReady(ready));
+    let stopping = false;
+    const prepare = async () => {
+      await usable;
+      await untilAvailable(
+        () => rootKeys.read(),
+        () => stopping,
+      );
+      serving.learnRootKeys(rootKeys.digests);
+      // Known before the first connection is accepted. Where a root key is still to be generated, nobody has one to call with.
+      if (rootKeys.digests !== undefined) await readyState.setOpen(!stopping);
+    };
+    undo.unshift(() => {
+      stopping = true;
+    });
+    const prepared = prepare();
+    // `ready` tells of a failure.
+    prepared.catch(() => {});
+    await within(storeWaitMs, prepared);
     const port = await serving.listen(settings.port, settings.host);
 
     const tidy = () => {
@@ -94,10 +116,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     };
     const tidying = setInterval(tidy, tidyEveryMs).unref();
     const becomeReady = async () => {
-      await usable;
+      await prepared;
+      // Not before the port is known to be free: a key that is generated is printed once.
       const generated = await rootKeys.load((rootKey) => handOverRootKey(rootKeyFileOf(settings), rootKey));
       serving.learnRootKeys(rootKeys.digests);
-      await serving.setReady(true);
+      await readyState.setOpen(!stopping);
       tidy();
       return generated;
     };
@@ -110,7 +133,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         // Load balancers learn first, and get the time to act on it while everybody is served; then clients are sent
         // away, those between two requests too; then the store closes.
         clearInterval(tidying);
-        await serving.setReady(false);
+        stopping = true;
+        await readyState.setOpen(false);
         await delay(settings.drainMs);
         serving.startClosing();
         await delay(Math.min(settings.drainMs, farewellMs));

@@ -175,7 +175,8 @@ export class CachedKeyStore implements KeyStore {
       return key !== undefined && changesBefore === this.#changes ? this.#remember(digest, key) : key;
     } catch (error) {
       // Those in line would wait as long again for the same.
-      if (error instanceof Unavailable) for (const turn of this.#turns.splice(0)) turn.reject(error);
+      if (error instanceof Unavailable && !error.isOfOneKey)
+        for (const turn of this.#turns.splice(0)) turn.reject(error);
       throw error;
     } finally {
       // The place goes straight to the next in line: a newcomer in between would be one too many.

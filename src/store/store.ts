@@ -1,6 +1,7 @@
 import type { KeyStore } from "./key-store.ts";
 import type { PermitEngine } from "./permit-ledger.ts";
 import type { RootKeyStore } from "./root-key-store.ts";
+import type { StoreHealth } from "./store-health.ts";
 import type { UsageEngine } from "./usage-ledger.ts";
 
 /** Everything that is kept. One contract suite holds every implementation to the same behaviour. */
@@ -11,6 +12,8 @@ export interface Store {
   readonly usageLanes: readonly UsageEngine[];
   /** The windows of strict limits, in lanes likewise. */
   readonly permitLanes: readonly PermitEngine[];
+  /** Absent where the store can be used whenever it is open. */
+  readonly health?: StoreHealth;
   /**
    * Removes what nobody will ask for again: kept answers that have expired by then, traces of processes that are gone.
    * Harmless at any time. Throws `Unavailable`.

@@ -1,5 +1,5 @@
 import type { Log } from "../ambient/log.ts";
-import { goOn } from "../domain/at-once.ts";
+import { type AtOnce, goOn } from "../domain/at-once.ts";
 import type { WindowTable } from "../domain/window-table.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
@@ -15,11 +15,13 @@ export interface Home {
   readonly limiter: RateLimiter;
   readonly table: WindowTable;
   readonly listener: WindowListener | undefined;
+  readonly refreshReadiness: () => AtOnce<void>;
   readonly log: Log;
 }
 
 /** Answers one thread that serves. */
-export function createHomeMethods({ keys, usage, limiter, table, listener, log }: Home, thread: number): HomeMethods {
+export function createHomeMethods(home: Home, thread: number): HomeMethods {
+  const { keys, usage, limiter, table, listener, log } = home;
   /** What the thread has been admitted and has not said of what became of it. */
   const permits = new Map<number, Permit>();
   let lastNumber = 0;
@@ -56,6 +58,8 @@ export function createHomeMethods({ keys, usage, limiter, table, listener, log }
     giveBackStrict: (number) =>
       goOn(settled(number).giveBack(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
     look: (keyId, rule) => limiter.look(keyId, rule),
+
+    refreshReadiness: () => home.refreshReadiness(),
 
     log(level, message, fields, cause) {
       const said = { ...fields, thread };

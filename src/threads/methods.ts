@@ -20,6 +20,8 @@ export interface HomeMethods extends KeyStore, UsageLedger {
   keepStrict(number: number): void;
   giveBackStrict(number: number): AtOnce<RateLimitState>;
   look(keyId: string, rule: RateLimit): AtOnce<RateLimitState>;
+  /** When it is answered, `setReady` has been said where readiness has changed. */
+  refreshReadiness(): AtOnce<void>;
   log(level: LogLevel, message: string, fields: LogFields | undefined, cause: WireError | undefined): void;
 }
 

@@ -6,6 +6,7 @@ export interface WireError {
   readonly message: string;
   readonly stack: string | undefined;
   readonly retryAfterMs: number;
+  readonly isOfOneKey: boolean;
   /** What Node says of a failed system call. */
   readonly facts: { readonly code?: string; readonly address?: string; readonly port?: number };
   readonly cause: WireError | undefined;
@@ -20,6 +21,7 @@ export function toWire(error: unknown): WireError {
     message,
     stack,
     retryAfterMs: error instanceof Unavailable ? error.retryAfterMs : 0,
+    isOfOneKey: error instanceof Unavailable && error.isOfOneKey,
     facts: {
       ...(typeof code === "string" && { code }),
       ...(typeof address === "string" && { address }),
@@ -29,9 +31,9 @@ export function toWire(error: unknown): WireError {
   };
 }
 
-export function fromWire({ isUnavailable, message, stack, retryAfterMs, facts, cause }: WireError): Error {
+export function fromWire({ isUnavailable, message, stack, facts, cause, ...rest }: WireError): Error {
   const origin = cause === undefined ? {} : { cause: fromWire(cause) };
-  const error = isUnavailable ? new Unavailable(message, { ...origin, retryAfterMs }) : new Error(message, origin);
+  const error = isUnavailable ? new Unavailable(message, { ...origin, ...rest }) : new Error(message, origin);
   if (stack !== undefined) error.stack = stack;
   return Object.assign(error, facts);
 }

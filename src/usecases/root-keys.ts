@@ -45,14 +45,18 @@ export class RootKeys extends KnownRootKeys {
     if (deps.configured.length > 0) this.learn(deps.configured.map((key) => sha256(key.reveal())));
   }
 
+  /** Reads the root keys from the store, if there are any. */
+  async read(): Promise<void> {
+    if (this.digests === undefined) this.learn(await storedDigests(this.#deps.store));
+  }
+
   /**
    * Reads the root keys from the store; where there are none, generates one and answers it, this one time only.
    * `handOver` puts it where its owner finds it, before it counts, so that a crash never loses it.
    */
   async load(handOver: (rootKey: Secret) => HandedOver): Promise<Secret | undefined> {
     const { store, clock, random } = this.#deps;
-    if (this.digests !== undefined) return undefined;
-    this.learn(await storedDigests(store));
+    await this.read();
     if (this.digests !== undefined) return undefined;
 
     const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);

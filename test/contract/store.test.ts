@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { describe } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { createMemoryStore } from "../../src/store/memory-store.ts";
@@ -21,6 +22,7 @@ describeStoreContract("SQLite", (clock) =>
     // Windows go by the test's clock, also when it is set.
     windowClock: clock,
     ...ambient(),
+    log: createLog("error", () => {}),
     onDeath: (cause) => {
       throw cause;
     },

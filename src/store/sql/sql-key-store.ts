@@ -59,7 +59,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
         apiId: row.api_id,
         ownerId: row.owner_id ?? undefined,
         name: row.name ?? undefined,
-        meta: JSON.parse(row.meta) as JsonObject,
+        meta: readMeta(row.meta),
         enabled: row.enabled === 1,
         expiresAtMs: row.expires_at_ms ?? undefined,
         rateLimit: rateLimitOf(row),
@@ -200,6 +200,15 @@ const windowColumns = [
   "spent",
   "contended",
 ] as const;
+
+/** Throws `Unavailable` on what is not JSON: the row is damaged. */
+function readMeta(text: string): JsonObject {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch (cause) {
+    throw new Unavailable("a stored key cannot be read", { cause, isOfOneKey: true });
+  }
+}
 
 function toDigests(result: QueryResult<unknown> | undefined): readonly string[] {
   return (result?.rows ?? []).map((row) => (row as { digest: string }).digest);

@@ -1,11 +1,18 @@
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
+import type { Log } from "../../ambient/log.ts";
+import { guardStore } from "../guard-store.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
+import { noteClosed, noteOpened, readDataFileState } from "./clean-stop.ts";
+import { DataFolderError } from "./data-folder.ts";
+import { type PrepareCheck, prepareFileCheck } from "./file-check.ts";
+import { FileHealth } from "./file-health.ts";
+import { OpenFiles } from "./open-files.ts";
 import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialect.ts";
 import { SqliteWriter, type SqliteWriterOptions } from "./sqlite-writer.ts";
 
@@ -14,24 +21,70 @@ export interface SqliteEngine extends SqlEngine {
   close(): Promise<void>;
 }
 
+export interface SqliteStoreOptions extends SqliteWriterOptions {
+  readonly log: Log;
+  /** Takes the place of the check in tests. */
+  readonly prepareCheck?: PrepareCheck;
+}
+
+/** A file up to this size is checked at every start (within a second); a larger one only if it was not closed in order. */
+const checkAlwaysBytes = 64 * 2 ** 20;
+/** A start waits for the check of a file up to this size (a tenth of a second): unknown keys never get 503 then. */
+const waitForCheckBytes = 8 * 2 ** 20;
+const checkWaitMs = 2000;
+
 /** The embedded store: one file, one process. The caller holds the claim on the folder. */
-export async function openSqliteStore(options: SqliteWriterOptions): Promise<Store> {
-  const engine = await openSqliteEngine(options);
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { file, log, prepareCheck = prepareFileCheck } = options;
+  const { state, bytes } = readDataFileState(file);
+  const toBeChecked = state === "unclean" || (state === "clean" && bytes <= checkAlwaysBytes);
+  if (state === "unclean") log.info("the data file is not known to have been closed in order: it is checked", { file });
+  const health = new FileHealth(file, { log, prepareCheck, toBeChecked });
+  let damage: unknown;
+  const onDamage = (cause: unknown) => {
+    damage = cause;
+    health.suspect(cause);
+  };
+  let engine: SqliteEngine | undefined;
   try {
+    engine = await openSqliteEngine({ ...options, onDamage });
     await migrateUp(engine, options.clock.nowMs());
   } catch (error) {
+    await health.stop();
     // Otherwise the writer thread would live on, and the process with it.
-    await engine.close();
-    throw error;
+    await engine?.close();
+    throw damage === undefined ? error : new DataFolderError(damagedAtStart(file, damage as Error));
   }
+  noteOpened(file);
+  const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
+  health.watch(files);
+  if (bytes <= waitForCheckBytes) await health.checked(checkWaitMs);
+  return guardStore(storeOn(engine, closeWith(engine, files, health, file)), health);
+}
+
+function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
   return {
     keys: createSqlKeyStore(engine),
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes: [engine.writer],
     permitLanes: [engine.writer],
     tidy: (nowMs) => forgetExpiredAnswers(engine, nowMs),
-    close: () => engine.close(),
+    close,
   };
+}
+
+function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, file: string): () => Promise<void> {
+  return async () => {
+    // The check first: a connection that is still open would keep the write-ahead log in place.
+    const isSound = await health.stop();
+    await engine.close();
+    await files.close();
+    if (isSound) noteClosed(file);
+  };
+}
+
+function damagedAtStart(file: string, { message }: Error): string {
+  return `the data file ${file} is damaged (${message}): put a backup in its place`;
 }
 
 export async function openSqliteEngine(options: SqliteWriterOptions): Promise<SqliteEngine> {
@@ -40,7 +93,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
   // takes microseconds where a hop to another thread would take tens of them.
   const reader = new DatabaseSync(options.file, { readOnly: true, timeout: 5000 });
   return {
-    db: new Kysely<Schema>({ dialect: createSqliteDialect(reader, writer) }),
+    db: new Kysely<Schema>({ dialect: createSqliteDialect(reader, writer, options.onDamage ?? (() => {})) }),
     async atomically(queries) {
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));

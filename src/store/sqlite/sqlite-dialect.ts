@@ -10,14 +10,22 @@ import {
 } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { createStatelessDriver, type ExecuteQuery } from "../sql/stateless-driver.ts";
+import { isDamage } from "./result-codes.ts";
 import type { SqliteWriter } from "./sqlite-writer.ts";
 import type { SqlValue, Statement, StatementResult } from "./writer-protocol.ts";
 
-/** Kysely on the embedded engine: SELECTs run here and now on the read connection, everything else in the writer thread. */
-export function createSqliteDialect(reader: DatabaseSync, writer: SqliteWriter): Dialect {
+/**
+ * Kysely on the embedded engine: SELECTs run here and now on the read connection, everything else in the writer thread.
+ * `onDamage` is called when the file could not be read as it should be.
+ */
+export function createSqliteDialect(
+  reader: DatabaseSync,
+  writer: SqliteWriter,
+  onDamage: (cause: unknown) => void,
+): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => createStatelessDriver(executeOn(reader, writer)),
+    createDriver: () => createStatelessDriver(executeOn(reader, writer, onDamage)),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
@@ -31,7 +39,7 @@ export function toQueryResult({ rows, changes }: StatementResult): QueryResult<u
   return { rows: [...rows], numAffectedRows: BigInt(changes) };
 }
 
-function executeOn(reader: DatabaseSync, writer: SqliteWriter): ExecuteQuery {
+function executeOn(reader: DatabaseSync, writer: SqliteWriter, onDamage: (cause: unknown) => void): ExecuteQuery {
   // The queries are few and fixed, so this stays small.
   const prepared = new Map<string, StatementSync>();
   return async (query) => {
@@ -47,7 +55,8 @@ function executeOn(reader: DatabaseSync, writer: SqliteWriter): ExecuteQuery {
       }
       return { rows: statement.all(...(query.parameters as SqlValue[])) };
     } catch (cause) {
-      throw new Unavailable("the data could not be read", { cause });
+      if (isDamage((cause as { errcode?: number }).errcode)) onDamage(cause);
+      throw new Unavailable("the data could not be read", { cause, isOfOneKey: true });
     }
   };
 }

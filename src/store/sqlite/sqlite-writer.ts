@@ -8,6 +8,7 @@ import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledge
 import { UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
 import { DataFolderError } from "./data-folder.ts";
+import { isDamage } from "./result-codes.ts";
 import type {
   JobResult,
   Statement,
@@ -31,6 +32,8 @@ export interface SqliteWriterOptions {
   readonly windowClock?: Pick<Clock, "nowMs">;
   /** The writer thread died. What it had under way is unknown; only a new process can go on. */
   readonly onDeath: (cause: unknown) => void;
+  /** The file could not be read or written as it should be. */
+  readonly onDamage?: (cause: unknown) => void;
 }
 
 /** The event loop's side of the writer thread. Everything that waits shares one transaction and one flush to disk. */
@@ -39,6 +42,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   readonly #clock: Clock;
   readonly #windowClock: Pick<Clock, "nowMs">;
   readonly #watch: LedgerWatch | undefined;
+  readonly #onDamage: (cause: unknown) => void;
   readonly #jobs: GroupCommit<WriterJob, JobResult>;
   /** Takes the reply that is awaited: there is one request under way at most. */
   #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
@@ -56,7 +60,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return writer;
   }
 
-  private constructor({ file, clock, metrics, onDeath, ...options }: SqliteWriterOptions) {
+  private constructor({ file, clock, metrics, onDeath, onDamage = () => {}, ...options }: SqliteWriterOptions) {
+    this.#onDamage = onDamage;
     this.#clock = clock;
     this.#windowClock = options.windowClock ?? anchored(clock);
     this.#watch = options.watch;
@@ -118,6 +123,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     this.#watch?.sawClock({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
     const reply = await this.#request({ jobs, time });
     if (typeof reply === "string") throw new Error(`the writer answered ${reply} to a batch`);
+    const damage = "aborted" in reply ? reply.aborted : reply.damage;
+    if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);
     return reply.committed;
   }

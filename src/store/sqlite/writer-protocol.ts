@@ -46,7 +46,7 @@ export type WriterRequest = { readonly jobs: readonly WriterJob[]; readonly time
 export type WriterReply =
   | "ready"
   | "closed"
-  /** One result per job: the transaction is durable. */
-  | { readonly committed: readonly JobResult[] }
+  /** One result per job: the transaction is durable. `damage`: a job failed because the file could not be read or written. */
+  | { readonly committed: readonly JobResult[]; readonly damage?: WriterFailure | undefined }
   /** The transaction as a whole failed: none of its jobs happened. */
   | { readonly aborted: WriterFailure };

@@ -2,6 +2,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { exchangeAsk } from "./permit-rows.ts";
+import { isDamage } from "./result-codes.ts";
 import { settleCharge } from "./usage-rows.ts";
 import type {
   JobResult,
@@ -20,6 +21,8 @@ if (parentPort === null) throw new Error("the writer runs in a worker thread");
 const port = parentPort;
 const db = openForWriting((workerData as { file: string }).file);
 const prepared = new Map<string, StatementSync>();
+/** What went wrong with the file in the transaction that is under way. */
+let damage: WriterFailure | undefined;
 
 port.on("message", (request: WriterRequest) => {
   if (request === "close") {
@@ -43,11 +46,12 @@ function openForWriting(file: string): DatabaseSync {
 
 /** Runs the jobs in one transaction. A job that fails is undone alone; the others are committed. */
 function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
+  damage = undefined;
   try {
     db.exec("BEGIN IMMEDIATE");
     const results = jobs.map((job) => runAlone(job, time));
     db.exec("COMMIT");
-    return { committed: results };
+    return { committed: results, damage };
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");
     return { aborted: failureOf(error) };
@@ -108,7 +112,9 @@ function prepare(sql: string): StatementSync {
 
 function failureOf(error: unknown): WriterFailure {
   const { errcode, message } = error as { errcode?: number; message?: string };
-  return { resultCode: errcode ?? 0, message: message ?? String(error) };
+  const failure = { resultCode: errcode ?? 0, message: message ?? String(error) };
+  if (isDamage(errcode)) damage = failure;
+  return failure;
 }
 
 function reply(message: WriterReply): void {

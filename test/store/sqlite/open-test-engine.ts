@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
+import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { createSqlKeyStore } from "../../../src/store/sql/sql-key-store.ts";
-import { openSqliteEngine } from "../../../src/store/sqlite/open-sqlite-store.ts";
-import type { SqliteWriterOptions } from "../../../src/store/sqlite/sqlite-writer.ts";
+import { openSqliteEngine, type SqliteStoreOptions } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
@@ -14,13 +14,15 @@ export function testOptions() {
   /** The number of jobs of every commit so far. */
   const commits: number[] = [];
   const deaths: unknown[] = [];
-  const options: SqliteWriterOptions = {
+  const logLines: string[] = [];
+  const options: SqliteStoreOptions = {
     file: join(tempFolder(), "latchkey.db"),
     clock: new TestClock(),
     metrics: { ...createMetrics(), batchCommitted: (_, items) => void commits.push(items) },
+    log: createLog("debug", (line) => logLines.push(line)),
     onDeath: (cause) => void deaths.push(cause),
   };
-  return { ...options, clock: options.clock as TestClock, options, commits, deaths };
+  return { ...options, clock: options.clock as TestClock, options, commits, deaths, logLines };
 }
 
 /** The embedded engine with its tables and its parts at hand; closed with the test. */

@@ -49,7 +49,7 @@ describe("a data file that is opened again", () => {
     });
   });
 
-  it("is one file and nothing beside it after a store was closed", async () => {
+  it("is one file without a log beside it after a store was closed", async () => {
     const { options, file, clock } = testOptions();
     const store = await openSqliteStore(options);
     await store.keys.create(sampleKey(clock));

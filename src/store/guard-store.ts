@@ -1,0 +1,67 @@
+import type { AtOnce } from "../domain/at-once.ts";
+import type { PermitResult } from "./permit-ledger.ts";
+import type { Store } from "./store.ts";
+import type { StoreHealth } from "./store-health.ts";
+import type { ChargeResult } from "./usage-ledger.ts";
+
+/**
+ * The store, as far as its health allows. With a problem every call throws `Unavailable`. With a doubt, what is found is
+ * answered, and what is not found is `Unavailable` instead: a damaged file must never make a valid key look invalid.
+ */
+export function guardStore(store: Store, health: StoreHealth): Store {
+  const { keys, rootKeys } = store;
+
+  async function whileUsable<Answer>(ask: () => AtOnce<Answer>): Promise<Answer> {
+    if (health.problem !== undefined) throw health.problem;
+    const answer = await ask();
+    // What was written meanwhile may have gone to a file that is lost: it must not be acknowledged.
+    if (health.problem !== undefined) throw health.problem;
+    return answer;
+  }
+
+  async function found<Answer>(ask: () => AtOnce<Answer | undefined>): Promise<Answer | undefined> {
+    const answer = await whileUsable(ask);
+    if (answer === undefined && health.doubt !== undefined) throw health.doubt;
+    return answer;
+  }
+
+  async function settled<Result extends ChargeResult | PermitResult>(
+    ask: () => Promise<readonly Result[]>,
+  ): Promise<readonly (Result | Failed)[]> {
+    const results = await whileUsable(ask);
+    const { doubt } = health;
+    if (doubt === undefined) return results;
+    return results.map((result) =>
+      result.outcome === "missing" ? { outcome: "failed", reason: doubt.message } : result,
+    );
+  }
+
+  return {
+    keys: {
+      create: (...args) => whileUsable(() => keys.create(...args)),
+      findKeptAnswer: (...args) => found(() => keys.findKeptAnswer(...args)),
+      findByDigest: (...args) => found(() => keys.findByDigest(...args)),
+      setRateLimit: (...args) => found(() => keys.setRateLimit(...args)),
+      delete: (keyId) => found(() => keys.delete(keyId)),
+    },
+    rootKeys: {
+      async digests() {
+        const digests = await whileUsable(() => rootKeys.digests());
+        // None would mean that a new root key is generated.
+        if (digests.length === 0 && health.doubt !== undefined) throw health.doubt;
+        return digests;
+      },
+      addFirst: (...args) => whileUsable(() => rootKeys.addFirst(...args)),
+    },
+    usageLanes: store.usageLanes.map((lane) => ({ settle: (charges) => settled(() => lane.settle(charges)) })),
+    permitLanes: store.permitLanes.map((lane) => ({ exchange: (asks) => settled(() => lane.exchange(asks)) })),
+    health,
+    tidy: (nowMs) => whileUsable(() => store.tidy(nowMs)),
+    close: () => store.close(),
+  };
+}
+
+interface Failed {
+  readonly outcome: "failed";
+  readonly reason: string;
+}

@@ -1,0 +1,148 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "../../ambient/log.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
+import type { StoreHealth } from "../store-health.ts";
+import type { CheckResult, FileCheck, PrepareCheck } from "./file-check.ts";
+import type { OpenFiles } from "./open-files.ts";
+
+const compareEveryMs = 1000;
+/** Between two checks, so that a disk with errors is not read without end. */
+const checkPauseMs = 10_000;
+const remedy = "Stop the service and put a backup in the place of the data file.";
+
+/**
+ * The health of the data file. A problem: the file was found to be damaged, or its path does not name it any more. A doubt:
+ * it has not been checked since it may have been damaged.
+ */
+export class FileHealth implements StoreHealth {
+  readonly #file: string;
+  readonly #log: Log;
+  readonly #prepareCheck: PrepareCheck;
+  readonly #listeners: (() => void)[] = [];
+  #doubt: Unavailable | undefined;
+  #damaged: Unavailable | undefined;
+  #lost: Unavailable | undefined;
+  #check: FileCheck | undefined;
+  #checking: Promise<void> | undefined;
+  #comparison: Promise<void> | undefined;
+  #files: OpenFiles | undefined;
+  #comparing: NodeJS.Timeout | undefined;
+  #pause: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  /** With a check to be made, that gets ready now and begins with `watch`. */
+  constructor(file: string, options: { log: Log; prepareCheck: PrepareCheck; toBeChecked: boolean }) {
+    this.#file = file;
+    this.#log = options.log;
+    this.#prepareCheck = options.prepareCheck;
+    if (!options.toBeChecked) return;
+    this.#doubt = notChecked();
+    this.#check = this.#prepareCheck(file);
+  }
+
+  get problem(): Unavailable | undefined {
+    return this.#damaged ?? this.#lost;
+  }
+
+  get doubt(): Unavailable | undefined {
+    return this.#doubt;
+  }
+
+  /** The file is open. From now on it is checked where that is to be done, and compared with what its path names. */
+  watch(files: OpenFiles): void {
+    this.#files = files;
+    this.#comparing = setInterval(() => void this.refresh(), compareEveryMs).unref();
+    if (this.#check !== undefined) this.#beginCheck();
+  }
+
+  /** Resolves when the check has ended, or after a while without. */
+  async checked(waitMs: number): Promise<void> {
+    if (this.#checking === undefined) return;
+    await Promise.race([this.#checking, delay(waitMs, undefined, { ref: false })]);
+  }
+
+  /** Reading or writing failed in a way that only a check can tell whether the file is damaged. */
+  suspect(cause: unknown): void {
+    if (this.#doubt !== undefined || this.#damaged !== undefined || this.#stopped) return;
+    this.#log.error("the data file could not be read or written; it is checked again", cause, { file: this.#file });
+    this.#doubt = notChecked();
+    if (this.#pause === undefined) this.#beginCheck();
+    this.#pauseChecks();
+  }
+
+  refresh(): Promise<void> {
+    // One at a time, however many ask: a file system that hangs would use up all threads that wait for it.
+    this.#comparison ??= this.#compare().finally(() => {
+      this.#comparison = undefined;
+    });
+    return this.#comparison;
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Ends the check and the comparisons. Resolves to whether the file is known to be sound and in its place. */
+  async stop(): Promise<boolean> {
+    if (!this.#stopped) await this.refresh();
+    this.#stopped = true;
+    clearInterval(this.#comparing);
+    clearTimeout(this.#pause);
+    await this.#check?.stop();
+    return this.problem === undefined && this.doubt === undefined;
+  }
+
+  async #compare(): Promise<void> {
+    const difference = await this.#files?.findDifference();
+    if (this.#stopped || difference === this.#lost?.message) return;
+    this.#lost = difference === undefined ? undefined : new Unavailable(difference);
+    if (this.#lost === undefined) this.#log.warn("the data file is in its place again", { file: this.#file });
+    else this.#log.error(`the data file is not in its place: nothing is served from it. ${remedy}`, this.#lost);
+    this.#notify();
+  }
+
+  #beginCheck(): void {
+    const check = this.#check ?? this.#prepareCheck(this.#file);
+    this.#check = check;
+    check.begin();
+    this.#checking = check.result.then((result) => this.#take(result));
+  }
+
+  async #take(result: CheckResult): Promise<void> {
+    this.#check = undefined;
+    await this.refresh();
+    if (this.#stopped) return;
+    const file = this.#file;
+    // What was checked is the file that the path names, and that may be another one.
+    if (this.#lost !== undefined) this.#pauseChecks();
+    else if (result.outcome === "sound") {
+      this.#doubt = undefined;
+      this.#log.info("the data file was checked and is sound", { file });
+    } else if (result.outcome === "damaged") {
+      this.#damaged = new Unavailable("the data file is damaged");
+      const cause = new Error(result.reason);
+      this.#log.error(`the data file is damaged: nothing is served from it. ${remedy}`, cause, { file });
+      this.#notify();
+    } else {
+      const { reason } = result;
+      this.#log.warn("the data file could not be checked: what is not found gets 503 until it is", { file, reason });
+      this.#pauseChecks();
+    }
+  }
+
+  /** A check that is wanted meanwhile begins at the end of the pause. */
+  #pauseChecks(): void {
+    this.#pause ??= setTimeout(() => {
+      this.#pause = undefined;
+      if (this.#doubt !== undefined && this.#damaged === undefined && this.#check === undefined) this.#beginCheck();
+    }, checkPauseMs).unref();
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+function notChecked(): Unavailable {
+  return new Unavailable("the data file has not been checked: what is not found in it may exist", { isOfOneKey: true });
+}
