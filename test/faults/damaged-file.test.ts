@@ -1,9 +1,11 @@
 import { cpSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
+import { sha256 } from "../../src/ambient/crypto.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import { createClient } from "../../src/sdk/index.ts";
-import { damageEveryFourthPage, emptyLog, overwritePage } from "../support/damage-file.ts";
+import { damageEveryFourthPage, emptyLog, misplaceLeaves, overwritePage } from "../support/damage-file.ts";
 import { testRootKey } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -14,6 +16,7 @@ const environmentOf = (dataDir: string) => ({
   LATCHKEY_DRAIN_MS: "0",
 });
 
+const indexOfSecrets = "sqlite_autoindex_key_secrets_1";
 const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
 
 /** A folder with many keys of every kind, whose process was ended by this signal; everything is in the data file. */
@@ -44,8 +47,25 @@ async function outcomesOf({ baseUrl }: LatchkeyProcess, keys: readonly string[])
     );
     counts[outcome] = (counts[outcome] ?? 0) + 1;
   };
-  await Promise.all(keys.map(verify));
+  // Few at a time: a strict limit waits for its permit for half a second only, however busy the machine is.
+  for (let i = 0; i < keys.length; i += 16) await Promise.all(keys.slice(i, i + 16).map(verify));
   return counts;
+}
+
+/** How many of the keys are not found in the file by whoever trusts it. */
+function missesIn(file: string, keys: readonly string[]): number {
+  const db = new DatabaseSync(file, { readOnly: true });
+  const find = db.prepare("SELECT 1 FROM key_secrets JOIN keys ON keys.id = key_secrets.key_id WHERE digest = ?");
+  const isMissed = (key: string) => {
+    try {
+      return find.get(sha256(key)) === undefined;
+    } catch {
+      return false;
+    }
+  };
+  const misses = keys.filter(isMissed).length;
+  db.close();
+  return misses;
 }
 
 async function expectOutage(latchkey: LatchkeyProcess, keys: readonly string[]): Promise<void> {
@@ -67,25 +87,22 @@ describe("a data file after a crash", { timeout: 60_000 }, () => {
       return copy;
     };
 
+    // Page 3 has the names of the migrations.
+    const random = copyOf((file) => damageEveryFourthPage(file, 3));
+    const misplaced = copyOf((file) => misplaceLeaves(file, indexOfSecrets));
+    const withoutSchema = copyOf((file) => overwritePage(file, 1, Buffer.alloc(4096, 7)));
+    // Otherwise nothing would be shown: SQLite itself says of these that they are not there.
+    expect(missesIn(join(misplaced, "latchkey.db"), keys)).toBeGreaterThan(keys.length / 4);
+
+    for (const copy of [random, misplaced]) await expectOutage(await startLatchkey(environmentOf(copy)), keys);
+    const refused = await runLatchkey(["serve"], { ...ports, LATCHKEY_DATA_DIR: withoutSchema });
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(/the data file .* cannot be opened: file is not a database/);
+
     const sound = await startLatchkey(environmentOf(dataDir));
-    expect(await outcomesOf(sound, keys), "as it is").toEqual({ VALID: keys.length });
+    expect(await outcomesOf(sound, keys), "as it was").toEqual({ VALID: keys.length });
     expect(await outcomesOf(sound, [formatKey(undefined, new Uint8Array(24)).key])).toEqual({ NOT_FOUND: 1 });
     expect((await fetch(`${sound.baseUrl}/readyz`)).status).toBe(200);
-
-    for (const damage of ["random bytes", "pages in the wrong place"] as const) {
-      const damaged = await startLatchkey(environmentOf(copyOf((file) => damageEveryFourthPage(file, damage, 1))));
-      await expectOutage(damaged, keys);
-    }
-
-    // Page 1 has the schema, page 3 the names of its migrations: without them there is nothing to start on.
-    const unreadable = [
-      (file: string) => overwritePage(file, 1, Buffer.alloc(4096, 7)),
-      (file: string) => damageEveryFourthPage(file, "random bytes", 3),
-    ].map((damage) => runLatchkey(["serve"], { ...ports, LATCHKEY_DATA_DIR: copyOf(damage) }));
-    for (const { code, stdout, stderr } of await Promise.all(unreadable)) {
-      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      expect(stderr).toMatch(/the data file .* (is damaged|cannot be opened)/);
-    }
   });
 });
 
@@ -93,7 +110,7 @@ describe("a data file after an orderly stop", { timeout: 60_000 }, () => {
   it("is an outage where it was damaged since, though it looks as it did then; threads know too", async () => {
     const { dataDir, file, keys } = await endedBy("SIGTERM");
     const { atime, mtime } = statSync(file);
-    damageEveryFourthPage(file, "pages in the wrong place", 1);
+    misplaceLeaves(file, indexOfSecrets);
     utimesSync(file, atime, mtime);
     await expectOutage(await startLatchkey({ ...environmentOf(dataDir), LATCHKEY_WORKERS: "2" }), keys);
   });

@@ -133,13 +133,16 @@ describe("CachedKeyStore", () => {
     expect(await later).toMatchObject({ id: "id of c" });
   });
 
-  it("keeps those in line waiting when a look-up fails by a mistake of ours", async () => {
+  it.each([
+    ["fails by a mistake of ours", new TypeError("a mistake")],
+    ["cannot be decided for its own key only", new Unavailable("not checked", { isOfOneKey: true })],
+  ])("keeps those in line waiting when a look-up %s", async (_, error) => {
     const { store, cache } = setUp({ lookupsMax: 1 });
     store.add("b");
     const failing = Promise.allSettled([cache.findByDigest("a")]);
     const waiting = cache.findByDigest("b");
     await nextTurn();
-    store.failAll(new TypeError("a mistake"));
+    store.failAll(error);
     expect((await failing)[0]).toMatchObject({ status: "rejected" });
     await answerUntilIdle(store);
     expect(await waiting).toMatchObject({ id: "id of b" });

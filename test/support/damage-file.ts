@@ -1,29 +1,45 @@
 import { randomFillSync } from "node:crypto";
-import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
 const pageBytes = 4096;
+const interiorIndexPage = 2;
 
-export type Damage = "random bytes" | "pages in the wrong place";
-
-/** Overwrites every fourth page from page 2 on, in place: the file stays the same file. */
-export function damageEveryFourthPage(file: string, damage: Damage, phase = 0): void {
-  const fd = openSync(file, "r+");
-  const pages = fstatSync(fd).size / pageBytes;
+/** Overwrites every fourth page with random bytes, in place: the file stays the same file. Page 1 stays as it is. */
+export function damageEveryFourthPage(file: string, phase = 0): void {
+  const pages = statSync(file).size / pageBytes;
   for (let page = 2; page <= pages; page++) {
-    if (page % 4 !== phase) continue;
-    if (damage === "random bytes") writeSync(fd, randomFillSync(Buffer.alloc(pageBytes)), 0, pageBytes, offsetOf(page));
-    else if (page + 4 <= pages) writeSync(fd, readPage(fd, page + 4), 0, pageBytes, offsetOf(page));
+    if (page % 4 === phase) overwritePage(file, page, randomFillSync(Buffer.alloc(pageBytes)));
   }
-  closeSync(fd);
+}
+
+/** Overwrites every other leaf of an index with its neighbour, as a disk does that writes to the wrong place. */
+export function misplaceLeaves(file: string, index: string): void {
+  const db = new DatabaseSync(file, { readOnly: true });
+  const { rootpage } = db.prepare("SELECT rootpage FROM sqlite_master WHERE name = ?").get(index) as {
+    rootpage: number;
+  };
+  db.close();
+  const leaves = childrenOf(copyPage(file, rootpage));
+  for (let i = 0; i + 1 < leaves.length; i += 2) {
+    overwritePage(file, leaves[i] as number, copyPage(file, leaves[i + 1] as number));
+  }
+}
+
+/** The pages below an interior page of an index: one in front of each cell, and the last one in the page's header. */
+function childrenOf(page: Buffer): number[] {
+  if (page.readUInt8(0) !== interiorIndexPage) throw new Error("the index is too small to have leaves");
+  const cells = Array.from({ length: page.readUInt16BE(3) }, (_, i) => page.readUInt16BE(12 + 2 * i));
+  return [...cells.map((cell) => page.readUInt32BE(cell)), page.readUInt32BE(8)];
 }
 
 /** The bytes of one page of a data file whose write-ahead log is empty. */
 export function copyPage(file: string, page: number): Buffer {
   const fd = openSync(file, "r");
-  const copied = readPage(fd, page);
+  const bytes = Buffer.alloc(pageBytes);
+  readSync(fd, bytes, 0, pageBytes, offsetOf(page));
   closeSync(fd);
-  return copied;
+  return bytes;
 }
 
 export function overwritePage(file: string, page: number, bytes: Buffer): void {
@@ -37,12 +53,6 @@ export function emptyLog(file: string): void {
   const db = new DatabaseSync(file);
   db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   db.close();
-}
-
-function readPage(fd: number, page: number): Buffer {
-  const bytes = Buffer.alloc(pageBytes);
-  readSync(fd, bytes, 0, pageBytes, offsetOf(page));
-  return bytes;
 }
 
 function offsetOf(page: number): number {

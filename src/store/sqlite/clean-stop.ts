@@ -10,6 +10,7 @@ import { DataFolderError } from "./data-folder.ts";
 export interface DataFileState {
   /** `unclean`: not known to be as it was when it was closed in order. */
   readonly state: "new" | "clean" | "unclean";
+  /** Of the file and the write-ahead log beside it. */
   readonly bytes: number;
 }
 
@@ -24,9 +25,9 @@ export function readDataFileState(file: string): DataFileState {
         `put a backup in its place, or remove ${noteFileOf(file)} to begin without any keys`,
     );
   }
-  const log = statsOf(`${file}-wal`);
-  const isClean = note === closedAs(stats) && (log === undefined || log.size === 0n);
-  return { state: isClean ? "clean" : "unclean", bytes: Number(stats.size) };
+  const logBytes = statsOf(`${file}-wal`)?.size ?? 0n;
+  const isClean = note === closedAs(stats) && logBytes === 0n;
+  return { state: isClean ? "clean" : "unclean", bytes: Number(stats.size + logBytes) };
 }
 
 /** From now on a missing file is known to have been there. */

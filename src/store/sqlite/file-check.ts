@@ -1,13 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import os from "node:os";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-
-export type CheckResult =
-  | { readonly outcome: "sound" }
-  | { readonly outcome: "damaged"; readonly reason: string }
-  /** The check itself failed; it says nothing about the file. */
-  | { readonly outcome: "unknown"; readonly reason: string };
+import type { CheckResult } from "./check-data.ts";
 
 export interface FileCheck {
   /** Begins to read the file. Until then the process only gets ready. */
@@ -32,19 +28,13 @@ export function prepareFileCheck(file: string): FileCheck {
   const program = fileURLToPath(new URL(`./check-process${extension}`, import.meta.url));
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = spawn(process.execPath, [program, file], { stdio: ["pipe", "pipe", "ignore"], env });
-  let output = "";
-  child.stdout.on("data", (chunk) => {
-    output += chunk;
-  });
   child.stdin.on("error", () => {});
-  const ended = once(child, "close");
-  const result = ended.then(
-    ([code, signal]): CheckResult => {
-      if (output !== "") return JSON.parse(output) as CheckResult;
-      return { outcome: "unknown", reason: `the check ended with ${code ?? signal}` };
-    },
-    (error: NodeJS.ErrnoException): CheckResult => ({ outcome: "unknown", reason: `no process: ${error.code}` }),
-  );
+  const ended = once(child, "close").catch((error: NodeJS.ErrnoException) => [error.code]);
+  const result = new Promise<CheckResult>((resolve) => {
+    // Read before the process has ended, which takes longer than the check of a small file.
+    createInterface(child.stdout).once("line", (line) => resolve(JSON.parse(line) as CheckResult));
+    void ended.then(([code, signal]) => resolve({ outcome: "unknown", reason: `it ended with ${code ?? signal}` }));
+  });
   return {
     begin() {
       lowerPriority(child.pid);
@@ -53,7 +43,7 @@ export function prepareFileCheck(file: string): FileCheck {
     result,
     async stop() {
       child.kill("SIGKILL");
-      await ended.catch(() => {});
+      await ended;
     },
   };
 }

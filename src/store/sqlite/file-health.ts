@@ -1,8 +1,8 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../../ambient/log.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { StoreHealth } from "../store-health.ts";
-import type { CheckResult, FileCheck, PrepareCheck } from "./file-check.ts";
+import type { CheckResult } from "./check-data.ts";
+import type { FileCheck, PrepareCheck } from "./file-check.ts";
 import type { OpenFiles } from "./open-files.ts";
 
 const compareEveryMs = 1000;
@@ -23,21 +23,22 @@ export class FileHealth implements StoreHealth {
   #damaged: Unavailable | undefined;
   #lost: Unavailable | undefined;
   #check: FileCheck | undefined;
-  #checking: Promise<void> | undefined;
   #comparison: Promise<void> | undefined;
   #files: OpenFiles | undefined;
   #comparing: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  /** With a check to be made, that gets ready now and begins with `watch`. */
-  constructor(file: string, options: { log: Log; prepareCheck: PrepareCheck; toBeChecked: boolean }) {
+  constructor(file: string, options: { log: Log; prepareCheck: PrepareCheck }) {
     this.#file = file;
     this.#log = options.log;
     this.#prepareCheck = options.prepareCheck;
-    if (!options.toBeChecked) return;
+  }
+
+  /** The file is to be checked while it is served. The check gets ready now, and begins with `watch`. */
+  prepareCheck(): void {
     this.#doubt = notChecked();
-    this.#check = this.#prepareCheck(file);
+    this.#check = this.#prepareCheck(this.#file);
   }
 
   get problem(): Unavailable | undefined {
@@ -48,17 +49,35 @@ export class FileHealth implements StoreHealth {
     return this.#doubt;
   }
 
-  /** The file is open. From now on it is checked where that is to be done, and compared with what its path names. */
+  /** The file is open. From now on it is compared with what its path names, and checked where that was prepared. */
   watch(files: OpenFiles): void {
     this.#files = files;
     this.#comparing = setInterval(() => void this.refresh(), compareEveryMs).unref();
     if (this.#check !== undefined) this.#beginCheck();
   }
 
-  /** Resolves when the check has ended, or after a while without. */
-  async checked(waitMs: number): Promise<void> {
-    if (this.#checking === undefined) return;
-    await Promise.race([this.#checking, delay(waitMs, undefined, { ref: false })]);
+  /** The file was checked. */
+  async take(result: CheckResult): Promise<void> {
+    this.#check = undefined;
+    await this.refresh();
+    if (this.#stopped) return;
+    const file = this.#file;
+    // What was checked is the file that the path names, and that may be another one.
+    if (this.#lost !== undefined) this.#pauseChecks();
+    else if (result.outcome === "sound") {
+      this.#doubt = undefined;
+      this.#log.info("the data file was checked and is sound", { file });
+    } else if (result.outcome === "damaged") {
+      this.#damaged = new Unavailable("the data file is damaged");
+      const cause = new Error(result.reason);
+      this.#log.error(`the data file is damaged: nothing is served from it. ${remedy}`, cause, { file });
+      this.#notify();
+    } else {
+      this.#doubt ??= notChecked();
+      const { reason } = result;
+      this.#log.warn("the data file could not be checked: what is not found gets 503 until it is", { file, reason });
+      this.#pauseChecks();
+    }
   }
 
   /** Reading or writing failed in a way that only a check can tell whether the file is damaged. */
@@ -105,29 +124,7 @@ export class FileHealth implements StoreHealth {
     const check = this.#check ?? this.#prepareCheck(this.#file);
     this.#check = check;
     check.begin();
-    this.#checking = check.result.then((result) => this.#take(result));
-  }
-
-  async #take(result: CheckResult): Promise<void> {
-    this.#check = undefined;
-    await this.refresh();
-    if (this.#stopped) return;
-    const file = this.#file;
-    // What was checked is the file that the path names, and that may be another one.
-    if (this.#lost !== undefined) this.#pauseChecks();
-    else if (result.outcome === "sound") {
-      this.#doubt = undefined;
-      this.#log.info("the data file was checked and is sound", { file });
-    } else if (result.outcome === "damaged") {
-      this.#damaged = new Unavailable("the data file is damaged");
-      const cause = new Error(result.reason);
-      this.#log.error(`the data file is damaged: nothing is served from it. ${remedy}`, cause, { file });
-      this.#notify();
-    } else {
-      const { reason } = result;
-      this.#log.warn("the data file could not be checked: what is not found gets 503 until it is", { file, reason });
-      this.#pauseChecks();
-    }
+    void check.result.then((result) => this.take(result));
   }
 
   /** A check that is wanted meanwhile begins at the end of the pause. */

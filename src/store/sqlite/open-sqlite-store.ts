@@ -27,19 +27,19 @@ export interface SqliteStoreOptions extends SqliteWriterOptions {
   readonly prepareCheck?: PrepareCheck;
 }
 
-/** A file up to this size is checked at every start (within a second); a larger one only if it was not closed in order. */
+/** A file up to this size is checked before it is used, which takes up to a tenth of a second. */
+const checkFirstBytes = 8 * 2 ** 20;
+/** A larger one is checked while it is served: up to this size at every start, beyond it if it was not closed in order. */
 const checkAlwaysBytes = 64 * 2 ** 20;
-/** A start waits for the check of a file up to this size (a tenth of a second): unknown keys never get 503 then. */
-const waitForCheckBytes = 8 * 2 ** 20;
-const checkWaitMs = 2000;
 
 /** The embedded store: one file, one process. The caller holds the claim on the folder. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const { file, log, prepareCheck = prepareFileCheck } = options;
   const { state, bytes } = readDataFileState(file);
-  const toBeChecked = state === "unclean" || (state === "clean" && bytes <= checkAlwaysBytes);
   if (state === "unclean") log.info("the data file is not known to have been closed in order: it is checked", { file });
-  const health = new FileHealth(file, { log, prepareCheck, toBeChecked });
+  const checkFirst = state !== "new" && bytes <= checkFirstBytes;
+  const health = new FileHealth(file, { log, prepareCheck });
+  if (!checkFirst && (state === "unclean" || (state === "clean" && bytes <= checkAlwaysBytes))) health.prepareCheck();
   let damage: unknown;
   const onDamage = (cause: unknown) => {
     damage = cause;
@@ -47,8 +47,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   };
   let engine: SqliteEngine | undefined;
   try {
-    engine = await openSqliteEngine({ ...options, onDamage });
-    await migrateUp(engine, options.clock.nowMs());
+    engine = await openSqliteEngine({ ...options, checkFirst, onDamage });
+    if (engine.writer.checked !== undefined) await health.take(engine.writer.checked);
+    // Nothing is written to a damaged file.
+    if (health.problem === undefined) await migrateUp(engine, options.clock.nowMs());
   } catch (error) {
     await health.stop();
     // Otherwise the writer thread would live on, and the process with it.
@@ -58,7 +60,6 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   noteOpened(file);
   const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
   health.watch(files);
-  if (bytes <= waitForCheckBytes) await health.checked(checkWaitMs);
   return guardStore(storeOn(engine, closeWith(engine, files, health, file)), health);
 }
 

@@ -1,8 +1,18 @@
-// SQLITE_IOERR, SQLITE_CORRUPT and SQLITE_NOTADB.
-const damageCodes = [10, 11, 26];
+const sqliteIoError = 10;
+const sqliteCorrupt = 11;
+const sqliteNotADatabase = 26;
 
 /** Whether SQLite's result code says that the file could not be read or written as it should be. */
 export function isDamage(resultCode: number | undefined): boolean {
-  // The low byte is the primary code; the rest says more about it.
-  return resultCode !== undefined && damageCodes.includes(resultCode & 0xff);
+  return [sqliteIoError, sqliteCorrupt, sqliteNotADatabase].includes(primaryCodeOf(resultCode));
+}
+
+/** Whether the system could not read or write the file, whatever is in it. */
+export function isReadError(resultCode: number | undefined): boolean {
+  return primaryCodeOf(resultCode) === sqliteIoError;
+}
+
+/** The low byte; the rest says more about it. */
+function primaryCodeOf(resultCode = 0): number {
+  return resultCode & 0xff;
 }

@@ -7,6 +7,7 @@ import type { LedgerWatch } from "../ledger-watch.ts";
 import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
+import type { CheckResult } from "./check-data.ts";
 import { DataFolderError } from "./data-folder.ts";
 import { isDamage } from "./result-codes.ts";
 import type {
@@ -17,6 +18,7 @@ import type {
   WriterJob,
   WriterReply,
   WriterRequest,
+  WriterSetup,
 } from "./writer-protocol.ts";
 
 const jobsPerCommitMax = 500;
@@ -32,6 +34,8 @@ export interface SqliteWriterOptions {
   readonly windowClock?: Pick<Clock, "nowMs">;
   /** The writer thread died. What it had under way is unknown; only a new process can go on. */
   readonly onDeath: (cause: unknown) => void;
+  /** Whether the file is to be checked before it is used: see `SqliteWriter.checked`. Default: false. */
+  readonly checkFirst?: boolean;
   /** The file could not be read or written as it should be. */
   readonly onDamage?: (cause: unknown) => void;
 }
@@ -48,19 +52,22 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
   /** From the moment the file is open until it is closed or the thread has died. */
   #serving = false;
+  #checked: CheckResult | undefined;
 
   /** Resolves when the file is open; throws `DataFolderError` when it cannot be opened. */
   static async open(options: SqliteWriterOptions): Promise<SqliteWriter> {
     const writer = new SqliteWriter(options);
-    await writer.#reply().catch((error: Error) => {
+    const reply = await writer.#reply().catch((error: Error) => {
       const reason = error.cause instanceof Error ? error.cause.message : error.message;
       throw new DataFolderError(`the data file ${options.file} cannot be opened: ${reason}`);
     });
     writer.#serving = true;
+    if (typeof reply === "object" && "opened" in reply) writer.#checked = reply.opened;
     return writer;
   }
 
-  private constructor({ file, clock, metrics, onDeath, onDamage = () => {}, ...options }: SqliteWriterOptions) {
+  private constructor({ file, clock, metrics, onDeath, ...options }: SqliteWriterOptions) {
+    const { checkFirst = false, onDamage = () => {} } = options;
     this.#onDamage = onDamage;
     this.#clock = clock;
     this.#windowClock = options.windowClock ?? anchored(clock);
@@ -75,7 +82,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     });
     // Beside this file, with its extension: TypeScript in the repository, JavaScript in the package.
     const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-    this.#worker = new Worker(new URL(`./writer-worker${extension}`, import.meta.url), { workerData: { file } });
+    const setup: WriterSetup = { file, checkFirst };
+    this.#worker = new Worker(new URL(`./writer-worker${extension}`, import.meta.url), { workerData: setup });
     let cause: unknown;
     this.#worker.on("message", (reply: WriterReply) => this.#awaited?.resolve(reply));
     this.#worker.on("error", (error) => {
@@ -88,6 +96,11 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
       this.#serving = false;
       onDeath(cause ?? new Error(`the writer thread exited with ${code}`));
     });
+  }
+
+  /** What the check of the file found, where one was asked for. */
+  get checked(): CheckResult | undefined {
+    return this.#checked;
   }
 
   /** Runs the statements as one transaction. Throws `UniqueViolation` or `Unavailable`. */
@@ -122,7 +135,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     const time = { nowMs: this.#clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
     this.#watch?.sawClock({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
     const reply = await this.#request({ jobs, time });
-    if (typeof reply === "string") throw new Error(`the writer answered ${reply} to a batch`);
+    if (typeof reply === "string" || "opened" in reply)
+      throw new Error("the writer answered a batch with something else");
     const damage = "aborted" in reply ? reply.aborted : reply.damage;
     if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);

@@ -1,5 +1,6 @@
 import type { KeyedPermitAsk, PermitResult } from "../permit-ledger.ts";
 import type { Charge, ChargeResult } from "../usage-ledger.ts";
+import type { CheckResult } from "./check-data.ts";
 
 /* What the event loop and the writer thread tell each other. Plain data: it crosses threads by structured clone. */
 
@@ -43,8 +44,16 @@ export interface WriterFailure {
 
 export type WriterRequest = { readonly jobs: readonly WriterJob[]; readonly time: WriterTime } | "close";
 
+/** What the writer thread is started with. */
+export interface WriterSetup {
+  readonly file: string;
+  /** Whether the file is to be checked before anything is written. */
+  readonly checkFirst: boolean;
+}
+
 export type WriterReply =
-  | "ready"
+  /** The file is open, and was checked if that was asked for. */
+  | { readonly opened: CheckResult | undefined }
   | "closed"
   /** One result per job: the transaction is durable. `damage`: a job failed because the file could not be read or written. */
   | { readonly committed: readonly JobResult[]; readonly damage?: WriterFailure | undefined }

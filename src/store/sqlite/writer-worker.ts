@@ -1,6 +1,7 @@
 // The only writer of the data file, in a thread of its own: waiting for the disk must never stall the event loop.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { checkData } from "./check-data.ts";
 import { exchangeAsk } from "./permit-rows.ts";
 import { isDamage } from "./result-codes.ts";
 import { settleCharge } from "./usage-rows.ts";
@@ -12,6 +13,7 @@ import type {
   WriterJob,
   WriterReply,
   WriterRequest,
+  WriterSetup,
   WriterTime,
 } from "./writer-protocol.ts";
 
@@ -19,7 +21,8 @@ const preparedMax = 200;
 
 if (parentPort === null) throw new Error("the writer runs in a worker thread");
 const port = parentPort;
-const db = openForWriting((workerData as { file: string }).file);
+const setup = workerData as WriterSetup;
+const db = openForWriting(setup.file);
 const prepared = new Map<string, StatementSync>();
 /** What went wrong with the file in the transaction that is under way. */
 let damage: WriterFailure | undefined;
@@ -33,7 +36,7 @@ port.on("message", (request: WriterRequest) => {
     reply(commit(request.jobs, request.time));
   }
 });
-reply("ready");
+reply({ opened: setup.checkFirst ? checkData(db) : undefined });
 
 function openForWriting(file: string): DatabaseSync {
   const opened = new DatabaseSync(file, { timeout: 5000, enableForeignKeyConstraints: true });

@@ -2,9 +2,10 @@ import { cpSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
+import type { CheckResult } from "../../../src/store/sqlite/check-data.ts";
 import { noteClosed, noteOpened, readDataFileState } from "../../../src/store/sqlite/clean-stop.ts";
 import { DataFolderError } from "../../../src/store/sqlite/data-folder.ts";
-import type { CheckResult, FileCheck } from "../../../src/store/sqlite/file-check.ts";
+import type { FileCheck } from "../../../src/store/sqlite/file-check.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { permitAsk, strict } from "../../contract/permit-asks.ts";
@@ -44,7 +45,7 @@ describe("a data file after a crash, while it is being checked", () => {
     const limited = sampleKey(clock, { rateLimit: strict(10) });
     for (const key of [counted, limited]) await before.keys.create(key);
     const image = crashImageOf(file);
-    // Larger than what a start waits for.
+    // Larger than what is checked before it is used.
     tamper(image, "CREATE TABLE filler AS SELECT zeroblob(9000000) AS bytes");
     const check = heldCheck();
     const store = await open({ ...options, file: image, prepareCheck: check.prepareCheck });
@@ -100,6 +101,20 @@ describe("a data file after a crash, while it is being checked", () => {
 });
 
 describe("the check of a data file", () => {
+  it("ends by itself while a large one is served, and is ended by a store that closes", async () => {
+    const { options, clock, file } = testOptions();
+    const first = await open(options);
+    await first.keys.create(sampleKey(clock));
+    const image = crashImageOf(file);
+    tamper(image, "CREATE TABLE filler AS SELECT zeroblob(9000000) AS bytes");
+    await (await openSqliteStore({ ...options, file: image })).close();
+    const store = await open({ ...options, file: image });
+    expect(store.health?.doubt).toBeInstanceOf(Unavailable);
+    await vi.waitFor(() => expect(store.health?.doubt).toBeUndefined(), { timeout: 10_000 });
+    expect(store.health?.problem).toBeUndefined();
+    expect(await store.keys.findByDigest("unknown")).toBeUndefined();
+  });
+
   it("finds an index that lost a write: every page of it is well formed", async () => {
     const { options, clock, file } = testOptions();
     const first = await openSqliteStore(options);
@@ -141,7 +156,7 @@ describe("the check of a data file", () => {
     const store = await open(options);
     expect(store.health).toMatchObject({ problem: undefined, doubt: undefined });
 
-    damageEveryFourthPage(file, "random bytes");
+    damageEveryFourthPage(file);
     for (const { secretDigest } of keys) await Promise.resolve(store.keys.findByDigest(secretDigest)).catch(() => {});
     await vi.waitFor(() => expect(store.health?.problem).toBeInstanceOf(Unavailable), { timeout: 10_000 });
     expect(logLines.join("")).toContain("the data file is damaged");
