@@ -8,7 +8,8 @@ import type { OpenFiles } from "./open-files.ts";
 const compareEveryMs = 1000;
 /** Between two checks, so that a disk with errors is not read without end. */
 const checkPauseMs = 10_000;
-const remedy = "Stop the service and put a backup in the place of the data file.";
+const damagedRemedy = "Stop the service and put a backup in the place of the data file.";
+const lostRemedy = "Its data can be saved as long as the service runs: see docs/operations.md before you stop it.";
 
 /**
  * The health of the data file. A problem: the file was found to be damaged, or its path does not name it any more. A doubt:
@@ -70,7 +71,7 @@ export class FileHealth implements StoreHealth {
     } else if (result.outcome === "damaged") {
       this.#damaged = new Unavailable("the data file is damaged");
       const cause = new Error(result.reason);
-      this.#log.error(`the data file is damaged: nothing is served from it. ${remedy}`, cause, { file });
+      this.#log.error(`the data file is damaged: nothing is served from it. ${damagedRemedy}`, cause, { file });
       this.#notify();
     } else {
       this.#doubt ??= notChecked();
@@ -116,7 +117,7 @@ export class FileHealth implements StoreHealth {
     if (this.#stopped || difference === this.#lost?.message) return;
     this.#lost = difference === undefined ? undefined : new Unavailable(difference);
     if (this.#lost === undefined) this.#log.warn("the data file is in its place again", { file: this.#file });
-    else this.#log.error(`the data file is not in its place: nothing is served from it. ${remedy}`, this.#lost);
+    else this.#log.error(`the data file is not in its place: nothing is served from it. ${lostRemedy}`, this.#lost);
     this.#notify();
   }
 
