@@ -27,7 +27,7 @@ export interface Metrics {
   /** A change of a key was announced to the other replicas, could not be yet, or was heard of. */
   keyChange(event: "announced" | "unsent" | "heard"): void;
   /** Somebody was turned away before any work was done for it, as there was no room: an alarm. */
-  shed(what: "call" | "connection"): void;
+  shed(what: "call" | "connection" | "stream"): void;
   /** A request of HTTP/1.1 was read. */
   http1Request(way: Http1Way): void;
   /** Something was thrown while a connection or stream was served; that one was destroyed. A fault of ours: an alarm. */
@@ -148,7 +148,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const shed = createTally(registry, {
     name: "latchkey_shed_total",
-    help: "Calls and connections turned away with 503 as too many were waiting or open.",
+    help: "Calls, connections and HTTP/2 streams turned away as too many were waiting or open.",
     label: "what",
   });
   const http1Request = createTally(registry, {

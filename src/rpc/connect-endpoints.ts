@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import {
   type ConnectRouter,
@@ -11,8 +12,10 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
 import { toConnectError } from "./grpc-errors.ts";
+import { handedOverOf } from "./handed-over.ts";
 import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
+import type { OpenStreams } from "./open-streams.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
 import { dialectOf, type RpcDialect } from "./rpc-dialect.ts";
 import { shieldStreams } from "./shield-streams.ts";
@@ -33,8 +36,10 @@ export function createConnectEndpoints(options: {
   addStreams: (router: ConnectRouter) => void;
   runCall: RunCall;
   shutdownSignal: AbortSignal;
+  /** Counts and bounds the calls of methods that stream. */
+  openStreams: OpenStreams;
 }): Map<string, HttpHandler> {
-  const { endpoints, addStreams, runCall, shutdownSignal } = options;
+  const { endpoints, addStreams, runCall, shutdownSignal, openStreams } = options;
   const router = createConnectRouter({
     acceptCompression: [],
     readMaxBytes: bodyBytesMax,
@@ -52,7 +57,7 @@ export function createConnectEndpoints(options: {
   return new Map(
     router.handlers.map((handler) => {
       const endpoint = byMethod.get(handler.method);
-      return [handler.requestPath, endpoint ? unary(handler, endpoint, runCall) : streamHandler(handler)];
+      return [handler.requestPath, endpoint ? unary(handler, endpoint, runCall) : streamHandler(handler, openStreams)];
     }),
   );
 }
@@ -91,8 +96,8 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
   };
 }
 
-/** A method that streams. Connect decodes its messages itself. */
-export function streamHandler(handler: UniversalHandler): HttpHandler {
+/** A method that streams. Connect decodes its messages itself. Absent `openStreams`: there is no bound. */
+export function streamHandler(handler: UniversalHandler, openStreams?: OpenStreams): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
     const mediaType = mediaTypeOf(req) ?? "";
@@ -100,10 +105,14 @@ export function streamHandler(handler: UniversalHandler): HttpHandler {
       throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "the header Content-Type names no protocol that streams");
     }
     if (req.httpVersionMajor < 2) throw new ApiError("BAD_REQUEST", "this method streams, which needs HTTP/2");
+    openStreams?.enter((req as unknown as Http2ServerRequest).stream as ServerHttp2Stream);
+    const read = handedOverOf(req);
+    if (read instanceof ApiError) throw read;
+    const body = read === undefined ? req : once(read);
     const header = protocolHeaders(mediaType);
     const url = `http://latchkey${handler.requestPath}`;
     const { httpVersion } = req;
-    const response = await handler({ httpVersion, method: "POST", url, header, body: req, signal: abortSignalOf(res) });
+    const response = await handler({ httpVersion, method: "POST", url, header, body, signal: abortSignalOf(res) });
     await sendUniversalResponse(response, res, requestId);
   };
 }

@@ -12,6 +12,7 @@ import type { Readiness } from "./readiness.ts";
 export function createHealth(readiness: Readiness, serviceNames: readonly string[]) {
   const known = new Set(["", ...serviceNames]);
   const status = () => (readiness.ready ? Status.SERVING : Status.NOT_SERVING);
+  const statusOf = (service: string) => (known.has(service) ? status() : Status.SERVICE_UNKNOWN);
 
   const check: Endpoint = {
     method: Health.method.check,
@@ -29,6 +30,7 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
     handle: async () => ({ statuses: Object.fromEntries([...known].map((name) => [name, { status: status() }])) }),
   };
 
+  /** For protocols that `createHealthWatch` leaves to Connect. */
   function addWatch(router: ConnectRouter): void {
     router.rpc(Health.method.watch, async function* watch({ service }, { signal }) {
       if (!known.has(service)) {
@@ -43,5 +45,5 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
     });
   }
 
-  return { endpoints: [check, list], addWatch };
+  return { endpoints: [check, list], addWatch, statusOf };
 }

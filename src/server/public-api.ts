@@ -12,10 +12,12 @@ import { crowdedResponse, malformedResponse } from "../rpc/closing-response.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
+import { createHealthWatch } from "../rpc/health-watch.ts";
 import { createHotGateway } from "../rpc/hot/hot-gateway.ts";
-import { createHotGrpc } from "../rpc/hot/hot-grpc.ts";
+import { createHotGrpc, type TakeStream } from "../rpc/hot/hot-grpc.ts";
 import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
+import { OpenStreams } from "../rpc/open-streams.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
@@ -53,6 +55,10 @@ export interface PublicApiDeps {
 }
 
 const prepareEveryMs = 500;
+/** Each takes about ten kilobytes. */
+const watchesMax = { total: 1000, perConnection: 20 };
+/** Reflection, and watches in other protocols. Each takes about sixty kilobytes. */
+const connectStreamsMax = { total: 100, perConnection: 10 };
 
 export interface PublicApi {
   readonly onePort: OnePort;
@@ -77,6 +83,10 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     services.map((service) => service.typeName),
   );
 
+  const onStreamRefused = () => deps.metrics.shed("stream");
+  const watches = new OpenStreams(watchesMax, onStreamRefused);
+  deps.metrics.gauge("latchkey_health_watches", "Open streams of Health/Watch over gRPC.", () => watches.size);
+
   const connectEndpoints = createConnectEndpoints({
     endpoints: [...keysEndpoints, ...health.endpoints],
     addStreams(router) {
@@ -85,6 +95,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     },
     runCall,
     shutdownSignal: shutdown.signal,
+    openStreams: new OpenStreams(connectStreamsMax, onStreamRefused),
   });
   const handlers = new Map([
     ...createGateway(keysEndpoints, runCall),
@@ -95,6 +106,13 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const newRequestId = createRequestIds(deps);
   const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
   const { fastPath = true, patience = defaultPatience } = deps;
+  const watchHealth = createHealthWatch({
+    readiness,
+    statusOf: health.statusOf,
+    shutdownSignal: shutdown.signal,
+    watches,
+    newRequestId,
+  });
   const onePort = new OnePort({
     listener: createRequestListener(handlers, {
       newRequestId,
@@ -107,12 +125,13 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
         httpDate: createHttpDate(deps.clock),
         keepAliveMs: patience.keepAliveMs,
       }),
-      takeStream: createHotGrpc(hotDeps),
     }),
+    takeStream: fastPath ? either(createHotGrpc(hotDeps), watchHealth) : watchHealth,
     malformed: (error) => malformedResponse(error, newRequestId()),
     onHttp1Request: (way) => deps.metrics.http1Request(way),
     guard: new Guard(deps),
     patience,
+    onStreamRefused,
     ...(deps.connectionsMax && {
       crowd: {
         connectionsMax: deps.connectionsMax,
@@ -129,6 +148,11 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     },
     stopStreams: () => shutdown.abort(),
   };
+}
+
+/** Offers a stream to the second where the first does not take it. */
+function either(first: TakeStream, second: TakeStream): TakeStream {
+  return (...stream) => first(...stream) || second(...stream);
 }
 
 /**

@@ -10,9 +10,11 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/h
 import { createClient } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
+import { callOverFreshConnections, type FreshBook } from "../support/fresh-callers.ts";
 import { testRootKey } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
+import { tempFolder } from "../support/temp-folder.ts";
 
 const uses = 1_000_000;
 
@@ -138,5 +140,27 @@ describe.each(engines)("a service that is told to stop, on $name", { timeout: 30
     await askToStop(patient, "SIGTERM");
     patient.kill("SIGTERM");
     expect(await patient.exited).toBe(1);
+  });
+});
+
+describe.each([1, 2])("a service with %i threads that is told to stop", (threads) => {
+  it("answers on every connection that it let in, also on those that came last", async () => {
+    const latchkey = await startLatchkey({
+      LATCHKEY_DATA_DIR: tempFolder(),
+      LATCHKEY_ROOT_KEY: testRootKey,
+      LATCHKEY_WORKERS: String(threads),
+      LATCHKEY_DRAIN_MS: "50",
+    });
+    const port = Number(new URL(latchkey.baseUrl).port);
+    const book: FreshBook = { answered: 0, lost: [] };
+    const callers = Array.from({ length: 16 }, (_, index) => callOverFreshConnections(port, book, index % 4 ? 1 : 2));
+    await vi.waitFor(() => expect(book.answered).toBeGreaterThan(200), { timeout: 10_000 });
+
+    latchkey.kill("SIGTERM");
+    await Promise.all(callers);
+
+    expect(await latchkey.exited).toBe(0);
+    // One that the system holds at the moment in which a thread's listener is closed is reset by it.
+    expect(book.lost.length).toBeLessThanOrEqual(threads);
   });
 });

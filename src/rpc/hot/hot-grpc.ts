@@ -30,9 +30,7 @@ export function createHotGrpc(deps: HotDeps): TakeStream {
   );
   return function take(stream, headers, flags, rawHeaders, reference) {
     const hot = endpoints.get(headers[":path"] ?? "");
-    if (hot === undefined || !isPlain(headers, flags)) return false;
-    // A client that breaks off in the middle is nobody's error.
-    stream.on("error", ignore);
+    if (hot === undefined || !isPlainGrpc(headers, flags)) return false;
     const toReference = { flags, rawHeaders, reference };
     collectBody(stream, headers["content-length"], new Exchange(hot, deps, stream, headers, toReference));
     return true;
@@ -97,7 +95,7 @@ class Exchange implements BodyTaker {
   }
 
   fail(thrown: unknown): void {
-    sendError(this.stream, toApiError(thrown), this.requestId);
+    sendGrpcError(this.stream, toApiError(thrown), this.requestId);
   }
 }
 
@@ -106,7 +104,7 @@ const dialects = new Map(
 );
 
 /** Whether nothing about the request but its body can be wrong. */
-function isPlain(headers: IncomingHttpHeaders, flags: number): boolean {
+export function isPlainGrpc(headers: IncomingHttpHeaders, flags: number): boolean {
   const dialect = dialects.get(headers["content-type"] ?? "");
   if (dialect === undefined || headers[":method"] !== "POST" || headers.expect !== undefined) return false;
   const compression = headers[dialect.compressionHeader];
@@ -120,9 +118,16 @@ const frameHeadLength = 5;
 
 /** The message of a body that is one whole frame, not compressed; otherwise undefined. */
 function readFrame({ codec }: HotEndpoint, body: Buffer): MessageShape<DescMessage> | undefined {
-  if (body.length < frameHeadLength || body[0] !== 0) return undefined;
-  if (body.readUInt32BE(1) !== body.length - frameHeadLength) return undefined;
-  return codec.decodeBinary(body, frameHeadLength);
+  return isWholeFrame(body) ? codec.decodeBinary(body, frameHeadLength) : undefined;
+}
+
+/** What is in a body that is one whole frame, not compressed; otherwise undefined. */
+export function frameContentOf(body: Buffer): Buffer | undefined {
+  return isWholeFrame(body) ? body.subarray(frameHeadLength) : undefined;
+}
+
+function isWholeFrame(body: Buffer): boolean {
+  return body.length >= frameHeadLength && body[0] === 0 && body.readUInt32BE(1) === body.length - frameHeadLength;
 }
 
 const withTrailers = { waitForTrailers: true };
@@ -130,22 +135,22 @@ const okTrailers = { "grpc-status": "0" };
 
 function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
-  sendHeaders(stream, requestId);
+  sendGrpcHeaders(stream, requestId);
   stream.on("wantTrailers", sendOk);
   stream.end(frame);
 }
 
 /** Here too without the compatibility API: under overload most answers are errors, which must not cost more than the others. */
-function sendError(stream: ServerHttp2Stream, error: ApiError, requestId: string): void {
+export function sendGrpcError(stream: ServerHttp2Stream, error: ApiError, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
-  sendHeaders(stream, requestId);
+  sendGrpcHeaders(stream, requestId);
   const trailers = errorTrailers(error, requestId);
   stream.on("wantTrailers", () => stream.sendTrailers(trailers));
   stream.end();
 }
 
 /** Connect says `+proto` also to those who did not. */
-function sendHeaders(stream: ServerHttp2Stream, requestId: string): void {
+export function sendGrpcHeaders(stream: ServerHttp2Stream, requestId: string): void {
   const headers = [":status", "200", "content-type", "application/grpc+proto", "x-request-id", requestId] as RawHeaders;
   headers[sensitiveHeaders] = neverIndexed;
   stream.respond(headers, withTrailers);
@@ -159,5 +164,3 @@ type RawHeaders = string[] & { [sensitiveHeaders]: string[] };
 function sendOk(this: ServerHttp2Stream): void {
   this.sendTrailers(okTrailers);
 }
-
-function ignore(): void {}

@@ -65,11 +65,18 @@ export class Guard {
       log.error("serving a connection failed", thrown);
     }
     try {
-      if (isDestroyable(served)) served.destroy();
+      const victim = victimOf(served);
+      if (isDestroyable(victim)) victim.destroy();
     } catch {
       // Node has taken it apart already.
     }
   }
+}
+
+/** A request over HTTP/2 can be destroyed without its stream, which would stay open then. */
+function victimOf(served: unknown): unknown {
+  const stream = (served as { readonly stream?: unknown } | null | undefined)?.stream;
+  return isDestroyable(stream) ? stream : served;
 }
 
 /** The emitter's own way to emit, which classes of Node's override. */

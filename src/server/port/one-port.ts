@@ -1,4 +1,5 @@
 import net from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import { type Connections, defaultPatience, lookEveryMs, type Patience } from "./connections.ts";
 import { type Http1Options, Http1Server } from "./http1-server.ts";
@@ -8,6 +9,12 @@ import { type Crowd, leavingMax, turnAway } from "./turn-away.ts";
 /** What every HTTP/2 client says first; nothing in HTTP/1.1 begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const idleSweepMs = 50;
+/** How long a connection that has not said what it speaks may go on when the server closes, in sweeps. */
+const undecidedSweepsMax = 5;
+/** Connections that wait to be accepted, at most: the system keeps no more. */
+const waitingMax = 511;
+/** Turns of the event loop in which nobody came, before nobody is expected to come in the moment of closing. */
+const quietTurnsMin = 5;
 
 export interface OnePortOptions extends Http1Options {
   /** Is offered every HTTP/2 stream first. */
@@ -15,31 +22,34 @@ export interface OnePortOptions extends Http1Options {
   readonly patience?: Patience;
   /** Absent: everybody is let in. */
   readonly crowd?: Crowd;
+  /** Told of every HTTP/2 stream that was refused as too many requests are half sent. */
+  readonly onStreamRefused?: () => void;
 }
 
 /** One TCP port for HTTP/1.1 and cleartext HTTP/2: the first bytes of a connection decide. */
 export class OnePort {
   readonly #server: net.Server;
-  readonly #patience: Patience;
   readonly #http1: Http1Server;
   readonly #http2: Connections;
   readonly #all: readonly Connections[];
   readonly #sockets = new Set<net.Socket>();
-  /** Those that have not said enough to tell what they speak. */
-  readonly #undecided = new Set<net.Socket>();
+  /** Those that have not said enough to tell what they speak, with the sweeps since they came. */
+  readonly #undecided = new Map<net.Socket, number>();
+  #accepted = 0;
   readonly #looking: NodeJS.Timeout;
 
   constructor(options: OnePortOptions) {
     const { listener, takeStream, guard, patience = defaultPatience, crowd } = options;
-    this.#patience = patience;
     this.#http1 = new Http1Server(options, patience);
-    this.#http2 = new Http2Connections(listener, takeStream, guard, patience);
+    this.#http2 = new Http2Connections(listener, takeStream, guard, patience, options.onStreamRefused);
     this.#all = [this.#http1, this.#http2];
     const look = () => {
       for (const connections of this.#all) connections.look();
+      this.#ageUndecided(patience.firstBytesMs / lookEveryMs(patience));
     };
     this.#looking = setInterval(look, lookEveryMs(patience)).unref();
     this.#server = net.createServer({ noDelay: true }, (socket) => {
+      this.#accepted++;
       guard.watch(socket);
       // For as long as the connection lives: Node takes its own listener away where it gives a connection up.
       socket.on("error", () => socket.destroy());
@@ -77,10 +87,13 @@ export class OnePort {
   /** Stops listening and resolves when everything under way has been answered; what takes longer is cut off. */
   async close(graceMs: number): Promise<void> {
     this.startClosing();
+    await this.#acceptWaiting();
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const socket of this.#undecided) socket.destroy();
+    // From here on they are counted anew.
+    for (const socket of this.#undecided.keys()) this.#undecided.set(socket, 0);
     const closeIdle = () => {
       for (const connections of this.#all) connections.closeIdle();
+      this.#ageUndecided(undecidedSweepsMax);
     };
     // Again and again: a connection whose answer was on its way a moment ago is idle now.
     const sweep = setInterval(closeIdle, idleSweepMs);
@@ -95,16 +108,42 @@ export class OnePort {
     this.#http1.stop();
   }
 
+  /**
+   * Accepts the connections that wait to be. The system resets those that still wait when a listener is closed, and one is
+   * accepted in each turn of the event loop. So no more than one is let wait from now on, and the listener is closed when
+   * some turns have found none. A client that comes meanwhile tries again by itself, and is refused then.
+   */
+  async #acceptWaiting(): Promise<void> {
+    // There is no public way to change this number for a server that listens.
+    const { _handle: handle } = this.#server as unknown as { _handle: { listen(backlog: number): unknown } | null };
+    handle?.listen(0);
+    // To the end of a turn that may have begun long ago.
+    await nextTurn();
+    let quietTurns = 0;
+    // No more turns than connections can wait: those that come meanwhile must not keep a server from stopping.
+    for (let turn = 0; turn < waitingMax && quietTurns < quietTurnsMin; turn++) {
+      const before = this.#accepted;
+      await nextTurn();
+      quietTurns = this.#accepted === before ? quietTurns + 1 : 0;
+    }
+  }
+
+  /** Ends those that have taken longer than this to say what they speak. A deadline: saying a little does not extend it. */
+  #ageUndecided(sweepsMax: number): void {
+    for (const [socket, sweeps] of this.#undecided) {
+      if (sweeps >= sweepsMax) socket.destroy();
+      else this.#undecided.set(socket, sweeps + 1);
+    }
+  }
+
   /** Reads until it is clear what the client speaks, then hands the connection over with what was read. */
   #receive(socket: net.Socket): void {
     this.#sockets.add(socket);
-    this.#undecided.add(socket);
+    this.#undecided.set(socket, 0);
     socket.on("close", () => {
       this.#sockets.delete(socket);
       this.#undecided.delete(socket);
     });
-    const drop = () => socket.destroy();
-    socket.setTimeout(this.#patience.firstBytesMs, drop);
     let seen: Buffer = Buffer.alloc(0);
     const onData = (chunk: Buffer) => {
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
@@ -112,7 +151,7 @@ export class OnePort {
       const looksLikeHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
       if (looksLikeHttp2 && compared < preface.length) return;
       this.#undecided.delete(socket);
-      socket.off("data", onData).setTimeout(0).removeAllListeners("timeout");
+      socket.off("data", onData);
       (looksLikeHttp2 ? this.#http2 : this.#http1).serve(socket, seen);
     };
     socket.on("data", onData);

@@ -42,7 +42,9 @@ export async function startTarget(): Promise<Target> {
       expect(await createOver1(port)).toContain('"key":');
       expect(await verifyOver2(port)).toContain("NOT_FOUND");
       expect(performance.now() - startedMs).toBeLessThan(servedWithinMs);
-      expect((await state()).complaints).toEqual([]);
+      const { complaints, servingFailures } = await state();
+      expect(complaints).toEqual([]);
+      expect(servingFailures).toBe(0);
     },
     async expectNoConnections(withinMs) {
       await vi.waitFor(async () => expect((await state()).connections).toBe(0), { timeout: withinMs, interval: 25 });

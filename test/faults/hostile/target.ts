@@ -19,6 +19,9 @@ export interface TargetState {
   readonly connections: number;
   readonly rssBytes: number;
   readonly heapBytes: number;
+  /** Calls of any method that came to an end. */
+  readonly calls: number;
+  readonly servingFailures: number;
   /** Log lines of level warn or error, and warnings of Node's. */
   readonly complaints: readonly string[];
 }
@@ -50,10 +53,25 @@ const { onePort, setReady } = createPublicApi({
 });
 
 const tell = (message: FromTarget) => process.send?.(message);
-process.on("message", () => {
+process.on("message", async () => {
   globalThis.gc?.();
   const { rss, heapUsed } = process.memoryUsage();
-  tell({ state: { connections: onePort.connections, rssBytes: rss, heapBytes: heapUsed, complaints } });
+  const text = await metrics.render();
+  const sum = (name: string) =>
+    [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\d+)$`, "gm"))].reduce(
+      (total, [, count]) => total + Number(count),
+      0,
+    );
+  tell({
+    state: {
+      connections: onePort.connections,
+      rssBytes: rss,
+      heapBytes: heapUsed,
+      calls: sum("latchkey_call_seconds_count"),
+      servingFailures: sum("latchkey_serving_failures_total"),
+      complaints,
+    },
+  });
 });
 process.on("disconnect", () => process.exit());
 tell({ port: await onePort.listen(0, "127.0.0.1") });

@@ -1,0 +1,121 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import { fromBinary } from "@bufbuild/protobuf";
+import {
+  Health,
+  HealthCheckRequestSchema,
+  type HealthCheckResponse_ServingStatus as Status,
+} from "../../gen/health/v1/health_pb.js";
+import { ApiError } from "./api-error.ts";
+import { handOver, type ReadBody } from "./handed-over.ts";
+import { frameContentOf, isPlainGrpc, sendGrpcError, sendGrpcHeaders, type TakeStream } from "./hot/hot-grpc.ts";
+import type { OpenStreams } from "./open-streams.ts";
+import { collectBody } from "./read-body.ts";
+import type { Readiness } from "./readiness.ts";
+import { toApiError } from "./to-api-error.ts";
+
+export interface HealthWatchDeps {
+  readonly readiness: Readiness;
+  readonly statusOf: (service: string) => Status;
+  /** Fires when the service shuts down: every watch ends then. */
+  readonly shutdownSignal: AbortSignal;
+  readonly watches: OpenStreams;
+  readonly newRequestId: () => string;
+}
+
+interface Watch {
+  readonly service: string;
+  told: Status;
+}
+
+/**
+ * `Health/Watch` over gRPC, on HTTP/2 streams as they are. A watch stays open for as long as its client wants, and Connect
+ * would keep fifty kilobytes for each. Other protocols, and requests that are not as they should be, are left to Connect.
+ */
+export function createHealthWatch(deps: HealthWatchDeps): TakeStream {
+  const path = `/${Health.typeName}/${Health.method.watch.name}`;
+  const watches = new Map<ServerHttp2Stream, Watch>();
+  followReadiness(watches, deps);
+  return function take(stream, headers, flags, rawHeaders, reference) {
+    if (headers[":path"] !== path || !isPlainGrpc(headers, flags)) return false;
+    const takeBody = (body: ReadBody) => {
+      const service = readService(body);
+      if (service !== undefined) {
+        open(stream, service, watches, deps);
+        return;
+      }
+      handOver(stream, body);
+      reference(stream, headers as IncomingHttpHeaders, flags, rawHeaders);
+    };
+    collectBody(stream, headers["content-length"], { takeBody });
+    return true;
+  };
+}
+
+/** Undefined for what is not one whole message. */
+function readService(body: ReadBody): string | undefined {
+  const content = body instanceof ApiError ? undefined : frameContentOf(body);
+  if (content === undefined) return undefined;
+  try {
+    return fromBinary(HealthCheckRequestSchema, content).service;
+  } catch {
+    return undefined;
+  }
+}
+
+function open(
+  stream: ServerHttp2Stream,
+  service: string,
+  watches: Map<ServerHttp2Stream, Watch>,
+  deps: HealthWatchDeps,
+): void {
+  const requestId = deps.newRequestId();
+  try {
+    deps.watches.enter(stream);
+  } catch (error) {
+    sendGrpcError(stream, toApiError(error), requestId);
+    return;
+  }
+  const told = deps.statusOf(service);
+  watches.set(stream, { service, told });
+  stream.on("close", () => watches.delete(stream));
+  sendGrpcHeaders(stream, requestId);
+  stream.on("wantTrailers", sendOk);
+  stream.write(frameOf(told));
+  if (deps.shutdownSignal.aborted) stream.end();
+}
+
+/** Tells all watches of every change, and ends them at shutdown. Never rejects. */
+async function followReadiness(watches: Map<ServerHttp2Stream, Watch>, deps: HealthWatchDeps): Promise<void> {
+  const { readiness, shutdownSignal, statusOf } = deps;
+  while (!shutdownSignal.aborted) {
+    await readiness.changed(shutdownSignal);
+    for (const [stream, watch] of watches) {
+      const status = statusOf(watch.service);
+      if (status === watch.told) continue;
+      watch.told = status;
+      attempt(stream, () => stream.write(frameOf(status)));
+    }
+  }
+  for (const stream of watches.keys()) attempt(stream, () => stream.end());
+}
+
+/** What fails for one watch must not keep the others from being told. */
+function attempt(stream: ServerHttp2Stream, work: () => unknown): void {
+  try {
+    if (!stream.closed && !stream.destroyed) work();
+  } catch {
+    stream.destroy();
+  }
+}
+
+/** A `HealthCheckResponse` with its status, which is below 128, in the frame of gRPC. */
+function frameOf(status: Status): Buffer {
+  const statusField = 1 << 3;
+  return Buffer.of(0, 0, 0, 0, 2, statusField, status);
+}
+
+const okTrailers = { "grpc-status": "0" };
+
+function sendOk(this: ServerHttp2Stream): void {
+  this.sendTrailers(okTrailers);
+}

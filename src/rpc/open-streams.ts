@@ -1,0 +1,56 @@
+import type { Http2Session, ServerHttp2Stream } from "node:http2";
+import { ApiError } from "./api-error.ts";
+
+export interface OpenStreamsMax {
+  readonly total: number;
+  readonly perConnection: number;
+}
+
+/** Bounds streams that need no credential and stay open for as long as their client wants. */
+export class OpenStreams {
+  readonly #max: OpenStreamsMax;
+  readonly #onRefused: () => void;
+  readonly #connectionOf = new Map<ServerHttp2Stream, Http2Session>();
+  readonly #perConnection = new Map<Http2Session, number>();
+  /** One for all: to encode an error of its own for each would cost more than what is refused. */
+  readonly #tooMany = new ApiError("SERVICE_UNAVAILABLE", "too many streams of this kind are open; try again", {
+    retryAfterMs: 1000,
+  });
+  /** One for all streams. */
+  readonly #onClose: (this: ServerHttp2Stream) => void;
+
+  constructor(max: OpenStreamsMax, onRefused: () => void) {
+    this.#max = max;
+    this.#onRefused = onRefused;
+    const leave = (stream: ServerHttp2Stream) => this.#leave(stream);
+    this.#onClose = function onClose() {
+      leave(this);
+    };
+  }
+
+  get size(): number {
+    return this.#connectionOf.size;
+  }
+
+  /** Counts the stream until it closes. Throws `ApiError` if there are too many already, or its client has gone. */
+  enter(stream: ServerHttp2Stream): void {
+    const { session } = stream;
+    const ofSession = session === undefined ? 0 : (this.#perConnection.get(session) ?? 0);
+    if (session === undefined || this.size >= this.#max.total || ofSession >= this.#max.perConnection) {
+      this.#onRefused();
+      throw this.#tooMany;
+    }
+    this.#connectionOf.set(stream, session);
+    this.#perConnection.set(session, ofSession + 1);
+    stream.on("close", this.#onClose);
+  }
+
+  #leave(stream: ServerHttp2Stream): void {
+    const session = this.#connectionOf.get(stream);
+    if (session === undefined) return;
+    this.#connectionOf.delete(stream);
+    const left = (this.#perConnection.get(session) ?? 1) - 1;
+    if (left === 0) this.#perConnection.delete(session);
+    else this.#perConnection.set(session, left);
+  }
+}
