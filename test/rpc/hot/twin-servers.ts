@@ -1,3 +1,5 @@
+import http from "node:http";
+import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { sha256 } from "../../../src/ambient/crypto.ts";
 import { createLog } from "../../../src/ambient/log.ts";
@@ -64,6 +66,8 @@ const failing = ["unavailable", "broken", "uncountable"] as const;
 export interface TwinServers {
   /** The port of the reference path alone, and of the one with thin handlers. */
   readonly ports: readonly [number, number];
+  /** The port of a server of Node's alone, with the listener of the reference path. */
+  readonly barePort: number;
   /** Secrets by the kind of their key; among them some that no key has. */
   readonly secrets: Readonly<Record<string, string>>;
   /** Those of keys that a verification changes. */
@@ -99,9 +103,11 @@ export async function startTwins(): Promise<TwinServers> {
   secrets.typo = `${secrets.plain?.slice(0, -1)}~`;
 
   const twins = await Promise.all([false, true].map((fastPath) => startOne(fastPath, clock, keys)));
+  const bare = await startOne(false, clock, keys);
   const accounts = () => Promise.all(twins.map(({ account }) => account()));
   return {
     ports: twins.map(({ port }) => port) as unknown as TwinServers["ports"],
+    barePort: bare.barePort,
     secrets,
     lastingSecrets: keys
       .filter(({ remaining, rateLimit }) => remaining !== undefined || rateLimit !== undefined)
@@ -129,27 +135,49 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
     take: (keyId, rule) => (rule.mode === "local" ? local : strict).take(keyId, rule),
     look: (keyId, rule) => (rule.mode === "local" ? local : strict).look(keyId, rule),
   };
-  const { onePort } = createPublicApi({
-    ...ambient,
-    keys: new CachedKeyStore(failOnSome(store.keys), cache, ambient),
-    usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, ambient)),
-    limiter,
-    isRootKey: () => false,
-    fastPath,
-  });
-  const port = await onePort.listen(0, "127.0.0.1");
+  const { made, servers } = keepHttpServers(() =>
+    createPublicApi({
+      ...ambient,
+      keys: new CachedKeyStore(failOnSome(store.keys), cache, ambient),
+      usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, ambient)),
+      limiter,
+      isRootKey: () => false,
+      fastPath,
+    }),
+  );
+  const port = await made.onePort.listen(0, "127.0.0.1");
+  const [bareServer] = servers as [http.Server];
+  await new Promise<void>((resolve) => bareServer.listen(0, "127.0.0.1", resolve));
   onTestFinished(async () => {
-    await onePort.close(0);
+    bareServer.closeAllConnections();
+    await made.onePort.close(0);
     await strict.stop();
   });
   return {
     port,
+    barePort: (bareServer.address() as AddressInfo).port,
     account: async () => ({
       metrics: withoutTurns(await metrics.render()),
       log: lines.map(withoutParticulars).sort(),
       ids: lines.map((line) => JSON.parse(line).requestId),
     }),
   };
+}
+
+/** The servers of Node's that are made meanwhile. The port hands them connections; here they can be asked by themselves. */
+function keepHttpServers<Made>(make: () => Made): { made: Made; servers: readonly http.Server[] } {
+  const { createServer } = http;
+  const servers: http.Server[] = [];
+  http.createServer = ((...args: Parameters<typeof createServer>) => {
+    const server = createServer(...args);
+    servers.push(server);
+    return server;
+  }) as typeof createServer;
+  try {
+    return { made: make(), servers };
+  } finally {
+    http.createServer = createServer;
+  }
 }
 
 /** One store that cannot be reached, and one that is broken. */

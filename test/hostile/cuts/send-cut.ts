@@ -1,0 +1,64 @@
+import net from "node:net";
+
+/** How a connection goes on after its first bytes. */
+export type Ending =
+  /** The rest comes later, as a segment of its own. */
+  | "cut"
+  /** Nothing more comes, and the client says so at once. */
+  | "fin"
+  /** Nothing more comes, and the client says so when it has got the answers to what it sent. */
+  | "late fin"
+  | "rst";
+
+export interface Heard {
+  /** Everything that was answered, without what differs between any two answers. */
+  readonly answers: string;
+  /** Who ended the connection first. A client ends it when it has heard nothing for a while. */
+  readonly closedBy: "server" | "client";
+}
+
+/** Long enough for a segment to be read before the next one is sent. */
+const pauseMs = 4;
+const quietMs = 400;
+
+export function sendCut(port: number, bytes: Buffer, at: number, ending: Ending): Promise<Heard> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let closedBy: Heard["closedBy"] = "server";
+    // Half open: whether the server answers after the client's FIN is what this is about.
+    const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+    socket.setTimeout(quietMs, () => {
+      closedBy = "client";
+      if (socket.writableEnded) socket.destroy();
+      else socket.end();
+    });
+    socket.on("data", (chunk) => chunks.push(chunk));
+    socket.on("end", () => socket.end());
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      resolve({ answers: withoutParticulars(Buffer.concat(chunks)), closedBy });
+    });
+    socket.on("connect", () => {
+      if (at > 0) socket.write(bytes.subarray(0, at));
+      if (ending === "fin") socket.end();
+      else setTimeout(goOn, pauseMs);
+    });
+    const goOn = () => {
+      if (ending === "cut") socket.write(bytes.subarray(at));
+      else if (ending === "late fin") socket.end();
+      else {
+        closedBy = "client";
+        socket.resetAndDestroy();
+      }
+    };
+  });
+}
+
+/** Ids, dates, and numbers that depend on how many other connections came first. */
+function withoutParticulars(answers: Buffer): string {
+  return answers
+    .toString("latin1")
+    .replace(/req_[0-9A-Za-z]{22}/g, "<id>")
+    .replace(/\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g, "<date>")
+    .replace(/"remaining":\d+/g, '"remaining":<number>');
+}
