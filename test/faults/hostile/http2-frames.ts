@@ -89,6 +89,7 @@ export function getRequest(stream: number, path: string): Buffer {
 
 export interface ReceivedFrame {
   readonly type: number;
+  readonly flags: number;
   readonly stream: number;
   readonly payload: Buffer;
 }
@@ -100,6 +101,7 @@ export function parseFrames(bytes: Buffer): ReceivedFrame[] {
     const end = at + 9 + bytes.readUIntBE(at, 3);
     frames.push({
       type: bytes.readUInt8(at + 3),
+      flags: bytes.readUInt8(at + 4),
       stream: bytes.readUInt32BE(at + 5),
       payload: bytes.subarray(at + 9, end),
     });

@@ -9,6 +9,9 @@ import { testRootKey } from "./test-root-key.ts";
 
 export interface Target {
   readonly port: number;
+  readonly pid: number;
+  /** Rejects when the process has ended, which it does when it is stopped, too. */
+  readonly ended: Promise<never>;
   state(): Promise<TargetState>;
   /** Fails unless the process lives, serves over both versions of HTTP in time, and has complained of nothing. */
   expectUnharmed(): Promise<void>;
@@ -19,8 +22,9 @@ export interface Target {
 
 const servedWithinMs = 2000;
 
-export async function startTarget(): Promise<Target> {
-  const child = fork(join(import.meta.dirname, "target.ts"), { execArgv: ["--expose-gc"] });
+/** A broken one has faults on purpose (see test/hostile/attack/broken-key-store.ts). */
+export async function startTarget(kind: "sound" | "broken" = "sound"): Promise<Target> {
+  const child = fork(join(import.meta.dirname, "target.ts"), [kind], { execArgv: ["--expose-gc"] });
   const ended = once(child, "exit").then(([code, signal]) => expect.fail(`the target has ended: ${code ?? signal}`));
   ended.catch(() => {});
   const nextMessage = async () => {
@@ -36,6 +40,8 @@ export async function startTarget(): Promise<Target> {
 
   return {
     port,
+    pid: child.pid as number,
+    ended,
     state,
     async expectUnharmed() {
       const startedMs = performance.now();

@@ -11,6 +11,7 @@ import type { Patience } from "../../../src/server/port/connections.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import { createMemoryStore } from "../../../src/store/memory-store.ts";
+import { breakKeyStore } from "../../hostile/attack/broken-key-store.ts";
 import { testRootKey } from "./test-root-key.ts";
 
 export type FromTarget = { port: number } | { state: TargetState };
@@ -41,7 +42,7 @@ const log = createLog("warn", (line) => complaints.push(line));
 const metrics = createMetrics();
 const store = createMemoryStore(systemClock);
 const { onePort, setReady } = createPublicApi({
-  keys: store.keys,
+  keys: process.argv.includes("broken") ? breakKeyStore(store.keys) : store.keys,
   usage: new CoalescingUsageLedger(store.usageLanes, { clock: systemClock, metrics }),
   limiter: new LocalLimiter(new WindowTable(1), { clock: systemClock, metrics }),
   isRootKey: (presented) => presented.reveal() === testRootKey,

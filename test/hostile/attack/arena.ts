@@ -1,0 +1,173 @@
+import { type ChildProcess, fork } from "node:child_process";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { type AttackOrder, type AttackReport, pauseMs } from "./field.ts";
+import type { HonestOrder, HonestReport } from "./honest-client.ts";
+import { judge, type Measured } from "./judge.ts";
+import { residentBytes, type Victim } from "./victim.ts";
+
+const quietForMs = 500;
+const settleMs = 100;
+const warmUpMs = 1500;
+const attackMsMax = 40_000;
+/** A busy machine makes any server late: only an attack that makes it late each time is found to do so. */
+const triesMax = 3;
+
+/** A victim, an attacker and an honest client, each in a process of its own. */
+export class Arena {
+  readonly #start: () => Promise<Victim>;
+  readonly #tell: (line: string) => void;
+  readonly #quietP99sMs: number[] = [];
+  readonly #complaints = new Set<string>();
+  #fighters: Fighters | undefined;
+
+  /** The victim is started when it is needed, and again after it was harmed. */
+  constructor(start: () => Promise<Victim>, tell: (line: string) => void) {
+    this.#start = start;
+    this.#tell = tell;
+  }
+
+  /** Resolves to what was found. Empty: the victim has taken it well. */
+  async run(attack: string, seed: number, forMs: number): Promise<readonly string[]> {
+    let findings: readonly string[] = [];
+    for (let tries = 1; tries <= triesMax; tries++) {
+      const measured = await this.#measure(attack, seed, forMs);
+      const judged = judge(measured);
+      this.#tell(`${attack}: ${judged.summary}`);
+      findings = judged.findings.map((finding) => `${attack}: ${finding}`);
+      // What one attack has left behind is not counted against the next.
+      if (measured.ended !== undefined || judged.hasGrown) this.close();
+      if (!judged.isOnlyLate) break;
+    }
+    return findings;
+  }
+
+  close(): void {
+    const fighters = this.#fighters;
+    this.#fighters = undefined;
+    fighters?.victim.stop();
+    fighters?.honest.disconnect();
+    fighters?.attacker.disconnect();
+    fighters?.control.close();
+  }
+
+  async #measure(attack: string, seed: number, forMs: number): Promise<Measured> {
+    this.#fighters ??= await this.#open();
+    const { victim, honest, startBytes } = this.#fighters;
+    await pauseMs(settleMs);
+    await Promise.race([ask(honest, "settle"), victim.ended]);
+    await pauseMs(quietForMs);
+    const quiet = await Promise.race([report(honest), victim.ended]);
+    if (typeof quiet !== "string") this.#quietP99sMs.push(quiet.p99Ms);
+    const memory = watchMemory(victim.pid);
+    const startedMs = performance.now();
+    const outcome = await Promise.race([this.#attack(attack, seed, forMs), victim.ended, pauseMs(attackMsMax)]);
+    const peakBytes = memory.stop();
+    const tookMs = performance.now() - startedMs;
+    // An attacker may hear of the end before the process is gone.
+    const ended = await Promise.race([victim.ended, pauseMs(settleMs).then(() => undefined)]);
+    const problems = typeof outcome === "object" ? outcome.problems : [];
+    return {
+      ended,
+      problems: outcome === undefined ? [`the attack has not come to its end in ${attackMsMax} ms`] : problems,
+      quiet: typeof quiet === "string" ? undefined : quiet,
+      quietP99Ms: median(this.#quietP99sMs),
+      attacked: ended === undefined ? await report(honest) : undefined,
+      startBytes,
+      peakBytes,
+      tookMs,
+      complaints: ended === undefined ? this.#newComplaints(await victim.complaints()) : [],
+    };
+  }
+
+  /** Those that were not told before, without what makes each of them unique. */
+  #newComplaints(lines: readonly string[]): readonly string[] {
+    const complaints = new Set(lines.map((line) => line.replace(/"(time|requestId|unlogged)":("[^"]*"|\d+),?/g, "")));
+    const fresh = [...complaints].filter((complaint) => !this.#complaints.has(complaint));
+    for (const complaint of fresh) this.#complaints.add(complaint);
+    return fresh;
+  }
+
+  async #open(): Promise<Fighters> {
+    const victim = await this.#start();
+    const honest = fork(join(import.meta.dirname, "honest-client.ts"));
+    const attacker = fork(join(import.meta.dirname, "attacker.ts"));
+    const control = await startControl();
+    this.#fighters = { victim, honest, attacker, control, startBytes: 0 };
+    const order: HonestOrder = { port: victim.port, controlPort: control.port, ...victim.honestKeys };
+    honest.send(order);
+    const memory = watchMemory(victim.pid);
+    await Promise.race([this.#attack("no attack, but every kind of request", 0, warmUpMs), victim.ended]);
+    return { ...this.#fighters, startBytes: memory.stop() };
+  }
+
+  async #attack(attack: string, seed: number, forMs: number): Promise<AttackReport> {
+    const { victim, attacker } = this.#fighters as Fighters;
+    const { port, internalPort, attackedKeys: keys } = victim;
+    const order: AttackOrder = { attack, seed, forMs, port, keys, ...(internalPort && { internalPort }) };
+    return ask<AttackReport>(attacker, order);
+  }
+}
+
+interface Fighters {
+  readonly victim: Victim;
+  readonly honest: ChildProcess;
+  readonly attacker: ChildProcess;
+  readonly control: Control;
+  /** What the victim held in memory after the warm-ups. */
+  readonly startBytes: number;
+}
+
+interface Control {
+  readonly port: number;
+  close(): void;
+}
+
+/** A server that nobody attacks, which the honest client asks as often. */
+async function startControl(): Promise<Control> {
+  const server = http.createServer((req, res) => req.resume().on("end", () => res.end("{}")));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { port: (server.address() as AddressInfo).port, close };
+}
+
+function report(honest: ChildProcess): Promise<HonestReport> {
+  return ask<HonestReport>(honest, "report");
+}
+
+function ask<Answer>(child: ChildProcess, question: object | string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const gone = (code: number | null) => reject(new Error(`${child.spawnargs.at(-1)} has ended with ${code}`));
+    child.once("exit", gone);
+    child.once("message", (answer) => {
+      child.off("exit", gone);
+      resolve(answer as Answer);
+    });
+    child.send(question);
+  });
+}
+
+/** Looks at the process's memory until it is stopped; answers the most that was seen. */
+function watchMemory(pid: number): { stop(): number } {
+  let peakBytes = residentBytes(pid);
+  const look = () => {
+    peakBytes = Math.max(peakBytes, residentBytes(pid));
+  };
+  const timer = setInterval(look, 20);
+  return {
+    stop() {
+      clearInterval(timer);
+      look();
+      return peakBytes;
+    },
+  };
+}
+
+function median(numbers: readonly number[]): number {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}

@@ -1,0 +1,70 @@
+import type { HonestReport } from "./honest-client.ts";
+
+/** What was seen while one attack went on. */
+export interface Measured {
+  /** Why the process ended, if it did. */
+  readonly ended: string | undefined;
+  /** What was wrong from the attacker's own view. */
+  readonly problems: readonly string[];
+  /** The honest client right before the attack, and during it. */
+  readonly quiet: HonestReport | undefined;
+  readonly attacked: HonestReport | undefined;
+  /** The median of all quiet times of this run. */
+  readonly quietP99Ms: number;
+  readonly startBytes: number;
+  readonly peakBytes: number;
+  readonly tookMs: number;
+  /** New lines of its log. They are told, and are no findings: a service may complain of what it withstands. */
+  readonly complaints: readonly string[];
+}
+
+const grownBytesMax = 80 * 1024 * 1024;
+const p99MsMax = 50;
+const p99TimesMax = 10;
+const controlTimesMax = 3;
+
+export interface Judgement {
+  readonly findings: readonly string[];
+  /** Whether the only finding is that the honest client waited too long, which a busy machine can bring about as well. */
+  readonly isOnlyLate: boolean;
+  readonly hasGrown: boolean;
+  readonly summary: string;
+}
+
+/** What must hold throughout: the process lives, memory is bounded, whole requests are answered, an honest client is served. */
+export function judge(measured: Measured): Judgement {
+  const { ended, problems, quiet, attacked, quietP99Ms, startBytes, peakBytes, tookMs, complaints } = measured;
+  const grownBytes = peakBytes - startBytes;
+  const findings = [...problems];
+  if (ended !== undefined) findings.push(`the process has ended: ${ended}`);
+  const hasGrown = grownBytes > grownBytesMax;
+  if (hasGrown) findings.push(`memory grew by ${megabytes(grownBytes)}, from ${megabytes(startBytes)}`);
+  for (const wrong of [...(quiet?.wrong ?? []), ...(attacked?.wrong ?? [])]) {
+    findings.push(`the honest client was served wrong: ${wrong}`);
+  }
+  if (attacked?.sampleCount === 0) findings.push("the honest client had no answer at all");
+  const p99MsLimit = Math.max(p99MsMax, p99TimesMax * quietP99Ms);
+  const isLate =
+    attacked !== undefined &&
+    attacked.p99Ms > p99MsLimit &&
+    // On a machine that is busy with other things every server is late.
+    attacked.p99Ms > controlTimesMax * attacked.controlP99Ms;
+  const isOnlyLate = isLate && findings.length === 0;
+  if (isLate) {
+    findings.push(`the honest client's p99 was ${attacked.p99Ms.toFixed(1)} ms, above ${p99MsLimit.toFixed(1)} ms`);
+  }
+  const honest = attacked && [
+    `honest p99 ${attacked.p99Ms.toFixed(1)} ms of ${attacked.sampleCount}`,
+    `(quiet ${quietP99Ms.toFixed(1)} ms, of a server that is not attacked ${attacked.controlP99Ms.toFixed(1)} ms)`,
+  ];
+  const summary = [
+    `${(tookMs / 1000).toFixed(1)} s, memory +${megabytes(grownBytes)}, ${honest?.join(" ") ?? "no honest answers"}`,
+    ...complaints.map((complaint) => `  logged: ${complaint.slice(0, 500)}`),
+    ...findings.map((finding) => `  FOUND ${finding.slice(0, 500)}`),
+  ].join("\n");
+  return { findings, isOnlyLate, hasGrown, summary };
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 / 1024)} MB`;
+}
