@@ -9,7 +9,7 @@ import { residentBytes, type Victim } from "./victim.ts";
 
 const quietForMs = 500;
 const settleMs = 100;
-const warmUpMs = 1500;
+const warmUpMs = 3000;
 const attackMsMax = 40_000;
 /** A busy machine makes any server late: only an attack that makes it late each time is found to do so. */
 const triesMax = 3;
@@ -98,7 +98,7 @@ export class Arena {
     const order: HonestOrder = { port: victim.port, controlPort: control.port, ...victim.honestKeys };
     honest.send(order);
     const memory = watchMemory(victim.pid);
-    await Promise.race([this.#attack("no attack, but every kind of request", 0, warmUpMs), victim.ended]);
+    await Promise.race([this.#attack("warm-up", 0, warmUpMs), victim.ended]);
     return { ...this.#fighters, startBytes: memory.stop() };
   }
 

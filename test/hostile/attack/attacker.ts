@@ -6,7 +6,8 @@ import { SeededRandom } from "../../domain/seeded-random.ts";
 import type { Attack, AttackOrder, AttackReport } from "./field.ts";
 import { http1Attacks } from "./http1-attacks.ts";
 import { http2Attacks } from "./http2-attacks.ts";
-import { slowAttacks, tooSlowAttacks, warmUp } from "./slow-attacks.ts";
+import { slowAttacks, tooSlowAttacks } from "./slow-attacks.ts";
+import { warmUp } from "./warm-up.ts";
 
 const attacks: Readonly<Record<string, Attack>> = {
   ...http1Attacks,

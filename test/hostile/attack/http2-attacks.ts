@@ -85,7 +85,7 @@ async function holdOpen(port: number, connections: number, bytes: Buffer, untilM
 const answersWithinMs = 15_000;
 
 /** Sends a script in pieces. Where it is all valid, every whole request must be answered. */
-export async function converse({ port }: Field, script: Http2Script, random: SeededRandom): Promise<string[]> {
+async function converse({ port }: Field, script: Http2Script, random: SeededRandom): Promise<string[]> {
   const { bytes, wholeStreams } = script;
   const mustAnswer = wholeStreams.length > 0 && random.chance(0.7);
   const length = mustAnswer || random.chance(0.6) ? bytes.length : random.integer(0, bytes.length);

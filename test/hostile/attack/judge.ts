@@ -58,7 +58,7 @@ export function judge(measured: Measured): Judgement {
     `(quiet ${quietP99Ms.toFixed(1)} ms, of a server that is not attacked ${attacked.controlP99Ms.toFixed(1)} ms)`,
   ];
   const summary = [
-    `${(tookMs / 1000).toFixed(1)} s, memory +${megabytes(grownBytes)}, ${honest?.join(" ") ?? "no honest answers"}`,
+    `${(tookMs / 1000).toFixed(1)} s, memory ${megabytes(startBytes)} + ${megabytes(grownBytes)}, ${honest?.join(" ") ?? "no honest answers"}`,
     ...complaints.map((complaint) => `  logged: ${complaint.slice(0, 500)}`),
     ...findings.map((finding) => `  FOUND ${finding.slice(0, 500)}`),
   ].join("\n");

@@ -1,8 +1,6 @@
 import { frame, frameType, hello, openRequest, parseFrames, preface } from "../../faults/hostile/http2-frames.ts";
 import { RawSocket } from "../../faults/hostile/raw-socket.ts";
 import { type Attack, pauseMs, repeatUntil } from "./field.ts";
-import { converse } from "./http2-attacks.ts";
-import { generateHttp2 } from "./http2-generator.ts";
 import { pipeline, verifyRequest } from "./pipeline.ts";
 
 /** Clients that are slow but honest: each gets its answers, if it stays within the time that it has. */
@@ -36,20 +34,6 @@ export const slowAttacks: Readonly<Record<string, Attack>> = {
       const count = 100;
       const beforeReading = () => pauseMs(field.random.integer(1, 10));
       return pipeline(field.port, Buffer.from(verifyRequest(field.keys.big).repeat(count)), count, { beforeReading });
-    }),
-};
-
-/** As many good clients make them: what the engine claims for these is where its memory is counted from. */
-export const warmUp: Readonly<Record<string, Attack>> = {
-  "no attack, but every kind of request": (field) =>
-    repeatUntil(field, 4, async () => {
-      const { plain, counted, big } = field.keys;
-      const problems: string[] = [];
-      for (const key of [plain, counted, big, `${plain.slice(0, -1)}~`]) {
-        problems.push(...(await pipeline(field.port, Buffer.from(verifyRequest(key).repeat(20)), 20)));
-      }
-      problems.push(...(await converse(field, generateHttp2(plain, "valid", field.random), field.random)));
-      return problems;
     }),
 };
 
