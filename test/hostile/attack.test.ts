@@ -17,66 +17,74 @@ import { isLong, partMs, replay, seedFor, timeoutMs } from "./run-options.ts";
 const attackMsInTest = 1300;
 const attacks = Object.keys({ ...http1Attacks, ...http2Attacks, ...slowAttacks });
 
-function open(start: ConstructorParameters<typeof Arena>[0]): Arena {
+/** Closed at the end of the tests around it, or of the test that it is opened in. */
+function open(start: ConstructorParameters<typeof Arena>[0], atEnd: (close: () => void) => void): Arena {
   const arena = new Arena(start, console.log);
-  afterAll(() => arena.close());
+  atEnd(() => arena.close());
   return arena;
 }
 
-describe.skipIf(isLong)("latchkey serve", { timeout: timeoutMs }, () => {
-  const arena = open(startService);
-  it.each(attacks)("withstands: %s", async (attack) => {
-    expect(await arena.run(attack, seedFor(attack), attackMsInTest), replay).toEqual([]);
-  });
-});
+if (isLong) attackForLong();
+else attackOnce();
 
-describe.skipIf(isLong)("a service with short time-outs", { timeout: timeoutMs }, () => {
-  const arena = open(startImpatient);
-  it.each(Object.keys(tooSlowAttacks))("cuts off who is %s", async (attack) => {
-    expect(await arena.run(attack, seedFor(attack), attackMsInTest), replay).toEqual([]);
-  });
-});
-
-describe.skipIf(isLong)("the harness", { timeout: timeoutMs }, () => {
-  it("finds a service that stalls, keeps memory and answers wrong", async () => {
-    const arena = open(startBroken);
-    const findings = await arena.run("pipelines of unknown keys", seedFor("broken"), attackMsInTest);
-    expect(findings).toContainEqual(expect.stringContaining("memory grew by"));
-    expect(findings).toContainEqual(expect.stringContaining("the honest client was served wrong"));
-    expect(findings).toContainEqual(expect.stringContaining("the honest client's p99"));
-  });
-
-  it("finds a request without an answer", async () => {
-    const server = net.createServer((socket) => {
-      socket.on("error", () => {});
-      socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".repeat(9)));
+function attackOnce(): void {
+  describe("latchkey serve", { timeout: timeoutMs }, () => {
+    const arena = open(startService, afterAll);
+    it.each(attacks)("withstands: %s", async (attack) => {
+      expect(await arena.run(attack, seedFor(attack), attackMsInTest), replay).toEqual([]);
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as net.AddressInfo;
-    const [problem] = await pipeline(port, Buffer.from(verifyRequest("x").repeat(10)), 10);
-    expect(problem).toContain("9 of 10 whole requests were answered");
   });
-});
 
-describe.runIf(isLong)("for as long as was asked for", { timeout: timeoutMs }, () => {
-  const victims = {
-    "latchkey serve": () => startService(),
-    "latchkey serve with two threads": () => startService({ LATCHKEY_WORKERS: "2" }),
-    "latchkey serve without its fast path": () => startService({ LATCHKEY_FAST_PATH: "off" }),
-    "a service with short time-outs": startImpatient,
-  };
-
-  it.each(Object.entries(victims))("%s withstands attacks in any order", async (name, start) => {
-    const arena = open(start);
-    const random = new SeededRandom(seedFor(name));
-    const choices = start === startImpatient ? [...attacks, ...Object.keys(tooSlowAttacks)] : attacks;
-    const untilMs = performance.now() + partMs(0.6, 0) / Object.keys(victims).length;
-    const findings: string[] = [];
-    for (let round = 0; performance.now() < untilMs; round++) {
-      const attack = random.pick(choices);
-      findings.push(...(await arena.run(attack, seedFor(attack, round), random.integer(1000, 4000))));
-    }
-    expect(findings, replay).toEqual([]);
+  describe("a service with short time-outs", { timeout: timeoutMs }, () => {
+    const arena = open(startImpatient, afterAll);
+    it.each(Object.keys(tooSlowAttacks))("cuts off who is %s", async (attack) => {
+      expect(await arena.run(attack, seedFor(attack), attackMsInTest), replay).toEqual([]);
+    });
   });
-});
+
+  describe("the harness", { timeout: timeoutMs }, () => {
+    it("finds a service that stalls, keeps memory and answers wrong", async () => {
+      const arena = open(startBroken, onTestFinished);
+      const findings = await arena.run("pipelines of unknown keys", seedFor("broken"), attackMsInTest);
+      expect(findings).toContainEqual(expect.stringContaining("memory grew by"));
+      expect(findings).toContainEqual(expect.stringContaining("the honest client was served wrong"));
+      expect(findings).toContainEqual(expect.stringContaining("the honest client's p99"));
+    });
+
+    it("finds a request without an answer", async () => {
+      const server = net.createServer((socket) => {
+        socket.on("error", () => {});
+        socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".repeat(9)));
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      onTestFinished(() => void server.close());
+      const { port } = server.address() as net.AddressInfo;
+      const [problem] = await pipeline(port, Buffer.from(verifyRequest("x").repeat(10)), 10);
+      expect(problem).toContain("9 of 10 whole requests were answered");
+    });
+  });
+}
+
+function attackForLong(): void {
+  describe("for as long as was asked for", { timeout: timeoutMs }, () => {
+    const victims = {
+      "latchkey serve": () => startService(),
+      "latchkey serve with two threads": () => startService({ LATCHKEY_WORKERS: "2" }),
+      "latchkey serve without its fast path": () => startService({ LATCHKEY_FAST_PATH: "off" }),
+      "a service with short time-outs": startImpatient,
+    };
+
+    it.each(Object.entries(victims))("%s withstands attacks in any order", async (name, start) => {
+      const arena = open(start, onTestFinished);
+      const random = new SeededRandom(seedFor(name));
+      const choices = start === startImpatient ? [...attacks, ...Object.keys(tooSlowAttacks)] : attacks;
+      const untilMs = performance.now() + partMs(0.6, 0) / Object.keys(victims).length;
+      const findings: string[] = [];
+      for (let round = 0; performance.now() < untilMs; round++) {
+        const attack = random.pick(choices);
+        findings.push(...(await arena.run(attack, seedFor(attack, round), random.integer(1000, 4000))));
+      }
+      expect(findings, replay).toEqual([]);
+    });
+  });
+}

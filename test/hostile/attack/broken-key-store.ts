@@ -1,23 +1,34 @@
 import type { KeyStore } from "../../../src/store/key-store.ts";
 
-const stallEvery = 300;
-const stallMs = 300;
-const lieEvery = 100;
-const keptBytes = 50_000;
+const lieEvery = 50;
+const stallEvery = 500;
+const stallMs = 600;
+const stallsMax = 4;
+const keptBytes = 60_000;
+const keptMax = 3000;
 
-/** A store with the faults that the harness is there to find: it stalls the event loop, keeps memory and tells wrong. */
+/**
+ * A store with the faults that the harness is there to find: it tells wrong of a known key now and then, and for unknown ones
+ * it keeps memory and stalls the event loop.
+ */
 export function breakKeyStore(keys: KeyStore): KeyStore {
   const kept: Buffer[] = [];
-  let lookups = 0;
+  let found = 0;
+  let missed = 0;
   return {
     ...keys,
     async findByDigest(digest) {
-      lookups++;
       const key = await keys.findByDigest(digest);
-      if (key === undefined) kept.push(Buffer.alloc(keptBytes, lookups));
-      const stalledUntilMs = performance.now() + (lookups % stallEvery === 0 ? stallMs : 0);
-      while (performance.now() < stalledUntilMs);
-      return lookups % lieEvery === 0 ? undefined : key;
+      if (key !== undefined) return ++found % lieEvery === 0 ? undefined : key;
+      missed++;
+      if (kept.length < keptMax) kept.push(Buffer.alloc(keptBytes, missed));
+      if (missed % stallEvery === 0 && missed <= stallEvery * stallsMax) stall();
+      return undefined;
     },
   };
+}
+
+function stall(): void {
+  const untilMs = performance.now() + stallMs;
+  while (performance.now() < untilMs);
 }
