@@ -12,7 +12,7 @@ if (!Number.isInteger(seed) || (minutes !== undefined && !(minutes > 0 && minute
   process.exit(2);
 }
 console.log(`seed ${seed}`);
-const child = spawn("vitest", ["run", "--project", "faults", "--disable-console-intercept", "test/hostile/"], {
+const child = spawn("vitest", ["run", "--project", "faults", "test/hostile/", "--disable-console-intercept"], {
   cwd: join(import.meta.dirname, ".."),
   stdio: "inherit",
   env: {
