@@ -10,6 +10,9 @@ import { pipeline, sendSlowly, verifyRequest } from "./pipeline.ts";
 
 /* Over HTTP/1.1. Each can be done without any credential, but for what it verifies. */
 
+/** No budget of one connection helps against ever new ones: how many a second there are is not what is tried here. */
+const betweenConnectionsMs = 5;
+
 export const http1Attacks: Readonly<Record<string, Attack>> = {
   "pipelines of unknown keys": (field) =>
     repeatUntil(field, 6, () => {
@@ -40,7 +43,8 @@ export const http1Attacks: Readonly<Record<string, Attack>> = {
       ...readCorpus().map(({ bytes }) => bytes),
       ...http1Cases.map(({ say }) => Buffer.from(say as string)),
     ];
-    return repeatUntil(field, 30, () => {
+    return repeatUntil(field, 10, async () => {
+      await pauseMs(betweenConnectionsMs);
       const { random } = field;
       const whole = random.pick(corpus);
       const bytes = random.chance(0.5) ? whole : mutateRequest(whole, corpus, random);
@@ -51,7 +55,8 @@ export const http1Attacks: Readonly<Record<string, Attack>> = {
 
   "CONNECT with a reset": (field) => {
     const connect = "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n";
-    return repeatUntil(field, 10, () => {
+    return repeatUntil(field, 10, async () => {
+      await pauseMs(betweenConnectionsMs);
       const { random } = field;
       const before = random.chance(0.3) ? verifyRequest(field.keys.plain) : "";
       const isInternal = field.internalPort !== undefined && random.chance(0.4);
