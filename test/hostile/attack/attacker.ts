@@ -24,6 +24,7 @@ process.on("message", async ({ attack, seed, forMs, ...rest }: AttackOrder) => {
   const problems = (await attacks[attack]?.(field)) ?? [`there is no attack "${attack}"`];
   // Where one connection fails, many do, and in the same way.
   const report: AttackReport = { problems: [...new Set(problems)].slice(0, 5) };
-  process.send?.(report);
+  // The arena may be gone by now.
+  process.send?.(report, () => {});
 });
 process.on("disconnect", () => process.exit());

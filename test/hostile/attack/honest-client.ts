@@ -129,6 +129,9 @@ function collect(stream: NodeJS.ReadableStream, done: (text: string) => void): v
   stream.on("end", () => done(text));
 }
 
+/** The arena may be gone by the time of an answer. */
+const ignore = () => {};
+
 /** Waits for the requests that are late: they belong to the time in which they were due. */
 async function report(): Promise<void> {
   const untilMs = performance.now();
@@ -142,7 +145,7 @@ async function report(): Promise<void> {
     controlP99Ms: p99(due.filter(({ lane }) => lane === controlLane)),
     wrong: [...new Set(wrong.splice(0, wrong.length))].slice(0, 5),
   };
-  process.send?.(answer);
+  process.send?.(answer, ignore);
 }
 
 function p99(measured: readonly Sample[]): number {
@@ -154,7 +157,7 @@ function p99(measured: readonly Sample[]): number {
 async function settle(): Promise<void> {
   while (lanes.some(({ dueMs }) => dueMs <= performance.now())) await new Promise((resolve) => setTimeout(resolve, 2));
   samples.splice(0, samples.length);
-  process.send?.("settled");
+  process.send?.("settled", ignore);
 }
 
 process.on("message", (order: HonestOrder | "report" | "settle") => {
