@@ -10,9 +10,9 @@ const headBytesMax = 8192;
 export type Found =
   /** A whole request for one of the targets, with nothing in its head that asks for more than the answer. */
   | "supported"
-  /** A whole request for something else. Its end is known, if Node's parser agrees. */
+  /** The whole head of another request. Its end, which may not be there yet, is known if Node's parser agrees. */
   | "other"
-  /** The beginning of a request. */
+  /** The beginning of a request that may be supported, or of any head. */
   | "incomplete"
   /** Bytes whose meaning, or whose end, is for Node to say. */
   | "unknown";
@@ -50,15 +50,13 @@ export class RequestReader<Target> {
   }
 
   #readOther(bytes: Uint8Array, start: number): Found {
-    let at = start;
-    while (isNameByte[bytes[at] as number]) at++;
-    if (at === bytes.length) return incomplete(at - start);
-    if (at === start || bytes[at] !== space || isText(bytes, start, at, connect)) return "unknown";
-    at++;
-    const path = at;
+    const line = otherLines.find((candidate) => beginsWith(bytes, start, candidate));
+    if (line === undefined) {
+      const isBegun = otherLines.some((candidate) => beginsWith(candidate, 0, bytes.subarray(start)));
+      return isBegun ? "incomplete" : "unknown";
+    }
+    let at = start + line.length;
     while (isPathByte[bytes[at] as number]) at++;
-    if (at === bytes.length) return incomplete(at - start);
-    if (at === path) return "unknown";
     for (const byte of version) {
       if (at === bytes.length) return incomplete(at - start);
       if (bytes[at++] !== byte) return "unknown";
@@ -106,8 +104,8 @@ export class RequestReader<Target> {
     this.hasHead = true;
     this.bodyStart = at + 2;
     this.end = this.bodyStart + length;
-    if (this.end > bytes.length) return "incomplete";
-    return isSupported && (seen & required) === required ? "supported" : "other";
+    if (!isSupported || (seen & required) !== required) return "other";
+    return this.end > bytes.length ? "incomplete" : "supported";
   }
 }
 
@@ -167,7 +165,10 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 const space = 0x20;
 const json = Buffer.from("application/json");
-const connect = Buffer.from("connect");
+/** How requests begin that are not for a target. Others are for Node: CONNECT, whole URLs, methods nobody knows. */
+const otherLines = ["GET /", "HEAD /", "POST /", "PUT /", "PATCH /", "DELETE /", "OPTIONS /"].map((line) =>
+  Buffer.from(line),
+);
 const version = Buffer.from(" HTTP/1.1\r\n");
 const keepAlive = Buffer.from("keep-alive");
 const isNameByte = tableOf(/[!#$%&'*+\-.^_`|~0-9A-Za-z]/);

@@ -1,11 +1,10 @@
-import type http from "node:http";
 import type { Socket } from "node:net";
 import type { Http1Way } from "../../ambient/metrics.ts";
 import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
 import type { Patience } from "./connections.ts";
 import type { Guard } from "./guard.ts";
-import type { NodeClient, NodeHttp1 } from "./node-http1.ts";
-import { NodeSocket } from "./node-socket.ts";
+import type { NodeHttp1 } from "./node-http1.ts";
+import { NodeRequests } from "./node-requests.ts";
 import type { Turns } from "./turns.ts";
 
 /** Bytes that may wait to be served, beside those of a request that is not whole yet. Reading stops beyond. */
@@ -33,17 +32,12 @@ type State =
   | "reading"
   /** A call of ours is under way. */
   | "answering"
-  /** Node has one request, whose end it and we agree on. We read on behind it. */
+  /** Node has one request. We read on behind it if Node finds its end where we do. */
   | "lent"
   /** Node reads everything that follows. */
   | "node"
   /** The last answer is given. What still comes is dropped. */
   | "ending";
-
-interface Exchange {
-  readonly req: http.IncomingMessage;
-  readonly res: http.ServerResponse;
-}
 
 /**
  * One connection of HTTP/1.1. Its requests are served one after the other: by hand where that is supported, by Node
@@ -52,7 +46,7 @@ interface Exchange {
  * Bounded are: the bytes that are read and not served, the bytes that are answered and not taken, and the work that is done
  * before other connections have their turn.
  */
-export class Http1Connection implements NodeClient {
+export class Http1Connection {
   readonly socket: Socket;
   readonly #deps: Http1Deps;
   #state: State;
@@ -65,13 +59,10 @@ export class Http1Connection implements NodeClient {
   /** The client sends no more. */
   #isFinished = false;
   #isClosing = false;
-  #nodeSocket: NodeSocket | undefined;
-  #isNodeFull = false;
-  /** Why Node gets requests. */
-  #nodeWay: Http1Way;
-  /** Requests that Node has read and that are not answered, in their order. The first is being served. */
-  readonly #exchanges: Exchange[] = [];
-  #refusal: string | undefined;
+  /** What Node has not been given yet of the request that is lent. */
+  #lendBytes = 0;
+  /** What Node reads. Made when there is something. */
+  #node: NodeRequests | undefined;
   /** Sweeps since anything moved, and since the request began that is not whole yet. */
   #quietSweeps = 0;
   #partialSweeps = 0;
@@ -81,7 +72,6 @@ export class Http1Connection implements NodeClient {
     this.socket = socket;
     this.#deps = deps;
     this.#state = deps.byHand === undefined ? "node" : "reading";
-    this.#nodeWay = deps.byHand === undefined ? "node_only" : "node_path";
     // A client that sends no more still gets its answers.
     socket.allowHalfOpen = true;
     socket.on("data", (chunk: Buffer) => this.receive(chunk));
@@ -97,15 +87,17 @@ export class Http1Connection implements NodeClient {
 
   /** Whether no request is being served or sent, and no answer is on its way. */
   get isIdle(): boolean {
-    const isServing = this.#state === "answering" || this.#exchanges.length > 0;
-    return !isServing && this.#inputBytes === 0 && this.socket.writableLength === 0;
+    return !this.#isServing && this.#inputBytes === 0 && this.socket.writableLength === 0;
+  }
+
+  get #isServing(): boolean {
+    return this.#state === "answering" || this.#node?.isServing === true;
   }
 
   /** From now on the next answer is the last, and says so. */
   startClosing(): void {
     this.#isClosing = true;
-    const [exchange] = this.#exchanges;
-    if (exchange !== undefined && !exchange.res.headersSent) exchange.res.setHeader("connection", "close");
+    this.#node?.startClosing();
   }
 
   receive(chunk: Buffer): void {
@@ -120,6 +112,7 @@ export class Http1Connection implements NodeClient {
   /** Does what this connection may do in one turn. */
   work(): void {
     if (this.#state === "reading") this.#serve();
+    else if (this.#state === "lent") this.#lendMore();
     else if (this.#state === "node") this.#feedNode();
     this.#adjustReading();
   }
@@ -132,10 +125,9 @@ export class Http1Connection implements NodeClient {
   /** Ends what has been half sent, or half taken, for too long. Called every `everyMs`. */
   sweep(everyMs: number, patience: Patience): void {
     const { writableLength } = this.socket;
-    const isServing = this.#state === "answering" || this.#exchanges.length > 0;
     const isTaking = writableLength !== this.#untakenBytes;
     this.#untakenBytes = writableLength;
-    this.#quietSweeps = isTaking || (isServing && writableLength === 0) ? 0 : this.#quietSweeps + 1;
+    this.#quietSweeps = isTaking || (this.#isServing && writableLength === 0) ? 0 : this.#quietSweeps + 1;
     const quietMs = this.#quietSweeps * everyMs;
     if (writableLength > 0) {
       if (quietMs > patience.answerMs) this.socket.destroy();
@@ -143,7 +135,7 @@ export class Http1Connection implements NodeClient {
       if (quietMs > patience.headersMs) this.socket.destroy();
     } else if (this.#state === "reading" && this.#inputBytes > 0 && this.#inputBytes < this.#neededBytes) {
       const partialMs = ++this.#partialSweeps * everyMs;
-      if (partialMs > (this.#hasHead ? patience.requestMs : patience.headersMs)) this.#end(this.#deps.timedOut());
+      if (partialMs > (this.#hasHead ? patience.requestMs : patience.headersMs)) this.end(this.#deps.timedOut());
     } else if (quietMs > patience.keepAliveMs) {
       this.socket.destroy();
     }
@@ -175,7 +167,7 @@ export class Http1Connection implements NodeClient {
         at = end;
         answers += answer;
         if (!this.#isClosing) continue;
-        this.#end(answers);
+        this.end(answers);
         return;
       }
       if (answers !== "") this.socket.write(answers);
@@ -192,9 +184,11 @@ export class Http1Connection implements NodeClient {
         this.#putBack(bytes, at);
         this.#giveToNode();
       } else {
-        this.#putBack(bytes, end);
-        this.#nodeWay = found === "supported" ? "node_body" : reader.target === undefined ? "node_path" : "node_head";
-        this.#lendToNode(bytes.subarray(at, end));
+        this.#putBack(bytes, at);
+        this.#state = "lent";
+        this.#lendBytes = end - at;
+        this.#nodeFor(found === "supported" ? "node_body" : reader.target === undefined ? "node_path" : "node_head");
+        this.#lendMore();
       }
       return;
     }
@@ -212,122 +206,82 @@ export class Http1Connection implements NodeClient {
     const answer = await answering;
     if (this.socket.destroyed) return;
     if (this.#isClosing) {
-      this.#end(answer);
+      this.end(answer);
       return;
     }
     this.socket.write(answer);
     this.#state = "reading";
-    this.#continue();
+    this.continue();
   }
 
-  /** Gives Node one request. If Node finds its end elsewhere than we do, Node keeps the connection. */
-  #lendToNode(request: Buffer): void {
-    this.#state = "lent";
-    const node = this.#openNode();
-    const last = request.length - 1;
-    node.push(request.subarray(0, last));
-    const isEarly = this.#exchanges[0]?.req.complete === true;
-    node.push(request.subarray(last));
-    const agrees = !isEarly && this.#exchanges.length === 1 && this.#exchanges[0]?.req.complete === true;
-    if (!agrees && this.#state === "lent") this.#giveToNode();
-  }
-
-  #giveToNode(): void {
-    this.#state = "node";
-    this.#nodeWay = "node_framing";
-    this.#continue();
-  }
-
-  #feedNode(): void {
-    if (this.#isNodeFull || this.#refusal !== undefined || this.#exchanges.at(-1)?.req.complete === true) return;
-    const node = this.#openNode();
+  /** Gives Node what is there of the lent request. If Node finds its end elsewhere than we do, Node keeps the connection. */
+  #lendMore(): void {
+    const node = this.#node as NodeRequests;
+    if (this.#lendBytes === 0) return;
     if (this.#inputBytes > 0) {
       const bytes = this.#takeInput();
-      const slice = bytes.subarray(0, this.#exchanges.length > 0 ? nodeBodyBytesPerTurn : nodeHeadBytesPerTurn);
-      this.#putBack(bytes, slice.length);
-      this.#isNodeFull = !node.push(slice);
-      this.#continue();
-    } else if (this.#isFinished && !node.readableEnded) {
-      node.push(null);
+      const part = bytes.subarray(0, this.#lendBytes);
+      this.#putBack(bytes, part.length);
+      this.#lendBytes -= part.length;
+      if (!node.lend(part, this.#lendBytes === 0)) this.#giveToNode();
+    } else if (this.#isFinished) {
+      node.finish();
     }
   }
 
-  #openNode(): NodeSocket {
-    if (this.#nodeSocket !== undefined) return this.#nodeSocket;
-    const { socket } = this;
-    this.#nodeSocket = new NodeSocket({
-      write: (chunk, encoding) => socket.writableEnded || socket.write(chunk, encoding),
-      end: () => this.#end(""),
-      destroy: () => socket.destroy(),
-      hungry: () => {
-        if (!this.#isNodeFull) return;
-        this.#isNodeFull = false;
-        this.#continue();
-      },
-    });
-    this.#deps.node.connect(this.#nodeSocket, this);
-    return this.#nodeSocket;
-  }
-
-  receiveFromNode(req: http.IncomingMessage, res: http.ServerResponse): void {
+  #giveToNode(): void {
+    // Node may have refused the request, and ended the connection.
     if (this.#state === "ending") return;
-    this.#deps.onRequest(this.#nodeWay);
-    const exchange = { req, res };
-    this.#exchanges.push(exchange);
-    res.on("close", () => this.#answeredByNode(exchange));
-    if (this.#exchanges.length === 1) this.#serveByNode(exchange);
-  }
-
-  refuse(response: string): void {
     this.#state = "node";
-    this.#refusal = response;
-    this.#refuseWhenAnswered();
+    this.#nodeFor("node_framing");
+    this.continue();
   }
 
-  #serveByNode({ req, res }: Exchange): void {
-    if (this.#isClosing) res.setHeader("connection", "close");
-    this.#deps.node.serve(req, res);
+  #feedNode(): void {
+    const node = this.#node ?? this.#nodeFor("node_only");
+    if (!node.canTakeMore) return;
+    if (this.#inputBytes > 0) {
+      const bytes = this.#takeInput();
+      const slice = bytes.subarray(0, node.isServing ? nodeBodyBytesPerTurn : nodeHeadBytesPerTurn);
+      this.#putBack(bytes, slice.length);
+      node.feed(slice);
+      this.continue();
+    } else if (this.#isFinished) {
+      node.finish();
+    }
   }
 
-  #answeredByNode(exchange: Exchange): void {
-    this.#exchanges.splice(this.#exchanges.indexOf(exchange), 1);
-    // Behind an answer that ends the connection nothing is served.
-    if (this.#state === "ending" || this.#nodeSocket?.writableEnded === true || this.socket.destroyed) return;
-    const [next] = this.#exchanges;
-    if (next !== undefined) this.#serveByNode(next);
-    else if (this.#state === "lent") this.#state = "reading";
-    if (this.#refusal !== undefined) this.#refuseWhenAnswered();
-    else this.#continue();
-  }
-
-  /** What follows a whole request may be garbage. The sender must not take the answer to that for its own. */
-  #refuseWhenAnswered(): void {
-    if (!this.#exchanges.some(({ req }) => req.complete)) this.#end(this.#refusal as string);
+  #nodeFor(way: Http1Way): NodeRequests {
+    this.#node ??= new NodeRequests(this, way, this.#deps);
+    this.#node.way = way;
+    return this.#node;
   }
 
   /** In a later turn, if there is something to do. */
-  #continue(): void {
+  continue(): void {
+    if (this.#state === "lent" && this.#lendBytes === 0 && this.#node?.isServing === false) this.#state = "reading";
     if (this.#inputBytes >= this.#neededBytes || this.#isFinished) this.#deps.turns.add(this);
   }
 
   #drained(): void {
     this.#quietSweeps = 0;
-    this.#nodeSocket?.drained();
-    this.#continue();
+    this.#node?.drained();
+    this.continue();
   }
 
   #finish(): void {
     this.#isFinished = true;
-    this.#continue();
+    this.continue();
   }
 
   /** A request that was not sent to its end is Node's to answer. */
   #endOfInput(): void {
     if (this.#inputBytes > 0) this.#giveToNode();
-    else this.#end("");
+    else this.end("");
   }
 
-  #end(answers: string): void {
+  /** Ends the connection behind these answers. */
+  end(answers: string): void {
     this.#dropInput();
     this.#quietSweeps = 0;
     this.socket.end(answers);
@@ -338,7 +292,7 @@ export class Http1Connection implements NodeClient {
   /** What was read is not executed for a client that has gone. */
   #closed(): void {
     this.#dropInput();
-    this.#nodeSocket?.destroy();
+    this.#node?.destroy();
   }
 
   #dropInput(): void {

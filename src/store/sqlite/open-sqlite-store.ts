@@ -36,7 +36,6 @@ const checkAlwaysBytes = 64 * 2 ** 20;
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const { file, log, prepareCheck = prepareFileCheck } = options;
   const { state, bytes } = readDataFileState(file);
-  if (state === "unclean") log.info("the data file is not known to have been closed in order: it is checked", { file });
   const checkFirst = state !== "new" && bytes <= checkFirstBytes;
   const health = new FileHealth(file, { log, prepareCheck });
   if (!checkFirst && (state === "unclean" || (state === "clean" && bytes <= checkAlwaysBytes))) health.prepareCheck();
@@ -57,6 +56,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     await engine?.close();
     throw damage === undefined ? error : new DataFolderError(damagedAtStart(file, damage as Error));
   }
+  // Not before: a start that is refused says nothing but why.
+  if (state === "unclean") log.info("the data file is not known to have been closed in order: it is checked", { file });
   noteOpened(file);
   const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
   health.watch(files);

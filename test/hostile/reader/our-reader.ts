@@ -1,5 +1,6 @@
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
-import { PlainRequestReader } from "../../../src/rpc/hot/plain-request.ts";
+import { RequestReader } from "../../../src/rpc/hot/request-reader.ts";
+import { bodyBytesMax } from "../../../src/rpc/read-body.ts";
 
 /* The one place of this harness that knows how the service's own reader of requests is called. */
 
@@ -14,9 +15,11 @@ export type ReaderAnswer =
 /** What the service does with the request that begins at `start`. */
 export type ReadRequest = (bytes: Buffer, start: number) => ReaderAnswer;
 
-const reader = new PlainRequestReader(new Map(hotMethods.map((method) => [method.path, method])));
+const reader = new RequestReader(new Map(hotMethods.map((method) => [method.path, method])), bodyBytesMax);
 
 export const readWithOurs: ReadRequest = (bytes, start) => {
-  if (reader.read(bytes, start) === undefined) return { status: "unsupported" };
-  return { status: "taken", bodyStart: reader.bodyStart, end: reader.end };
+  const found = reader.read(bytes, start);
+  if (found === "supported") return { status: "taken", bodyStart: reader.bodyStart, end: reader.end };
+  // The end of another request is used only where Node's parser has found the same.
+  return { status: found === "incomplete" ? "incomplete" : "unsupported" };
 };

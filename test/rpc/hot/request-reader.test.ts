@@ -47,16 +47,23 @@ describe("a supported request", () => {
 
 describe("a request is incomplete", () => {
   it.each(["POST /a HTTP/1.1", "POST /ab HTTP/1.1", "GET /other?x HTTP/1.1"])(
-    "as long as a byte of %s is missing, and its end is known once its head is there",
+    "as long as a byte of %s is missing, or of its head, and its end is known once its head is there",
     (line) => {
       const whole = request(lines, line);
+      const isOther = line.startsWith("GET");
       for (let end = 1; end < whole.length; end++) {
-        expect(find(whole.slice(0, end)), `${end}`).toBe("incomplete");
+        const hasHead = end >= whole.length - body.length;
+        expect(find(whole.slice(0, end)), `${end}`).toBe(isOther && hasHead ? "other" : "incomplete");
         expect(reader.hasHead).toBe(end >= whole.length - body.length);
         if (reader.hasHead) expect(reader.end).toBe(whole.length);
       }
     },
   );
+
+  it.each(["G", "POST", "PO", "OPTIONS ", "POST /v"])("after %j, and unknown after another byte", (text) => {
+    expect(find(text)).toBe("incomplete");
+    expect(find(`${text}\x01`)).toBe("unknown");
+  });
 
   it("no longer than a head may be", () => {
     expect(find(`GET /${"a".repeat(8000)}`)).toBe("incomplete");
@@ -93,7 +100,7 @@ describe("a request is other than supported, with an end that is known", () => {
     expect(read(request(lines.with(1, `Content-Type: ${type}`)))).toBe("other");
   });
 
-  it.each(["GET /a HTTP/1.1", "post /a HTTP/1.1", "POST /A HTTP/1.1", "POST /a/ HTTP/1.1", "POST /a? HTTP/1.1"])(
+  it.each(["GET /a HTTP/1.1", "PATCH /a HTTP/1.1", "POST /A HTTP/1.1", "POST /a/ HTTP/1.1", "POST /a? HTTP/1.1"])(
     "for %j",
     (line) => {
       expect(read(request(lines, line))).toBe("other");
@@ -147,7 +154,11 @@ describe("what a request is, and where it ends, is for Node to say", () => {
     "POST /a HTTP/1.0",
     "POST /a HTTP/1.1 ",
     "CONNECT a:80 HTTP/1.1",
-    "connect a:80 HTTP/1.1",
+    "post /a HTTP/1.1",
+    "PROPFIND /a HTTP/1.1",
+    "GET a HTTP/1.1",
+    "GET http://a/a HTTP/1.1",
+    "OPTIONS * HTTP/1.1",
     "\r\nPOST /a HTTP/1.1",
     " POST /a HTTP/1.1",
     "POST /\xe9 HTTP/1.1",

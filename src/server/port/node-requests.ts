@@ -1,0 +1,144 @@
+import type http from "node:http";
+import type { Socket } from "node:net";
+import type { Http1Way } from "../../ambient/metrics.ts";
+import type { NodeClient, NodeHttp1 } from "./node-http1.ts";
+import { NodeSocket } from "./node-socket.ts";
+
+/** The connection whose requests Node reads. */
+interface Owner {
+  readonly socket: Socket;
+  /** Whether the next answer is the last. */
+  readonly isLast: boolean;
+  /** Ends the connection behind these bytes. */
+  end(answers: string): void;
+  /** Node can take more, or has answered. */
+  continue(): void;
+}
+
+interface Exchange {
+  readonly req: http.IncomingMessage;
+  readonly res: http.ServerResponse;
+}
+
+/**
+ * The requests of one connection that Node reads. They are served one at a time, so that nothing is executed behind an
+ * answer that ends the connection.
+ */
+export class NodeRequests implements NodeClient {
+  readonly #owner: Owner;
+  readonly #deps: { readonly node: NodeHttp1; readonly onRequest: (way: Http1Way) => void };
+  readonly #socket: NodeSocket;
+  /** Not answered yet, in their order. The first is being served. */
+  readonly #exchanges: Exchange[] = [];
+  /** What Node has read of the request that is being lent. */
+  #lent: http.IncomingMessage[] = [];
+  #refusal: string | undefined;
+  #isFull = false;
+  /** Why Node reads them. */
+  way: Http1Way;
+
+  constructor(owner: Owner, way: Http1Way, deps: { node: NodeHttp1; onRequest: (way: Http1Way) => void }) {
+    this.#owner = owner;
+    this.#deps = deps;
+    this.way = way;
+    const { socket } = owner;
+    this.#socket = new NodeSocket({
+      write: (chunk, encoding) => socket.writableEnded || socket.write(chunk, encoding),
+      end: () => owner.end(""),
+      destroy: () => socket.destroy(),
+      hungry: () => {
+        if (!this.#isFull) return;
+        this.#isFull = false;
+        owner.continue();
+      },
+    });
+    deps.node.connect(this.#socket, this);
+  }
+
+  get isServing(): boolean {
+    return this.#exchanges.length > 0;
+  }
+
+  /** Whether Node can take more bytes: it has the place, and what it has read is answered. */
+  get canTakeMore(): boolean {
+    return !this.#isFull && this.#refusal === undefined && this.#exchanges.at(-1)?.req.complete !== true;
+  }
+
+  /**
+   * Gives Node a part of one request. At its end, answers whether Node has found the end of exactly one request there, and
+   * before that whether it has found none.
+   */
+  lend(part: Buffer, isLast: boolean): boolean {
+    const rest = isLast ? part.length - 1 : part.length;
+    if (rest > 0) this.#socket.push(part.subarray(0, rest));
+    if (this.#lent.some(({ complete }) => complete)) return false;
+    if (!isLast) return true;
+    this.#socket.push(part.subarray(rest));
+    const agrees = this.#lent.length === 1 && this.#lent[0]?.complete === true;
+    this.#lent = [];
+    return agrees;
+  }
+
+  feed(bytes: Buffer): void {
+    this.#lent = [];
+    this.#isFull = !this.#socket.push(bytes);
+  }
+
+  /** No more bytes come. */
+  finish(): void {
+    this.#socket.push(null);
+  }
+
+  /** The connection takes more of the answers. */
+  drained(): void {
+    this.#socket.drained();
+  }
+
+  startClosing(): void {
+    const [exchange] = this.#exchanges;
+    if (exchange !== undefined && !exchange.res.headersSent) exchange.res.setHeader("connection", "close");
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  receiveFromNode(req: http.IncomingMessage, res: http.ServerResponse): void {
+    if (this.#isEnding) return;
+    this.#deps.onRequest(this.way);
+    const exchange = { req, res };
+    this.#exchanges.push(exchange);
+    this.#lent.push(req);
+    res.on("close", () => this.#answered(exchange));
+    if (this.#exchanges.length === 1) this.#serve(exchange);
+  }
+
+  refuse(response: string): void {
+    this.#refusal = response;
+    this.#refuseWhenAnswered();
+  }
+
+  /** Behind an answer that ends the connection nothing is served. */
+  get #isEnding(): boolean {
+    return this.#socket.writableEnded || this.#owner.socket.writableEnded || this.#owner.socket.destroyed;
+  }
+
+  #serve({ req, res }: Exchange): void {
+    if (this.#owner.isLast) res.setHeader("connection", "close");
+    this.#deps.node.serve(req, res);
+  }
+
+  #answered(exchange: Exchange): void {
+    this.#exchanges.splice(this.#exchanges.indexOf(exchange), 1);
+    if (this.#isEnding) return;
+    const [next] = this.#exchanges;
+    if (next !== undefined) this.#serve(next);
+    if (this.#refusal !== undefined) this.#refuseWhenAnswered();
+    else this.#owner.continue();
+  }
+
+  /** What follows a whole request may be garbage. The sender must not take the answer to that for its own. */
+  #refuseWhenAnswered(): void {
+    if (!this.#exchanges.some(({ req }) => req.complete)) this.#owner.end(this.#refusal as string);
+  }
+}
