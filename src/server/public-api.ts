@@ -22,7 +22,7 @@ import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
-import { createRequestListener } from "../rpc/request-listener.ts";
+import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
 import { prepareRules } from "../rpc/validate.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
@@ -62,6 +62,8 @@ const connectStreamsMax = { total: 100, perConnection: 10 };
 
 export interface PublicApi {
   readonly onePort: OnePort;
+  /** Answers what Node's own servers read. */
+  readonly listener: RequestListener;
   setReady(ready: boolean): void;
   readonly stopStreams: () => void;
 }
@@ -113,12 +115,13 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     watches,
     newRequestId,
   });
+  const listener = createRequestListener(handlers, {
+    newRequestId,
+    log: deps.log,
+    ...(fastPath && { hot: createHotGateway(hotDeps) }),
+  });
   const onePort = new OnePort({
-    listener: createRequestListener(handlers, {
-      newRequestId,
-      log: deps.log,
-      ...(fastPath && { hot: createHotGateway(hotDeps) }),
-    }),
+    listener,
     ...(fastPath && {
       byHand: new JsonByHand({
         ...hotDeps,
@@ -142,6 +145,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   });
   return {
     onePort,
+    listener,
     setReady(ready) {
       readiness.set(ready);
       if (ready) prepareLater(keysEndpoints);

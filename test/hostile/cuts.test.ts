@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../domain/seeded-random.ts";
 import { startTwins, type TwinServers } from "../rpc/hot/twin-servers.ts";
 import { readCorpus } from "./corpus.ts";
-import { type Ending, type Heard, sendCut } from "./cuts/send-cut.ts";
+import { type Ending, type Heard, quietMs, sendCut } from "./cuts/send-cut.ts";
 import { mutateRequest } from "./reader/mutate-request.ts";
 import { isLong, partMs, replay, seedFor, timeoutMs } from "./run-options.ts";
 
@@ -72,28 +72,37 @@ async function differences(twins: TwinServers, all: readonly Sent[]): Promise<st
   const found: string[] = [];
   for (let start = 0; start < all.length && found.length === 0; start += together) {
     const batch = all.slice(start, start + together);
-    const sendTo = (port: number) =>
-      Promise.all(batch.map(({ bytes, at, ending }) => sendCut(port, bytes, at, ending)));
-    const [reference, fast, bare] = await Promise.all([...twins.ports, twins.barePort].map(sendTo));
-    for (const [index, sent] of batch.entries()) {
-      const heard = { fast: fast?.[index], reference: reference?.[index], bare: bare?.[index] } as const;
-      // Whoever resets a connection gets whatever was fast enough.
-      if (sent.ending !== "rst") found.push(...compare(sent, heard as Record<keyof typeof heard, Heard>));
+    const compared = await Promise.all(batch.map((sent) => differenceOf(twins, sent, quietMs)));
+    for (const [index, difference] of compared.entries()) {
+      if (difference === undefined) continue;
+      // On a busy machine an answer can be late. One that does not come is not there the second time either.
+      const again = await differenceOf(twins, batch[index] as Sent, 10 * quietMs);
+      if (again !== undefined) found.push(again);
+      if (found.length === 3) return found;
     }
   }
-  return found.slice(0, 3);
+  return found;
 }
 
-function compare({ bytes, at, ending }: Sent, heard: Readonly<Record<string, Heard>>): string[] {
+async function differenceOf(twins: TwinServers, sent: Sent, silenceMs: number): Promise<string | undefined> {
+  const ports = { reference: twins.ports[0], fast: twins.ports[1], bare: twins.barePort };
+  const asked = Object.entries(ports).map(async ([way, port]) => [way, await sendCut(port, sent, silenceMs)] as const);
+  const heard = Object.fromEntries(await Promise.all(asked));
+  // Whoever resets a connection gets whatever was fast enough.
+  return sent.ending === "rst" ? undefined : compare(sent, heard);
+}
+
+function compare({ bytes, at, ending }: Sent, heard: Readonly<Record<string, Heard>>): string | undefined {
   const compared = Object.entries(heard).map(([way, each]) => ({
     way,
     ...(ending === "cut" ? each : unrefused(each)),
   }));
   const [first] = compared;
-  if (compared.every(({ answers, closedBy }) => answers === first?.answers && closedBy === first?.closedBy)) return [];
+  if (compared.every(({ answers, closedBy }) => answers === first?.answers && closedBy === first?.closedBy))
+    return undefined;
   const sent = JSON.stringify(bytes.toString("latin1", 0, 1500));
   const ways = compared.map(({ way, answers, closedBy }) => `  ${way}, closed by ${closedBy}: ${inShort(answers)}`);
-  return [`${ending} at ${at} of ${sent}:\n${ways.join("\n")}`];
+  return `${ending} at ${at} of ${sent}:\n${ways.join("\n")}`;
 }
 
 /** Each answer's status and what its body says. */

@@ -19,15 +19,20 @@ export interface Heard {
 
 /** Long enough for a segment to be read before the next one is sent. */
 const pauseMs = 4;
-const quietMs = 400;
+/** How long a client hears nothing before it ends the connection. */
+export const quietMs = 400;
 
-export function sendCut(port: number, bytes: Buffer, at: number, ending: Ending): Promise<Heard> {
+export function sendCut(
+  port: number,
+  { bytes, at, ending }: { readonly bytes: Buffer; readonly at: number; readonly ending: Ending },
+  silenceMs = quietMs,
+): Promise<Heard> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let closedBy: Heard["closedBy"] = "server";
     // Half open: whether the server answers after the client's FIN is what this is about.
     const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
-    socket.setTimeout(quietMs, () => {
+    socket.setTimeout(silenceMs, () => {
       closedBy = "client";
       if (socket.writableEnded) socket.destroy();
       else socket.end();

@@ -1,5 +1,6 @@
 import http from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { onTestFinished } from "vitest";
 import { sha256 } from "../../../src/ambient/crypto.ts";
 import { createLog } from "../../../src/ambient/log.ts";
@@ -13,6 +14,9 @@ import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
 import type { RateLimiter } from "../../../src/ratelimit/limiter.ts";
 import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
+import { malformedResponse } from "../../../src/rpc/closing-response.ts";
+import type { RequestListener } from "../../../src/rpc/request-listener.ts";
+import { defaultPatience } from "../../../src/server/port/connections.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
@@ -135,22 +139,20 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
     take: (keyId, rule) => (rule.mode === "local" ? local : strict).take(keyId, rule),
     look: (keyId, rule) => (rule.mode === "local" ? local : strict).look(keyId, rule),
   };
-  const { made, servers } = keepHttpServers(() =>
-    createPublicApi({
-      ...ambient,
-      keys: new CachedKeyStore(failOnSome(store.keys), cache, ambient),
-      usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, ambient)),
-      limiter,
-      isRootKey: () => false,
-      fastPath,
-    }),
-  );
-  const port = await made.onePort.listen(0, "127.0.0.1");
-  const [bareServer] = servers as [http.Server];
+  const { onePort, listener } = createPublicApi({
+    ...ambient,
+    keys: new CachedKeyStore(failOnSome(store.keys), cache, ambient),
+    usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, ambient)),
+    limiter,
+    isRootKey: () => false,
+    fastPath,
+  });
+  const port = await onePort.listen(0, "127.0.0.1");
+  const bareServer = createBareServer(listener);
   await new Promise<void>((resolve) => bareServer.listen(0, "127.0.0.1", resolve));
   onTestFinished(async () => {
     bareServer.closeAllConnections();
-    await made.onePort.close(0);
+    await onePort.close(0);
     await strict.stop();
   });
   return {
@@ -164,20 +166,26 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   };
 }
 
-/** The servers of Node's that are made meanwhile. The port hands them connections; here they can be asked by themselves. */
-function keepHttpServers<Made>(make: () => Made): { made: Made; servers: readonly http.Server[] } {
-  const { createServer } = http;
-  const servers: http.Server[] = [];
-  http.createServer = ((...args: Parameters<typeof createServer>) => {
-    const server = createServer(...args);
-    servers.push(server);
-    return server;
-  }) as typeof createServer;
-  try {
-    return { made: make(), servers };
-  } finally {
-    http.createServer = createServer;
-  }
+/** A server of Node's alone. What it cannot read it refuses as the port does, behind the answers that are due. */
+function createBareServer(listener: RequestListener): http.Server {
+  const unanswered = new Set<http.ServerResponse>();
+  const receive: RequestListener = (req, res) => {
+    unanswered.add(res);
+    res.on("close", () => unanswered.delete(res));
+    listener(req, res);
+  };
+  const refuse = async (error: Error, socket: Duplex) => {
+    socket.on("error", () => socket.destroy());
+    const due = [...unanswered].filter(({ req }) => req.socket === socket && req.complete);
+    await Promise.all(due.map((res) => new Promise((resolve) => res.once("close", resolve))));
+    if (socket.writable) socket.end(malformedResponse(error, "req_0000000000000000000000"));
+    else socket.destroy();
+  };
+  const server = http.createServer({ requireHostHeader: false, keepAliveTimeout: defaultPatience.keepAliveMs });
+  // A client that sends no more still gets its answers.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on("request", receive).on("checkExpectation", receive).on("clientError", refuse);
+  return server.on("connect", (_, socket) => void refuse(new Error("a tunnel"), socket));
 }
 
 /** One store that cannot be reached, and one that is broken. */
