@@ -11,7 +11,7 @@ import type { Turns } from "./turns.ts";
 const inputBytesMax = 16_384;
 /** What a connection may do in its turn. */
 const requestsPerTurn = 32;
-const answerBytesPerTurn = 65_536;
+const answerBytesPerTurn = 32_768;
 /** Given to Node between two requests: each request that it reads is kept until it is answered. And within one. */
 const nodeHeadBytesPerTurn = 512;
 const nodeBodyBytesPerTurn = 16_384;

@@ -8,10 +8,10 @@ interface Worker {
   work(): void;
 }
 
-/** Work for this many connections is done before others are heard again. */
-const workersPerTurn = 4;
-
-/** Connections with more to do take turns, so that one with thousands of requests does not hold up the others. */
+/**
+ * Connections with more to do take turns, one in each turn of the event loop, so that one with thousands of requests does
+ * not hold up the others.
+ */
 export class Turns {
   readonly #guard: Guard;
   /** In order of arrival. */
@@ -32,13 +32,12 @@ export class Turns {
   }
 
   #work(): void {
-    let turns = 0;
-    for (const worker of this.#waiting) {
-      if (turns++ === workersPerTurn) break;
-      this.#waiting.delete(worker);
-      // Whoever is added again while it works comes last; the set is not empty then, so the next run is arranged below.
-      this.#guard.run(worker.socket, () => worker.work());
-    }
-    if (this.#waiting.size > 0) setImmediate(this.#run);
+    const [worker] = this.#waiting;
+    if (worker === undefined) return;
+    this.#waiting.delete(worker);
+    const isLast = this.#waiting.size === 0;
+    // If it adds itself while it works, it comes last. Where nobody else waits, that also arranges the next run.
+    this.#guard.run(worker.socket, () => worker.work());
+    if (!isLast) setImmediate(this.#run);
   }
 }

@@ -54,12 +54,13 @@ export class Arena {
 
   async #measure(attack: string, seed: number, forMs: number): Promise<Measured> {
     this.#fighters ??= await this.#open();
-    const { victim, honest, startBytes } = this.#fighters;
+    const { victim, honest, warmBytes } = this.#fighters;
     await pauseMs(settleMs);
     await Promise.race([ask(honest, "settle"), victim.ended]);
     await pauseMs(quietForMs);
     const quiet = await Promise.race([report(honest), victim.ended]);
     if (typeof quiet !== "string") this.#quietP99sMs.push(quiet.p99Ms);
+    const startBytes = residentBytes(victim.pid);
     const memory = watchMemory(victim.pid);
     const startedMs = performance.now();
     const outcome = await Promise.race([this.#attack(attack, seed, forMs), victim.ended, pauseMs(attackMsMax)]);
@@ -74,6 +75,7 @@ export class Arena {
       quiet: typeof quiet === "string" ? undefined : quiet,
       quietP99Ms: median(this.#quietP99sMs),
       attacked: ended === undefined ? await report(honest) : undefined,
+      warmBytes,
       startBytes,
       peakBytes,
       tookMs,
@@ -94,12 +96,12 @@ export class Arena {
     const honest = fork(join(import.meta.dirname, "honest-client.ts"));
     const attacker = fork(join(import.meta.dirname, "attacker.ts"));
     const control = await startControl();
-    this.#fighters = { victim, honest, attacker, control, startBytes: 0 };
+    this.#fighters = { victim, honest, attacker, control, warmBytes: 0 };
     const order: HonestOrder = { port: victim.port, controlPort: control.port, ...victim.honestKeys };
     honest.send(order);
     const memory = watchMemory(victim.pid);
     await Promise.race([this.#attack("warm-up", 0, warmUpMs), victim.ended]);
-    return { ...this.#fighters, startBytes: memory.stop() };
+    return { ...this.#fighters, warmBytes: memory.stop() };
   }
 
   async #attack(attack: string, seed: number, forMs: number): Promise<AttackReport> {
@@ -116,7 +118,7 @@ interface Fighters {
   readonly attacker: ChildProcess;
   readonly control: Control;
   /** What the victim held in memory after the warm-ups. */
-  readonly startBytes: number;
+  readonly warmBytes: number;
 }
 
 interface Control {
