@@ -20,6 +20,7 @@ export function createProbes(readiness: Readiness): Map<string, HttpHandler> {
 
 /** The OpenAPI document, generated beside the code that it describes. */
 export function createOpenApiHandler(): HttpHandler {
-  const document = readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8");
+  // As bytes, which all answers share: a string would be copied for each client that does not take its answer.
+  const document = readFileSync(new URL("../../gen/openapi.json", import.meta.url));
   return (_, res) => sendJson(res, 200, document);
 }

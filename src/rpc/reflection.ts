@@ -11,6 +11,7 @@ export function addReflection(router: ConnectRouter, services: readonly DescServ
   const served = [...services, ServerReflection];
   const files = new Map<string, DescFile>();
   for (const service of served) addWithDependencies(files, service.file);
+  const fileAnswer = createFileAnswers();
   const fileOfSymbol = new Map([...files.values()].flatMap((file) => symbolsOf(file).map((name) => [name, file])));
 
   router.rpc(ServerReflection.method.serverReflectionInfo, async function* reflect(requests) {
@@ -36,12 +37,20 @@ export function addReflection(router: ConnectRouter, services: readonly DescServ
   }
 }
 
-function fileAnswer(file: DescFile | undefined) {
-  if (file === undefined) return errorAnswer(notFound, "there is no such file or symbol");
-  const closure = new Map<string, DescFile>();
-  addWithDependencies(closure, file);
-  const fileDescriptorProto = [...closure.values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
-  return { case: "fileDescriptorResponse" as const, value: { fileDescriptorProto } };
+/** Each file is encoded once: that takes a millisecond, and anybody may ask for it as often as they like. */
+function createFileAnswers() {
+  const encoded = new Map<DescFile, Uint8Array[]>();
+  const encode = (file: DescFile) => {
+    const closure = new Map<string, DescFile>();
+    addWithDependencies(closure, file);
+    return [...closure.values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  };
+  return (file: DescFile | undefined) => {
+    if (file === undefined) return errorAnswer(notFound, "there is no such file or symbol");
+    const fileDescriptorProto = encoded.get(file) ?? encode(file);
+    encoded.set(file, fileDescriptorProto);
+    return { case: "fileDescriptorResponse" as const, value: { fileDescriptorProto } };
+  };
 }
 
 function errorAnswer(errorCode: number, errorMessage: string) {

@@ -2,7 +2,12 @@ import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
 
 /** Answers with JSON. Does nothing when the client has gone or has been answered. */
-export function sendJson(res: ServerResponse, status: number, body: string, headers: OutgoingHttpHeaders = {}): void {
+export function sendJson(
+  res: ServerResponse,
+  status: number,
+  body: string | Buffer,
+  headers: OutgoingHttpHeaders = {},
+): void {
   if (res.headersSent || res.destroyed) return;
   res.writeHead(status, {
     "content-type": "application/json",

@@ -87,8 +87,9 @@ async function differenceOf(twins: TwinServers, sent: Sent, silenceMs: number): 
   const ports = { reference: twins.ports[0], fast: twins.ports[1], bare: twins.barePort };
   const asked = Object.entries(ports).map(async ([way, port]) => [way, await sendCut(port, sent, silenceMs)] as const);
   const heard = Object.fromEntries(await Promise.all(asked));
-  // Whoever resets a connection gets whatever was fast enough.
-  return sent.ending === "rst" ? undefined : compare(sent, heard);
+  // Whoever resets a connection gets whatever was fast enough. And Node alone drops what comes along with an upgrade.
+  const isComparable = sent.ending !== "rst" && !/upgrade/i.test(sent.bytes.toString("latin1"));
+  return isComparable ? compare(sent, heard) : undefined;
 }
 
 function compare({ bytes, at, ending }: Sent, heard: Readonly<Record<string, Heard>>): string | undefined {

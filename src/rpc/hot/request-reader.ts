@@ -139,7 +139,8 @@ const headers = (
     ["proxy-connection", never],
     ["trailer", never],
     ["transfer-encoding", never, "moves the end"],
-    ["upgrade", never, "moves the end"],
+    // Nothing is upgraded here: such a request ends like any other. But Node drops what it is given along with it.
+    ["upgrade", never],
     ["expect", never, "moves the end"],
   ] as const satisfies readonly (readonly [string, IsSupported, string?])[]
 ).map(([name, isSupported, movesEnd], index): KnownHeader => {

@@ -1,13 +1,14 @@
 import type { Socket } from "node:net";
 import type { Http1Way } from "../../ambient/metrics.ts";
 import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
+import { ByteQueue } from "./byte-queue.ts";
 import type { Patience } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 import type { NodeHttp1 } from "./node-http1.ts";
 import { NodeRequests } from "./node-requests.ts";
 import type { Turns } from "./turns.ts";
 
-/** Bytes that may wait to be served, beside those of a request that is not whole yet. Reading stops beyond. */
+/** Bytes that may wait to be served, those of a request that is not whole yet included. Reading stops beyond. */
 const inputBytesMax = 16_384;
 /** What a connection may do in its turn. */
 const requestsPerTurn = 32;
@@ -51,8 +52,7 @@ export class Http1Connection {
   readonly #deps: Http1Deps;
   #state: State;
   /** What was read and is not served. */
-  #input: Buffer[] = [];
-  #inputBytes = 0;
+  readonly #input = new ByteQueue();
   /** With fewer bytes there is no whole request. */
   #neededBytes = 1;
   #hasHead = false;
@@ -87,11 +87,12 @@ export class Http1Connection {
 
   /** Whether no request is being served or sent, and no answer is on its way. */
   get isIdle(): boolean {
-    return !this.#isServing && this.#inputBytes === 0 && this.socket.writableLength === 0;
+    return !this.#isServing && this.#input.length === 0 && this.socket.writableLength === 0;
   }
 
+  /** Once the last answer is given, Node may still have requests that are never answered. */
   get #isServing(): boolean {
-    return this.#state === "answering" || this.#node?.isServing === true;
+    return this.#state === "answering" || (this.#state !== "ending" && this.#node?.isServing === true);
   }
 
   /** From now on the next answer is the last, and says so. */
@@ -102,9 +103,9 @@ export class Http1Connection {
 
   receive(chunk: Buffer): void {
     if (this.#state === "ending") return;
-    this.#quietSweeps = 0;
+    // A client that sends on without taking its answers is as good as silent.
+    if (this.socket.writableLength === 0) this.#quietSweeps = 0;
     this.#input.push(chunk);
-    this.#inputBytes += chunk.length;
     if (this.#deps.turns.has(this)) this.#adjustReading();
     else this.work();
   }
@@ -118,7 +119,7 @@ export class Http1Connection {
   }
 
   #adjustReading(): void {
-    const isEnough = this.#inputBytes > inputBytesMax && this.#inputBytes >= this.#neededBytes;
+    const isEnough = this.#input.length > inputBytesMax;
     if (isEnough !== this.socket.isPaused()) isEnough ? this.socket.pause() : this.socket.resume();
   }
 
@@ -133,7 +134,7 @@ export class Http1Connection {
       if (quietMs > patience.answerMs) this.socket.destroy();
     } else if (this.#state === "ending") {
       if (quietMs > patience.headersMs) this.socket.destroy();
-    } else if (this.#state === "reading" && this.#inputBytes > 0 && this.#inputBytes < this.#neededBytes) {
+    } else if (this.#state === "reading" && this.#input.length > 0 && this.#input.length < this.#neededBytes) {
       const partialMs = ++this.#partialSweeps * everyMs;
       if (partialMs > (this.#hasHead ? patience.requestMs : patience.headersMs)) this.end(this.#deps.timedOut());
     } else if (quietMs > patience.keepAliveMs) {
@@ -145,7 +146,7 @@ export class Http1Connection {
   #serve(): void {
     // A client that does not take its answers is served no more until it does.
     if (this.socket.writableNeedDrain) return;
-    if (this.#inputBytes < this.#neededBytes) {
+    if (this.#input.length < this.#neededBytes) {
       if (this.#isFinished) this.#endOfInput();
       return;
     }
@@ -175,23 +176,27 @@ export class Http1Connection {
         this.#putBack(bytes, end);
         this.#state = "answering";
         this.#deps.guard.settle(this.socket, this.#answerLater(answer));
-      } else if (found === "incomplete") {
-        this.#putBack(bytes, at);
+      } else if (found === "incomplete" && !(reader.hasHead && end - at > inputBytesMax)) {
+        // What was read along with it is not kept in memory for as long as the rest takes to come.
+        this.#putBack(at > 0 ? Buffer.from(bytes.subarray(at)) : bytes, 0);
+        if (at > 0) this.#partialSweeps = 0;
         this.#hasHead = reader.hasHead;
-        this.#neededBytes = reader.hasHead ? end - at : this.#inputBytes + 1;
+        this.#neededBytes = reader.hasHead ? end - at : this.#input.length + 1;
         if (this.#isFinished) this.#endOfInput();
       } else if (found === "unknown") {
         this.#putBack(bytes, at);
         this.#giveToNode();
       } else {
+        // A long body that comes in pieces, too: for those that Node collects there is a bound over all connections.
         this.#putBack(bytes, at);
         this.#state = "lent";
         this.#lendBytes = end - at;
-        this.#nodeFor(found === "supported" ? "node_body" : reader.target === undefined ? "node_path" : "node_head");
+        this.#nodeFor(found !== "other" ? "node_body" : reader.target === undefined ? "node_path" : "node_head");
         this.#lendMore();
       }
       return;
     }
+    this.#putBack(bytes, at);
     this.socket.write(answers);
     if (this.#isFinished) this.#endOfInput();
   }
@@ -218,7 +223,7 @@ export class Http1Connection {
   #lendMore(): void {
     const node = this.#node as NodeRequests;
     if (this.#lendBytes === 0) return;
-    if (this.#inputBytes > 0) {
+    if (this.#input.length > 0) {
       const bytes = this.#takeInput();
       const part = bytes.subarray(0, this.#lendBytes);
       this.#putBack(bytes, part.length);
@@ -240,7 +245,7 @@ export class Http1Connection {
   #feedNode(): void {
     const node = this.#node ?? this.#nodeFor("node_only");
     if (!node.canTakeMore) return;
-    if (this.#inputBytes > 0) {
+    if (this.#input.length > 0) {
       const bytes = this.#takeInput();
       const slice = bytes.subarray(0, node.isServing ? nodeBodyBytesPerTurn : nodeHeadBytesPerTurn);
       this.#putBack(bytes, slice.length);
@@ -260,7 +265,7 @@ export class Http1Connection {
   /** In a later turn, if there is something to do. */
   continue(): void {
     if (this.#state === "lent" && this.#lendBytes === 0 && this.#node?.isServing === false) this.#state = "reading";
-    if (this.#inputBytes >= this.#neededBytes || this.#isFinished) this.#deps.turns.add(this);
+    if (this.#input.length >= this.#neededBytes || this.#isFinished) this.#deps.turns.add(this);
   }
 
   #drained(): void {
@@ -276,7 +281,7 @@ export class Http1Connection {
 
   /** A request that was not sent to its end is Node's to answer. */
   #endOfInput(): void {
-    if (this.#inputBytes > 0) this.#giveToNode();
+    if (this.#input.length > 0) this.#giveToNode();
     else this.end("");
   }
 
@@ -297,27 +302,18 @@ export class Http1Connection {
 
   #dropInput(): void {
     this.#state = "ending";
-    this.#input = [];
-    this.#inputBytes = 0;
+    this.#input.clear();
   }
 
   #takeInput(): Buffer {
-    const [first = nothing, ...more] = this.#input;
-    const bytes = more.length === 0 ? first : Buffer.concat(this.#input);
-    this.#input = [];
-    this.#inputBytes = 0;
     this.#neededBytes = 1;
     this.#hasHead = false;
-    return bytes;
+    return this.#input.take();
   }
 
   /** What follows waits for its turn. */
   #putBack(bytes: Buffer, start: number): void {
     if (start > 0) this.#partialSweeps = 0;
-    if (start === bytes.length) return;
-    this.#input = [bytes.subarray(start)];
-    this.#inputBytes = bytes.length - start;
+    if (start < bytes.length) this.#input.push(bytes.subarray(start));
   }
 }
-
-const nothing: Buffer = Buffer.alloc(0);

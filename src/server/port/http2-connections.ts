@@ -20,6 +20,8 @@ const streamBytes = 8192;
 const halfOpenBytesMax = 8 * 1024 * 1024;
 /** What may be opened before it is counted again what all of them hold: counting takes longer than opening one. */
 const halfOpenStepBytes = 512 * 1024;
+/** In answers that their clients do not take, on all connections of this thread. */
+const untakenBytesMax = 16 * 1024 * 1024;
 /** Of what was refused on one connection. Beyond it the connection is closed, so that no more has to be refused. */
 const refusedBytesMax = 1024 * 1024;
 /** How long a session that has asked for nothing yet may go on when the server closes, in calls of `closeIdle`. */
@@ -87,6 +89,7 @@ export class Http2Connections implements Connections {
 
   look(): void {
     for (const stream of this.#streams.keys()) this.#guard.run(stream, () => this.#lookAt(stream));
+    this.#boundUntaken();
     for (const [session, looks] of this.#unsettled) {
       this.#unsettled.set(session, looks + 1);
       const isLate = (looks + 1) * lookEveryMs(this.#patience) > this.#patience.firstBytesMs;
@@ -106,6 +109,18 @@ export class Http2Connections implements Connections {
     watch.pendingBytes = writableLength;
     const isLate = !stream.readableEnded && watch.looks * everyMs > requestMs;
     if (isLate || watch.stuckLooks * everyMs > answerMs) stream.close(http2.constants.NGHTTP2_CANCEL);
+  }
+
+  /** Cuts off the oldest answers of which nothing was taken since the last look, until all hold no more than they may. */
+  #boundUntaken(): void {
+    let bytes = 0;
+    for (const stream of this.#streams.keys()) bytes += stream.writableLength;
+    for (const stream of this.#streams.keys()) {
+      if (bytes <= untakenBytesMax) return;
+      if (!this.#watches.get(stream)?.stuckLooks) continue;
+      bytes -= stream.writableLength;
+      this.#guard.run(stream, () => stream.close(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM));
+    }
   }
 
   #watchSession(session: http2.ServerHttp2Session): void {

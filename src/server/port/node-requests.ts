@@ -114,6 +114,7 @@ export class NodeRequests implements NodeClient {
   }
 
   refuse(response: string): void {
+    if (this.#isEnding) return;
     this.#refusal = response;
     this.#refuseWhenAnswered();
   }
@@ -124,7 +125,10 @@ export class NodeRequests implements NodeClient {
   }
 
   #serve({ req, res }: Exchange): void {
-    if (this.#owner.isLast) res.setHeader("connection", "close");
+    // Node drops what it was given along with a request that asks for an upgrade, and would read on in the middle.
+    const isReading = this.way === "node_framing" || this.way === "node_only";
+    const isDropping = isReading && asksForUpgrade(req);
+    if (this.#owner.isLast || isDropping) res.setHeader("connection", "close");
     this.#deps.node.serve(req, res);
   }
 
@@ -141,4 +145,8 @@ export class NodeRequests implements NodeClient {
   #refuseWhenAnswered(): void {
     if (!this.#exchanges.some(({ req }) => req.complete)) this.#owner.end(this.#refusal as string);
   }
+}
+
+function asksForUpgrade({ headers }: http.IncomingMessage): boolean {
+  return headers.upgrade !== undefined && /upgrade/i.test(headers.connection ?? "");
 }

@@ -312,3 +312,95 @@ it("executes nothing that waits for its turn once the client has gone", async ()
   await delay(20);
   expect(ways.length).toBe(executed);
 });
+
+it.each([
+  [
+    "by Node, whose body stays half sent",
+    "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
+  ],
+  ["by hand, whose body stays half sent", ask("a").slice(0, -1)],
+])("is closed after the refusal of a request %s, also where its client does not close", async (_, request) => {
+  const { port, socket, hear, heard } = await listen({ headersMs: 20, requestMs: 100 });
+  socket.allowHalfOpen = true;
+  hear();
+  socket.write(request);
+  await until(() => heard().includes("400 Bad Request"));
+  await until(() => port.connections === 0);
+});
+
+it("counts the time of each request that comes in pieces by itself", async () => {
+  const { socket, hear, answered, heard } = await listen({ headersMs: 100, requestMs: 300 });
+  hear();
+  for (let i = 0; i < 10; i++) {
+    // Each is half sent when the connections are swept.
+    socket.write(ask("a").slice(0, -1));
+    await delay(130);
+    socket.write(ask("a").slice(-1));
+    await until(() => answered().length === i + 1 || heard().includes("400"));
+  }
+  expect(heard()).not.toContain("400");
+  expect(answered()).toHaveLength(10);
+});
+
+it("is ended when it does not take its answers, also where it goes on to send", async () => {
+  const { port, socket, served } = await listen({ headersMs: 20, answerMs: 200 });
+  do {
+    socket.write(ask("k").repeat(20));
+    await delay(1);
+  } while (served()?.writableLength === 0);
+  const dribble = setInterval(() => socket.write("P"), 50);
+  onTestFinished(() => clearInterval(dribble));
+  await until(() => port.connections === 0);
+});
+
+it("leaves a long body that comes in pieces to Node, whose bodies have a bound over all connections", async () => {
+  const { socket, served, handed, hear, answers } = await listen();
+  hear();
+  const request = `POST /v1/keys.verifyKey HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n${"x".repeat(60_000)}`;
+  socket.write(request.slice(0, 20_000));
+  await until(() => handed.length === 1);
+  expect(served()?.bytesRead).toBe(20_000);
+  socket.write(request.slice(20_000));
+  await until(() => answers() === 1);
+});
+
+it("drops what a client still sends after a refusal, and does not reset the connection", async () => {
+  const { socket, served, hear, heard } = await listen();
+  let failure: Error | undefined;
+  socket.on("error", (error) => (failure = error));
+  socket.allowHalfOpen = true;
+  hear();
+  const request = "FOO / HTTP/1.1\r\nHost: a\r\n\r\n";
+  socket.write(request);
+  await until(() => heard().includes("400 Bad Request"));
+  for (let i = 1; i <= 5; i++) {
+    socket.write("x");
+    await until(() => served()?.bytesRead === request.length + i || failure !== undefined);
+  }
+  expect(failure).toBeUndefined();
+  expect(served()?.destroyed).toBe(false);
+});
+
+const upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n";
+
+it.each([
+  ["without a body", `GET /other HTTP/1.1\r\nHost: a\r\n${upgrade}\r\n`],
+  ["with a body", `POST /other HTTP/1.1\r\nHost: a\r\n${upgrade}Content-Length: 5\r\n\r\nhello`],
+])("answers what follows a request %s that asks for an upgrade", async (_, request) => {
+  const { socket, ways, hear, answers } = await listen();
+  hear();
+  socket.write(request + ask("a") + request + request + ask("b"));
+  await until(() => answers() === 5);
+  expect(ways).toEqual(["node_path", "by_hand", "node_path", "node_path", "by_hand"]);
+});
+
+it("ends the connection behind a request that asks for an upgrade where Node reads everything", async () => {
+  const { socket, handed, hear, heard } = await listen();
+  hear();
+  const chunked = "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+  socket.write(`${chunked}GET /upgrade HTTP/1.1\r\nHost: a\r\n${upgrade}\r\n${ask("a").repeat(20)}`);
+  await once(socket, "close");
+  expect(handed).toEqual(["/other", "/upgrade"]);
+  expect(heard().match(/HTTP\/1\.1 200/g)).toHaveLength(2);
+  expect(heard()).toMatch(/connection: close/i);
+});
