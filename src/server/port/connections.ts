@@ -42,7 +42,7 @@ export const defaultPatience: Patience = {
   idleMs: 600_000,
 };
 
-/** Often enough for whoever has the least patience. */
+/** Often enough that headers which do not come are noticed about in time: theirs is the shortest time-out. */
 export function lookEveryMs({ headersMs }: Patience): number {
   return Math.min(1000, headersMs);
 }

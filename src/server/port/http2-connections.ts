@@ -6,9 +6,9 @@ import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, handTo, lookEveryMs, type Patience } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 
-/** How long a stream has been looked at in vain. */
+/** How long a stream is open, and how long its answer is not taken; counted in calls of `look`. */
 interface StreamWatch {
-  /** Looks since it was opened, and since its client last took something of its answer. */
+  /** Since it was opened, and since its client last took something of its answer. */
   looks: number;
   stuckLooks: number;
   pendingBytes: number;
@@ -34,17 +34,17 @@ export class Http2Connections implements Connections {
   readonly #patience: Patience;
   readonly #onRefused: () => void;
   readonly #sessions = new Set<http2.ServerHttp2Session>();
-  /** Sweeps since they began, of sessions that have not sent their settings. */
+  /** Sessions that have not sent their settings, with the calls of `look` since they began. */
   readonly #unsettled = new Map<http2.ServerHttp2Session, number>();
-  /** Sweeps since the server closes, of sessions that have not opened a stream. */
+  /** Sessions that have not opened a stream, with the calls of `closeIdle` since they began. */
   readonly #unused = new Map<http2.ServerHttp2Session, number>();
-  /** With the bytes of their headers, the oldest first. */
+  /** Open streams with the bytes of their headers, the oldest first. */
   readonly #streams = new Map<http2.ServerHttp2Stream, number>();
-  /** Of streams that were refused as there was no room. */
+  /** What the refused streams of a session cost, added up. */
   readonly #refusedBytes = new WeakMap<http2.Http2Session, number>();
-  /** Since `#boundHalfOpen` counted. */
+  /** What the streams cost that were opened since `#boundHalfOpen` last counted. */
   #openedBytes = 0;
-  /** Of streams that are open longer than most. */
+  /** Of streams that were open at a call of `look`, which most never are. */
   readonly #watches = new WeakMap<http2.ServerHttp2Stream, StreamWatch>();
   #isClosing = false;
 
@@ -173,7 +173,7 @@ export class Http2Connections implements Connections {
     };
     this.#server.on("stream", (stream, headers, flags, rawHeaders) => {
       this.#guard.watch(stream);
-      // A client that breaks off in the middle is nobody's error.
+      // A client that breaks off in the middle is not a fault of the service: there is nothing to report.
       stream.on("error", ignore);
       // Its client may have reset it before we hear of it: both frames can come in one packet.
       if (stream.closed || stream.destroyed) return;

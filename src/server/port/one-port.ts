@@ -9,11 +9,11 @@ import { type Crowd, leavingMax, turnAway } from "./turn-away.ts";
 /** What every HTTP/2 client says first; nothing in HTTP/1.1 begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const idleSweepMs = 50;
-/** How long a connection that has not said what it speaks may go on when the server closes, in sweeps. */
+/** How long a connection that has not said what it speaks may go on when the server closes, in times `idleSweepMs`. */
 const undecidedSweepsMax = 5;
 /** Connections that wait to be accepted, at most: the system keeps no more. */
 const waitingMax = 511;
-/** Turns of the event loop in which nobody came, before nobody is expected to come in the moment of closing. */
+/** So many turns of the event loop in a row must bring no connection before the listener is closed. */
 const quietTurnsMin = 5;
 
 export interface OnePortOptions extends Http1Options {
@@ -33,7 +33,10 @@ export class OnePort {
   readonly #http2: Connections;
   readonly #all: readonly Connections[];
   readonly #sockets = new Set<net.Socket>();
-  /** Those that have not said enough to tell what they speak, with the sweeps since they came. */
+  /**
+   * Connections that have not said enough to tell what they speak, with the calls of `#ageUndecided` since they came or, once
+   * the server closes, since then.
+   */
   readonly #undecided = new Map<net.Socket, number>();
   #accepted = 0;
   readonly #looking: NodeJS.Timeout;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** What there is no room for any more. */
+/** The bound on open connections, and what those beyond it are told. */
 export interface Crowd {
   /** Open connections at most. */
   readonly connectionsMax: number;

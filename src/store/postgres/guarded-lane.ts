@@ -199,8 +199,8 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     const leftMs = () => Math.max(1, Math.ceil(batch.untilMs - this.#options.clock.monotonicMs()));
     const wasConnected = this.#connection.isReady;
     await this.#connection.ready(leftMs());
-    // A statement that gets no answer costs the connection. So on a slow link a batch that spent its time connecting
-    // leaves the connection to the next, instead of the same to do again.
+    // A statement that gets no answer in time costs the connection. So on a slow link a batch that spent its time on
+    // connecting sends nothing, and leaves the open connection to the next batch, which then need not connect.
     if (!wasConnected && leftMs() < this.#options.timeoutMs / 3)
       this.#giveUp("there was no connection in time", batch.refusal);
     const { rows, doubtful } = await this.#connection.run({ ...prepared, values }, leftMs()).catch((error: unknown) => {
@@ -266,7 +266,7 @@ interface Batch<Item> {
   readonly untilMs: number;
   /** Taken by the first attempt. */
   number?: { readonly writer: Writer; readonly seq: number };
-  /** Whether an attempt was sent of which it is not known that nothing has happened. */
+  /** Whether an attempt may have been applied, or may still be: it was sent, and the server has not said that it failed. */
   isUnanswered?: boolean;
   /** The latest error that the server itself has sent: it tells more than that there was no answer. */
   refusal?: unknown;
