@@ -74,7 +74,7 @@ async function expectOutage(latchkey: LatchkeyProcess, keys: readonly string[]):
   await expect(client.createKey({ apiId: "api" })).rejects.toMatchObject({ status: 503 });
   expect((await fetch(`${latchkey.baseUrl}/readyz`)).status).toBe(503);
   expect((await fetch(`${latchkey.baseUrl}/livez`)).status).toBe(200);
-  expect(latchkey.stderr()).toContain("put a backup in the place of the data file");
+  expect(latchkey.stderr()).toContain("put a backup into an empty data folder");
 }
 
 describe("a data file after a crash", { timeout: 60_000 }, () => {

@@ -86,6 +86,8 @@ describe("a data file that is lost while it is served", () => {
     expect(await latchkey.exited).toBe(0);
     const { code, stderr } = await runLatchkey(["serve"], { ...environment, PORT: "0", LATCHKEY_INTERNAL_PORT: "0" });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/the data file .*latchkey\.db is missing, but there was one: put a backup in its place/);
+    expect(stderr).toMatch(
+      /the data file .*latchkey\.db is missing, but there was one: put a backup into an empty data folder/,
+    );
   });
 });

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { systemClock } from "../../ambient/clock.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { inTime } from "./in-time.ts";
 import { isConnectionUsable, isNoRoom, isUnconfirmedCommit, toStoreError } from "./pg-error.ts";
@@ -106,12 +107,13 @@ export class PgPool {
     }
   }
 
+  /** By the real clock, as the timers are that it waits with. */
   async #connect(waitMs: number): Promise<pg.PoolClient> {
-    const untilMs = performance.now() + waitMs;
+    const untilMs = systemClock.monotonicMs() + waitMs;
     for (;;) {
       const connecting = this.#pool.connect();
       try {
-        return await inTime(connecting, Math.max(1, untilMs - performance.now()), "no connection in time");
+        return await inTime(connecting, Math.max(1, untilMs - systemClock.monotonicMs()), "no connection in time");
       } catch (error) {
         // If it comes all the same, it goes to the next.
         connecting.then(
@@ -120,7 +122,7 @@ export class PgPool {
         );
         if (this.#startup.wereRefused(error)) continue;
         if (isNoRoom(error)) this.#makeDo(error);
-        if (!isNoRoom(error) || performance.now() + pauseMs >= untilMs) throw this.#noRoom?.error ?? error;
+        if (!isNoRoom(error) || systemClock.monotonicMs() + pauseMs >= untilMs) throw this.#noRoom?.error ?? error;
         await new Promise((resolve) => setTimeout(resolve, this.#open > 0 ? 0 : pauseMs));
       }
     }

@@ -22,7 +22,7 @@ export function readDataFileState(file: string): DataFileState {
     if (note === undefined) return { state: "new", bytes: 0 };
     throw new DataFolderError(
       `the data file ${file} is ${stats === undefined ? "missing" : "empty"}, but there was one: ` +
-        `put a backup in its place, or remove ${noteFileOf(file)} to begin without any keys`,
+        `put a backup into an empty data folder, or remove ${noteFileOf(file)} to begin without any keys`,
     );
   }
   const logBytes = statsOf(`${file}-wal`)?.size ?? 0n;

@@ -8,7 +8,7 @@ import type { OpenFiles } from "./open-files.ts";
 const compareEveryMs = 1000;
 /** Between two checks, so that a disk with errors is not read without end. */
 const checkPauseMs = 10_000;
-const damagedRemedy = "Stop the service and put a backup in the place of the data file.";
+const damagedRemedy = "Stop the service and put a backup into an empty data folder.";
 const lostRemedy = "Its data can be saved as long as the service runs: see docs/operations.md before you stop it.";
 
 /**
@@ -57,8 +57,9 @@ export class FileHealth implements StoreHealth {
     if (this.#check !== undefined) this.#beginCheck();
   }
 
-  /** The file was checked. */
+  /** The file was checked, before it is used or while it is. */
   async take(result: CheckResult): Promise<void> {
+    const wasServed = this.#check !== undefined;
     this.#check = undefined;
     await this.refresh();
     if (this.#stopped) return;
@@ -67,7 +68,7 @@ export class FileHealth implements StoreHealth {
     if (this.#lost !== undefined) this.#pauseChecks();
     else if (result.outcome === "sound") {
       this.#doubt = undefined;
-      this.#log.info("the data file was checked and is sound", { file });
+      if (wasServed) this.#log.info("the data file was checked and is sound", { file });
     } else if (result.outcome === "damaged") {
       this.#damaged = new Unavailable("the data file is damaged");
       const cause = new Error(result.reason);

@@ -86,7 +86,7 @@ function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, f
 }
 
 function damagedAtStart(file: string, { message }: Error): string {
-  return `the data file ${file} is damaged (${message}): put a backup in its place`;
+  return `the data file ${file} is damaged (${message}): put a backup into an empty data folder`;
 }
 
 export async function openSqliteEngine(options: SqliteWriterOptions): Promise<SqliteEngine> {

@@ -160,7 +160,7 @@ describe("the check of a data file", () => {
     for (const { secretDigest } of keys) await Promise.resolve(store.keys.findByDigest(secretDigest)).catch(() => {});
     await vi.waitFor(() => expect(store.health?.problem).toBeInstanceOf(Unavailable), { timeout: 10_000 });
     expect(logLines.join("")).toContain("the data file is damaged");
-    expect(logLines.join("")).toContain("put a backup in the place of the data file");
+    expect(logLines.join("")).toContain("put a backup into an empty data folder");
   });
 });
 
@@ -220,6 +220,8 @@ describe("the note of a clean stop", () => {
     const file = closedFile();
     lose(file);
     expect(() => readDataFileState(file)).toThrow(DataFolderError);
-    expect(() => readDataFileState(file)).toThrow(/put a backup in its place, or remove .*latchkey.db-state/);
+    expect(() => readDataFileState(file)).toThrow(
+      /put a backup into an empty data folder, or remove .*latchkey.db-state/,
+    );
   });
 });

@@ -1,0 +1,83 @@
+import net from "node:net";
+import { expect, onTestFinished } from "vitest";
+import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import { createLog } from "../../../src/ambient/log.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import type { Call, Endpoint } from "../../../src/rpc/call.ts";
+import { JsonByHand } from "../../../src/rpc/hot/json-by-hand.ts";
+import { defaultPatience, type Patience } from "../../../src/server/port/connections.ts";
+import { Guard } from "../../../src/server/port/guard.ts";
+import { OnePort } from "../../../src/server/port/one-port.ts";
+import { TestClock } from "../../support/test-clock.ts";
+
+/* A connection that is served by hand, with a method that answers when the test says so. */
+
+const [verify] = hotMethods;
+
+interface Held {
+  readonly key: string;
+  answer(): void;
+}
+
+export async function listen(patience: Partial<Patience> = {}) {
+  const held: Held[] = [];
+  const handed: string[] = [];
+  const ways: string[] = [];
+  let ids = 0;
+  const endpoint = { method: verify?.method, access: "public" } as unknown as Endpoint;
+  let served: net.Socket | undefined;
+  const byHand = new JsonByHand({
+    endpoints: [endpoint],
+    newRequestId: () => `req_${ids++}`,
+    httpDate: () => "now",
+    keepAliveMs: 75_000,
+    runCall(call: Call) {
+      const { key } = call.read() as unknown as { key: string };
+      const response = { valid: true, code: "VALID", keyId: key, requestId: call.requestId };
+      if (!key.startsWith("later")) return response;
+      return new Promise((resolve) => held.push({ key, answer: () => resolve(response) }));
+    },
+  });
+  const guard = new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics: createMetrics() });
+  const watch = guard.watch.bind(guard);
+  guard.watch = (emitter) => {
+    if (emitter instanceof net.Socket) served = emitter;
+    watch(emitter);
+  };
+  const port = new OnePort({
+    listener(req, res) {
+      handed.push(req.url ?? "");
+      if (req.url === "/later") {
+        held.push({ key: "node", answer: () => void res.end("theirs") });
+        return;
+      }
+      req.resume().on("end", () => res.end("theirs"));
+    },
+    malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
+    guard,
+    byHand,
+    onHttp1Request: (way) => ways.push(way),
+    patience: { ...defaultPatience, ...patience },
+  });
+  onTestFinished(() => port.close(0));
+  const socket = net.connect(await port.listen(0, "127.0.0.1"), "127.0.0.1");
+  socket.on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  let heard = "";
+  const hear = () => socket.setEncoding("latin1").on("data", (text: string) => (heard += text));
+  /** The keys that were answered, in order. */
+  const answered = () => [...heard.matchAll(/"keyId":"(\w+)"/g)].map(([, key]) => key);
+  /** Whoever gave them: a request that does not arrive in one piece is handed over. */
+  const answers = () => heard.split("HTTP/1.1 200 OK").length - 1;
+  /** The server's end of the connection. */
+  const end = () => served;
+  return { port, socket, served: end, held, handed, ways, hear, answered, answers, heard: () => heard };
+}
+
+export function ask(key: string): string {
+  const body = JSON.stringify({ key });
+  const head = `POST /v1/keys.verifyKey HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+  return `${head}\r\n\r\n${body}`;
+}
+
+export const until = (condition: () => boolean) => expect.poll(condition, { interval: 10, timeout: 15_000 }).toBe(true);
