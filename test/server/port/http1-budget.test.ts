@@ -167,5 +167,3 @@ it("drops what a client still sends after a refusal, and does not reset the conn
   expect(failure).toBeUndefined();
   expect(served()?.destroyed).toBe(false);
 });
-
-const _upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n";

@@ -5,6 +5,8 @@ import { ask, listen, until } from "./served-connection.ts";
 
 /* What a connection of HTTP/1.1 answers, and by which way. */
 
+const upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n";
+
 it("answers in the order of the requests, also where one has to wait", async () => {
   const { socket, held, hear, answered } = await listen();
   hear();
