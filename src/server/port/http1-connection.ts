@@ -75,7 +75,10 @@ export class Http1Connection {
     // A client that sends no more still gets its answers.
     socket.allowHalfOpen = true;
     socket.on("data", (chunk: Buffer) => this.receive(chunk));
-    socket.on("end", () => this.#finish());
+    socket.on("end", () => {
+      this.#isFinished = true;
+      this.continue();
+    });
     socket.on("drain", () => this.#drained());
     socket.on("close", () => this.#closed());
   }
@@ -229,6 +232,8 @@ export class Http1Connection {
       this.#putBack(bytes, part.length);
       this.#lendBytes -= part.length;
       if (!node.lend(part, this.#lendBytes === 0)) this.#giveToNode();
+      // Node may have answered before it had the whole request.
+      else if (this.#lendBytes === 0) this.continue();
     } else if (this.#isFinished) {
       node.finish();
     }
@@ -271,11 +276,6 @@ export class Http1Connection {
   #drained(): void {
     this.#quietSweeps = 0;
     this.#node?.drained();
-    this.continue();
-  }
-
-  #finish(): void {
-    this.#isFinished = true;
     this.continue();
   }
 

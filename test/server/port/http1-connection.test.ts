@@ -163,3 +163,14 @@ it("ends the connection behind a request that asks for an upgrade where Node rea
   expect(heard().match(/HTTP\/1\.1 200/g)).toHaveLength(2);
   expect(heard()).toMatch(/connection: close/i);
 });
+
+it("reads on behind a request that Node has answered before it was whole", async () => {
+  const { socket, handed, hear, heard, answered } = await listen();
+  hear();
+  const other = "POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+  socket.write(other.slice(0, -3));
+  await until(() => heard().endsWith("early"));
+  socket.write(other.slice(-3) + ask("b"));
+  await until(() => answered().length === 1);
+  expect(handed).toEqual(["/early"]);
+});

@@ -51,7 +51,8 @@ export async function listen(patience: Partial<Patience> = {}) {
         held.push({ key: "node", answer: () => void res.end("theirs") });
         return;
       }
-      req.resume().on("end", () => res.end("theirs"));
+      if (req.url === "/early") res.end("early");
+      else req.resume().on("end", () => res.end("theirs"));
     },
     malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
     guard,
