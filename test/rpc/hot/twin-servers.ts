@@ -177,7 +177,8 @@ function createBareServer(listener: RequestListener): http.Server {
   const refuse = async (error: Error, socket: Duplex) => {
     socket.on("error", () => socket.destroy());
     const due = [...unanswered].filter(({ req }) => req.socket === socket && req.complete);
-    await Promise.all(due.map((res) => new Promise((resolve) => res.once("close", resolve))));
+    // At once where nothing is due, as the port does.
+    if (due.length > 0) await Promise.all(due.map((res) => new Promise((resolve) => res.once("close", resolve))));
     if (socket.writable) socket.end(malformedResponse(error, "req_0000000000000000000000"));
     else socket.destroy();
   };
