@@ -10,7 +10,7 @@ import { startBroken, startImpatient, startService } from "./attack/victim.ts";
 import { isLong, partMs, replay, seedFor, timeoutMs } from "./run-options.ts";
 
 /*
- * Attacks on a whole process. Throughout it stays the same process, holds at most 80 MB more than at its start, answers every
+ * Attacks on a whole process. Throughout it stays the same process, holds a bounded amount of memory, answers every
  * whole request, and serves an honest client on other connections right and in time (see attack/judge.ts).
  */
 

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
 import { createClient } from "../../src/sdk/index.ts";
-import { startTestServer } from "../support/in-process-server.ts";
+import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { RedisReplica, soon } from "../support/redis-replica.ts";
 import type { RedisServer } from "../support/redis-server.ts";
@@ -19,6 +19,13 @@ async function triedAgain(server: RedisServer, times: number): Promise<void> {
   const tries = async () => Number(/total_connections_received:(\d+)/.exec(await watcher.info("stats"))?.[1]);
   const before = await tries();
   await vi.waitFor(async () => expect(await tries()).toBeGreaterThanOrEqual(before + times), soon);
+}
+
+function gaugeShows({ internalPort }: TestServer, wanted: number): Promise<void> {
+  return vi.waitFor(
+    async () => expect(await readMetric(internalPort, "latchkey_rate_limit_sync_up")).toBe(wanted),
+    soon,
+  );
 }
 
 function plainClient(server: RedisServer): Redis {
@@ -123,11 +130,7 @@ describe.runIf(hasRedis)("a server on a Redis that answers with errors", () => {
     const redis = await startTestRedis();
     const server = await startTestServer({ settings: { redisUrl: new Secret(redis.url()) } });
     const client = createClient(server);
-    const gauge = (wanted: number) =>
-      vi.waitFor(
-        async () => expect(await readMetric(server.internalPort, "latchkey_rate_limit_sync_up")).toBe(wanted),
-        soon,
-      );
+    const gauge = (wanted: number) => gaugeShows(server, wanted);
     const lines = () => server.logLines.filter((line) => line.includes("Redis") || line.includes("windows"));
     await gauge(1);
     await redis.command("CONFIG SET maxmemory 1");
@@ -155,11 +158,7 @@ describe.runIf(hasRedis)("a server on a Redis that answers with errors", () => {
     const redis = await startTestRedis();
     const server = await startTestServer({ settings: { redisUrl: new Secret(redis.url()) } });
     const client = createClient(server);
-    const gauge = (wanted: number) =>
-      vi.waitFor(
-        async () => expect(await readMetric(server.internalPort, "latchkey_rate_limit_sync_up")).toBe(wanted),
-        soon,
-      );
+    const gauge = (wanted: number) => gaugeShows(server, wanted);
     const ratelimit = { limit: 20, duration: 60_000 };
     const [bad, good] = await Promise.all([1, 2].map(() => client.createKey({ apiId: "api", ratelimit })));
     await gauge(1);

@@ -1,4 +1,4 @@
-import pg from "pg";
+import { query } from "./run-statement.ts";
 
 /** How a transaction was committed. */
 export interface LoggedCommit {
@@ -12,7 +12,7 @@ export interface LoggedCommit {
  * very end, when everything that the transaction has set for itself still holds.
  */
 export async function logCommits(url: string): Promise<void> {
-  await run(
+  await query(
     url,
     `CREATE TABLE commit_log (changed text, synchronous_commit text, isolation text, lock_timeout text);
      GRANT ALL ON commit_log TO PUBLIC;
@@ -34,16 +34,5 @@ export async function logCommits(url: string): Promise<void> {
 /** The commits noted so far that changed a row of this table. */
 export async function loggedCommits(url: string, table: string): Promise<LoggedCommit[]> {
   const columns = "synchronous_commit, isolation, lock_timeout";
-  return (await run(url, `SELECT ${columns} FROM commit_log WHERE changed = '${table}'`)).rows;
-}
-
-async function run(url: string, text: string): Promise<pg.QueryResult> {
-  const client = new pg.Client({ connectionString: url });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return await client.query(text);
-  } finally {
-    await client.end();
-  }
+  return (await query(url, `SELECT ${columns} FROM commit_log WHERE changed = '${table}'`)).rows;
 }

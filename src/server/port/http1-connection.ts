@@ -42,7 +42,7 @@ type State =
 
 /**
  * One connection of HTTP/1.1. Its requests are served one after the other: by hand where that is supported, by Node
- * otherwise. A request that arrives in pieces is served when it is whole.
+ * otherwise. What is served by hand may arrive in pieces; it is served when it is whole.
  *
  * Bounded are: the bytes that are read and not served, the bytes that are answered and not taken, and the work that is done
  * before other connections have their turn.

@@ -9,6 +9,7 @@ import { openPostgresStore } from "../../../src/store/postgres/open-postgres-sto
 import { PermitLane } from "../../../src/store/postgres/permit-lane.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
+import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase } from "../../support/test-database.ts";
 
@@ -49,19 +50,6 @@ function laneOptions(url: string, options: Partial<GuardedLaneOptions>): Guarded
 function closedWithTest<Lane extends { close(): void }>(lane: Lane): Lane {
   onTestFinished(() => lane.close());
   return lane;
-}
-
-/** Runs one statement on a connection of its own. */
-export async function query(url: string, text: string): Promise<pg.QueryResult> {
-  const client = new pg.Client({ connectionString: url });
-  // The server may go away before the connection does.
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return await client.query(text);
-  } finally {
-    await client.end();
-  }
 }
 
 /** Locks one row of a key, as a transaction of somebody else's would, until it is let go. */

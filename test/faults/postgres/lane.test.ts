@@ -6,6 +6,7 @@ import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
+import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import {
@@ -15,7 +16,6 @@ import {
   lockRow,
   openLane,
   openPermitLane,
-  query,
   through,
 } from "./lane-fixture.ts";
 

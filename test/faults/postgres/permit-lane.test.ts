@@ -3,8 +3,9 @@ import type { PermitAsk } from "../../../src/domain/permit-window.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { query } from "../../support/run-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { databaseWithLimits, lockRow, openPermitLane, query, through } from "./lane-fixture.ts";
+import { databaseWithLimits, lockRow, openPermitLane, through } from "./lane-fixture.ts";
 
 const asking = (keyId: string, given: Partial<PermitAsk>) => ({ keyId, ...permitAsk(given) });
 const numbered = (count: number) => Array.from({ length: count }, (_, i) => `key_${String(i).padStart(2, "0")}`);

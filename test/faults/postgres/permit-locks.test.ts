@@ -3,8 +3,9 @@ import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { exchangeSteps } from "../../../src/store/postgres/exchange-statement.ts";
 import { beginText, guardedText } from "../../../src/store/postgres/guarded-statement.ts";
+import { query } from "../../support/run-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { databaseWithLimits, query } from "./lane-fixture.ts";
+import { databaseWithLimits } from "./lane-fixture.ts";
 
 const windowMs = 1200;
 const limit = 10;

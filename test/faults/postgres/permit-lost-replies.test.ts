@@ -3,8 +3,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../../../src/store/permit-ledger.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { query } from "../../support/run-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { databaseWithLimits, openPermitLane, query, through } from "./lane-fixture.ts";
+import { databaseWithLimits, openPermitLane, through } from "./lane-fixture.ts";
 
 // Apart from each other, so that a return applied twice cannot hide a permit granted twice.
 const takers = Array.from({ length: 20 }, (_, i) => `taker_${i}`);

@@ -15,9 +15,9 @@ import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { PgBouncer, type PgBouncerOptions } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
+import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { query } from "./lane-fixture.ts";
 
 /** Its commits are lost by a crash unless a transaction says otherwise. */
 const careless = "careless";

@@ -7,9 +7,9 @@ import { openPostgresStore } from "../../../src/store/postgres/open-postgres-sto
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange } from "../../contract/settle.ts";
+import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
-import { query } from "./lane-fixture.ts";
 
 const keyCount = 6;
 const rounds = 30;

@@ -7,9 +7,9 @@ import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { problemsWithUse, useTogether, useUpTogether } from "../../support/exact-usage.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { testRootKey } from "../../support/in-process-server.ts";
+import { query } from "../../support/run-statement.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
-import { query } from "./lane-fixture.ts";
 
 const replicas = 3;
 const clients = 96;
