@@ -98,6 +98,9 @@ function compare({ bytes, at, ending }: Sent, heard: Readonly<Record<string, Hea
     ...(ending === "cut" ? each : unrefused(each)),
   }));
   const [first] = compared;
+  for (const each of compared) {
+    if (each.way === "bare" && each.answers !== first?.answers) each.answers = withoutEarlyError(each.answers);
+  }
   if (compared.every(({ answers, closedBy }) => answers === first?.answers && closedBy === first?.closedBy))
     return undefined;
   const sent = JSON.stringify(bytes.toString("latin1", 0, 1500));
@@ -120,6 +123,16 @@ function inShort(answers: string): string {
 function unrefused({ answers, closedBy }: Heard): Heard {
   const refusal = /HTTP\/1\.1 400 [^{]*\{"error":\{[^{}]*not a well-formed HTTP request[^{}]*\}\}$/;
   return { answers: answers.replace(refusal, ""), closedBy };
+}
+
+/**
+ * Node alone can answer a request before it has read on and found the rest of it malformed; the port finds that first, as
+ * both came in one read.
+ */
+function withoutEarlyError(answers: string): string {
+  const error =
+    /HTTP\/1\.1 4\d\d [^{]*\{"error":\{[^{}]*\}\}(?=HTTP\/1\.1 400 [^{]*\{"error":\{[^{}]*not a well-formed[^{}]*\}\}$)/;
+  return answers.replace(error, "");
 }
 
 async function expectSameAccounts(twins: TwinServers): Promise<void> {

@@ -2,14 +2,18 @@ import { type ChildProcess, fork } from "node:child_process";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { isLong } from "../run-options.ts";
 import { type AttackOrder, type AttackReport, pauseMs } from "./field.ts";
 import type { HonestOrder, HonestReport } from "./honest-client.ts";
-import { judge, type Measured } from "./judge.ts";
+import { judge, type Measured, p99 } from "./judge.ts";
 import { residentBytes, type Victim } from "./victim.ts";
 
 const quietForMs = 500;
 const settleMs = 100;
 const warmUpMs = 3000;
+/** The engine's heap has its working size when a warm-up raises the process by less than this. */
+const steadyBytes = 8 * 1024 * 1024;
+const warmUpsMax = isLong ? 10 : 1;
 const attackMsMax = 40_000;
 /** A busy machine makes any server late: only an attack that makes it late each time is found to do so. */
 const triesMax = 3;
@@ -19,6 +23,9 @@ export class Arena {
   readonly #start: () => Promise<Victim>;
   readonly #tell: (line: string) => void;
   readonly #quietP99sMs: number[] = [];
+  /** Of the honest client, during all attacks. */
+  readonly #tookMs: number[] = [];
+  readonly #controlTookMs: number[] = [];
   readonly #complaints = new Set<string>();
   #fighters: Fighters | undefined;
 
@@ -43,6 +50,13 @@ export class Arena {
     return findings;
   }
 
+  /** How long the honest client waited during all attacks so far. */
+  get waits(): string {
+    const waits = { "of this server": this.#tookMs, "of one that is not attacked": this.#controlTookMs };
+    const tell = ([whose, tookMs]: [string, number[]]) => `p99 ${whose} ${p99(tookMs).toFixed(1)} ms`;
+    return `${Object.entries(waits).map(tell).join(", ")}, of ${this.#tookMs.length} answers`;
+  }
+
   close(): void {
     const fighters = this.#fighters;
     this.#fighters = undefined;
@@ -59,7 +73,7 @@ export class Arena {
     await Promise.race([ask(honest, "settle"), victim.ended]);
     await pauseMs(quietForMs);
     const quiet = await Promise.race([report(honest), victim.ended]);
-    if (typeof quiet !== "string") this.#quietP99sMs.push(quiet.p99Ms);
+    if (typeof quiet !== "string") this.#quietP99sMs.push(p99(quiet.tookMs));
     const startBytes = residentBytes(victim.pid);
     const memory = watchMemory(victim.pid);
     const startedMs = performance.now();
@@ -69,12 +83,15 @@ export class Arena {
     // An attacker may hear of the end before the process is gone.
     const ended = await Promise.race([victim.ended, pauseMs(settleMs).then(() => undefined)]);
     const problems = typeof outcome === "object" ? outcome.problems : [];
+    const attacked = ended === undefined ? await report(honest) : undefined;
+    this.#tookMs.push(...(attacked?.tookMs ?? []));
+    this.#controlTookMs.push(...(attacked?.controlTookMs ?? []));
     return {
       ended,
       problems: outcome === undefined ? [`the attack has not come to its end in ${attackMsMax} ms`] : problems,
       quiet: typeof quiet === "string" ? undefined : quiet,
       quietP99Ms: median(this.#quietP99sMs),
-      attacked: ended === undefined ? await report(honest) : undefined,
+      attacked,
       warmBytes,
       startBytes,
       peakBytes,
@@ -99,9 +116,20 @@ export class Arena {
     this.#fighters = { victim, honest, attacker, control, warmBytes: 0 };
     const order: HonestOrder = { port: victim.port, controlPort: control.port, ...victim.honestKeys };
     honest.send(order);
+    return { ...this.#fighters, warmBytes: await this.#warmUp() };
+  }
+
+  /** Resolves to the most that the victim held in memory. */
+  async #warmUp(): Promise<number> {
+    const { victim } = this.#fighters as Fighters;
     const memory = watchMemory(victim.pid);
-    await Promise.race([this.#attack("warm-up", 0, warmUpMs), victim.ended]);
-    return { ...this.#fighters, warmBytes: memory.stop() };
+    for (let warmUps = 1, before = 0; warmUps <= warmUpsMax; warmUps++) {
+      await Promise.race([this.#attack("warm-up", warmUps, warmUpMs), victim.ended]);
+      const bytes = residentBytes(victim.pid);
+      if (bytes < before + steadyBytes) break;
+      before = bytes;
+    }
+    return memory.stop();
   }
 
   async #attack(attack: string, seed: number, forMs: number): Promise<AttackReport> {

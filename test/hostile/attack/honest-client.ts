@@ -15,10 +15,10 @@ export interface HonestOrder {
 
 /** What was seen since the report before. */
 export interface HonestReport {
-  readonly sampleCount: number;
-  readonly p99Ms: number;
+  /** How long each answer took. */
+  readonly tookMs: readonly number[];
   /** The same of a server that nobody attacks, at the same time: what the machine alone does to a server. */
-  readonly controlP99Ms: number;
+  readonly controlTookMs: readonly number[];
   /** Answers that were not right, and connections that were lost. */
   readonly wrong: readonly string[];
 }
@@ -140,17 +140,11 @@ async function report(): Promise<void> {
   samples.splice(0, samples.length, ...samples.filter(({ startMs }) => startMs > untilMs));
   const honest = due.filter(({ lane }) => lane !== controlLane);
   const answer: HonestReport = {
-    sampleCount: honest.length,
-    p99Ms: p99(honest),
-    controlP99Ms: p99(due.filter(({ lane }) => lane === controlLane)),
+    tookMs: honest.map(({ tookMs }) => tookMs),
+    controlTookMs: due.filter(({ lane }) => lane === controlLane).map(({ tookMs }) => tookMs),
     wrong: [...new Set(wrong.splice(0, wrong.length))].slice(0, 5),
   };
   process.send?.(answer, ignore);
-}
-
-function p99(measured: readonly Sample[]): number {
-  const sorted = measured.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length * 0.99)] ?? 0;
 }
 
 /** Waits until nothing is late any more, and forgets what was measured until then. */

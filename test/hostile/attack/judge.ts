@@ -21,11 +21,15 @@ export interface Measured {
   readonly complaints: readonly string[];
 }
 
-/** By one attack, and by all since the warm-up. The engine's own room for young objects changes by up to 96 MB. */
+/** By one attack. */
 const grownBytesMax = 80 * 1024 * 1024;
-const grownInAllBytesMax = 160 * 1024 * 1024;
-/** What holds on a quiet machine. The test command leaves room for a busy one; without a budget it was 1.4 s and more. */
-const p99MsMax = isLong ? 50 : 500;
+/** By all since the warm-up. The test command has no time to let the engine's heap reach its working size before. */
+const grownInAllBytesMax = (isLong ? 80 : 160) * 1024 * 1024;
+/**
+ * The engine collects its old generation every few seconds of an attack and takes 0.1 to 0.3 s for it (adr 16). Without a
+ * budget for each connection it was 1.4 s and more.
+ */
+const p99MsMax = 500;
 const p99TimesMax = 10;
 const controlTimesMax = 3;
 
@@ -53,20 +57,13 @@ export function judge(measured: Measured): Judgement {
   for (const wrong of [...(quiet?.wrong ?? []), ...(attacked?.wrong ?? [])]) {
     findings.push(`the honest client was served wrong: ${wrong}`);
   }
-  if (attacked?.sampleCount === 0) findings.push("the honest client had no answer at all");
-  const p99MsLimit = Math.max(p99MsMax, p99TimesMax * quietP99Ms);
-  const isLate =
-    attacked !== undefined &&
-    attacked.p99Ms > p99MsLimit &&
-    // On a machine that is busy with other things every server is late.
-    attacked.p99Ms > controlTimesMax * attacked.controlP99Ms;
-  const isOnlyLate = isLate && findings.length === 0;
-  if (isLate) {
-    findings.push(`the honest client's p99 was ${attacked.p99Ms.toFixed(1)} ms, above ${p99MsLimit.toFixed(1)} ms`);
-  }
+  if (attacked?.tookMs.length === 0) findings.push("the honest client had no answer at all");
+  const late = attacked && judgeLate(attacked, quietP99Ms);
+  const isOnlyLate = late !== undefined && findings.length === 0;
+  if (late !== undefined) findings.push(late);
   const honest = attacked && [
-    `honest p99 ${attacked.p99Ms.toFixed(1)} ms of ${attacked.sampleCount}`,
-    `(quiet ${quietP99Ms.toFixed(1)} ms, of a server that is not attacked ${attacked.controlP99Ms.toFixed(1)} ms)`,
+    `honest p99 ${p99(attacked.tookMs).toFixed(1)} ms of ${attacked.tookMs.length}`,
+    `(quiet ${quietP99Ms.toFixed(1)} ms, of a server that is not attacked ${p99(attacked.controlTookMs).toFixed(1)} ms)`,
   ];
   const summary = [
     `${(tookMs / 1000).toFixed(1)} s, memory ${megabytes(startBytes)} + ${megabytes(grownBytes)}, ${honest?.join(" ") ?? "no honest answers"}`,
@@ -74,6 +71,18 @@ export function judge(measured: Measured): Judgement {
     ...findings.map((finding) => `  FOUND ${finding.slice(0, 500)}`),
   ].join("\n");
   return { findings, isOnlyLate, hasGrown, summary };
+}
+
+function judgeLate({ tookMs, controlTookMs }: HonestReport, quietP99Ms: number): string | undefined {
+  const limitMs = Math.max(p99MsMax, p99TimesMax * quietP99Ms);
+  const seenMs = p99(tookMs);
+  // On a machine that is busy with other things every server is late.
+  if (seenMs <= limitMs || seenMs <= controlTimesMax * p99(controlTookMs)) return undefined;
+  return `the honest client's p99 was ${seenMs.toFixed(1)} ms, above ${limitMs.toFixed(1)} ms`;
+}
+
+export function p99(numbers: readonly number[]): number {
+  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length * 0.99)] ?? 0;
 }
 
 function megabytes(bytes: number): string {
