@@ -84,7 +84,7 @@ function attackForLong(): void {
         const attack = random.pick(choices);
         findings.push(...(await arena.run(attack, seedFor(attack, round), random.integer(1000, 4000))));
       }
-      console.log(`${name}: ${arena.waits}`);
+      findings.push(...arena.judgeInAll());
       expect(findings, replay).toEqual([]);
     });
   });

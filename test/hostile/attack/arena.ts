@@ -5,17 +5,18 @@ import { join } from "node:path";
 import { isLong } from "../run-options.ts";
 import { type AttackOrder, type AttackReport, pauseMs } from "./field.ts";
 import type { HonestOrder, HonestReport } from "./honest-client.ts";
-import { judge, type Measured, p99 } from "./judge.ts";
+import { judge, judgeInAll, type Measured, p99 } from "./judge.ts";
 import { residentBytes, type Victim } from "./victim.ts";
 
 const quietForMs = 500;
 const settleMs = 100;
 const warmUpMs = 3000;
-/** The engine's heap has its working size when a warm-up raises the process by less than this. */
+/** The engine's heap has its working size when the process has grown by less than this in so many warm-ups in a row. */
 const steadyBytes = 8 * 1024 * 1024;
-const warmUpsMax = isLong ? 10 : 1;
+const steadyWarmUps = 3;
+const warmUpsMax = isLong ? 12 : 1;
 const attackMsMax = 40_000;
-/** A busy machine makes any server late: only an attack that makes it late each time is found to do so. */
+/** A busy machine makes any server late or large: only an attack that does so each time is found to. */
 const triesMax = 3;
 
 /** A victim, an attacker and an honest client, each in a process of its own. */
@@ -45,16 +46,18 @@ export class Arena {
       findings = judged.findings.map((finding) => `${attack}: ${finding}`);
       // What one attack has left behind is not counted against the next.
       if (measured.ended !== undefined || judged.hasGrown) this.close();
-      if (!judged.isOnlyLate) break;
+      if (!judged.isUncertain) break;
     }
     return findings;
   }
 
-  /** How long the honest client waited during all attacks so far. */
-  get waits(): string {
-    const waits = { "of this server": this.#tookMs, "of one that is not attacked": this.#controlTookMs };
-    const tell = ([whose, tookMs]: [string, number[]]) => `p99 ${whose} ${p99(tookMs).toFixed(1)} ms`;
-    return `${Object.entries(waits).map(tell).join(", ")}, of ${this.#tookMs.length} answers`;
+  /** What is found when all attacks so far are taken together. */
+  judgeInAll(): readonly string[] {
+    const waits = { tookMs: this.#tookMs, controlTookMs: this.#controlTookMs };
+    const whose = `of this server ${p99(waits.tookMs).toFixed(1)} ms, of one that is not attacked ${p99(waits.controlTookMs).toFixed(1)} ms`;
+    this.#tell(`all attacks: honest p99 of ${waits.tookMs.length} answers ${whose}`);
+    const late = judgeInAll(waits, median(this.#quietP99sMs));
+    return late === undefined ? [] : [`all attacks: ${late}`];
   }
 
   close(): void {
@@ -123,11 +126,13 @@ export class Arena {
   async #warmUp(): Promise<number> {
     const { victim } = this.#fighters as Fighters;
     const memory = watchMemory(victim.pid);
-    for (let warmUps = 1, before = 0; warmUps <= warmUpsMax; warmUps++) {
+    let largestBytes = 0;
+    let steady = 0;
+    for (let warmUps = 1; warmUps <= warmUpsMax && steady < steadyWarmUps; warmUps++) {
       await Promise.race([this.#attack("warm-up", warmUps, warmUpMs), victim.ended]);
       const bytes = residentBytes(victim.pid);
-      if (bytes < before + steadyBytes) break;
-      before = bytes;
+      steady = bytes < largestBytes + steadyBytes ? steady + 1 : 0;
+      largestBytes = Math.max(largestBytes, bytes);
     }
     return memory.stop();
   }
