@@ -39,7 +39,7 @@ export const caches = {
     };
   },
   Latchkey: (store: Pick<KeyStore, "findByDigest">): Cache => {
-    const nothingElse = { create: unused, findKeptAnswer: unused, setRateLimit: unused, delete: unused };
+    const nothingElse = { create: unused, findKeptAnswer: unused, mutate: unused };
     const cache = new CachedKeyStore({ ...store, ...nothingElse }, bounds, {
       clock: systemClock,
       metrics: createMetrics(),

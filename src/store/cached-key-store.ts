@@ -2,13 +2,12 @@ import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { AtOnce } from "../domain/at-once.ts";
 import type { Key } from "../domain/key.ts";
-import type { RateLimit } from "../domain/rate-limit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
 import { Alike, CachedKey } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyChange } from "./key-changes.ts";
-import type { KeyStore } from "./key-store.ts";
+import type { KeyMutation, KeyStore } from "./key-store.ts";
 
 export interface KeyCacheOptions {
   /** How long a key may be served without looking again; 0 turns the cache off. */
@@ -98,21 +97,10 @@ export class CachedKeyStore implements KeyStore {
     return lookup;
   }
 
-  setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
-    return this.#change(keyId, () => this.#store.setRateLimit(keyId, rateLimit));
-  }
-
-  delete(keyId: string): Promise<readonly string[] | undefined> {
-    return this.#change(keyId, () => this.#store.delete(keyId));
-  }
-
-  async #change(
-    keyId: string,
-    change: () => Promise<readonly string[] | undefined>,
-  ): Promise<readonly string[] | undefined> {
+  async mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
     let digests: readonly string[] | undefined;
     try {
-      digests = await change();
+      digests = await this.#store.mutate(keyId, mutation);
       return digests;
     } finally {
       this.forget({ keyId, digests });

@@ -14,8 +14,7 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
       create: async (...args) => real().keys.create(...args),
       findKeptAnswer: async (...args) => real().keys.findKeptAnswer(...args),
       findByDigest: async (...args) => real().keys.findByDigest(...args),
-      setRateLimit: async (...args) => real().keys.setRateLimit(...args),
-      delete: async (keyId) => real().keys.delete(keyId),
+      mutate: async (...args) => real().keys.mutate(...args),
     },
     rootKeys: {
       digests: async () => real().rootKeys.digests(),

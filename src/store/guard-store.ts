@@ -41,8 +41,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       create: (...args) => whileUsable(() => keys.create(...args)),
       findKeptAnswer: (...args) => found(() => keys.findKeptAnswer(...args)),
       findByDigest: (...args) => found(() => keys.findByDigest(...args)),
-      setRateLimit: (...args) => found(() => keys.setRateLimit(...args)),
-      delete: (keyId) => found(() => keys.delete(keyId)),
+      mutate: (...args) => found(() => keys.mutate(...args)),
     },
     rootKeys: {
       async digests() {

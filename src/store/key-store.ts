@@ -20,15 +20,25 @@ export interface KeyStore {
   findByDigest(secretDigest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined>;
 
   /**
-   * Gives the key another rate limit, or none. A window that is open keeps its end and what was granted in it, whatever
-   * the mode is meanwhile: otherwise one window could grant its limit twice. Answers the digests of the key's secrets;
-   * undefined if there is no such key.
+   * Changes the key or deletes it, all or nothing, and resolves after COMMIT. Answers the digests of the secrets that the
+   * key had; undefined if there is no such key. Of several deletions of one key, one finds it.
    */
-  setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined>;
-
-  /** Removes the key with its secrets, counter and window. Answers the digests of its secrets; undefined if there was no such key. */
-  delete(keyId: string): Promise<readonly string[] | undefined>;
+  mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined>;
 }
+
+/**
+ * Every change that can be made to a stored key. Only the stores that keep keys look into it: cache, guard and links
+ * between threads and replicas forward it as it is. It is plain data, so that it can be sent to another thread.
+ * A counter is not changed by a mutation: its balance belongs to the usage ledger.
+ */
+export type KeyMutation =
+  /** Removes the key with its secrets, counter and window. */
+  | { readonly kind: "delete" }
+  /**
+   * Gives the key another rate limit, or none. A window that is open keeps its end and what was granted in it, whatever
+   * the mode is meanwhile: otherwise one window could grant its limit twice.
+   */
+  | { readonly kind: "setRateLimit"; readonly rateLimit: RateLimit | undefined };
 
 /** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
 export interface IdempotencyRecord {

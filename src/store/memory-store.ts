@@ -3,7 +3,7 @@ import type { Key, NewKey } from "../domain/key.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../domain/permit-window.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { newCounter, settle, type UsageCounter } from "../domain/usage.ts";
-import type { CreateOutcome, IdempotencyRecord } from "./key-store.ts";
+import type { CreateOutcome, IdempotencyRecord, KeyMutation } from "./key-store.ts";
 import type { KeyedPermitAsk, PermitResult } from "./permit-ledger.ts";
 import type { Store } from "./store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "./usage-ledger.ts";
@@ -43,22 +43,30 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     return { ...visible, counter: counter && { remaining: counter.remaining } };
   }
 
-  async function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
+  async function mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
     const key = keys.get(keyId);
     if (key === undefined) return undefined;
-    keys.set(keyId, { ...key, rateLimit });
-    if (rateLimit?.mode === "strict" && !windows.has(keyId)) windows.set(keyId, neverOpened);
+    switch (mutation.kind) {
+      case "delete":
+        deleteKey(key);
+        break;
+      case "setRateLimit":
+        setRateLimit(key, mutation.rateLimit);
+        break;
+    }
     return [key.secretDigest];
   }
 
-  async function deleteKey(keyId: string): Promise<readonly string[] | undefined> {
-    const key = keys.get(keyId);
-    if (key === undefined) return undefined;
-    keys.delete(keyId);
-    keyIdsByDigest.delete(key.secretDigest);
-    counters.delete(keyId);
-    windows.delete(keyId);
-    return [key.secretDigest];
+  function setRateLimit(key: NewKey, rateLimit: RateLimit | undefined): void {
+    keys.set(key.id, { ...key, rateLimit });
+    if (rateLimit?.mode === "strict" && !windows.has(key.id)) windows.set(key.id, neverOpened);
+  }
+
+  function deleteKey({ id, secretDigest }: NewKey): void {
+    keys.delete(id);
+    keyIdsByDigest.delete(secretDigest);
+    counters.delete(id);
+    windows.delete(id);
   }
 
   function settleOne({ keyId, wanted }: Charge): ChargeResult {
@@ -80,7 +88,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   }
 
   return {
-    keys: { create, findKeptAnswer: async (...args) => keptAt(...args), findByDigest, setRateLimit, delete: deleteKey },
+    keys: { create, findKeptAnswer: async (...args) => keptAt(...args), findByDigest, mutate },
     rootKeys: {
       digests: async () => [...rootDigests],
       addFirst: async (digest) => rootDigests.length === 0 && rootDigests.push(digest) > 0,

@@ -35,8 +35,7 @@ export function createHomeMethods(home: Home, thread: number): HomeMethods {
     create: (key, idempotency) => keys.create(key, idempotency),
     findKeptAnswer: (lookup, nowMs) => keys.findKeptAnswer(lookup, nowMs),
     findByDigest: (digest, options) => keys.findByDigest(digest, options),
-    setRateLimit: (keyId, rateLimit) => keys.setRateLimit(keyId, rateLimit),
-    delete: (keyId) => keys.delete(keyId),
+    mutate: (keyId, mutation) => keys.mutate(keyId, mutation),
     spend: (keyId) => usage.spend(keyId),
 
     rowOf(keyId) {

@@ -18,8 +18,7 @@ export function remoteKeys(home: HomeLink): KeyStore {
     create: (key, idempotency) => home.ask("create", key, idempotency),
     findKeptAnswer: (lookup, nowMs) => home.ask("findKeptAnswer", lookup, nowMs),
     findByDigest: (digest, options) => home.ask("findByDigest", digest, options),
-    setRateLimit: (keyId, rateLimit) => home.ask("setRateLimit", keyId, rateLimit),
-    delete: (keyId) => home.ask("delete", keyId),
+    mutate: (keyId, mutation) => home.ask("mutate", keyId, mutation),
   };
 }
 

@@ -3,6 +3,6 @@ import type { KeyStore } from "../store/key-store.ts";
 /** Answers whether there was such a key. From then on this replica finds it no more. */
 export type DeleteKey = (keyId: string) => Promise<boolean>;
 
-export function createDeleteKey(deps: { keys: Pick<KeyStore, "delete"> }): DeleteKey {
-  return async (keyId) => (await deps.keys.delete(keyId)) !== undefined;
+export function createDeleteKey(deps: { keys: Pick<KeyStore, "mutate"> }): DeleteKey {
+  return async (keyId) => (await deps.keys.mutate(keyId, { kind: "delete" })) !== undefined;
 }

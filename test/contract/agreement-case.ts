@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { deleteKey } from "../support/mutate-key.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey, sampleRecord } from "./sample-keys.ts";
@@ -83,7 +84,7 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
     case "find":
       return Promise.all(stores.map((store) => store.keys.findByDigest(keys[step.key]?.secretDigest ?? "unknown")));
     case "delete":
-      return Promise.all(stores.map((store) => store.keys.delete(keyIdAt(step.key))));
+      return Promise.all(stores.map((store) => deleteKey(store.keys, keyIdAt(step.key))));
     case "time":
       clock.stepTo(clock.nowMs() + step.byHours * 3_600_000);
       return Promise.resolve([0, 0]);

@@ -1,7 +1,7 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
-import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
+import type { IdempotencyRecord, KeyMutation, KeyStore } from "../../src/store/key-store.ts";
 import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
@@ -21,6 +21,20 @@ export function keys(mistake: string, breakIt: (inner: KeyStore) => Partial<KeyS
       const inner = createMemoryStore(clock);
       return { ...inner, keys: { ...inner.keys, ...breakIt(inner.keys) } };
     },
+  };
+}
+
+type MutationOf<Kind> = Extract<KeyMutation, { readonly kind: Kind }>;
+
+/** Makes mutations of one kind in another way, and all others as the plain store does. */
+export function mutates<Kind extends KeyMutation["kind"]>(
+  inner: KeyStore,
+  kind: Kind,
+  mutateInstead: (keyId: string, mutation: MutationOf<Kind>) => ReturnType<KeyStore["mutate"]>,
+): Pick<KeyStore, "mutate"> {
+  return {
+    mutate: (keyId, mutation) =>
+      mutation.kind === kind ? mutateInstead(keyId, mutation as MutationOf<Kind>) : inner.mutate(keyId, mutation),
   };
 }
 

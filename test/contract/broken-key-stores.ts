@@ -1,6 +1,7 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
-import { type BrokenStore, keys, records, shared, stores, tidies } from "./break-store.ts";
+import { deleteKey } from "../support/mutate-key.ts";
+import { type BrokenStore, keys, mutates, records, shared, stores, tidies } from "./break-store.ts";
 
 export const brokenKeyStores: readonly BrokenStore[] = [
   // What is stored and found
@@ -73,14 +74,18 @@ export const brokenKeyStores: readonly BrokenStore[] = [
   }),
 
   // Deletion
-  keys("deletes nothing", (inner) => ({ delete: async (id) => ((await inner.delete(id)) ? [] : undefined) })),
-  keys("answers to every deletion", (inner) => ({ delete: async (id) => (await inner.delete(id)) ?? [] })),
-  keys("deletes by digest too", (inner) => ({
-    async delete(id) {
+  keys("deletes nothing", (inner) =>
+    mutates(inner, "delete", async (id) => ((await deleteKey(inner, id)) ? [] : undefined)),
+  ),
+  keys("answers to every deletion", (inner) =>
+    mutates(inner, "delete", async (id) => (await deleteKey(inner, id)) ?? []),
+  ),
+  keys("deletes by digest too", (inner) =>
+    mutates(inner, "delete", async (id) => {
       const key = await inner.findByDigest(id);
-      return inner.delete(key?.id ?? id);
-    },
-  })),
+      return deleteKey(inner, key?.id ?? id);
+    }),
+  ),
   keys("leaves the secret of a deleted key", (inner) => {
     const seen = new Map<string, Key>();
     return {
@@ -98,17 +103,17 @@ export const brokenKeyStores: readonly BrokenStore[] = [
         created.set(key.id, key);
         return inner.create(key, record);
       },
-      async delete(id) {
-        const digests = await inner.delete(id);
+      ...mutates(inner, "delete", async (id) => {
+        const digests = await deleteKey(inner, id);
         const key = digests && created.get(id);
         if (key !== undefined) await inner.create({ ...key, secretDigest: `no longer ${key.secretDigest}` });
         return digests;
-      },
+      }),
     };
   }),
   keys("tells everyone who deletes at once that they did", (inner) => {
-    const underWay = new Map<string, ReturnType<KeyStore["delete"]>>();
-    return { delete: (id) => shared(underWay, id, () => inner.delete(id)) };
+    const underWay = new Map<string, ReturnType<KeyStore["mutate"]>>();
+    return mutates(inner, "delete", (id) => shared(underWay, id, () => deleteKey(inner, id)));
   }),
   keys("deletes all keys of the owner", (inner) => {
     const known: NewKey[] = [];
@@ -117,12 +122,12 @@ export const brokenKeyStores: readonly BrokenStore[] = [
         known.push(key);
         return inner.create(key, record);
       },
-      async delete(id) {
+      ...mutates(inner, "delete", async (id) => {
         const owner = known.find((key) => key.id === id)?.ownerId;
         const also = known.filter((key) => key.id !== id && owner !== undefined && key.ownerId === owner);
-        for (const key of also) await inner.delete(key.id);
-        return inner.delete(id);
-      },
+        for (const key of also) await deleteKey(inner, key.id);
+        return deleteKey(inner, id);
+      }),
     };
   }),
 

@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { remainingMax } from "../../src/domain/usage.ts";
+import { deleteKey } from "../support/mutate-key.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { foundAs, refillRule, sampleKey } from "./sample-keys.ts";
 import { settle } from "./settle.ts";
@@ -69,7 +70,7 @@ export const keyCases: readonly ContractCase[] = [
       const key = sampleKey(clock);
       await store.keys.create(key);
       await store.keys.findByDigest(key.secretDigest);
-      expect(await store.keys.delete(key.id)).toEqual([key.secretDigest]);
+      expect(await deleteKey(store.keys, key.id)).toEqual([key.secretDigest]);
       expect(await store.keys.findByDigest(key.secretDigest)).toBeUndefined();
     },
   },
@@ -78,7 +79,7 @@ export const keyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock, { remaining: 5 });
       await store.keys.create(key);
-      await store.keys.delete(key.id);
+      await deleteKey(store.keys, key.id);
       expect(await settle(store, [{ keyId: key.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
     },
   },
@@ -87,10 +88,10 @@ export const keyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock);
       await store.keys.create(key);
-      expect(await store.keys.delete(key.secretDigest)).toBeUndefined();
-      expect(await store.keys.delete("")).toBeUndefined();
-      await store.keys.delete(key.id);
-      expect(await store.keys.delete(key.id)).toBeUndefined();
+      expect(await deleteKey(store.keys, key.secretDigest)).toBeUndefined();
+      expect(await deleteKey(store.keys, "")).toBeUndefined();
+      await deleteKey(store.keys, key.id);
+      expect(await deleteKey(store.keys, key.id)).toBeUndefined();
     },
   },
   {
@@ -98,7 +99,7 @@ export const keyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock);
       await store.keys.create(key);
-      const answers = await Promise.all(Array.from({ length: 10 }, () => store.keys.delete(key.id)));
+      const answers = await Promise.all(Array.from({ length: 10 }, () => deleteKey(store.keys, key.id)));
       expect(answers.filter((digests) => digests !== undefined)).toEqual([[key.secretDigest]]);
     },
   },
@@ -107,7 +108,7 @@ export const keyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const [gone, stays] = [1, 2].map(() => sampleKey(clock, { ownerId: "owner", remaining: 3 }));
       await Promise.all([gone, stays].map((key) => store.keys.create(key as NewKey)));
-      await store.keys.delete((gone as NewKey).id);
+      await deleteKey(store.keys, (gone as NewKey).id);
       expect(await store.keys.findByDigest((stays as NewKey).secretDigest)).toStrictEqual(foundAs(stays as NewKey));
       expect(await settle(store, [{ keyId: (stays as NewKey).id, wanted: 1 }])).toEqual([
         { outcome: "settled", granted: 1, remaining: 2 },

@@ -4,6 +4,7 @@ import type { NewKey } from "../../src/domain/key.ts";
 import { limitMax, type RateLimit } from "../../src/domain/rate-limit.ts";
 import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey } from "./sample-keys.ts";
@@ -80,9 +81,9 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
       return Promise.all(stores.map((store) => exchange(store, asks)));
     }
     case "set":
-      return Promise.all(stores.map((store) => store.keys.setRateLimit(keyIdAt(step.key), step.rateLimit)));
+      return Promise.all(stores.map((store) => setRateLimit(store.keys, keyIdAt(step.key), step.rateLimit)));
     case "delete":
-      return Promise.all(stores.map((store) => store.keys.delete(keyIdAt(step.key))));
+      return Promise.all(stores.map((store) => deleteKey(store.keys, keyIdAt(step.key))));
     case "time":
       clock.advance(step.byMs);
       return Promise.resolve([0, 0]);

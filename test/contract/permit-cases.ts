@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { limitMax } from "../../src/domain/rate-limit.ts";
+import { deleteKey } from "../support/mutate-key.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "./permit-asks.ts";
 import { sampleKey } from "./sample-keys.ts";
@@ -165,7 +166,7 @@ export const permitCases: readonly ContractCase[] = [
       const good = await createdStrict(store, clock, 10);
       const gone = await createdStrict(store, clock, 10);
       await ask(store, gone, { wantMin: 1 });
-      await store.keys.delete(gone.id);
+      await deleteKey(store.keys, gone.id);
       const unlimited = await created(store, clock);
       const local = await created(store, clock, { rateLimit: { ...strict(10), mode: "local" } });
       const other = await createdStrict(store, clock, 3);

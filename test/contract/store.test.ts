@@ -9,11 +9,14 @@ import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.
 import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createLayeredStore } from "./layered-store.ts";
 import { describeStoreContract } from "./store-contract.ts";
 
 const ambient = () => ({ metrics: createMetrics(), random: createSystemRandom() });
 
 describeStoreContract("memory", async (clock) => createMemoryStore(clock));
+
+describeStoreContract("layered", async (clock) => createLayeredStore(createMemoryStore(clock), clock));
 
 describeStoreContract("SQLite", (clock) =>
   openSqliteStore({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { nextTurn } from "../batching/next-turn.ts";
+import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
 import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
 
 describe("CachedKeyStore", () => {
@@ -162,22 +163,22 @@ describe("CachedKeyStore", () => {
     const all = setUp();
     all.store.add("k");
     await find(all, "k");
-    expect(await all.cache.delete("id of k")).toEqual(["k"]);
+    expect(await deleteKey(all.cache, "id of k")).toEqual(["k"]);
     expect(await find(all, "k")).toBeUndefined();
   });
 
   it("passes on that there was nothing to delete", async () => {
     const { cache } = setUp();
-    expect(await cache.delete("id of k")).toBeUndefined();
+    expect(await deleteKey(cache, "id of k")).toBeUndefined();
   });
 
   it("shows its own changes of a rate limit at once, and passes on what the store answered", async () => {
     const all = setUp();
     all.store.add("k");
     await find(all, "k");
-    expect(await all.cache.setRateLimit("id of k", strict)).toEqual(["k"]);
+    expect(await setRateLimit(all.cache, "id of k", strict)).toEqual(["k"]);
     expect(await find(all, "k")).toMatchObject({ rateLimit: strict });
-    expect(await all.cache.setRateLimit("id of nobody", strict)).toBeUndefined();
+    expect(await setRateLimit(all.cache, "id of nobody", strict)).toBeUndefined();
   });
 
   it("does not remember a key as it was before its rate limit changed under a look-up", async () => {
@@ -186,7 +187,7 @@ describe("CachedKeyStore", () => {
     const before = all.cache.findByDigest("k");
     await nextTurn();
     const answerBefore = all.store.readNow();
-    await all.cache.setRateLimit("id of k", { mode: "local", limit: 10, durationMs: 1000 });
+    await setRateLimit(all.cache, "id of k", { mode: "local", limit: 10, durationMs: 1000 });
     answerBefore();
     await before;
     expect(await find(all, "k")).toMatchObject({ rateLimit: { mode: "local" } });
@@ -198,7 +199,7 @@ describe("CachedKeyStore", () => {
     const before = all.cache.findByDigest("k");
     await nextTurn();
     const answerBefore = all.store.readNow();
-    await all.cache.delete("id of k");
+    await deleteKey(all.cache, "id of k");
     expect(await find(all, "k"), "whoever comes after the deletion does not join the old look-up").toBeUndefined();
     answerBefore();
     await before;
@@ -212,7 +213,7 @@ describe("CachedKeyStore", () => {
     const older = cache.findByDigest("k");
     await nextTurn();
     const answerOlder = store.readNow();
-    await cache.delete("id of k");
+    await deleteKey(cache, "id of k");
     const newer = cache.findByDigest("k");
     await nextTurn();
     answerOlder();

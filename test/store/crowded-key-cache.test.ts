@@ -2,14 +2,15 @@ import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { nextTurn } from "../batching/next-turn.ts";
+import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
 import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
 
 /* What the cache does so that it can hold millions of keys, and stand any number of callers. */
 
 describe("CachedKeyStore", () => {
   it.each([
-    ["deleted", (all: ReturnType<typeof setUp>) => void all.store.delete("id of k")],
-    ["changed", (all: ReturnType<typeof setUp>) => void all.store.setRateLimit("id of k", strict)],
+    ["deleted", (all: ReturnType<typeof setUp>) => void deleteKey(all.store, "id of k")],
+    ["changed", (all: ReturnType<typeof setUp>) => void setRateLimit(all.store, "id of k", strict)],
   ])("does not serve a key that was %s under digests that are not known", async (_, change) => {
     const all = setUp();
     all.store.add("k").add("other");
@@ -37,7 +38,7 @@ describe("CachedKeyStore", () => {
     const before = cache.findByDigest("k");
     await nextTurn();
     const answerBefore = store.readNow();
-    await store.delete("id of k");
+    await deleteKey(store, "id of k");
     cache.forget({ keyId: "id of k", digests: undefined });
     const after = cache.findByDigest("k");
     answerBefore();
@@ -61,7 +62,7 @@ describe("CachedKeyStore", () => {
     const all = setUp();
     for (const digest of ["a", "b"]) {
       all.store.add(digest);
-      await all.store.setRateLimit(`id of ${digest}`, { ...strict });
+      await setRateLimit(all.store, `id of ${digest}`, { ...strict });
     }
     const [a, b] = [await find(all, "a"), await find(all, "b")];
     expect(a).toMatchObject({ id: "id of a", meta: {}, rateLimit: strict });

@@ -1,6 +1,6 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { CreateOutcome, KeyStore } from "../../src/store/key-store.ts";
+import type { CreateOutcome, KeyMutation, KeyStore } from "../../src/store/key-store.ts";
 
 interface HeldLookup {
   readonly digest: string;
@@ -45,14 +45,12 @@ export class HeldKeyStore implements KeyStore {
     });
   }
 
-  async setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
+  async mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
     const digest = keyId.replace("id of ", "");
-    return this.#digests.has(digest) && this.#digests.set(digest, rateLimit) ? [digest] : undefined;
-  }
-
-  async delete(keyId: string): Promise<readonly string[] | undefined> {
-    const digest = keyId.replace("id of ", "");
-    return this.#digests.delete(digest) ? [digest] : undefined;
+    if (!this.#digests.has(digest)) return undefined;
+    if (mutation.kind === "delete") this.#digests.delete(digest);
+    else this.#digests.set(digest, mutation.rateLimit);
+    return [digest];
   }
 
   answerOne(): void {

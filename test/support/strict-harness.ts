@@ -9,6 +9,7 @@ import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
+import { deleteKey, setRateLimit } from "./mutate-key.ts";
 import type { StrictAnswer, StrictRule } from "./strict-book.ts";
 import type { StrictReplica } from "./strict-load.ts";
 import { TestClock } from "./test-clock.ts";
@@ -78,14 +79,14 @@ export class StrictHarness {
   /** Changes a key's limit in the store; the replicas hear of it unless they are not to. */
   async setRateLimit(key: number, rule: RateLimit | undefined, told = this.replicas): Promise<void> {
     const keyId = this.keyIds[key] as string;
-    await this.#store.keys.setRateLimit(keyId, rule);
+    await setRateLimit(this.#store.keys, keyId, rule);
     this.#rules[key] = rule;
     for (const { limiter } of told) limiter.keyChanged(keyId);
   }
 
   async deleteKey(key: number, told = this.replicas): Promise<void> {
     const keyId = this.keyIds[key] as string;
-    await this.#store.keys.delete(keyId);
+    await deleteKey(this.#store.keys, keyId);
     for (const { limiter } of told) limiter.keyChanged(keyId);
   }
 

@@ -3,7 +3,7 @@ import type { JsonObject, Key, NewKey } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
-import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyStore } from "../key-store.ts";
+import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyMutation, KeyStore } from "../key-store.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
 /** Keys in SQL: the same queries on every engine. */
@@ -20,7 +20,7 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     .compile();
   type FoundRow = typeof findQuery extends CompiledQuery<infer Row> ? Row : never;
 
-  return { create, findKeptAnswer, findByDigest, setRateLimit, delete: deleteKey };
+  return { create, findKeptAnswer, findByDigest, mutate };
 
   async function create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome> {
     // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
@@ -68,7 +68,16 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
     );
   }
 
-  // Changes of a key begin with its own row, so that none waits for another in a circle.
+  // Every mutation locks the key's own row before any other, so that no two wait for each other in a circle.
+
+  function mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
+    switch (mutation.kind) {
+      case "delete":
+        return deleteKey(keyId);
+      case "setRateLimit":
+        return setRateLimit(keyId, mutation.rateLimit);
+    }
+  }
 
   async function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
     const { ratelimit_limit, ratelimit_duration_ms, ...mode } = rateLimitColumns(rateLimit);

@@ -13,6 +13,7 @@ import { sampleKey } from "../../contract/sample-keys.ts";
 import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
+import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
 import { PgBouncer, type PgBouncerOptions } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { query } from "../../support/run-statement.ts";
@@ -97,8 +98,8 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       cuts = round === 1 ? 1 : 0;
       const [grant] = (await permits?.exchange([{ keyId: strict.id, ...permitAsk({ wantMin: 1 }) }])) ?? [];
       expect(grant).toMatchObject({ outcome: "settled", granted: 1 });
-      await store.keys.delete(`round ${round}`);
-      await store.keys.setRateLimit(strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });
+      await deleteKey(store.keys, `round ${round}`);
+      await setRateLimit(store.keys, strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });
       await store.tidy(0);
     }
     expect(proxy.cuts).toBe(2);

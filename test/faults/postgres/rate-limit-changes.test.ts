@@ -7,6 +7,7 @@ import { openPostgresStore } from "../../../src/store/postgres/open-postgres-sto
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange } from "../../contract/settle.ts";
+import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
@@ -44,9 +45,9 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
         const these = keys.slice(round * keyCount, (round + 1) * keyCount);
         changed = these;
         const changes = these.flatMap(({ id }, i) => [
-          ...limits.map((_, at) => store.keys.setRateLimit(id, limits[(at + i) % limits.length])),
+          ...limits.map((_, at) => setRateLimit(store.keys, id, limits[(at + i) % limits.length])),
           // Every third key goes while it is changed.
-          ...(i % 3 === 0 ? [store.keys.delete(id)] : []),
+          ...(i % 3 === 0 ? [deleteKey(store.keys, id)] : []),
         ]);
         await Promise.all(changes);
       }

@@ -11,6 +11,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { permitAsk, strict } from "../../contract/permit-asks.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
 import { copyPage, damageEveryFourthPage, overwritePage } from "../../support/damage-file.ts";
+import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { readRows, tamper, testOptions } from "./open-test-engine.ts";
 
@@ -65,15 +66,15 @@ describe("a data file after a crash, while it is being checked", () => {
     await store.keys.create(sampleKey(clock));
 
     await expect(store.keys.findByDigest(unknown.secretDigest)).rejects.toThrow(Unavailable);
-    await expect(store.keys.delete(unknown.id)).rejects.toThrow(Unavailable);
-    await expect(store.keys.setRateLimit(unknown.id, undefined)).rejects.toThrow(Unavailable);
+    await expect(deleteKey(store.keys, unknown.id)).rejects.toThrow(Unavailable);
+    await expect(setRateLimit(store.keys, unknown.id, undefined)).rejects.toThrow(Unavailable);
     await expect(store.rootKeys.digests(), "or a root key would be generated").rejects.toThrow(Unavailable);
     expect(await settle(unknown.id)).toMatchObject([{ outcome: "failed" }]);
     expect(await exchange(unknown.id)).toMatchObject([{ outcome: "failed" }]);
 
     check.end({ outcome: "sound" });
     await vi.waitFor(async () => expect(await store.keys.findByDigest(unknown.secretDigest)).toBeUndefined());
-    expect(await store.keys.delete(unknown.id)).toBeUndefined();
+    expect(await deleteKey(store.keys, unknown.id)).toBeUndefined();
     expect(await store.rootKeys.digests()).toEqual([]);
     expect(await settle(unknown.id)).toEqual([{ outcome: "missing" }]);
     expect(await exchange(unknown.id)).toEqual([{ outcome: "missing" }]);
@@ -126,7 +127,7 @@ describe("the check of a data file", () => {
     const second = await openSqliteStore(options);
     const key = sampleKey(clock);
     await second.keys.create(key);
-    await second.keys.delete(deleted.id);
+    await deleteKey(second.keys, deleted.id);
     await second.close();
     overwritePage(file, Number(index?.rootpage), old);
     expect(readRows(file, "PRAGMA quick_check"), "the short check sees nothing").toEqual([{ quick_check: "ok" }]);

@@ -5,6 +5,7 @@ import { DataFolderError } from "../../../src/store/sqlite/data-folder.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { foundAs, refillRule, sampleKey, sampleRecord } from "../../contract/sample-keys.ts";
 import { charge, settled } from "../../contract/usage-cases.ts";
+import { deleteKey } from "../../support/mutate-key.ts";
 import { readRows, tamper, testOptions } from "./open-test-engine.ts";
 
 describe("a data file that is opened again", () => {
@@ -15,7 +16,7 @@ describe("a data file that is opened again", () => {
     const before = await openSqliteStore(options);
     await before.keys.create(key, sampleRecord(clock, "lookup", "first"));
     await before.keys.create(gone);
-    await before.keys.delete(gone.id);
+    await deleteKey(before.keys, gone.id);
     await before.rootKeys.addFirst("root", clock.nowMs());
     clock.stepTo("2026-01-16T00:00:00.000Z");
     expect(await charge(before, key, 3)).toEqual(settled(3, 7));

@@ -1,0 +1,42 @@
+import { MessageChannel } from "node:worker_threads";
+import type { Clock } from "../../src/ambient/clock.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { announceChanges } from "../../src/store/announcing-key-store.ts";
+import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
+import { createDeferredStore } from "../../src/store/deferred-store.ts";
+import { guardStore } from "../../src/store/guard-store.ts";
+import type { KeyStore } from "../../src/store/key-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createHomeMethods, type Home } from "../../src/threads/home-methods.ts";
+import type { HomeMethods, ServingMethods } from "../../src/threads/methods.ts";
+import { type HomeLink, remoteKeys } from "../../src/threads/remote-home.ts";
+import { ThreadLink } from "../../src/threads/thread-link.ts";
+
+/**
+ * A store as a serving thread sees it: behind guard, deferred store, cache, announcements and the link between threads.
+ * Those only forward, so that it keeps the same contract. The cache remembers nothing: it may show an older balance.
+ */
+export function createLayeredStore(real: Store, clock: Clock): Store {
+  const { store, fulfil } = createDeferredStore(real.usageLanes.length);
+  fulfil(guardStore(real, { problem: undefined, doubt: undefined, refresh: async () => {}, onChange() {} }));
+  const bounds = { ttlMs: 0, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 100 };
+  const cache = new CachedKeyStore(store.keys, bounds, { clock, metrics: createMetrics() });
+  const link = connect(announceChanges(cache, { announce: async () => {} }));
+  return {
+    ...store,
+    keys: remoteKeys(link.serving),
+    async close() {
+      link.close();
+      await store.close();
+    },
+  };
+}
+
+function connect(keys: KeyStore): { readonly serving: HomeLink; close(): void } {
+  const { port1, port2 } = new MessageChannel();
+  const home = new ThreadLink<HomeMethods, ServingMethods>(port1, createHomeMethods({ keys } as Home, 1));
+  const serving: HomeLink = new ThreadLink<ServingMethods, HomeMethods>(port2, {} as ServingMethods);
+  port1.on("message", (batch) => home.hear(batch));
+  port2.on("message", (batch) => serving.hear(batch));
+  return { serving, close: () => port1.close() };
+}

@@ -1,0 +1,15 @@
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { KeyStore } from "../../src/store/key-store.ts";
+
+/* The mutations of a key as calls. */
+
+type Keys = Pick<KeyStore, "mutate">;
+type Digests = ReturnType<KeyStore["mutate"]>;
+
+export function deleteKey(keys: Keys, keyId: string): Digests {
+  return keys.mutate(keyId, { kind: "delete" });
+}
+
+export function setRateLimit(keys: Keys, keyId: string, rateLimit: RateLimit | undefined): Digests {
+  return keys.mutate(keyId, { kind: "setRateLimit", rateLimit });
+}
