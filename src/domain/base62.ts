@@ -60,10 +60,6 @@ function toLimbs(bytes: Uint8Array): number[] {
   return limbs;
 }
 
-export function isBase62(text: string): boolean {
-  return base62LengthAtEnd(text) === text.length;
-}
-
 /** How many characters at the text's end are of the alphabet. */
 export function base62LengthAtEnd(text: string): number {
   let at = text.length;

@@ -2,11 +2,11 @@ import type { Clock } from "../../src/ambient/clock.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import type { IdempotencyRecord, KeyMutation, KeyStore } from "../../src/store/key-store.ts";
-import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 
 /** A store with one mistake that somebody could make: the plain store, but for one part. */
 export interface BrokenStore {

@@ -1,7 +1,7 @@
 import type { Key } from "../../src/domain/key.ts";
 import type { KeyStore } from "../../src/store/key-store.ts";
-import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 import { type BrokenStore, onClock, rootKeys, shared, usage } from "./break-store.ts";
 
 export const brokenRootKeyStores: readonly BrokenStore[] = [

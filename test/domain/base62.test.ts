@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { base62Alphabet, base62Width, encodeBase62, isBase62 } from "../../src/domain/base62.ts";
+import { base62Alphabet, base62LengthAtEnd, base62Width, encodeBase62 } from "../../src/domain/base62.ts";
 
 describe("encodeBase62", () => {
   it("writes the bytes as one big-endian number, as BigInt reads it back", () => {
@@ -47,7 +47,7 @@ describe("base62Width", () => {
   });
 });
 
-describe("isBase62", () => {
+describe("base62LengthAtEnd", () => {
   it("knows each of the 62 characters and no other of the first 1024", () => {
     const known = Array.from({ length: 1024 }, (_, code) => String.fromCharCode(code)).filter(isBase62);
     expect(known.join("")).toBe(base62Alphabet);
@@ -58,6 +58,10 @@ describe("isBase62", () => {
     expect(isBase62(text)).toBe(false);
   });
 });
+
+function isBase62(text: string): boolean {
+  return base62LengthAtEnd(text) === text.length;
+}
 
 function numberOf(text: string): bigint {
   return [...text].reduce((sum, character) => sum * 62n + BigInt(base62Alphabet.indexOf(character)), 0n);

@@ -7,12 +7,12 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi } from "../../src/server/public-api.ts";
-import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
 import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
 import { testRootKey } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 
 const clients = 96;
 const uses = 1000;

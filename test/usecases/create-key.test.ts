@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import { createMemoryStore } from "../../src/store/memory-store.ts";
 import { createCreateKey, ExpiresInThePast } from "../../src/usecases/create-key.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const clock = new TestClock("2026-11-15T12:00:00Z");

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import { createMemoryStore } from "../../src/store/memory-store.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import { RootKeys } from "../../src/usecases/root-keys.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 async function load(

@@ -41,19 +41,6 @@ export async function migrationStatus(
   return { applied: [...applied], missing: known.filter((migration) => !applied.has(migration.name)) };
 }
 
-/** Takes the latest migration back. Answers its name; undefined when there is none left. */
-export async function migrateDown(
-  engine: SqlEngine,
-  known: readonly Migration[] = migrations,
-): Promise<string | undefined> {
-  const applied = await appliedNames(engine);
-  const latest = known.findLast((migration) => applied.has(migration.name));
-  if (latest === undefined) return undefined;
-  const unmark = engine.db.deleteFrom("schema_migrations").where("name", "=", latest.name);
-  await engine.atomically([...latest.down(engine.db), unmark.compile()]);
-  return latest.name;
-}
-
 async function ensureTable({ db, atomically }: SqlEngine): Promise<void> {
   const table = db.schema
     .createTable("schema_migrations")

@@ -10,8 +10,8 @@ import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import type { Patience } from "../../../src/server/port/connections.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
-import { createMemoryStore } from "../../../src/store/memory-store.ts";
 import { breakKeyStore } from "../../hostile/attack/broken-key-store.ts";
+import { createMemoryStore } from "../../support/memory-store.ts";
 import { testRootKey } from "./test-root-key.ts";
 
 export type FromTarget = { port: number } | { state: TargetState };

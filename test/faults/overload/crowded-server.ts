@@ -11,9 +11,9 @@ import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
-import { createMemoryStore } from "../../../src/store/memory-store.ts";
 import type { UsageEngine } from "../../../src/store/usage-ledger.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
+import { createMemoryStore } from "../../support/memory-store.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
 export interface CrowdedServer {

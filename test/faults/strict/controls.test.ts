@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import type { PermitChannel } from "../../../src/ratelimit/strict/permit-channel.ts";
-import { createMemoryStore } from "../../../src/store/memory-store.ts";
 import type { KeyedPermitAsk, PermitEngine } from "../../../src/store/permit-ledger.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
+import { createMemoryStore } from "../../support/memory-store.ts";
 import { type HarnessOptions, StrictHarness } from "../../support/strict-harness.ts";
 import { demandOf, StrictLoad } from "../../support/strict-load.ts";
 

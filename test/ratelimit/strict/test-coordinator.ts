@@ -10,10 +10,10 @@ import { Coordinators } from "../../../src/ratelimit/strict/coordinators.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { createRatelimitService } from "../../../src/rpc/ratelimit-service.ts";
 import { startInternalListener } from "../../../src/server/internal-listener.ts";
-import { createMemoryStore } from "../../../src/store/memory-store.ts";
 import type { KeyedPermitAsk } from "../../../src/store/permit-ledger.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
+import { createMemoryStore } from "../../support/memory-store.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
 export const sharedSecret = "shared-secret-of-the-test-0123456789";

@@ -21,9 +21,9 @@ import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import type { KeyStore } from "../../../src/store/key-store.ts";
-import { createMemoryStore } from "../../../src/store/memory-store.ts";
 import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
+import { createMemoryStore } from "../../support/memory-store.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
 const far = 4_102_444_800_000;

@@ -9,8 +9,8 @@ import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import { createClient } from "../../../src/sdk/index.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
-import { createMemoryStore } from "../../../src/store/memory-store.ts";
 import { testRootKey } from "../../faults/hostile/test-root-key.ts";
+import { createMemoryStore } from "../../support/memory-store.ts";
 
 /** The public API over a ledger that takes its time: until it is told to go on. */
 async function startServer(fastPath: boolean) {

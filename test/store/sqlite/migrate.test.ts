@@ -1,8 +1,9 @@
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { migrateDown, migrateUp } from "../../../src/store/sql/migrate.ts";
+import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { type Migration, migrations } from "../../../src/store/sql/migrations.ts";
 import { openSqliteEngine } from "../../../src/store/sqlite/open-sqlite-store.ts";
+import { migrateDown } from "./migrate-down.ts";
 import { readRows, testOptions } from "./open-test-engine.ts";
 
 const names = migrations.map(({ name }) => name);

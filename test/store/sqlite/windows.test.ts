@@ -1,10 +1,11 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { migrateDown, migrateUp } from "../../../src/store/sql/migrate.ts";
+import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
 import { charge, created, settled } from "../../contract/usage-cases.ts";
+import { migrateDown } from "./migrate-down.ts";
 import { openTestEngine, testOptions } from "./open-test-engine.ts";
 
 const dayMs = 86_400_000;

@@ -1,12 +1,12 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Key, NewKey } from "../domain/key.ts";
-import { exchangePermits, neverOpened, type PermitWindow } from "../domain/permit-window.ts";
-import type { RateLimit } from "../domain/rate-limit.ts";
-import { newCounter, settle, type UsageCounter } from "../domain/usage.ts";
-import type { CreateOutcome, IdempotencyRecord, KeyMutation } from "./key-store.ts";
-import type { KeyedPermitAsk, PermitResult } from "./permit-ledger.ts";
-import type { Store } from "./store.ts";
-import { type Charge, type ChargeResult, refilledAhead } from "./usage-ledger.ts";
+import type { Clock } from "../../src/ambient/clock.ts";
+import type { Key, NewKey } from "../../src/domain/key.ts";
+import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import { newCounter, settle, type UsageCounter } from "../../src/domain/usage.ts";
+import type { CreateOutcome, IdempotencyRecord, KeyMutation } from "../../src/store/key-store.ts";
+import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
 
 /** The store's behaviour in its plainest form, for tests: what the SQL engines do is measured against it. */
 export function createMemoryStore(clock: Clock, exchange = exchangePermits): Store {
