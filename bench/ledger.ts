@@ -8,6 +8,7 @@ import { systemClock } from "../src/ambient/clock.ts";
 import { createLog } from "../src/ambient/log.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
 import { createSystemRandom } from "../src/ambient/random.ts";
+import { WaitingRoom } from "../src/domain/waiting-room.ts";
 import { WindowTable } from "../src/domain/window-table.ts";
 import { LocalLimiter } from "../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi } from "../src/server/public-api.ts";
@@ -33,12 +34,13 @@ const ambient = {
   metrics: createMetrics(),
   log: createLog("error", (line) => process.stderr.write(line)),
 };
+const room = new WaitingRoom(100_000);
 const postgres = await PostgresServer.start();
 try {
   const url = await postgres.createDatabase();
   const store = await openPostgresStore({ ...ambient, url, connectionsMax: 10, lanes, usageTimeoutMs: 5000 });
   const keys = await createKeys(store);
-  const batched = new CoalescingUsageLedger(store.usageLanes, ambient);
+  const batched = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room });
   const pool = new pg.Pool({ connectionString: url, max: poolSize });
   const oneByOne = updatePerRequest(pool);
 
@@ -109,10 +111,19 @@ function updatePerRequest(pool: pg.Pool): UsageLedger {
 
 /** The whole service but for the ledger, which is the one given. */
 async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; close: () => Promise<void> }> {
-  const cache = { ttlMs: 3_600_000, keysMax: 100_000, lookupsMax: 64, lookupsQueuedMax: 10_000 };
+  const cache = { ttlMs: 3_600_000, keysMax: 100_000, lookupsMax: 64, lookupsQueuedMax: 10_000, room };
   const keys = new CachedKeyStore(store.keys, cache, ambient);
   const limiter = new LocalLimiter(new WindowTable(1), ambient);
-  const { onePort } = createPublicApi({ ...ambient, keys, usage, limiter, isRootKey: () => false });
+  const { onePort } = createPublicApi({
+    ...ambient,
+    keys,
+    usage,
+    limiter,
+    isRootKey: () => false,
+    fastPath: true,
+    cacheKeysMax: cache.keysMax,
+    connectionsMax: 20_000,
+  });
   return { port: await onePort.listen(0, "127.0.0.1"), close: () => onePort.close(1000) };
 }
 

@@ -2,6 +2,7 @@ import { systemClock } from "../src/ambient/clock.ts";
 import { sha256 } from "../src/ambient/crypto.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
 import type { RateLimit } from "../src/domain/rate-limit.ts";
+import { WaitingRoom } from "../src/domain/waiting-room.ts";
 import { WindowTable } from "../src/domain/window-table.ts";
 import { LocalLimiter } from "../src/ratelimit/local/local-limiter.ts";
 import { CachedKeyStore } from "../src/store/cached-key-store.ts";
@@ -24,7 +25,13 @@ export async function bytesPerWindow(windows: number): Promise<number> {
 
 /** Bytes that each key in the cache takes, with these keys in the store. */
 export async function bytesPerCachedKey(store: KeyStore, keys: readonly string[]): Promise<number> {
-  const options = { ttlMs: 86_400_000, keysMax: keys.length, lookupsMax: 64, lookupsQueuedMax: 64 };
+  const options = {
+    ttlMs: 86_400_000,
+    keysMax: keys.length,
+    lookupsMax: 64,
+    lookupsQueuedMax: 64,
+    room: new WaitingRoom(64),
+  };
   return (
     (await heldBy(async () => {
       const cache = new CachedKeyStore(store, options, ambient);

@@ -4,6 +4,7 @@ import { type RateLimiterAbstract, RateLimiterPostgres, RateLimiterRedis, RateLi
 import { systemClock } from "../src/ambient/clock.ts";
 import { createLog } from "../src/ambient/log.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
+import { WaitingRoom } from "../src/domain/waiting-room.ts";
 import { Coordinators } from "../src/ratelimit/strict/coordinators.ts";
 import type { PermitChannel } from "../src/ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../src/ratelimit/strict/strict-limiter.ts";
@@ -85,8 +86,14 @@ async function latchkey(port: number): Promise<Contestant> {
     },
     close: () => coordinators.close(),
   };
-  const options = { channel, clock: systemClock, metrics: createMetrics(), poolsMax: 1000, patienceMs: 450 };
-  const limiter: StrictLimiter = new StrictLimiter(options);
+  const limiter: StrictLimiter = new StrictLimiter({
+    channel,
+    clock: systemClock,
+    metrics: createMetrics(),
+    poolsMax: 1000,
+    patienceMs: 450,
+    room: new WaitingRoom(50_000),
+  });
   while (!coordinators.isUp) await new Promise((resolve) => setTimeout(resolve, 10));
   const toDecision = (permit: Awaited<ReturnType<StrictLimiter["take"]>>): Decision => {
     permit.keep();

@@ -33,7 +33,7 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const codec = hotMethods[0] as HotMethod;
   const keys = caches.Latchkey(storeOf("nothing else"));
   const limiter = new LocalLimiter(new WindowTable(1), deps);
-  const verifyKey = createVerifyKey({ ...deps, keys, limiter, usage: { spend: unused } });
+  const verifyKey = createVerifyKey({ ...deps, keys, limiter, usage: { spend: unused }, cacheKeysMax: 1000 });
   const endpoints = createKeysEndpoints({ ...deps, verifyKey, createKey: unused, deleteKey: unused });
   const [hot] = hotEndpointsOf(endpoints);
   const runCall = createRunCall({ ...deps, isRootKey: () => false });

@@ -2,6 +2,7 @@ import { systemClock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { AtOnce } from "../../src/domain/at-once.ts";
 import type { Key } from "../../src/domain/key.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
 import type { KeyStore } from "../../src/store/key-store.ts";
 
@@ -13,7 +14,7 @@ export interface Cache {
 }
 
 const ttlMs = 86_400_000;
-const bounds = { ttlMs, keysMax: 2_000_000, lookupsMax: 64, lookupsQueuedMax: 10_000 };
+const bounds = { ttlMs, keysMax: 2_000_000, lookupsMax: 64, lookupsQueuedMax: 10_000, room: new WaitingRoom(100_000) };
 
 /** The cache that is measured, beside the plainest one: a Map of what the store answers and until when it holds. */
 export const caches = {

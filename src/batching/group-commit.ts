@@ -1,8 +1,7 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 
-export interface GroupCommitOptions<Item, Result> {
+export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" | "metrics"> {
   /** Name in the metrics. */
   readonly name: string;
   /** Most items of one batch. */
@@ -11,8 +10,6 @@ export interface GroupCommitOptions<Item, Result> {
   readonly queueMax: number;
   /** Commits the items as one. Answers one result per item, in order; throws when nothing is known of any of them. */
   readonly commit: (items: readonly Item[]) => Promise<readonly Result[]>;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
 }
 
 /**

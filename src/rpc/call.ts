@@ -1,7 +1,6 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import type { Clock } from "../ambient/clock.ts";
-import type { Log, LogFields } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
+import type { LogFields } from "../ambient/log.ts";
 import type { AtOnce } from "../domain/at-once.ts";
 import { Secret } from "../domain/secret.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
@@ -39,7 +38,9 @@ export interface CallContext {
 export type RunCall = (call: Call) => AtOnce<MessageInitShape<DescMessage>>;
 
 /** The way of every call: authorise, read, answer, account for it. Nothing is told of a message to a caller without a right. */
-export function createRunCall(deps: { isRootKey: IsRootKey; clock: Clock; log: Log; metrics: Metrics }): RunCall {
+export function createRunCall(
+  deps: Pick<Ambient, "clock" | "log" | "metrics"> & { readonly isRootKey: IsRootKey },
+): RunCall {
   const { isRootKey, clock, log, metrics } = deps;
 
   function answer(call: Call): AtOnce<MessageInitShape<DescMessage>> {

@@ -3,8 +3,7 @@ import { getOption } from "@bufbuild/protobuf";
 import type { Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
-import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { type AtOnce, goOn } from "../domain/at-once.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { Secret } from "../domain/secret.ts";
@@ -19,14 +18,14 @@ import type { CallContext, Endpoint } from "./call.ts";
 import { checkMeta } from "./check-meta.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
+interface KeysServiceDeps extends Pick<Ambient, "log" | "metrics"> {
+  readonly createKey: CreateKey;
+  readonly verifyKey: VerifyKey;
+  readonly deleteKey: DeleteKey;
+}
+
 /** The methods of KeysService: messages in, use cases run, messages out. */
-export function createKeysEndpoints(deps: {
-  createKey: CreateKey;
-  verifyKey: VerifyKey;
-  deleteKey: DeleteKey;
-  metrics: Metrics;
-  log: Log;
-}): Endpoint[] {
+export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
   const { createKey, verifyKey, deleteKey, metrics, log } = deps;
 
   const handlers: Handlers<typeof KeysService> = {

@@ -1,5 +1,4 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Random } from "../ambient/random.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { base62Alphabet } from "../domain/base62.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 
@@ -7,7 +6,7 @@ import { formatId, idRandomLength } from "../domain/id.ts";
 const endings = Array.from(base62Alphabet, (first) => Array.from(base62Alphabet, (second) => first + second)).flat();
 
 /** Makes an id for every request. */
-export function createRequestIds({ clock, random }: { clock: Clock; random: Random }): () => string {
+export function createRequestIds({ clock, random }: Pick<Ambient, "clock" | "random">): () => string {
   let lead = "";
   let leadMs = Number.NaN;
   let used = 0;

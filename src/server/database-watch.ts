@@ -1,5 +1,5 @@
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
 
 /** Rejects while the database takes no changes. */
 export type DatabaseCheck = () => Promise<void>;
@@ -17,7 +17,7 @@ export class DatabaseWatch {
   #timer: NodeJS.Timeout | undefined;
 
   /** Down until it is started. */
-  constructor({ log, metrics }: { log: Log; metrics: Metrics }, everyMs = defaultEveryMs) {
+  constructor({ log, metrics }: Pick<Ambient, "log" | "metrics">, everyMs = defaultEveryMs) {
     this.#log = log;
     this.#everyMs = everyMs;
     const help = "1 while the database answers and takes changes, 0 while it does not.";

@@ -1,8 +1,6 @@
-import type { Clock } from "../ambient/clock.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
-import type { Log } from "../ambient/log.ts";
 import type { MetricsRegistry } from "../ambient/metrics.ts";
-import type { Random } from "../ambient/random.ts";
 import type { Secret } from "../domain/secret.ts";
 import { ApiError } from "../rpc/api-error.ts";
 import { malformedResponse } from "../rpc/closing-response.ts";
@@ -18,16 +16,13 @@ export interface InternalListener {
   close(): Promise<void>;
 }
 
-export interface InternalListenerOptions {
+export interface InternalListenerOptions extends Pick<Ambient, "clock" | "random" | "log"> {
   readonly host: string;
   readonly port: number;
   readonly secret: Secret | undefined;
   /** The internal services, by path. */
   readonly services: ReadonlyMap<string, HttpHandler>;
   readonly metrics: MetricsRegistry;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
 }
 
 /** A replica's stream stays open for as long as the replica runs: as long as a timer can wait. */

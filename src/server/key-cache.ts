@@ -1,5 +1,4 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKeyStore, type KeyCacheOptions } from "../store/cached-key-store.ts";
@@ -9,27 +8,29 @@ import type { KeyStore } from "../store/key-store.ts";
 const lookupsMax = 64;
 export const lookupsQueuedMax = 10_000;
 
-interface Ambient {
-  readonly clock: Clock;
-  readonly metrics: Metrics;
+interface KeyCacheDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly room: WaitingRoom;
 }
 
 /** The keys, remembered in this thread. */
-export function cacheKeys(keys: KeyStore, settings: Settings, ambient: Ambient): CachedKeyStore {
-  const cached = new CachedKeyStore(keys, optionsOf(settings, ambient), ambient);
-  ambient.metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cached.size);
+export function cacheKeys(keys: KeyStore, settings: Settings, deps: KeyCacheDeps): CachedKeyStore {
+  const cached = new CachedKeyStore(keys, optionsOf(settings, deps), deps);
+  deps.metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cached.size);
   return cached;
 }
 
 /** The keys, for threads that remember them themselves: what is left are the bounds on look-ups, once for all of them. */
-export function lineUpLookups(keys: KeyStore, settings: Settings, { clock, metrics, room }: Ambient): CachedKeyStore {
+export function lineUpLookups(
+  keys: KeyStore,
+  settings: Settings,
+  { clock, metrics, room }: KeyCacheDeps,
+): CachedKeyStore {
   // The threads count what they find and what they miss.
   const uncounted = { ...metrics, keyCache() {} };
   return new CachedKeyStore(keys, { ...optionsOf(settings, { room }), ttlMs: 0 }, { clock, metrics: uncounted });
 }
 
-function optionsOf(settings: Settings, { room }: Pick<Ambient, "room">): KeyCacheOptions {
+function optionsOf(settings: Settings, { room }: Pick<KeyCacheDeps, "room">): KeyCacheOptions {
   return {
     ttlMs: settings.cacheTtlMs,
     keysMax: settings.cacheKeysMax,

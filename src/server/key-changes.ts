@@ -1,6 +1,4 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -12,18 +10,17 @@ export interface KeyMemory {
   forgetAll(): void;
 }
 
+interface KeyChangesDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
+  readonly settings: Settings;
+  readonly memory: KeyMemory;
+  readonly rateLimits: RateLimits;
+}
+
 /**
  * Lets this replica's memory of keys, and its permits, follow what is changed: here, and on other replicas where Redis
  * carries word of it. The metrics say whether it does.
  */
-export async function connectKeyChanges(deps: {
-  readonly settings: Settings;
-  readonly memory: KeyMemory;
-  readonly rateLimits: RateLimits;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}): Promise<KeyChanges & { close(): void }> {
+export async function connectKeyChanges(deps: KeyChangesDeps): Promise<KeyChanges & { close(): void }> {
   const { settings, memory, rateLimits, metrics } = deps;
   const access = redisAccessOf(settings);
   if (access === undefined) {

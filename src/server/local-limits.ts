@@ -1,8 +1,6 @@
 import { join } from "node:path";
-import type { Clock } from "../ambient/clock.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
-import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import { bytesOfRows } from "../domain/window-rows.ts";
 import { WindowTable } from "../domain/window-table.ts";
@@ -28,20 +26,18 @@ export interface LocalLimits {
   stop(): Promise<void>;
 }
 
+interface LocalLimitsDeps extends Ambient {
+  readonly settings: Settings;
+  readonly hub: WindowHub | undefined;
+}
+
 const tickMs = 100;
 /** Looks at every window within this many ticks: a window that is over keeps its place no longer. */
 const sweepTicks = 20;
 const sweepMin = 1000;
 
 /** Local limits of this replica: as they were left, and kept in step with the others' where there is a hub. */
-export function startLocalLimits(deps: {
-  readonly settings: Settings;
-  readonly hub: WindowHub | undefined;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}): LocalLimits {
+export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
   const { settings, hub, clock, random, metrics, log } = deps;
   const file = join(settings.dataDir, `windows-${settings.port}`);
   const saved = takeSaved(file, deps);
@@ -96,7 +92,7 @@ function shareWindows(slotsMax: number): SharedWindows {
 }
 
 /** What cannot be read is left behind: keys then begin new windows, which is better than no service. */
-function takeSaved(file: string, { clock, log }: { clock: Clock; log: Log }): SavedWindows | undefined {
+function takeSaved(file: string, { clock, log }: Pick<Ambient, "clock" | "log">): SavedWindows | undefined {
   try {
     return takeSavedWindows(file, clock.nowMs());
   } catch (error) {

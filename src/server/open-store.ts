@@ -1,8 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
-import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
-import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
@@ -12,12 +10,8 @@ import { claimDataFolder } from "../store/sqlite/data-folder.ts";
 import type { Store } from "../store/store.ts";
 import { DatabaseWatch, reasonOf } from "./database-watch.ts";
 
-export interface OpenStoreOptions {
+export interface OpenStoreOptions extends Ambient {
   readonly settings: Settings;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly metrics: Metrics;
   readonly watch: LedgerWatch;
   readonly onFatal: (cause: unknown) => void;
   readonly ledgerClock?: Pick<Clock, "nowMs">;

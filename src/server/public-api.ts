@@ -1,10 +1,7 @@
 import { Health } from "../../gen/health/v1/health_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
-import type { Clock } from "../ambient/clock.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
-import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
-import type { Random } from "../ambient/random.ts";
 import type { AtOnce } from "../domain/at-once.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
@@ -34,22 +31,18 @@ import { defaultPatience, type Patience } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 
-export interface PublicApiDeps {
+export interface PublicApiDeps extends Ambient {
   readonly keys: KeyStore;
   readonly usage: UsageLedger;
   readonly limiter: RateLimiter;
   readonly isRootKey: IsRootKey;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** Whether thin handlers serve the hot methods where they can. Default: true. */
-  readonly fastPath?: boolean;
+  /** Whether thin handlers serve the hot methods where they can. */
+  readonly fastPath: boolean;
   readonly patience?: Patience;
-  /** Keys that `keys` holds in memory at most. Default: 1000. */
-  readonly cacheKeysMax?: number;
-  /** Open connections at most. Default: as many as come. */
-  readonly connectionsMax?: number;
+  /** Keys that `keys` holds in memory at most. */
+  readonly cacheKeysMax: number;
+  /** Open connections at most. */
+  readonly connectionsMax: number;
   /** Brings readiness up to date for a caller who asks for it. */
   readonly refreshReadiness?: () => AtOnce<void>;
 }
@@ -107,7 +100,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   ]);
   const newRequestId = createRequestIds(deps);
   const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
-  const { fastPath = true, patience = defaultPatience } = deps;
+  const { fastPath, patience = defaultPatience } = deps;
   const watchHealth = createHealthWatch({
     readiness,
     statusOf: health.statusOf,
@@ -135,13 +128,11 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     guard: new Guard(deps),
     patience,
     onStreamRefused,
-    ...(deps.connectionsMax && {
-      crowd: {
-        connectionsMax: deps.connectionsMax,
-        response: () => crowdedResponse(newRequestId()),
-        onTurnedAway: () => deps.metrics.shed("connection"),
-      },
-    }),
+    crowd: {
+      connectionsMax: deps.connectionsMax,
+      response: () => crowdedResponse(newRequestId()),
+      onTurnedAway: () => deps.metrics.shed("connection"),
+    },
   });
   return {
     onePort,

@@ -1,7 +1,4 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
-import type { Random } from "../ambient/random.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
@@ -25,14 +22,10 @@ export interface RateLimits {
 /** Below half a second together with everything else that a verification takes. */
 const permitPatienceMs = 450;
 
-export interface RateLimitsDeps {
+export interface RateLimitsDeps extends Ambient {
   readonly settings: Settings;
   readonly permitLanes: readonly PermitEngine[];
   readonly room: WaitingRoom;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly metrics: Metrics;
 }
 
 /** Everything that rate limits need in a process that serves verifications, by its role. */
@@ -83,7 +76,7 @@ async function connectRedis(deps: RateLimitsDeps) {
 
 export function createCoordinator(
   permitLanes: readonly PermitEngine[],
-  ambient: { readonly clock: Clock; readonly metrics: Metrics },
+  ambient: Pick<Ambient, "clock" | "metrics">,
 ): Coordinator {
   const coordinator = new Coordinator(permitLanes, ambient);
   ambient.metrics.gauge(

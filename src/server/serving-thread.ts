@@ -3,6 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { createThreadClock } from "../ambient/clock.ts";
 import { createMetrics } from "../ambient/metrics.ts";
 import { createSystemRandom } from "../ambient/random.ts";
+import { WaitingRoom } from "../domain/waiting-room.ts";
 import { WindowRows } from "../domain/window-rows.ts";
 import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import { SharedRowGuard } from "../ratelimit/local/shared-row-guard.ts";
@@ -23,6 +24,8 @@ import { KnownRootKeys } from "../usecases/root-keys.ts";
 import { lookupsQueuedMax } from "./key-cache.ts";
 import { createPublicApi } from "./public-api.ts";
 
+/** Callers of this thread who wait for a look-up, those who share one too. The home thread counts one of them for each look-up. */
+const callersMax = 100_000;
 const sweepEveryMs = 100;
 /** Looks at every row that is remembered within this many sweeps. */
 const sweeps = 20;
@@ -51,8 +54,14 @@ parentPort.on("message", (batch) => home.hear(batch));
 
 const keys = new CachedKeyStore(
   remoteKeys(home),
-  // The home thread bounds the look-ups of all together.
-  { ttlMs: setup.cacheTtlMs, keysMax: setup.cacheKeysMax, lookupsMax: lookupsQueuedMax, lookupsQueuedMax },
+  {
+    ttlMs: setup.cacheTtlMs,
+    keysMax: setup.cacheKeysMax,
+    // The home thread bounds the look-ups of all together.
+    lookupsMax: lookupsQueuedMax,
+    lookupsQueuedMax,
+    room: new WaitingRoom(callersMax),
+  },
   { clock, metrics },
 );
 const localLimiter = new SharedLimiter({

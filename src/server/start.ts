@@ -1,8 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
-import type { Log } from "../ambient/log.ts";
 import { createMetrics } from "../ambient/metrics.ts";
-import type { Random } from "../ambient/random.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
@@ -31,11 +30,8 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-export interface ServerOptions {
+export interface ServerOptions extends Pick<Ambient, "clock" | "random" | "log"> {
   readonly settings: Settings;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
   /** The store is lost to this process; only a new one can go on. */
   readonly onFatal: (cause: unknown) => void;
   /** Takes the place of the database's clock in tests. */

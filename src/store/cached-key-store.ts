@@ -1,9 +1,10 @@
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { AtOnce } from "../domain/at-once.ts";
 import type { Key } from "../domain/key.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import { WaitingRoom } from "../domain/waiting-room.ts";
+import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Alike, CachedKey } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyChange } from "./key-changes.ts";
@@ -17,13 +18,12 @@ export interface KeyCacheOptions {
   readonly lookupsMax: number;
   /** Look-ups waiting for their turn; one more is refused with `Unavailable`. */
   readonly lookupsQueuedMax: number;
-  /** Where callers wait for a look-up, those who share one too. One of its own if it is not shared with others. */
-  readonly room?: WaitingRoom;
+  /** Where callers wait for a look-up, those who share one too. */
+  readonly room: WaitingRoom;
 }
 
 /** Changes of keys with unknown digests that are kept; beyond them everything is forgotten. */
 const outdatedMax = 10_000;
-const callersMax = 100_000;
 
 /**
  * Remembers verified keys. Only keys that exist are remembered, and only for a while; this replica's own changes show at
@@ -51,11 +51,11 @@ export class CachedKeyStore implements KeyStore {
   readonly create: KeyStore["create"];
   readonly findKeptAnswer: KeyStore["findKeptAnswer"];
 
-  constructor(store: KeyStore, options: KeyCacheOptions, ambient: { clock: Clock; metrics: Metrics }) {
+  constructor(store: KeyStore, options: KeyCacheOptions, ambient: Pick<Ambient, "clock" | "metrics">) {
     this.#store = store;
     this.#options = options;
     this.#keys = new DigestMap(options.keysMax);
-    this.#room = options.room ?? new WaitingRoom(callersMax);
+    this.#room = options.room;
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
     this.create = store.create.bind(store);

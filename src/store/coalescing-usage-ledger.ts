@@ -1,15 +1,13 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { GroupCommit } from "../batching/group-commit.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { Spend } from "../domain/verification.ts";
-import { WaitingRoom } from "../domain/waiting-room.ts";
+import type { WaitingRoom } from "../domain/waiting-room.ts";
 import type { LedgerWatch } from "./ledger-watch.ts";
 import { type ChargeResult, laneOf, type UsageEngine, type UsageLedger } from "./usage-ledger.ts";
 
 const keysPerBatchMax = 500;
 const keysQueuedMax = 50_000;
-const usesWaitingMax = 100_000;
 
 /**
  * Settles any number of waiting uses with few commits: all uses of one key that wait become one charge, and up to 500
@@ -23,13 +21,13 @@ export class CoalescingUsageLedger implements UsageLedger {
   readonly #room: WaitingRoom;
   readonly #watch: LedgerWatch | undefined;
 
-  constructor(engines: readonly UsageEngine[], ambient: Ambient) {
-    this.#watch = ambient.watch;
-    this.#room = ambient.room ?? new WaitingRoom(usesWaitingMax);
+  constructor(engines: readonly UsageEngine[], deps: UsageLedgerDeps) {
+    this.#watch = deps.watch;
+    this.#room = deps.room;
     this.#lanes = engines.map(
       (engine) =>
         new GroupCommit({
-          ...ambient,
+          ...deps,
           name: "usage",
           batchMax: keysPerBatchMax,
           queueMax: keysQueuedMax,
@@ -75,10 +73,9 @@ export class CoalescingUsageLedger implements UsageLedger {
   }
 }
 
-interface Ambient {
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  readonly room?: WaitingRoom;
+interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
+  /** Where callers wait for a commit. */
+  readonly room: WaitingRoom;
   readonly watch?: LedgerWatch;
 }
 

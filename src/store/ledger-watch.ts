@@ -1,6 +1,5 @@
-import { type Clock, sleptMs } from "../ambient/clock.ts";
-import type { Log } from "../ambient/log.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
+import { sleptMs } from "../ambient/clock.ts";
 import { ClockJumps, type ClockSighting, clockJumpMs } from "../domain/clock-jumps.ts";
 
 /** Counters with early refills are told of at most this often. */
@@ -11,12 +10,12 @@ const toldEveryMs = 60_000;
  * that a jump is told once. How to put things right again: docs/operations.md.
  */
 export class LedgerWatch {
-  readonly #ambient: Ambient;
+  readonly #ambient: Pick<Ambient, "clock" | "log" | "metrics">;
   readonly #jumps: ClockJumps;
   #ahead = 0;
   #toldAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(ambient: Ambient, readSleptMs = sleptMs) {
+  constructor(ambient: Pick<Ambient, "clock" | "log" | "metrics">, readSleptMs = sleptMs) {
     this.#ambient = ambient;
     this.#jumps = new ClockJumps(readSleptMs);
   }
@@ -44,10 +43,4 @@ export class LedgerWatch {
     this.#toldAtMs = nowMs;
     this.#ahead = 0;
   }
-}
-
-interface Ambient {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
 }

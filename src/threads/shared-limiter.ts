@@ -1,4 +1,4 @@
-import type { Clock } from "../ambient/clock.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { AtOnce } from "../domain/at-once.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
@@ -8,6 +8,14 @@ import type { WindowRows } from "../domain/window-rows.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import { WindowCounter, type WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { Row } from "./methods.ts";
+
+interface SharedLimiterDeps extends Pick<Ambient, "clock" | "metrics"> {
+  readonly rows: WindowRows;
+  readonly guard: RowGuard | undefined;
+  readonly askForRow: (keyId: string) => Promise<Row | undefined>;
+  readonly lookAtHome: RateLimiter["look"];
+  readonly listener: WindowListener | undefined;
+}
 
 /** Of a key that has just got its row, the row can be given away again before it is used: rare, and rarer twice. */
 const triesMax = 5;
@@ -25,15 +33,7 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
   readonly #asked = new Map<string, Promise<Row | undefined>>();
   #sweep = this.#rows.entries();
 
-  constructor(deps: {
-    readonly rows: WindowRows;
-    readonly guard: RowGuard | undefined;
-    readonly askForRow: (keyId: string) => Promise<Row | undefined>;
-    readonly lookAtHome: RateLimiter["look"];
-    readonly listener: WindowListener | undefined;
-    readonly clock: Clock;
-    readonly metrics: Metrics;
-  }) {
+  constructor(deps: SharedLimiterDeps) {
     super(deps, deps.clock, deps.listener);
     this.#guard = deps.guard;
     this.#askForRow = deps.askForRow;

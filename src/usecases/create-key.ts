@@ -1,6 +1,5 @@
-import type { Clock } from "../ambient/clock.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { sha256 } from "../ambient/crypto.ts";
-import type { Random } from "../ambient/random.ts";
 import { isExpired, looksLikeSeconds } from "../domain/expiry.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 import type { JsonObject } from "../domain/key.ts";
@@ -32,6 +31,10 @@ export interface CreatedKey {
 
 export type CreateKey = (request: CreateKeyRequest, idempotencyKey?: IdempotencyKey) => Promise<CreatedKey>;
 
+export interface CreateKeyDeps extends Pick<Ambient, "clock" | "random"> {
+  readonly keys: Pick<KeyStore, "create" | "findKeptAnswer">;
+}
+
 /** The key would have expired before it was made. Safe to show to the caller. */
 export class ExpiresInThePast extends Error {
   override readonly name = "ExpiresInThePast";
@@ -43,11 +46,7 @@ export class ExpiresInThePast extends Error {
 }
 
 /** Answers only after COMMIT: a key that a caller has seen always verifies. */
-export function createCreateKey(deps: {
-  keys: Pick<KeyStore, "create" | "findKeptAnswer">;
-  clock: Clock;
-  random: Random;
-}): CreateKey {
+export function createCreateKey(deps: CreateKeyDeps): CreateKey {
   const { keys, clock, random } = deps;
   return async function createKey(request, idempotencyKey) {
     const nowMs = clock.nowMs();

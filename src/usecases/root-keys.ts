@@ -1,6 +1,5 @@
-import type { Clock } from "../ambient/clock.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
-import type { Random } from "../ambient/random.ts";
 import { formatKey } from "../domain/key-format.ts";
 import { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
@@ -77,11 +76,9 @@ export interface HandedOver {
   takeBack(): void;
 }
 
-interface RootKeysDeps {
+interface RootKeysDeps extends Pick<Ambient, "clock" | "random"> {
   readonly configured: readonly Secret[];
   readonly store: RootKeyStore;
-  readonly clock: Clock;
-  readonly random: Random;
 }
 
 async function storedDigests(store: RootKeyStore): Promise<readonly string[] | undefined> {

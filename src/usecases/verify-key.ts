@@ -1,5 +1,4 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Random } from "../ambient/random.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { type AtOnce, goOn } from "../domain/at-once.ts";
 import type { BalanceSeen, Key } from "../domain/key.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
@@ -17,20 +16,20 @@ export interface VerifyKeyRequest {
 
 export type VerifyKey = (request: VerifyKeyRequest) => AtOnce<Verdict>;
 
+export interface VerifyKeyDeps extends Pick<Ambient, "clock" | "random"> {
+  readonly keys: Pick<KeyStore, "findByDigest">;
+  readonly limiter: RateLimiter;
+  readonly usage: UsageLedger;
+  /** Keys that `keys` holds in memory at most: twice as many digests find room here. */
+  readonly cacheKeysMax: number;
+}
+
 /**
  * The path of one verification. A refusal is a verdict; failing to decide is an exception, so that an outage is never
  * reported as an invalid key, nor as a valid one. A key from memory without a counter is decided at once.
  */
-export function createVerifyKey(deps: {
-  keys: Pick<KeyStore, "findByDigest">;
-  limiter: RateLimiter;
-  usage: UsageLedger;
-  clock: Clock;
-  random: Random;
-  /** Keys that `keys` holds in memory at most: twice as many digests find room here. Default: 1000. */
-  cacheKeysMax?: number;
-}): VerifyKey {
-  const { keys, limiter, usage, clock, random, cacheKeysMax = 1000 } = deps;
+export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
+  const { keys, limiter, usage, clock, random, cacheKeysMax } = deps;
   const digests = KnownDigests.forKeys(cacheKeysMax, random);
 
   return function verifyKey({ key: presented, apiId }) {

@@ -1,6 +1,7 @@
 import { MessageChannel } from "node:worker_threads";
 import type { Clock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { announceChanges } from "../../src/store/announcing-key-store.ts";
 import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
 import { createDeferredStore } from "../../src/store/deferred-store.ts";
@@ -19,7 +20,7 @@ import { ThreadLink } from "../../src/threads/thread-link.ts";
 export function createLayeredStore(real: Store, clock: Clock): Store {
   const { store, fulfil } = createDeferredStore(real.usageLanes.length);
   fulfil(guardStore(real, { problem: undefined, doubt: undefined, refresh: async () => {}, onChange() {} }));
-  const bounds = { ttlMs: 0, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 100 };
+  const bounds = { ttlMs: 0, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 100, room: new WaitingRoom(1000) };
   const cache = new CachedKeyStore(store.keys, bounds, { clock, metrics: createMetrics() });
   const link = connect(announceChanges(cache, { announce: async () => {} }));
   return {

@@ -41,6 +41,9 @@ async function serveWithLedger(usage: UsageLedger): Promise<string> {
     isRootKey: () => true,
     random: createSystemRandom(),
     log: createLog("error", () => {}),
+    fastPath: true,
+    cacheKeysMax: 1000,
+    connectionsMax: 1000,
   });
   setReady(true);
   onTestFinished(() => onePort.close(0));

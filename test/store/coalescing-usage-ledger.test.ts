@@ -10,7 +10,7 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
-function setUp(balances: Record<string, number>, room?: WaitingRoom) {
+function setUp(balances: Record<string, number>, room = new WaitingRoom(100_000)) {
   const engine = new HeldCommits<Charge, ChargeResult>(({ keyId, wanted }) => {
     const balance = balances[keyId];
     if (balance === undefined) return { outcome: "missing" };
@@ -21,7 +21,7 @@ function setUp(balances: Record<string, number>, room?: WaitingRoom) {
   const ledger = new CoalescingUsageLedger([{ settle: engine.commit }], {
     clock: new TestClock(),
     metrics: createMetrics(),
-    ...(room && { room }),
+    room,
   });
   return { engine, ledger };
 }
@@ -91,7 +91,11 @@ describe("CoalescingUsageLedger", () => {
       () => new HeldCommits<Charge, ChargeResult>(() => ({ outcome: "missing" })),
     );
     const engines = lanes.map((lane) => ({ settle: lane.commit }));
-    const ledger = new CoalescingUsageLedger(engines, { clock: new TestClock(), metrics: createMetrics() });
+    const ledger = new CoalescingUsageLedger(engines, {
+      clock: new TestClock(),
+      metrics: createMetrics(),
+      room: new WaitingRoom(1000),
+    });
     const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
     const answers = Promise.all([...keyIds, ...keyIds].map((keyId) => ledger.spend(keyId)));
     await nextTurn();

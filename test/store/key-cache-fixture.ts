@@ -1,5 +1,6 @@
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { Key } from "../../src/domain/key.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { CachedKeyStore, type KeyCacheOptions } from "../../src/store/cached-key-store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -11,7 +12,8 @@ export function setUp(options: Partial<KeyCacheOptions> = {}) {
   const clock = new TestClock();
   const events: string[] = [];
   const metrics = { ...createMetrics(), keyCache: (event: string) => void events.push(event) };
-  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, ...options };
+  const room = new WaitingRoom(100_000);
+  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, room, ...options };
   return { store, clock, events, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
 }
 

@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import type { Settings } from "../../src/config/settings.ts";
+import { readSettings, type Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { startServer } from "../../src/server/start.ts";
 import { startCoordinator } from "../../src/server/start-coordinator.ts";
@@ -37,29 +37,14 @@ export async function startTestServer(
 ): Promise<TestServer> {
   const logLines: string[] = [];
   const settings: Settings = {
-    host: "127.0.0.1",
+    ...readSettings({}, () => "").settings,
     port: 0,
-    workers: 1,
     dataDir: options.settings?.dataDir ?? tempFolder(),
-    databaseUrl: undefined,
-    databaseConnectionsMax: 10,
-    usageLanes: 2,
     // However busy the machine is; tests of the deadline set it to what users get.
     usageTimeoutMs: 20_000,
-    role: "all",
-    redisUrl: undefined,
-    redisCa: undefined,
-    coordinators: [],
     windowsMax: 10_000,
     rootKeys: [new Secret(testRootKey)],
-    internalHost: "127.0.0.1",
     internalPort: 0,
-    internalSecret: undefined,
-    cacheTtlMs: 60_000,
-    cacheKeysMax: 100_000,
-    callsMax: 10_000,
-    connectionsMax: 20_000,
-    fastPath: true,
     drainMs: 0,
     logLevel: "debug",
     ...options.settings,

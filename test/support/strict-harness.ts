@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../src/ratelimit/coordinator/coordinator.ts";
 import type { PermitChannel } from "../../src/ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
@@ -61,6 +62,7 @@ export class StrictHarness {
       const inOrder = coordinators.map((_, n) => coordinators[(i + n) % coordinators.length] as Coordinator);
       const [own, ...others] = inOrder.map((coordinator) => coordinator.join(onRecall));
       const limiter: StrictLimiter = new StrictLimiter({
+        room: new WaitingRoom(50_000),
         channel: channel(own as PermitChannel, others),
         clock: clock(i),
         metrics: {

@@ -1,3 +1,4 @@
+import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
@@ -28,7 +29,7 @@ export class Coordinator {
   #asksQueued = 0;
   #answeredAtMs: number;
 
-  constructor(engines: readonly PermitEngine[], ambient: { readonly clock: Clock; readonly metrics: Metrics }) {
+  constructor(engines: readonly PermitEngine[], ambient: Pick<Ambient, "clock" | "metrics">) {
     this.#metrics = ambient.metrics;
     this.#clock = ambient.clock;
     this.#answeredAtMs = this.#clock.monotonicMs();

@@ -1,4 +1,4 @@
-import type { Clock } from "../../ambient/clock.ts";
+import type { Ambient } from "../../ambient/ambient.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -12,11 +12,7 @@ export class LocalLimiter extends WindowCounter implements RateLimiter {
   readonly #table: WindowTable;
   readonly #metrics: Metrics;
 
-  constructor(
-    table: WindowTable,
-    ambient: { readonly clock: Clock; readonly metrics: Metrics },
-    listener?: WindowListener,
-  ) {
+  constructor(table: WindowTable, ambient: Pick<Ambient, "clock" | "metrics">, listener?: WindowListener) {
     super(table, ambient.clock, listener);
     this.#table = table;
     this.#metrics = ambient.metrics;

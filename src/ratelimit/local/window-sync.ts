@@ -1,3 +1,4 @@
+import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { Log } from "../../ambient/log.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
@@ -8,6 +9,12 @@ import type { KeyedReport, WindowHub } from "./window-hub.ts";
 const batchMax = 500;
 /** Batches under way at once; what is urgent beyond them waits for the next tick. */
 const batchesMax = 16;
+
+interface WindowSyncDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
+  readonly table: WindowTable;
+  readonly hub: WindowHub;
+  readonly replica: string;
+}
 
 /**
  * Keeps this replica's windows and the others' in step, in the background. A window is reported with the next tick
@@ -35,14 +42,7 @@ export class WindowSync implements WindowListener {
   #batchesUnderWay = 0;
   #epoch: string | undefined;
 
-  constructor(deps: {
-    readonly table: WindowTable;
-    readonly hub: WindowHub;
-    readonly replica: string;
-    readonly clock: Clock;
-    readonly metrics: Metrics;
-    readonly log: Log;
-  }) {
+  constructor(deps: WindowSyncDeps) {
     this.#table = deps.table;
     this.#hub = deps.hub;
     this.#replica = deps.replica;

@@ -1,7 +1,5 @@
 import type { Redis } from "ioredis";
-import type { Clock } from "../../ambient/clock.ts";
-import type { Log } from "../../ambient/log.ts";
-import type { Metrics } from "../../ambient/metrics.ts";
+import type { Ambient } from "../../ambient/ambient.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
 import type { KeyChange, KeyChanges } from "../../store/key-changes.ts";
 import { locateServer, type RedisAccess, WrongServer } from "./locate-server.ts";
@@ -14,12 +12,9 @@ const silenceMaxMs = 1000;
 /** Changes kept while they cannot be sent; beyond them everything is to be forgotten. */
 const unsentMax = 1000;
 
-export interface RedisKeyChangesOptions {
+export interface RedisKeyChangesOptions extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly access: RedisAccess;
   readonly replica: string;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
   /** Somebody else's change. */
   readonly onChange: (change: KeyChange) => void;
   /** Changes may have been missed: nothing remembered can be trusted. */

@@ -1,5 +1,4 @@
-import type { Log } from "../../ambient/log.ts";
-import type { Random } from "../../ambient/random.ts";
+import type { Ambient } from "../../ambient/ambient.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
 import type { RedisAddress } from "../../domain/redis-url.ts";
 import type { HubAnswer, KeyedReport, WindowHub } from "../local/window-hub.ts";
@@ -7,10 +6,8 @@ import { locateServer, type RedisAccess, readSlots, rotate, type SlotOwners, Wro
 import { RedisTroubles } from "./redis-troubles.ts";
 import { RedisWindowNode, windowKeyOf } from "./redis-window-node.ts";
 
-export interface RedisWindowHubOptions {
+export interface RedisWindowHubOptions extends Pick<Ambient, "random" | "log"> {
   readonly access: RedisAccess;
-  readonly log: Log;
-  readonly random: Random;
 }
 
 const epochKey = "latchkey:windows-epoch";

@@ -1,29 +1,25 @@
-import type { Clock } from "../../ambient/clock.ts";
-import type { Metrics } from "../../ambient/metrics.ts";
+import type { Ambient } from "../../ambient/ambient.ts";
 import { PermitPool } from "../../domain/permit-pool.ts";
 import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import { WaitingRoom } from "../../domain/waiting-room.ts";
+import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import type { PermitResult } from "../../store/permit-ledger.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
 import type { PermitChannel } from "./permit-channel.ts";
 
-export interface StrictLimiterOptions {
+export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly channel: PermitChannel;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
   /** Keys with an open window at most; a further one is `Unavailable`. */
   readonly poolsMax: number;
   /** How long a verification waits for a permit. */
   readonly patienceMs: number;
-  /** Where verifications wait for a permit. One of its own if it is not shared with others. */
-  readonly room?: WaitingRoom;
+  /** Where verifications wait for a permit. */
+  readonly room: WaitingRoom;
 }
 
 /** How often pools are looked at that want to send something later, or have somebody waiting. */
 const tickMs = 5;
-const waitingMax = 50_000;
 /** Pools looked at in each tick for whether they are still needed. */
 const sweptPerTick = 500;
 const stopMs = 300;
@@ -44,7 +40,7 @@ export class StrictLimiter implements RateLimiter {
 
   constructor(options: StrictLimiterOptions) {
     this.#options = options;
-    this.#room = options.room ?? new WaitingRoom(waitingMax);
+    this.#room = options.room;
     this.#sweep = this.#entries.entries();
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }

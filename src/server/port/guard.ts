@@ -1,8 +1,6 @@
 import type { EventEmitter } from "node:events";
 import net from "node:net";
-import type { Clock } from "../../ambient/clock.ts";
-import type { Log } from "../../ambient/log.ts";
-import type { Metrics } from "../../ambient/metrics.ts";
+import type { Ambient } from "../../ambient/ambient.ts";
 
 /** A socket, an HTTP/2 session or stream, a request or a response. */
 interface Destroyable {
@@ -17,11 +15,11 @@ const logEveryMs = 1000;
  * which would end the process and with it everybody's connection.
  */
 export class Guard {
-  readonly #deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics };
+  readonly #deps: Pick<Ambient, "clock" | "log" | "metrics">;
   readonly #emit: EventEmitter["emit"];
   #logAgainAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics }) {
+  constructor(deps: Pick<Ambient, "clock" | "log" | "metrics">) {
     this.#deps = deps;
     const fail = (victim: unknown, thrown: unknown) => this.#fail(victim, thrown);
     // One function for all emitters: a closure for each would cost more than the call.

@@ -1,6 +1,5 @@
+import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
-import type { Metrics } from "../../ambient/metrics.ts";
-import type { Random } from "../../ambient/random.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import { beginText, type GuardedSteps, guardedText, recoverText } from "./guarded-statement.ts";
@@ -15,11 +14,8 @@ import {
   UnsafeTransaction,
 } from "./pg-error.ts";
 
-export interface GuardedLaneOptions {
+export interface GuardedLaneOptions extends Pick<Ambient, "clock" | "random" | "metrics"> {
   readonly url: string;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly metrics: Metrics;
   /**
    * How long a batch is tried before its callers are told that it is not known what became of it. A caller may have
    * waited as long for the batch before.

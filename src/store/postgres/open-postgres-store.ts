@@ -1,7 +1,6 @@
 import { CompiledQuery, Kysely } from "kysely";
+import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
-import type { Metrics } from "../../ambient/metrics.ts";
-import type { Random } from "../../ambient/random.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
@@ -25,15 +24,12 @@ interface PgEngineOptions {
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
-export interface PostgresStoreOptions extends PgEngineOptions {
+export interface PostgresStoreOptions extends PgEngineOptions, Pick<Ambient, "clock" | "random" | "metrics"> {
   /** Of each ledger. */
   readonly lanes: number;
   /** The ledgers that this process uses; no connections are kept for another. Both, where nothing is said. */
   readonly ledgers?: readonly ("usage" | "permits")[];
   readonly usageTimeoutMs: number;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly metrics: Metrics;
   readonly watch?: LedgerWatch;
 }
 

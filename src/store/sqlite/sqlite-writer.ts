@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
+import type { Ambient } from "../../ambient/ambient.ts";
 import { anchored, type Clock } from "../../ambient/clock.ts";
-import type { Metrics } from "../../ambient/metrics.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
@@ -24,10 +24,8 @@ import type {
 const jobsPerCommitMax = 500;
 const jobsQueuedMax = 10_000;
 
-export interface SqliteWriterOptions {
+export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly file: string;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
   /** Is told what the wall clock shows, which refills follow. */
   readonly watch?: LedgerWatch;
   /** Takes the place of the clock of windows in tests, which nobody can set. */

@@ -5,6 +5,7 @@ import { systemClock } from "../../../src/ambient/clock.ts";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { WindowTable } from "../../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import type { Patience } from "../../../src/server/port/connections.ts";
@@ -43,7 +44,7 @@ const metrics = createMetrics();
 const store = createMemoryStore(systemClock);
 const { onePort, setReady } = createPublicApi({
   keys: process.argv.includes("broken") ? breakKeyStore(store.keys) : store.keys,
-  usage: new CoalescingUsageLedger(store.usageLanes, { clock: systemClock, metrics }),
+  usage: new CoalescingUsageLedger(store.usageLanes, { clock: systemClock, metrics, room: new WaitingRoom(10_000) }),
   limiter: new LocalLimiter(new WindowTable(1), { clock: systemClock, metrics }),
   isRootKey: (presented) => presented.reveal() === testRootKey,
   clock: systemClock,
@@ -51,6 +52,9 @@ const { onePort, setReady } = createPublicApi({
   log,
   metrics,
   patience,
+  fastPath: true,
+  cacheKeysMax: 1000,
+  connectionsMax: 20_000,
 });
 
 const tell = (message: FromTarget) => process.send?.(message);

@@ -53,6 +53,9 @@ export async function startCrowded(
   };
   const { onePort } = createPublicApi({
     ...ambient,
+    fastPath: true,
+    cacheKeysMax: cache.keysMax,
+    connectionsMax: 10_000,
     ...options,
     keys: new CachedKeyStore(store.keys, cache, ambient),
     usage: new CoalescingUsageLedger([engine], { ...ambient, room }),

@@ -2,6 +2,7 @@ import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
+import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../../../src/store/usage-ledger.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
@@ -22,7 +23,11 @@ interface Account {
 
 /** Uses spent by many callers at once, over keys that they share. */
 async function spendMany(engine: UsageEngine): Promise<Account> {
-  const ledger = new CoalescingUsageLedger([engine], { clock: systemClock, metrics: createMetrics() });
+  const ledger = new CoalescingUsageLedger([engine], {
+    clock: systemClock,
+    metrics: createMetrics(),
+    room: new WaitingRoom(1000),
+  });
   const seen = new Set<string>();
   const account = { acknowledged: 0, unknown: 0, doubled: 0 };
   const caller = async (_: unknown, index: number) => {

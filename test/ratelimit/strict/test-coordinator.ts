@@ -4,6 +4,7 @@ import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { Secret } from "../../../src/domain/secret.ts";
+import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
 import { MemoryHub } from "../../../src/ratelimit/local/window-hub.ts";
 import { Coordinators } from "../../../src/ratelimit/strict/coordinators.ts";
@@ -76,8 +77,14 @@ export function coordinatorsAt(
 /** An edge's strict limits. */
 export function limiterAt(addresses: readonly string[]): StrictLimiter & { channel: Coordinators } {
   const channel = coordinatorsAt(addresses, { onRecall: (keyId) => limiter.recall(keyId) });
-  const options = { channel, clock: systemClock, metrics: createMetrics(), poolsMax: 100, patienceMs: 5000 };
-  const limiter: StrictLimiter = new StrictLimiter(options);
+  const limiter: StrictLimiter = new StrictLimiter({
+    channel,
+    clock: systemClock,
+    metrics: createMetrics(),
+    poolsMax: 100,
+    patienceMs: 5000,
+    room: new WaitingRoom(50_000),
+  });
   onTestFinished(() => limiter.stop());
   return Object.assign(limiter, { channel });
 }

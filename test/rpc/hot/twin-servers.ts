@@ -9,6 +9,7 @@ import { createSystemRandom } from "../../../src/ambient/random.ts";
 import type { NewKey } from "../../../src/domain/key.ts";
 import { formatKey } from "../../../src/domain/key-format.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { WindowTable } from "../../../src/domain/window-table.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
 import type { RateLimiter } from "../../../src/ratelimit/limiter.ts";
@@ -127,12 +128,14 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line));
   const ambient = { clock, metrics, log, random: createSystemRandom() };
-  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100 };
+  const room = new WaitingRoom(10_000);
+  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100, room };
   const strict = new StrictLimiter({
     ...ambient,
     channel: new Coordinator(store.permitLanes, ambient).join((keyId) => strict.recall(keyId)),
     poolsMax: 100,
     patienceMs: 450,
+    room,
   });
   const local = new LocalLimiter(new WindowTable(100), ambient);
   const limiter: RateLimiter = {
@@ -142,10 +145,12 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   const { onePort, listener } = createPublicApi({
     ...ambient,
     keys: new CachedKeyStore(failOnSome(store.keys), cache, ambient),
-    usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, ambient)),
+    usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, { ...ambient, room })),
     limiter,
     isRootKey: () => false,
     fastPath,
+    cacheKeysMax: cache.keysMax,
+    connectionsMax: 1000,
   });
   const port = await onePort.listen(0, "127.0.0.1");
   const bareServer = createBareServer(listener);

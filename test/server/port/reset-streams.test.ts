@@ -4,6 +4,7 @@ import { systemClock } from "../../../src/ambient/clock.ts";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { WindowTable } from "../../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import { createClient } from "../../../src/sdk/index.ts";
@@ -18,7 +19,7 @@ async function startServer(fastPath: boolean) {
   const metrics = createMetrics();
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics };
   const store = createMemoryStore(systemClock);
-  const ledger = new CoalescingUsageLedger(store.usageLanes, ambient);
+  const ledger = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room: new WaitingRoom(1000) });
   const waiting: (() => void)[] = [];
   const usage = {
     async spend(keyId: string) {
@@ -34,6 +35,8 @@ async function startServer(fastPath: boolean) {
     isRootKey: (presented) => presented.reveal() === testRootKey,
     log: createLog("warn", (line) => lines.push(line)),
     fastPath,
+    cacheKeysMax: 1000,
+    connectionsMax: 1000,
   });
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(100));
