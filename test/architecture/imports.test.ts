@@ -1,18 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { readTree } from "../support/repository.ts";
-import { findTrespasses, rooms } from "./rooms.ts";
+import { readText, readTree } from "../support/repository.ts";
+import { documentedRooms, documentedStoreInterfaces, writeRooms } from "./documented-rooms.ts";
+import { findTrespasses, importsOf, roomOf, rooms, storeInterfaces } from "./rooms.ts";
 
 describe("imports", () => {
-  const sources = readTree("src", ".ts");
+  const generated = new Map([...readTree("gen", ".ts"), ...readTree("gen", ".js")]);
+  const sources = new Map([...readTree("src", ".ts"), ...generated]);
 
   it("run one way between the rooms, without cycles", () => {
     expect(sources.size).toBeGreaterThan(40);
+    expect(generated.size).toBeGreaterThan(10);
     expect(findTrespasses(sources)).toEqual([]);
   });
 
   it("leave no room without its rule", () => {
-    const found = new Set([...sources.keys()].map((file) => file.split("/")[1]));
+    const found = new Set([...sources.keys()].map(roomOf));
     expect([...found].sort()).toEqual(Object.keys(rooms).sort());
+  });
+
+  it("are absent from the types of the SDK, which brings no package along", () => {
+    const types = "gen/latchkey/v1/keys_client.ts";
+    expect(importsOf(types, readText(types))).toEqual([]);
   });
 
   it.each([
@@ -24,6 +32,10 @@ describe("imports", () => {
     ["src/sdk/a.ts", 'import "node:http";'],
     ["src/store/a.ts", 'import { x } from "../../test/support/test-clock.ts";'],
     ["src/helpers/a.ts", 'import { x } from "../domain/key.ts";'],
+    ["gen/latchkey/v1/a.ts", 'import { x } from "../../../src/rpc/call.ts";'],
+    ["gen/latchkey/v1/a_pb.js", 'import { x } from "@connectrpc/connect";'],
+    ["src/codec/a.ts", 'import { x } from "../../gen/latchkey/v1/keys_pb.js";'],
+    ["src/store/a.ts", 'import { x } from "../../gen/latchkey/v1/keys_pb.js";'],
   ])("are refused where %s says %s", (file, text) => {
     expect(findTrespasses(new Map([[file, text]]))).toHaveLength(1);
   });
@@ -34,5 +46,28 @@ describe("imports", () => {
       ["src/domain/b.ts", 'import { a } from "./a.ts";'],
     ]);
     expect(findTrespasses(cycle)).toEqual(["a cycle: src/domain/a.ts → src/domain/b.ts → src/domain/a.ts"]);
+  });
+});
+
+describe("the table of rooms in docs/architecture.md", () => {
+  const page = readText("docs/architecture.md");
+
+  it("says what the rules say", () => {
+    expect(documentedRooms(page)).toEqual(writeRooms(rooms));
+    expect(documentedStoreInterfaces(page)).toEqual(storeInterfaces);
+  });
+
+  it.each([
+    ["another room", "| `domain` |", "| `domains` |"],
+    [
+      "one import more",
+      "| domain, ambient, batching | kysely, pg |",
+      "| domain, ambient, batching, rpc | kysely, pg |",
+    ],
+    ["one package less", "| kysely, pg |", "| kysely |"],
+    ["Node for a room that may not use it", "| @bufbuild/protobuf | no |", "| @bufbuild/protobuf | yes |"],
+  ])("is found wrong where it says %s", (_, said, changed) => {
+    expect(page).toContain(said);
+    expect(documentedRooms(page.replace(said, changed))).not.toEqual(writeRooms(rooms));
   });
 });

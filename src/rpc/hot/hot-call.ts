@@ -1,7 +1,7 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import type { HotMethod } from "../../codec/codec-runtime.ts";
 import type { Call, Endpoint, Protocol, RunCall } from "../call.ts";
-import type { HotMethod } from "./codec-runtime.ts";
 
 /** What thin handlers need of the service: the same as the reference path has. */
 export interface HotDeps {

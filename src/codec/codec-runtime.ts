@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 
-/* What generated codecs are made of. */
+/* What generated codecs are made of. It stands below `gen`, which imports it, so it imports nothing of ours. */
 
 /**
  * A method with codecs of its own. They read only what they understand to the last byte, and answer undefined for the
