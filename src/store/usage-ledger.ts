@@ -41,10 +41,3 @@ export type ChargeResult =
   | SettledCharge
   | { readonly outcome: "missing" }
   | { readonly outcome: "failed"; readonly reason: string };
-
-/** The lane of a key, of so many. */
-export function laneOf(keyId: string, lanes: number): number {
-  let hash = 0;
-  for (let i = 0; i < keyId.length; i++) hash = (Math.imul(hash, 31) + keyId.charCodeAt(i)) | 0;
-  return (hash >>> 0) % lanes;
-}

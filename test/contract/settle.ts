@@ -1,6 +1,7 @@
+import { laneOf } from "../../src/batching/coalescing-lanes.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type Charge, type ChargeResult, laneOf } from "../../src/store/usage-ledger.ts";
+import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
 
 /** Settles the charges, each in its lane, and answers their results in order. */
 export function settle({ usageLanes }: Store, charges: readonly Charge[]): Promise<readonly ChargeResult[]> {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { laneOf } from "../../../src/batching/coalescing-lanes.ts";
 import { createClient } from "../../../src/sdk/index.ts";
-import { laneOf } from "../../../src/store/usage-ledger.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { FleetLoad } from "../../support/fleet-load.ts";

@@ -1,0 +1,130 @@
+import type { Clock } from "../ambient/clock.ts";
+import type { Metrics } from "../ambient/metrics.ts";
+import { GroupCommit } from "./group-commit.ts";
+
+/** Most keys of one commit, and most keys waiting behind it in one lane. */
+const laneBounds = { batchMax: 500, queueMax: 50_000 };
+
+/** All items of one key that go into one commit, in the order in which they came. */
+export interface KeyGroup<Item> {
+  readonly keyId: string;
+  readonly items: readonly Item[];
+}
+
+/** Bounds how many callers wait. */
+export interface Places {
+  /** Takes a place for a caller, beside so many of the same key that still wait. Otherwise answers why there is none. */
+  enter(sameKey: number): Error | undefined;
+  leave(count: number): void;
+}
+
+export interface CoalescingLanesOptions<Item, Result, Answer> {
+  /** Name in the metrics. */
+  readonly name: string;
+  /**
+   * One for each lane. Commits the groups as one and answers one result per group, in order; throws when nothing is known
+   * of any of them. No key appears twice in one call.
+   */
+  readonly commits: readonly ((groups: readonly KeyGroup<Item>[]) => Promise<readonly Result[]>)[];
+  /** What a group's result means for each of its items, in order. What it throws, every caller of the group gets. */
+  readonly answersOf: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
+  readonly places: Places;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly bounds?: typeof laneBounds;
+}
+
+/**
+ * Answers any number of callers with few commits: all items of a key that wait become one group, and many keys share one
+ * commit. A hot key thus costs one row per commit, however many callers it has. A key always goes to the same lane, and
+ * each lane has one batch under way.
+ */
+export class CoalescingLanes<Item, Result, Answer> {
+  readonly #lanes: readonly Lane<Item, Result, Answer>[];
+  /** Groups not yet sent, by key: more items of the key may still join them. */
+  readonly #joinable = new Map<string, WaitingGroup<Item, Answer>>();
+  readonly #name: string;
+  readonly #places: Places;
+  readonly #answersOf: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
+
+  constructor(options: CoalescingLanesOptions<Item, Result, Answer>) {
+    const { name, commits, places, answersOf, clock, metrics, bounds = laneBounds } = options;
+    this.#name = name;
+    this.#places = places;
+    this.#answersOf = answersOf;
+    this.#lanes = commits.map((commit) => {
+      const send = (groups: readonly WaitingGroup<Item, Answer>[]) => {
+        for (const { keyId } of groups) this.#joinable.delete(keyId);
+        return commit(groups);
+      };
+      return new GroupCommit({ ...bounds, name, commit: send, clock, metrics });
+    });
+  }
+
+  /** Rejects when there is no place or the lane's queue is full, otherwise with what a commit or `answersOf` threw. */
+  submit(keyId: string, item: Item): Promise<Answer> {
+    const joinable = this.#joinable.get(keyId);
+    const refusal = this.#places.enter(joinable?.items.length ?? 0);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    return new Promise((resolve, reject) => {
+      const caller = { resolve, reject };
+      if (joinable === undefined) this.#send({ keyId, items: [item], callers: [caller] });
+      else {
+        joinable.items.push(item);
+        joinable.callers.push(caller);
+      }
+    });
+  }
+
+  /** Resolves when nothing is queued or under way: every caller so far has an answer. */
+  async drained(): Promise<void> {
+    await Promise.all(this.#lanes.map((lane) => lane.drained()));
+  }
+
+  #send(group: WaitingGroup<Item, Answer>): void {
+    const { keyId, callers } = group;
+    this.#joinable.set(keyId, group);
+    const lane = this.#lanes[laneOf(keyId, this.#lanes.length)] as Lane<Item, Result, Answer>;
+    lane.submit(group).then(
+      (result) => {
+        this.#places.leave(callers.length);
+        this.#answer(group, result);
+      },
+      (error: unknown) => {
+        // It may never have been sent: the queue was full, or the batch before it failed.
+        if (this.#joinable.get(keyId) === group) this.#joinable.delete(keyId);
+        this.#places.leave(callers.length);
+        for (const caller of callers) caller.reject(error);
+      },
+    );
+  }
+
+  #answer(group: WaitingGroup<Item, Answer>, result: Result): void {
+    const { callers } = group;
+    try {
+      const answers = this.#answersOf(group, result);
+      if (answers.length !== callers.length)
+        throw new Error(`${this.#name}: ${answers.length} answers for ${callers.length} items`);
+      callers.forEach((caller, i) => {
+        caller.resolve(answers[i] as Answer);
+      });
+    } catch (error) {
+      for (const caller of callers) caller.reject(error);
+    }
+  }
+}
+
+type Lane<Item, Result, Answer> = GroupCommit<WaitingGroup<Item, Answer>, Result>;
+
+interface WaitingGroup<Item, Answer> extends KeyGroup<Item> {
+  readonly items: Item[];
+  /** One for each item. */
+  readonly callers: { readonly resolve: (answer: Answer) => void; readonly reject: (error: unknown) => void }[];
+}
+
+/** The lane of a key, of so many. */
+export function laneOf(keyId: string, lanes: number): number {
+  let hash = 0;
+  for (let i = 0; i < keyId.length; i++) hash = (Math.imul(hash, 31) + keyId.charCodeAt(i)) | 0;
+  return (hash >>> 0) % lanes;
+}
