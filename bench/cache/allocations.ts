@@ -11,7 +11,8 @@ import { Secret } from "../../src/domain/secret.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import { createRunCall } from "../../src/rpc/call.ts";
-import { HotCall, hotEndpointsOf } from "../../src/rpc/hot/hot-call.ts";
+import { hotEndpointsOf } from "../../src/rpc/hot/hot-endpoints.ts";
+import { JsonCall } from "../../src/rpc/json-call.ts";
 import { createKeysEndpoints } from "../../src/rpc/keys-service.ts";
 import { createRequestIds } from "../../src/rpc/request-ids.ts";
 import { KnownDigests } from "../../src/usecases/known-digests.ts";
@@ -44,14 +45,13 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const digest = sha256(key);
   const known = KnownDigests.forKeys(1, random);
   const secret = new Secret(key);
-  const message = codec.decodeJson(body, 0, body.length);
-  if (hot === undefined || message === undefined) throw new Error("the method is not as expected");
-  const call = () => runCall(new HotCall(hot.endpoint, "json", "req", {}, message));
+  if (hot === undefined) throw new Error("the method is not as expected");
+  const call = () => runCall(new JsonCall(hot, "req", {}, body, 0, body.length));
   const response = await call();
   return {
-    "reading the request": allocated(() => codec.decodeJson(body, 0, body.length)),
     "a request id": allocated(newRequestId),
     "the whole call": allocated(call),
+    "of it, reading the request": allocated(() => codec.decodeJson(body, 0, body.length)),
     "of it, the use case": allocated(() => verifyKey({ key: secret, apiId: undefined })),
     "of that, a digest that is known": allocated(() => known.digestOf(key)),
     "of that, the cache": allocated(() => keys.findByDigest(digest)),

@@ -37,8 +37,8 @@ export interface Metrics {
 }
 
 /**
- * How a request of HTTP/1.1 was read: by hand; or by Node, because of its path, its head or its body; because the end of this
- * or an earlier request of the connection is for Node to find; or because Node reads everything.
+ * How a request of HTTP/1.1 was read: by hand; or by Node, because of its path, its head or a long body in pieces; because
+ * the end of this or an earlier request of the connection is for Node to find; or because Node reads everything.
  */
 export type Http1Way = "by_hand" | "node_path" | "node_head" | "node_body" | "node_framing" | "node_only";
 

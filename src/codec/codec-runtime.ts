@@ -4,7 +4,7 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 
 /**
  * A method with codecs of its own. They read only what they understand to the last byte, and answer undefined for the
- * rest: whether that is a good request or a bad one, and what is wrong with it, the reference path says. What they read
+ * rest: whether that is a good request or a bad one, and what is wrong with it, the strict decoder says. What they read
  * keeps the rules of its proto file. They print what the reference prints, byte for byte.
  */
 export interface HotMethod {

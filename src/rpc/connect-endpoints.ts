@@ -12,7 +12,6 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
 import { toConnectError } from "./grpc-errors.ts";
-import { handedOverOf } from "./handed-over.ts";
 import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
@@ -106,13 +105,14 @@ export function streamHandler(handler: UniversalHandler, openStreams?: OpenStrea
     }
     if (req.httpVersionMajor < 2) throw new ApiError("BAD_REQUEST", "this method streams, which needs HTTP/2");
     openStreams?.enter((req as unknown as Http2ServerRequest).stream as ServerHttp2Stream);
-    const read = handedOverOf(req);
-    if (read instanceof ApiError) throw read;
-    const body = read === undefined ? req : once(read);
-    const header = protocolHeaders(mediaType);
-    const url = `http://latchkey${handler.requestPath}`;
-    const { httpVersion } = req;
-    const response = await handler({ httpVersion, method: "POST", url, header, body, signal: abortSignalOf(res) });
+    const response = await handler({
+      httpVersion: req.httpVersion,
+      method: "POST",
+      url: `http://latchkey${handler.requestPath}`,
+      header: protocolHeaders(mediaType),
+      body: req,
+      signal: abortSignalOf(res),
+    });
     await sendUniversalResponse(response, res, requestId);
   };
 }

@@ -1,45 +1,41 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { create, type DescMessage, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
 import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
+import type { HotMethod } from "../codec/codec-runtime.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
-import { decodeJson } from "./decoding/decode-json.ts";
-import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
+import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
+import { encodeJson, JsonCall, type JsonMethod } from "./json-call.ts";
 import { readBody } from "./read-body.ts";
 import { sendJson } from "./respond.ts";
-import { validated } from "./validate.ts";
 
-/** The JSON dialect: `POST /v1/keys.createKey` and the like, as the proto's annotations say. */
-export function createGateway(endpoints: readonly Endpoint[], runCall: RunCall): Map<string, HttpHandler> {
+/**
+ * The JSON dialect: `POST /v1/keys.createKey` and the like, as the proto's annotations say. Methods that have a codec are
+ * read and printed by it where it can.
+ */
+export function createGateway(
+  endpoints: readonly Endpoint[],
+  runCall: RunCall,
+  codecs: readonly HotMethod[],
+): Map<string, HttpHandler> {
   return new Map(
     routes.map(({ path, method }) => {
       const endpoint = endpoints.find((candidate) => candidate.method === method);
       if (endpoint === undefined) throw new Error(`nothing answers ${path}`);
-      return [path, handlerOf(endpoint, runCall)];
+      const codec = codecs.find((candidate) => candidate.method === method);
+      return [path, handlerOf({ endpoint, codec }, runCall)];
     }),
   );
 }
 
-function handlerOf(endpoint: Endpoint, runCall: RunCall): HttpHandler {
-  const { input, output } = endpoint.method;
+function handlerOf(method: JsonMethod, runCall: RunCall): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
     requireJson(req);
     const body = await readBody(req);
-    const response = await runCall({
-      endpoint,
-      protocol: "json",
-      requestId,
-      header: headerOf(req),
-      read: () => validated(input, decodeJson(input, body)),
-    });
-    sendJson(res, 200, encode(output, response), { "x-request-id": requestId });
+    const answered = runCall(new JsonCall(method, requestId, req.headers, body, 0, body.length));
+    const response = answered instanceof Promise ? await answered : answered;
+    sendJson(res, 200, encodeJson(method, response), { "x-request-id": requestId });
   };
-}
-
-/** `valid: false` and `remaining: 0` are said, not left out. */
-function encode(desc: DescMessage, init: MessageInitShape<DescMessage>): string {
-  return toJsonString(desc, create(desc, init), { alwaysEmitImplicit: true });
 }
 
 function requireJson(req: IncomingMessage): void {

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Stream } from "node:http2";
 import { fromBinary } from "@bufbuild/protobuf";
 import {
   Health,
@@ -6,10 +6,9 @@ import {
   type HealthCheckResponse_ServingStatus as Status,
 } from "../../gen/health/v1/health_pb.js";
 import { ApiError } from "./api-error.ts";
-import { handOver, type ReadBody } from "./handed-over.ts";
 import { frameContentOf, isPlainGrpc, sendGrpcError, sendGrpcHeaders, type TakeStream } from "./hot/hot-grpc.ts";
 import type { OpenStreams } from "./open-streams.ts";
-import { collectBody } from "./read-body.ts";
+import { collectBody, type ReadBody } from "./read-body.ts";
 import type { Readiness } from "./readiness.ts";
 import { toApiError } from "./to-api-error.ts";
 
@@ -29,47 +28,44 @@ interface Watch {
 
 /**
  * `Health/Watch` over gRPC, on HTTP/2 streams as they are. A watch stays open for as long as its client wants, and Connect
- * would keep fifty kilobytes for each. Other protocols, and requests that are not as they should be, are left to Connect.
+ * would keep fifty kilobytes for each. Other protocols, and requests with unusual headers, are left to Connect.
  */
 export function createHealthWatch(deps: HealthWatchDeps): TakeStream {
   const path = `/${Health.typeName}/${Health.method.watch.name}`;
   const watches = new Map<ServerHttp2Stream, Watch>();
   followReadiness(watches, deps);
-  return function take(stream, headers, flags, rawHeaders, reference) {
+  return function take(stream, headers, flags) {
     if (headers[":path"] !== path || !isPlainGrpc(headers, flags)) return false;
-    const takeBody = (body: ReadBody) => {
-      const service = readService(body);
-      if (service !== undefined) {
-        open(stream, service, watches, deps);
-        return;
-      }
-      handOver(stream, body);
-      reference(stream, headers as IncomingHttpHeaders, flags, rawHeaders);
-    };
-    collectBody(stream, headers["content-length"], { takeBody });
+    collectBody(stream, headers["content-length"], { takeBody: (body) => open(stream, body, watches, deps) });
     return true;
   };
 }
 
-/** Undefined for what is not one whole message. */
-function readService(body: ReadBody): string | undefined {
-  const content = body instanceof ApiError ? undefined : frameContentOf(body);
-  if (content === undefined) return undefined;
+/** Throws `ApiError` for what is not one whole message. */
+function readService(body: ReadBody): string {
+  if (body instanceof ApiError) throw body;
+  const content = frameContentOf(body);
+  if (content === undefined) throw unreadable;
   try {
     return fromBinary(HealthCheckRequestSchema, content).service;
   } catch {
-    return undefined;
+    throw unreadable;
   }
 }
 
+/** As Connect says it of other streams. */
+const unreadable = new ApiError("BAD_REQUEST", "a message of the stream could not be read");
+
 function open(
   stream: ServerHttp2Stream,
-  service: string,
+  body: ReadBody,
   watches: Map<ServerHttp2Stream, Watch>,
   deps: HealthWatchDeps,
 ): void {
   const requestId = deps.newRequestId();
+  let service: string;
   try {
+    service = readService(body);
     deps.watches.enter(stream);
   } catch (error) {
     sendGrpcError(stream, toApiError(error), requestId);

@@ -8,6 +8,8 @@ export type HttpHandler = (req: IncomingMessage, res: ServerResponse, requestId:
 
 /** The media type of the body, in lower case; undefined where there is none, or one in another charset than UTF-8. */
 export function mediaTypeOf(req: IncomingMessage): string | undefined {
+  // Most say just this.
+  if (req.headers["content-type"] === "application/json") return "application/json";
   const [, type] = /^([^\s;]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.exec(req.headers["content-type"] ?? "") ?? [];
   return type?.toLowerCase();
 }

@@ -1,31 +1,24 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { ApiError } from "./api-error.ts";
-import { handedOverOf, type ReadBody } from "./handed-over.ts";
 
 export const bodyBytesMax = 65_536;
 
-/** The client went away before its request was whole: there is nobody to answer. */
-export class ClientGone extends Error {
-  override readonly name = "ClientGone";
-}
+/** A body as it came; or why there is none. */
+export type ReadBody = Buffer | ApiError;
 
-/** Reads the whole body, as it came: nothing is decompressed. Throws `ApiError` once it is too large, or `ClientGone`. */
+/**
+ * Reads the whole body, as it came: nothing is decompressed. Throws `ApiError` once it is too large. Never settles where the
+ * client goes away before: there is no one to answer, and what waits for it is freed with the request.
+ */
 export function readBody(req: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const takeBody = (body: ReadBody) => (body instanceof ApiError ? reject(body) : resolve(body));
-    const handedOver = handedOverOf(req);
-    if (handedOver !== undefined) {
-      takeBody(handedOver);
-      return;
-    }
     collectBody(req, req.headers["content-length"], { takeBody });
-    req.on("error", (cause) => reject(new ClientGone("the request broke off", { cause })));
-    req.on("close", () => reject(new ClientGone("the request broke off")));
   });
 }
 
-/** Whoever a body is collected for. */
+/** What a body is collected for. */
 export interface BodyTaker {
   /** Called once: with the whole body, or as soon as it is too large. Never where the client goes away before. */
   takeBody(body: ReadBody): void;

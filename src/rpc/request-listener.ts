@@ -2,9 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
 import { ApiError } from "./api-error.ts";
-import type { HotHandler } from "./hot/hot-gateway.ts";
 import type { HttpHandler } from "./http-handler.ts";
-import { ClientGone } from "./read-body.ts";
 import { sendError } from "./respond.ts";
 import { toApiError } from "./to-api-error.ts";
 
@@ -13,25 +11,26 @@ export type RequestListener = (req: IncomingMessage, res: ServerResponse) => voi
 /** Finds the handler of a path and sees to it that every request is answered, whatever happens. */
 export function createRequestListener(
   handlers: ReadonlyMap<string, HttpHandler>,
-  deps: { newRequestId: () => string; log: Log; hot?: ReadonlyMap<string, HotHandler> },
+  deps: { newRequestId: () => string; log: Log },
 ): RequestListener {
-  const { newRequestId, log, hot } = deps;
+  const { newRequestId, log } = deps;
 
-  function answer(req: IncomingMessage, res: ServerResponse): void {
+  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const requestId = newRequestId();
-    // A client that breaks off in the middle is nobody's error; without a listener it would end the process.
-    req.on("error", () => {});
-    res.on("error", () => {});
-    Promise.resolve()
-      .then(() => {
-        requireHost(req);
-        return (handlers.get(pathOf(req)) ?? notFound)(req, res, requestId);
-      })
-      .catch((thrown: unknown) => fail(req, res, requestId, thrown));
+    // A client that breaks off in the middle is no error of ours; without a listener it would end the process.
+    req.on("error", ignore);
+    res.on("error", ignore);
+    try {
+      // Node reads on first: where the rest of a request is malformed, its client gets the refusal and no answer before it.
+      await undefined;
+      requireHost(req);
+      await (handlers.get(pathOf(req)) ?? notFound)(req, res, requestId);
+    } catch (thrown) {
+      fail(req, res, requestId, thrown);
+    }
   }
 
   function fail(req: IncomingMessage, res: ServerResponse, requestId: string, thrown: unknown): void {
-    if (thrown instanceof ClientGone) return;
     const error = toApiError(thrown);
     // What a call threw is an ApiError: it has been accounted for.
     if (error !== thrown && error.code === "INTERNAL_SERVER_ERROR")
@@ -42,12 +41,10 @@ export function createRequestListener(
     else sendError(res, error, requestId);
   }
 
-  const reference = { answer, fail };
-  return function listen(req, res) {
-    const take = hot?.get(req.url ?? "");
-    if (take?.(req, res, reference) !== true) answer(req, res);
-  };
+  return answer;
 }
+
+function ignore(): void {}
 
 const notFound: HttpHandler = (req, res, requestId) => {
   // gRPC clients look for a status in the trailers; the only headers that count as such are those that end the stream.

@@ -1,18 +1,18 @@
 import { Health } from "../../gen/health/v1/health_pb.js";
+import { hotMethods } from "../../gen/latchkey/v1/keys_hot.ts";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { AtOnce } from "../domain/at-once.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
-import { crowdedResponse, malformedResponse } from "../rpc/closing-response.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
-import { createHotGateway } from "../rpc/hot/hot-gateway.ts";
 import { createHotGrpc, type TakeStream } from "../rpc/hot/hot-grpc.ts";
 import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
+import { crowdedResponse, malformedResponse } from "../rpc/http1-response.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
@@ -36,7 +36,7 @@ export interface PublicApiDeps extends Ambient {
   readonly usage: UsageLedger;
   readonly limiter: RateLimiter;
   readonly isRootKey: IsRootKey;
-  /** Whether thin handlers serve the hot methods where they can. */
+  /** Whether hot methods are served by hand and by their codecs where they can be. */
   readonly fastPath: boolean;
   readonly patience?: Patience;
   /** Keys that `keys` holds in memory at most. */
@@ -63,6 +63,7 @@ export interface PublicApi {
 
 /** Everything that is served on the public port. */
 export function createPublicApi(deps: PublicApiDeps): PublicApi {
+  const { fastPath, patience = defaultPatience } = deps;
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
   const services = [KeysService, Health];
@@ -93,14 +94,13 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     openStreams: new OpenStreams(connectStreamsMax, onStreamRefused),
   });
   const handlers = new Map([
-    ...createGateway(keysEndpoints, runCall),
+    ...createGateway(keysEndpoints, runCall, fastPath ? hotMethods : []),
     ...connectEndpoints,
     ...createProbes(readiness),
     ["/openapi.json", createOpenApiHandler()] as const,
   ]);
   const newRequestId = createRequestIds(deps);
   const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
-  const { fastPath, patience = defaultPatience } = deps;
   const watchHealth = createHealthWatch({
     readiness,
     statusOf: health.statusOf,
@@ -108,11 +108,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     watches,
     newRequestId,
   });
-  const listener = createRequestListener(handlers, {
-    newRequestId,
-    log: deps.log,
-    ...(fastPath && { hot: createHotGateway(hotDeps) }),
-  });
+  const listener = createRequestListener(handlers, { newRequestId, log: deps.log });
   const onePort = new OnePort({
     listener,
     ...(fastPath && {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createMetrics } from "../ambient/metrics.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
-import { malformedResponse } from "../rpc/closing-response.ts";
+import { malformedResponse } from "../rpc/http1-response.ts";
 import { createProbes } from "../rpc/probes.ts";
 import { createRatelimitService } from "../rpc/ratelimit-service.ts";
 import { Readiness } from "../rpc/readiness.ts";

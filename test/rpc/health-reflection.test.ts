@@ -155,6 +155,25 @@ describe("a stream that is malformed", () => {
     expect(logLines.filter((line) => line.includes("cnry") || line.includes('"error"'))).toEqual([]);
   });
 
+  it("at Watch over gRPC is refused with a fixed text and details, where its headers are usual", async () => {
+    const { port, logLines } = await startTestServer();
+    const wire = connectWire(port);
+    const headers = { "content-type": "application/grpc", te: "trailers" };
+    for (const [body, status, message] of [
+      [bytes, "3", unreadable],
+      [Buffer.alloc(0), "3", unreadable],
+      [Buffer.concat([frame(Buffer.alloc(0)), frame(Buffer.alloc(0))]), "3", unreadable],
+      [frame(bytes), "3", unreadable],
+      [frame(bytes, { flag: 1 }), "3", unreadable],
+      [frame(Buffer.alloc(70_000)), "8", "the body is larger than 65536 bytes"],
+    ] as const) {
+      const { trailers } = await wire.over2({ method: "POST", path: watch, headers, body });
+      expect(["grpc-status", "grpc-message"].map((name) => trailers.get(name))).toEqual([status, message]);
+      expect(trailers.get("grpc-status-details-bin")).toBeDefined();
+    }
+    expect(logLines.filter((line) => line.includes("cnry") || line.includes('"error"'))).toEqual([]);
+  });
+
   it.each([
     ["a header that Connect would repeat", { "grpc-timeout": "cnry", "grpc-encoding": "cnry" }],
     ["a deadline further off than timers reach", { "grpc-timeout": "99999999H" }],

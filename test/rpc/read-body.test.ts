@@ -3,8 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ApiError } from "../../src/rpc/api-error.ts";
-import type { ReadBody } from "../../src/rpc/handed-over.ts";
-import { bodyBytesMax, collectBody } from "../../src/rpc/read-body.ts";
+import { bodyBytesMax, collectBody, type ReadBody } from "../../src/rpc/read-body.ts";
 
 class Request extends PassThrough {
   aborted = false;

@@ -1,88 +1,61 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { constants, sensitiveHeaders } from "node:http2";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { HotMethod } from "../../codec/codec-runtime.ts";
 import { ApiError } from "../api-error.ts";
+import type { Call, Endpoint } from "../call.ts";
 import { errorTrailers } from "../grpc-errors.ts";
-import { handOver } from "../handed-over.ts";
-import { type BodyTaker, collectBody } from "../read-body.ts";
+import { type BodyTaker, collectBody, type ReadBody } from "../read-body.ts";
 import { dialectOf, type RpcDialect } from "../rpc-dialect.ts";
 import { toApiError } from "../to-api-error.ts";
-import { HotCall, type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-call.ts";
+import { validated } from "../validate.ts";
+import { type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-endpoints.ts";
 
-/** A stream as Node hands it out. */
-export type StreamListener = (
-  stream: ServerHttp2Stream,
-  headers: IncomingHttpHeaders,
-  flags: number,
-  rawHeaders: string[],
-) => void;
-
-/**
- * Answers whether it took the stream; if so, it sees to its answer, or gives the stream to the reference path later. Throws
- * nothing.
- */
-export type TakeStream = (...stream: [...Parameters<StreamListener>, reference: StreamListener]) => boolean;
+/** Answers whether it took the stream; if so, it sees to its answer. Throws nothing. */
+export type TakeStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number) => boolean;
 
 /** Hot methods over gRPC, on HTTP/2 streams as they are: the compatibility API costs more than a verification. */
 export function createHotGrpc(deps: HotDeps): TakeStream {
   const endpoints = new Map(
     hotEndpointsOf(deps.endpoints).map((hot) => [`/${hot.codec.method.parent.typeName}/${hot.codec.method.name}`, hot]),
   );
-  return function take(stream, headers, flags, rawHeaders, reference) {
+  return function take(stream, headers, flags) {
     const hot = endpoints.get(headers[":path"] ?? "");
     if (hot === undefined || !isPlainGrpc(headers, flags)) return false;
-    const toReference = { flags, rawHeaders, reference };
-    collectBody(stream, headers["content-length"], new Exchange(hot, deps, stream, headers, toReference));
+    collectBody(stream, headers["content-length"], new Exchange(hot, deps, stream, headers));
     return true;
   };
 }
 
-/** What it takes to give a stream to the reference path. */
-interface ToReference {
-  readonly flags: number;
-  readonly rawHeaders: string[];
-  readonly reference: StreamListener;
-}
-
 /** One call. */
-class Exchange implements BodyTaker {
-  readonly hot: HotEndpoint;
+class Exchange implements BodyTaker, Call {
+  readonly endpoint: Endpoint;
+  readonly protocol = "grpc";
+  readonly codec: HotMethod;
   readonly deps: HotDeps;
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
-  readonly toReference: ToReference;
   requestId = "";
+  body: ReadBody = nothing;
 
   constructor(
-    hot: HotEndpoint,
+    { codec, endpoint }: HotEndpoint,
     deps: HotDeps,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    toReference: ToReference,
   ) {
-    this.hot = hot;
+    this.endpoint = endpoint;
+    this.codec = codec;
     this.deps = deps;
     this.stream = stream;
     this.headers = headers;
-    this.toReference = toReference;
   }
 
-  takeBody(body: Buffer | ApiError): void {
-    const message = body instanceof ApiError ? undefined : readFrame(this.hot, body);
-    if (message !== undefined) {
-      this.serve(message);
-      return;
-    }
-    handOver(this.stream, body);
-    const { flags, rawHeaders, reference } = this.toReference;
-    reference(this.stream, this.headers, flags, rawHeaders);
-  }
-
-  serve(message: MessageShape<DescMessage>): void {
+  takeBody(body: ReadBody): void {
+    this.body = body;
     this.requestId = this.deps.newRequestId();
     try {
-      const call = new HotCall(this.hot.endpoint, "grpc", this.requestId, this.headers, message);
-      const response = this.deps.runCall(call);
+      const response = this.deps.runCall(this);
       if (response instanceof Promise) response.then((later) => this.send(later)).catch((thrown) => this.fail(thrown));
       else this.send(response);
     } catch (thrown) {
@@ -90,8 +63,24 @@ class Exchange implements BodyTaker {
     }
   }
 
+  header(name: string): string | undefined {
+    const value = this.headers[name];
+    return typeof value === "string" ? value : undefined;
+  }
+
+  /** Called once. The codec goes first; what it does not understand to the last byte, the strict decoder reads or refuses. */
+  read(): MessageShape<DescMessage> {
+    const { body } = this;
+    // A call that waits for its answer must not keep in memory all that was read from the connection with it.
+    this.body = nothing;
+    if (body instanceof ApiError) throw body;
+    const message = isWholeFrame(body) ? this.codec.decodeBinary(body, frameHeadLength) : undefined;
+    const { input } = this.endpoint.method;
+    return message ?? validated(input, grpc.decode(input, body));
+  }
+
   send(response: MessageInitShape<DescMessage>): void {
-    sendAnswer(this.stream, this.hot.codec.encodeFrame(response), this.requestId);
+    sendAnswer(this.stream, this.codec.encodeFrame(response), this.requestId);
   }
 
   fail(thrown: unknown): void {
@@ -99,27 +88,22 @@ class Exchange implements BodyTaker {
   }
 }
 
-const dialects = new Map(
-  ["application/grpc", "application/grpc+proto"].map((type) => [type, dialectOf(type) as RpcDialect]),
-);
+const nothing = Buffer.alloc(0);
+const grpc = dialectOf("application/grpc") as RpcDialect;
 
 /** Whether nothing about the request but its body can be wrong. */
 export function isPlainGrpc(headers: IncomingHttpHeaders, flags: number): boolean {
-  const dialect = dialects.get(headers["content-type"] ?? "");
-  if (dialect === undefined || headers[":method"] !== "POST" || headers.expect !== undefined) return false;
-  const compression = headers[dialect.compressionHeader];
+  const type = headers["content-type"];
+  if (type !== "application/grpc" && type !== "application/grpc+proto") return false;
+  if (headers[":method"] !== "POST" || headers.expect !== undefined) return false;
+  const compression = headers[grpc.compressionHeader];
   if (compression !== undefined && compression !== "identity") return false;
-  const timeout = headers[dialect.timeoutHeader];
-  if (timeout !== undefined && !(typeof timeout === "string" && dialect.timeoutPattern.test(timeout))) return false;
+  const timeout = headers[grpc.timeoutHeader];
+  if (timeout !== undefined && !(typeof timeout === "string" && grpc.timeoutPattern.test(timeout))) return false;
   return (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0;
 }
 
 const frameHeadLength = 5;
-
-/** The message of a body that is one whole frame, not compressed; otherwise undefined. */
-function readFrame({ codec }: HotEndpoint, body: Buffer): MessageShape<DescMessage> | undefined {
-  return isWholeFrame(body) ? codec.decodeBinary(body, frameHeadLength) : undefined;
-}
 
 /** What is in a body that is one whole frame, not compressed; otherwise undefined. */
 export function frameContentOf(body: Buffer): Buffer | undefined {

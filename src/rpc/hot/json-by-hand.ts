@@ -1,8 +1,9 @@
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import { AnswerPrinter } from "../http1-response.ts";
+import { JsonCall } from "../json-call.ts";
 import { bodyBytesMax } from "../read-body.ts";
 import { toApiError } from "../to-api-error.ts";
-import { HotCall, type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-call.ts";
-import { AnswerPrinter } from "./print-answer.ts";
+import { type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-endpoints.ts";
 import { RequestReader } from "./request-reader.ts";
 
 /** The connection that an answer is for. */
@@ -28,20 +29,15 @@ export class JsonByHand {
     this.#deps = deps;
   }
 
-  /**
-   * The whole response to the supported request that was read last; undefined where its body is for the reference path.
-   * Throws nothing, rejects with nothing.
-   */
-  answer(bytes: Buffer, connection: Answered): string | Promise<string> | undefined {
+  /** The whole response to the supported request that was read last. Throws nothing, rejects with nothing. */
+  answer(bytes: Buffer, connection: Answered): string | Promise<string> {
     const { target, bodyStart, end } = this.reader;
-    const { codec, endpoint } = target as HotEndpoint;
-    const message = codec.decodeJson(bytes, bodyStart, end);
-    if (message === undefined) return undefined;
+    const method = target as HotEndpoint;
     const requestId = this.#deps.newRequestId();
     try {
-      const response = this.#deps.runCall(new HotCall(endpoint, "json", requestId, noHeaders, message));
-      if (response instanceof Promise) return this.#answerLater(target as HotEndpoint, requestId, response, connection);
-      return this.#printer.ok(codec.encodeJson(response), requestId, connection.isLast);
+      const response = this.#deps.runCall(new JsonCall(method, requestId, noHeaders, bytes, bodyStart, end));
+      if (response instanceof Promise) return this.#answerLater(method, requestId, response, connection);
+      return this.#printer.ok(method.codec.encodeJson(response), requestId, connection.isLast);
     } catch (thrown) {
       return this.#printer.error(toApiError(thrown), requestId, connection.isLast);
     }

@@ -204,10 +204,9 @@ export class Http1Connection {
     if (this.#isFinished) this.#endOfInput();
   }
 
-  #answerByHand(bytes: Buffer): string | Promise<string> | undefined {
-    const answer = (this.#deps.byHand as JsonByHand).answer(bytes, this);
-    if (answer !== undefined) this.#deps.onRequest("by_hand");
-    return answer;
+  #answerByHand(bytes: Buffer): string | Promise<string> {
+    this.#deps.onRequest("by_hand");
+    return (this.#deps.byHand as JsonByHand).answer(bytes, this);
   }
 
   async #answerLater(answering: Promise<string>): Promise<void> {

@@ -1,10 +1,18 @@
 import type http from "node:http";
 import http2 from "node:http2";
 import type { Socket } from "node:net";
-import type { StreamListener, TakeStream } from "../../rpc/hot/hot-grpc.ts";
+import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, handTo, lookEveryMs, type Patience } from "./connections.ts";
 import type { Guard } from "./guard.ts";
+
+/** A stream as Node hands it out. */
+type StreamListener = (
+  stream: http2.ServerHttp2Stream,
+  headers: http2.IncomingHttpHeaders,
+  flags: number,
+  rawHeaders: string[],
+) => void;
 
 /** How long a stream is open, and how long its answer is not taken; counted in calls of `look`. */
 interface StreamWatch {
@@ -165,7 +173,6 @@ export class Http2Connections implements Connections {
     const [compat, ...others] = this.#server.listeners("stream") as StreamListener[];
     if (compat === undefined || others.length > 0) throw new Error("node:http2 hands out streams in an unknown way");
     this.#server.off("stream", compat);
-    const toCompat: StreamListener = (...stream) => compat.apply(this.#server, stream);
     const streams = this.#streams;
     // One for all: what hangs on a stream is carried along by the garbage collector.
     const forget = function (this: http2.ServerHttp2Stream): void {
@@ -182,8 +189,8 @@ export class Http2Connections implements Connections {
       stream.on("close", forget);
       this.#openedBytes += costOf(headerBytes);
       if (this.#openedBytes > halfOpenStepBytes) this.#boundHalfOpen();
-      const isTaken = takeStream?.(stream, headers, flags, rawHeaders, toCompat) ?? false;
-      if (!isTaken) toCompat(stream, headers, flags, rawHeaders);
+      const isTaken = takeStream?.(stream, headers, flags) ?? false;
+      if (!isTaken) compat.call(this.#server, stream, headers, flags, rawHeaders);
     });
   }
 

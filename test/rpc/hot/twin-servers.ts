@@ -15,7 +15,7 @@ import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
 import type { RateLimiter } from "../../../src/ratelimit/limiter.ts";
 import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
-import { malformedResponse } from "../../../src/rpc/closing-response.ts";
+import { malformedResponse } from "../../../src/rpc/http1-response.ts";
 import type { RequestListener } from "../../../src/rpc/request-listener.ts";
 import { defaultPatience } from "../../../src/server/port/connections.ts";
 import { createPublicApi } from "../../../src/server/public-api.ts";

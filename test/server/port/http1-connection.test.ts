@@ -124,11 +124,13 @@ it.each([
 it("tells how each request was read, and why Node read it", async () => {
   const { socket, ways, hear, answers } = await listen();
   hear();
+  const long = ask("k".repeat(16_384));
   const asked = [
     ask("a"),
+    ask("a", '{"key":"\\u0061"}'),
     "GET /other HTTP/1.1\r\nHost: a\r\n\r\n",
     ask("a").replace("Host: a", "Host: a\r\nConnection: x"),
-    ask("a").replace('"key"', '"kex"'),
+    [long.slice(0, 200), long.slice(200)],
     ask("b"),
     ask("a")
       .replace(/Content-Length: \d+/, "Transfer-Encoding: chunked")
@@ -136,10 +138,24 @@ it("tells how each request was read, and why Node read it", async () => {
     ask("c"),
   ];
   for (const [index, text] of asked.entries()) {
-    socket.write(text);
+    for (const piece of [text].flat()) {
+      socket.write(piece);
+      await delay(5);
+    }
     await until(() => answers() === index + 1);
   }
-  expect(ways).toEqual(["by_hand", "node_path", "node_head", "node_body", "by_hand", "node_framing", "node_framing"]);
+  const byNode = ["node_path", "node_head", "node_body", "by_hand", "node_framing", "node_framing"];
+  expect(ways).toEqual(["by_hand", "by_hand", ...byNode]);
+});
+
+it("answers by hand, in its turn, a body that the codec does not understand", async () => {
+  const { socket, handed, hear, answered, heard } = await listen();
+  hear();
+  socket.write(ask("a") + ask("", '{"key":"\\u0062"}') + ask("", '{"kex":"c"}') + ask("", "") + ask("d"));
+  await until(() => answered().length === 3);
+  expect(answered()).toEqual(["a", "b", "d"]);
+  expect(heard().match(/HTTP\/1\.1 \d+/g)).toEqual([200, 200, 400, 400, 200].map((status) => `HTTP/1.1 ${status}`));
+  expect(handed).toEqual([]);
 });
 
 it.each([

@@ -75,8 +75,7 @@ export async function listen(patience: Partial<Patience> = {}) {
   return { port, socket, served: end, held, handed, ways, hear, answered, answers, heard: () => heard };
 }
 
-export function ask(key: string): string {
-  const body = JSON.stringify({ key });
+export function ask(key: string, body = JSON.stringify({ key })): string {
   const head = `POST /v1/keys.verifyKey HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
   return `${head}\r\n\r\n${body}`;
 }

@@ -1,0 +1,56 @@
+import { STATUS_CODES } from "node:http";
+import { ApiError, errorCodes } from "./api-error.ts";
+import { errorBody, errorHeaders } from "./respond.ts";
+
+/* Whole responses in JSON over HTTP/1.1, for connections on which no server of Node's answers. */
+
+/** Prints answers as Node does, for a connection that stays open or, with the last answer, is told to close. */
+export class AnswerPrinter {
+  readonly #httpDate: () => string;
+  readonly #stay: string;
+
+  constructor(httpDate: () => string, keepAliveMs: number) {
+    this.#httpDate = httpDate;
+    this.#stay = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`;
+  }
+
+  ok(body: string, requestId: string, isLast: boolean): string {
+    return print("HTTP/1.1 200 OK\r\n", body, requestId, this.#ending(isLast));
+  }
+
+  error(error: ApiError, requestId: string, isLast: boolean): string {
+    return printError(error, requestId, this.#ending(isLast));
+  }
+
+  #ending(isLast: boolean): string {
+    return `Date: ${this.#httpDate()}\r\n${isLast ? "Connection: close\r\n" : this.#stay}`;
+  }
+}
+
+/** To bytes from which Node could not make a request. Ends the connection. */
+export function malformedResponse(error: Error, requestId: string): string {
+  const tooSlow = (error as NodeJS.ErrnoException).code === "ERR_HTTP_REQUEST_TIMEOUT";
+  const message = tooSlow ? "the request did not arrive in time" : "this is not a well-formed HTTP request";
+  return printError(new ApiError("BAD_REQUEST", message), requestId, "connection: close\r\n");
+}
+
+/** To a client that connects when too many have. Ends the connection. */
+export function crowdedResponse(requestId: string): string {
+  const crowded = new ApiError("SERVICE_UNAVAILABLE", "too many connections are open; try again", {
+    retryAfterMs: 1000,
+  });
+  return printError(crowded, requestId, "connection: close\r\n");
+}
+
+function printError(error: ApiError, requestId: string, ending: string): string {
+  const { status } = errorCodes[error.code];
+  const more = Object.entries(errorHeaders(error)).map(([name, value]) => `${name}: ${value}\r\n`);
+  const line = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+  return print(line, errorBody(error, requestId), requestId, `${more.join("")}${ending}`);
+}
+
+/** The only place that prints a response. `ending` are the headers behind those that every response has. */
+function print(line: string, body: string, requestId: string, ending: string): string {
+  const always = `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${requestId}\r\n`;
+  return `${line}${always}${ending}\r\n${body}`;
+}

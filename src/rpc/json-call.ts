@@ -1,0 +1,60 @@
+import { create, type DescMessage, type MessageInitShape, type MessageShape, toJsonString } from "@bufbuild/protobuf";
+import type { HotMethod } from "../codec/codec-runtime.ts";
+import type { Call, Endpoint } from "./call.ts";
+import { decodeJson } from "./decoding/decode-json.ts";
+import { validated } from "./validate.ts";
+
+/** A method that is called in JSON. */
+export interface JsonMethod {
+  readonly endpoint: Endpoint;
+  /** Absent: the strict decoder reads everything. */
+  readonly codec?: HotMethod | undefined;
+}
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+/** A call in JSON, the same for every connection. Fields are plain: one is made for each request. */
+export class JsonCall implements Call {
+  readonly endpoint: Endpoint;
+  readonly protocol = "json";
+  readonly requestId: string;
+  readonly headers: Headers;
+  readonly codec: HotMethod | undefined;
+  bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+
+  /** The body lies between `start` and `end`. */
+  constructor(method: JsonMethod, requestId: string, headers: Headers, bytes: Buffer, start: number, end: number) {
+    this.endpoint = method.endpoint;
+    this.requestId = requestId;
+    this.headers = headers;
+    this.codec = method.codec;
+    this.bytes = bytes;
+    this.start = start;
+    this.end = end;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.headers[name];
+    return typeof value === "string" ? value : undefined;
+  }
+
+  /** Called once. The codec goes first; what it does not understand to the last byte, the strict decoder reads or refuses. */
+  read(): MessageShape<DescMessage> {
+    const { bytes, start, end } = this;
+    // A call that waits for its answer must not keep in memory all that was read from the connection with it.
+    this.bytes = nothing;
+    const { input } = this.endpoint.method;
+    return this.codec?.decodeJson(bytes, start, end) ?? validated(input, decodeJson(input, bytes.subarray(start, end)));
+  }
+}
+
+const nothing = Buffer.alloc(0);
+
+/** `valid: false` and `remaining: 0` are said, not left out. */
+export function encodeJson({ codec, endpoint }: JsonMethod, response: MessageInitShape<DescMessage>): string {
+  if (codec !== undefined) return codec.encodeJson(response);
+  const { output } = endpoint.method;
+  return toJsonString(output, create(output, response), { alwaysEmitImplicit: true });
+}
