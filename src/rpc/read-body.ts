@@ -126,13 +126,14 @@ let heldBytes = 0;
 function countHeld(source: Collected, bytes: number): void {
   const before = held.get(source);
   if (before === bytes) return;
-  if (before === undefined) source.on("close", forgetClosed);
+  if (before === undefined) source.on("close", forgetClosed).on(evicted, onEvicted);
   held.set(source, bytes);
   heldBytes += bytes - (before ?? 0);
   while (heldBytes > heldBytesMax) {
     // Most bodies are whole within milliseconds: the one that has taken longest is the least likely to become so.
     const [oldest] = held.keys();
-    refuse(oldest as Collected, tooManyHeld());
+    // As an event of its own: what is thrown over it must destroy that connection, not the one whose bytes have just come.
+    oldest?.emit(evicted);
   }
 }
 
@@ -148,6 +149,9 @@ function forgetClosed(this: Collected): void {
   stopHolding(this);
 }
 
-function tooManyHeld(): ApiError {
-  return new ApiError("SERVICE_UNAVAILABLE", "too many requests are half sent; try again", { retryAfterMs: 1000 });
+const evicted = Symbol("evicted");
+
+function onEvicted(this: Collected): void {
+  const message = "too many requests are half sent; try again";
+  refuse(this, new ApiError("SERVICE_UNAVAILABLE", message, { retryAfterMs: 1000 }));
 }

@@ -2,18 +2,23 @@ import { PassThrough } from "node:stream";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { createLog } from "../../src/ambient/log.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
 import { ApiError } from "../../src/rpc/api-error.ts";
 import { bodyBytesMax, collectBody, type ReadBody } from "../../src/rpc/read-body.ts";
+
+import { Guard } from "../../src/server/port/guard.ts";
+import { TestClock } from "../support/test-clock.ts";
 
 class Request extends PassThrough {
   aborted = false;
 }
 
-function collect() {
+function collect(takeBody?: () => void) {
   const source = new Request({ highWaterMark: 1 << 20 });
   onTestFinished(() => void source.destroy());
   const taken: ReadBody[] = [];
-  collectBody(source, undefined, { takeBody: (body) => taken.push(body) });
+  collectBody(source, undefined, { takeBody: takeBody ?? ((body) => taken.push(body)) });
   return { source, taken };
 }
 
@@ -81,6 +86,23 @@ describe("bodies that are not whole yet", () => {
     for (const { source } of bodies) source.end();
     await turn();
     expect(bodies.slice(refused.length).every(({ taken }) => (taken[0] as Buffer).length === 60_000)).toBe(true);
+  });
+
+  it("are refused without harm to the one that needs the room, whatever is thrown over it", async () => {
+    const metrics = createMetrics();
+    const guard = new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics });
+    const failing = vi.fn(() => {
+      throw new Error("the oldest cannot be answered");
+    });
+    const bodies = Array.from({ length: 280 }, (_, index) => (index === 0 ? collect(failing) : collect()));
+    for (const { source } of bodies) guard.watch(source);
+    for (const { source } of bodies) {
+      source.write(Buffer.alloc(60_000));
+      await turn();
+    }
+    expect(failing).toHaveBeenCalledOnce();
+    expect(bodies.map(({ source }) => source.destroyed)).toEqual(bodies.map((_, index) => index === 0));
+    expect(await metrics.render()).toContain("latchkey_serving_failures_total 1");
   });
 
   it("leave room for others when their clients go away", async () => {
