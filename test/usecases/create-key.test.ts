@@ -1,15 +1,21 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import { createCreateKey, ExpiresInThePast } from "../../src/usecases/create-key.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
+import type { NewKey } from "../../src/domain/key.ts";
+import { isWellFormedKey } from "../../src/domain/key-format.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import type { CreateOutcome, IdempotencyRecord } from "../../src/store/key-store.ts";
+import { type CreateKeyRequest, createCreateKey, ExpiresInThePast } from "../../src/usecases/create-key.ts";
+import { createIdempotency, IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { TestClock } from "../support/test-clock.ts";
+import { inTurn } from "./fakes.ts";
 
 const clock = new TestClock("2026-11-15T12:00:00Z");
 const nowMs = clock.nowMs();
-const { keys } = createMemoryStore(clock);
-const createKey = createCreateKey({ keys, clock, random: createSystemRandom() });
-
-const request = {
+const away = new Unavailable("away");
+const request: CreateKeyRequest = {
   apiId: "api",
   prefix: undefined,
   byteLength: undefined,
@@ -17,36 +23,181 @@ const request = {
   name: undefined,
   meta: {},
   enabled: true,
+  expiresAtMs: undefined,
   remaining: undefined,
   refill: undefined,
   rateLimit: undefined,
 };
+const expired = { ...request, expiresAtMs: nowMs };
+const idempotencyKey = { rootKey: new Secret("root key"), value: new Secret("order") };
+const earlier = { keyId: "key_earlier", key: "live_earlier" };
+const created: CreateOutcome = { outcome: "created" };
 
-describe("a key that expires", () => {
-  it("in the next millisecond is created", async () => {
-    expect(await createKey({ ...request, expiresAtMs: nowMs + 1 })).toHaveProperty("key");
+/** What is kept of an earlier answer to the request. */
+function keptFor(given: CreateKeyRequest): IdempotencyRecord {
+  return createIdempotency(idempotencyKey, given).record(earlier, nowMs - 1000, createSystemRandom());
+}
+
+/** A store that gives these answers, and what was written to it. */
+function setUp(answers: { create?: CreateOutcome | Error; kept?: IdempotencyRecord | undefined | Error } = {}) {
+  const stored: { key: NewKey; record: IdempotencyRecord | undefined }[] = [];
+  const outcomes = inTurn("outcomes", [answers.create ?? created]);
+  const kept = inTurn("kept answers", [answers.kept]);
+  const keys = {
+    async create(key: NewKey, record?: IdempotencyRecord) {
+      stored.push({ key, record });
+      return outcomes();
+    },
+    findKeptAnswer: async () => kept(),
+  };
+  return { stored, keys, createKey: createCreateKey({ keys, clock, random: createSystemRandom() }) };
+}
+
+describe("a key", () => {
+  it("is stored as it was asked for, without its secret", async () => {
+    const asked = {
+      ...request,
+      ownerId: "owner",
+      name: "name",
+      meta: { plan: "pro" },
+      enabled: false,
+      expiresAtMs: nowMs + 1,
+      remaining: 7,
+      refill: { interval: "daily", amount: 7, carryOver: true },
+      rateLimit: { mode: "strict", limit: 3, durationMs: 1000 },
+    } as const;
+    const { createKey, stored } = setUp();
+    const { keyId, key } = await createKey({ ...asked, prefix: "live", byteLength: 16 });
+
+    const { prefix: _, byteLength: __, ...kept } = asked;
+    const start = key.slice(0, "live_".length + 4);
+    const written = { ...kept, id: keyId, start, createdAtMs: nowMs, secretDigest: sha256(key) };
+    expect(stored).toEqual([{ key: written, record: undefined }]);
+    expect(Object.keys(stored[0]?.key ?? {}).sort()).toEqual(Object.keys(written).sort());
+    expect(JSON.stringify(stored)).not.toContain(key);
   });
 
   it.each([
-    ["now", nowMs, "must be in the future"],
-    ["a moment ago", nowMs - 1, "must be in the future"],
-    ["at the beginning of time", 1, "must be in the future"],
-    ["after a duration in place of a moment", 3_600_000, "must be in the future"],
-    [
-      "in an hour, told in seconds",
-      nowMs / 1000 + 3600,
-      "must be in the future, in milliseconds; this looks like seconds",
-    ],
-    ["a while ago, told in seconds", 1e9, "must be in the future, in milliseconds; this looks like seconds"],
-    [
-      "in three thousand years, told in seconds",
-      1e11 - 1,
-      "must be in the future, in milliseconds; this looks like seconds",
-    ],
-    ["in 1973", 1e11, "must be in the future"],
+    { prefix: undefined, byteLength: undefined, looks: /^[0-9A-Za-z]{39}$/ },
+    { prefix: "live", byteLength: undefined, looks: /^live_[0-9A-Za-z]{39}$/ },
+    { prefix: undefined, byteLength: 16, looks: /^[0-9A-Za-z]{28}$/ },
+    { prefix: "a", byteLength: 255, looks: /^a_[0-9A-Za-z]{349}$/ },
+  ])("with the prefix $prefix and $byteLength bytes looks like $looks", async ({ looks, ...form }) => {
+    const { key, keyId } = await setUp().createKey({ ...request, ...form });
+    expect(key).toMatch(looks);
+    expect(isWellFormedKey(key)).toBe(true);
+    expect(keyId).toMatch(/^key_[0-9A-Za-z]{22}$/);
+  });
+
+  it("is like no other", async () => {
+    const keys = await Promise.all(Array.from({ length: 20 }, () => setUp().createKey(request)));
+    expect(new Set(keys.flatMap(({ keyId, key }) => [keyId, key])).size).toBe(40);
+  });
+
+  it("is not told before the store has committed it", async () => {
+    const { keys } = setUp();
+    const committing = Promise.withResolvers<CreateOutcome>();
+    const slow = { ...keys, create: () => committing.promise };
+    let told = false;
+    const creating = createCreateKey({ keys: slow, clock, random: createSystemRandom() })(request).then((answer) => {
+      told = true;
+      return answer;
+    });
+    await nextTurn();
+    expect(told).toBe(false);
+    committing.resolve(created);
+    expect(await creating).toHaveProperty("key");
+  });
+
+  it("is not told when the store is away", async () => {
+    await expect(setUp({ create: away }).createKey(request)).rejects.toBe(away);
+  });
+});
+
+describe("a key that expires", () => {
+  it("in the next millisecond is created", async () => {
+    expect(await setUp().createKey({ ...request, expiresAtMs: nowMs + 1 })).toHaveProperty("key");
+  });
+
+  const future = "must be in the future";
+  const seconds = `${future}, in milliseconds; this looks like seconds`;
+  it.each([
+    ["now", nowMs, future],
+    ["a moment ago", nowMs - 1, future],
+    ["at the beginning of time", 1, future],
+    ["after a duration in place of a moment", 3_600_000, future],
+    ["in an hour, told in seconds", nowMs / 1000 + 3600, seconds],
+    ["a while ago, told in seconds", 1e9, seconds],
+    ["in three thousand years, told in seconds", 1e11 - 1, seconds],
+    ["in 1973", 1e11, future],
   ])("%s is not", async (_, expiresAtMs, message) => {
+    const { createKey, stored } = setUp();
     const refused = createKey({ ...request, expiresAtMs });
     await expect(refused).rejects.toThrow(ExpiresInThePast);
     await expect(refused).rejects.toThrow(new RegExp(`^${message}$`));
+    expect(stored).toEqual([]);
+  });
+});
+
+describe("a key asked for with an idempotency key", () => {
+  it("is stored with its answer, which a repeat can open", async () => {
+    const { createKey, stored } = setUp();
+    const answer = await createKey(request, idempotencyKey);
+    const record = stored[0]?.record as IdempotencyRecord;
+    expect(createIdempotency(idempotencyKey, request).open(record)).toEqual(answer);
+    expect(record.createdAtMs).toBe(nowMs);
+  });
+
+  const conflict = expect.any(IdempotencyConflict);
+  const other = { ...request, remaining: 1 };
+  it.each([
+    {
+      name: "a repeat gets the first answer",
+      given: request,
+      answers: { create: { outcome: "repeated", record: keptFor(request) } as const },
+      outcome: earlier,
+      stores: 1,
+    },
+    {
+      name: "another request is a conflict",
+      given: request,
+      answers: { create: { outcome: "repeated", record: keptFor(other) } as const },
+      outcome: conflict,
+      stores: 1,
+    },
+    {
+      name: "a repeat that comes after the key has expired gets the first answer, and makes no key",
+      given: expired,
+      answers: { kept: keptFor(expired) },
+      outcome: earlier,
+      stores: 0,
+    },
+    {
+      name: "another request that comes after the key has expired is a conflict",
+      given: expired,
+      answers: { kept: keptFor(other) },
+      outcome: conflict,
+      stores: 0,
+    },
+    {
+      name: "a first request for a key that has expired is refused",
+      given: expired,
+      answers: { kept: undefined },
+      outcome: expect.any(ExpiresInThePast),
+      stores: 0,
+    },
+    {
+      name: "a store that is away when it is asked for the first answer is neither",
+      given: expired,
+      answers: { kept: away },
+      outcome: away,
+      stores: 0,
+    },
+    { name: "a store that is away is neither", given: request, answers: { create: away }, outcome: away, stores: 1 },
+  ])("$name", async ({ given, answers, outcome, stores }) => {
+    const { createKey, stored } = setUp(answers);
+    const came = await createKey(given, idempotencyKey).catch((error: unknown) => error);
+    expect(came).toEqual(outcome);
+    expect(stored).toHaveLength(stores);
   });
 });

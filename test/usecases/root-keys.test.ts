@@ -1,29 +1,59 @@
 import { describe, expect, it } from "vitest";
+import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
-import { RootKeys } from "../../src/usecases/root-keys.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
+import { KnownRootKeys, RootKeys } from "../../src/usecases/root-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
+import { inTurn } from "./fakes.ts";
 
+const clock = new TestClock();
+const random = createSystemRandom();
+const away = new Unavailable("away");
+const [one, two] = [new Secret("one"), new Secret("two")];
+
+/** Loads the root keys, and writes down what is done with a generated one, in which order. */
 async function load(
   store: RootKeyStore,
-  options: { configured?: Secret[]; handOver?: (rootKey: Secret) => void } = {},
+  options: { configured?: Secret[]; handOver?: (rootKey: Secret) => void; did?: string[] } = {},
 ) {
-  const { configured = [], handOver = () => {} } = options;
-  const rootKeys = new RootKeys({ configured, store, clock: new TestClock(), random: createSystemRandom() });
-  const kept: string[] = [];
-  const takenBack: string[] = [];
+  const { configured = [], handOver = () => {}, did = [] } = options;
+  const rootKeys = new RootKeys({ configured, store, clock, random });
+  const handedOver: string[] = [];
   const generated = await rootKeys.load((rootKey) => {
+    did.push("hand over");
+    handedOver.push(rootKey.reveal());
     handOver(rootKey);
-    return { keep: () => kept.push(rootKey.reveal()), takeBack: () => takenBack.push(rootKey.reveal()) };
+    return { keep: () => void did.push("keep"), takeBack: () => void did.push("take back") };
   });
-  return { rootKeys, generated, kept, takenBack };
+  return { rootKeys, generated, handedOver, did };
 }
 
-function newStore(): RootKeyStore {
-  return createMemoryStore(new TestClock()).rootKeys;
+/** A store that keeps the first digest. */
+function newStore(): RootKeyStore & { readonly kept: readonly string[] } {
+  const kept: string[] = [];
+  return {
+    kept,
+    digests: async () => [...kept],
+    addFirst: async (digest) => kept.length === 0 && kept.push(digest) > 0,
+  };
+}
+
+/** A store that gives these answers, and writes down what it is asked. */
+function scripted(did: string[], script: { digests?: (string[] | Error)[]; first?: boolean | Error }): RootKeyStore {
+  const digests = inTurn("digests", script.digests);
+  const first = inTurn("first digests", [script.first ?? true]);
+  return {
+    async digests() {
+      did.push("read");
+      return digests();
+    },
+    async addFirst(_digest, nowMs) {
+      did.push(`add first at ${nowMs - clock.nowMs()}`);
+      return first();
+    },
+  };
 }
 
 describe("a generated root key", () => {
@@ -36,51 +66,124 @@ describe("a generated root key", () => {
     });
 
     await expect(lost).rejects.toThrow("no space left");
-    expect(await store.digests()).toEqual([]);
-    const handedOver: string[] = [];
-    const { generated, kept, takenBack } = await load(store, {
-      handOver: (rootKey) => handedOver.push(rootKey.reveal()),
-    });
+    expect(store.kept).toEqual([]);
+    const { generated, handedOver, did } = await load(store);
     expect(handedOver).toEqual([generated?.reveal()]);
-    expect(kept).toEqual(handedOver);
-    expect(takenBack).toEqual([]);
+    expect(did).toEqual(["hand over", "keep"]);
   });
 
   it("is shown by the start that made it only, and counts at every later one", async () => {
     const store = newStore();
-    const { generated } = await load(store);
+    const { generated, rootKeys } = await load(store);
     const later = await load(store);
 
     expect(generated?.reveal()).toMatch(/^lk_root_[0-9A-Za-z]{49}$/);
     expect(later.generated).toBeUndefined();
-    expect(later.rootKeys.has(generated as Secret)).toBe(true);
-    expect(later.rootKeys.has(new Secret(`${generated?.reveal()}x`))).toBe(false);
+    expect(later.did).toEqual([]);
+    for (const known of [rootKeys, later.rootKeys]) {
+      expect(known.has(generated as Secret)).toBe(true);
+      expect(known.has(new Secret(`${generated?.reveal()}x`))).toBe(false);
+    }
   });
 
   it("is one, however many start at once: the others take theirs back", async () => {
     const store = newStore();
     const starts = await Promise.all(Array.from({ length: 5 }, () => load(store)));
     const shown = starts.flatMap(({ generated }) => generated ?? []);
+    const takenBack = starts.filter(({ did }) => did.includes("take back"));
 
     expect(shown).toHaveLength(1);
-    expect(new Set(starts.flatMap(({ takenBack }) => takenBack))).toHaveLength(4);
+    expect(new Set(takenBack.flatMap(({ handedOver }) => handedOver)).size).toBe(4);
     for (const { rootKeys } of starts) expect(rootKeys.has(shown[0] as Secret)).toBe(true);
   });
 
   it("does not count beside configured ones, which are not stored", async () => {
     const store = newStore();
     const { generated } = await load(store);
-    const configured = [new Secret("one"), new Secret("two")];
-    const digests = await store.digests();
-    const { rootKeys } = await load(store, { configured });
+    const { rootKeys, did } = await load(store, { configured: [one, two] });
 
-    expect([...configured, generated as Secret].map((key) => rootKeys.has(key))).toEqual([true, true, false]);
-    expect(await store.digests()).toEqual(digests);
+    expect([one, two, generated as Secret].map((key) => rootKeys.has(key))).toEqual([true, true, false]);
+    expect(store.kept).toHaveLength(1);
+    expect(did).toEqual([]);
+  });
+});
+
+describe("loading the root keys", () => {
+  const ofOne = [sha256("one")];
+  it.each([
+    { name: "asks no store for configured ones", configured: [two], script: {}, did: [], known: [false, true] },
+    { name: "generates none beside a stored one", script: { digests: [ofOne] }, did: ["read"], known: [true, false] },
+    {
+      name: "knows all that are stored",
+      script: { digests: [[...ofOne, sha256("two")]] },
+      did: ["read"],
+      known: [true, true],
+    },
+    {
+      name: "keeps a generated one where none is stored, once it counts",
+      script: { digests: [[], ofOne] },
+      did: ["read", "hand over", "add first at 0", "keep", "read"],
+      known: [true, false],
+    },
+    {
+      name: "takes a generated one back where another process was first, and knows that one's",
+      script: { digests: [[], ofOne], first: false },
+      did: ["read", "hand over", "add first at 0", "take back", "read"],
+      known: [true, false],
+    },
+    {
+      name: "generates none while it is not known whether one is stored",
+      script: { digests: [away] },
+      did: ["read"],
+      known: away,
+    },
+    {
+      name: "leaves a generated one where it is while it is not known whether it counts",
+      script: { digests: [[]], first: away },
+      did: ["read", "hand over", "add first at 0"],
+      known: away,
+    },
+  ])("$name", async ({ configured = [], script, did: expected, known }) => {
+    const did: string[] = [];
+    const loading = load(scripted(did, script), { configured, did });
+    if (known instanceof Error) await expect(loading).rejects.toBe(known);
+    else {
+      const { rootKeys, generated } = await loading;
+      expect([one, two].map((key) => rootKeys.has(key))).toEqual(known);
+      expect(generated !== undefined).toBe(did.includes("keep"));
+    }
+    expect(did).toEqual(expected);
   });
 
-  it("makes every answer Unavailable until it is known; configured ones are known at once", () => {
-    const deps = { store: newStore(), clock: new TestClock(), random: createSystemRandom() };
-    expect(() => new RootKeys({ ...deps, configured: [] }).has(new Secret("x"))).toThrow(Unavailable);
-    expect(new RootKeys({ ...deps, configured: [new Secret("x")] }).has(new Secret("x"))).toBe(true);
+  it("is tried again after the store was away, and reads no more once they are known", async () => {
+    const did: string[] = [];
+    const store = scripted(did, { digests: [away, [], ofOne] });
+    const rootKeys = new RootKeys({ configured: [], store, clock, random });
+    await expect(rootKeys.read()).rejects.toBe(away);
+    await rootKeys.read();
+    expect(() => rootKeys.has(one)).toThrow(Unavailable);
+    await rootKeys.read();
+    expect(rootKeys.has(one)).toBe(true);
+    await rootKeys.read();
+    expect(did).toEqual(["read", "read", "read"]);
+  });
+});
+
+describe("a secret", () => {
+  it("is neither a root key nor none until the root keys are known; configured ones are known at once", () => {
+    const deps = { store: newStore(), clock, random };
+    expect(() => new RootKeys({ ...deps, configured: [] }).has(one)).toThrow(Unavailable);
+    expect(new RootKeys({ ...deps, configured: [one] }).has(one)).toBe(true);
+  });
+
+  it("is a root key while it is among those that are known", () => {
+    const known = new KnownRootKeys();
+    expect(known.digests).toBeUndefined();
+    known.learn([sha256("one"), sha256("two")]);
+    expect([one, two, new Secret("three")].map((key) => known.has(key))).toEqual([true, true, false]);
+    known.learn([sha256("two")]);
+    expect([one, two].map((key) => known.has(key))).toEqual([false, true]);
+    known.learn(undefined);
+    expect(() => known.has(two)).toThrow(Unavailable);
   });
 });

@@ -1,0 +1,80 @@
+import type { Key } from "../../src/domain/key.ts";
+import type { Spend } from "../../src/domain/verification.ts";
+import type { Permit, RateLimiter } from "../../src/ratelimit/limiter.ts";
+import type { KeyStore } from "../../src/store/key-store.ts";
+import type { UsageLedger } from "../../src/store/usage-ledger.ts";
+
+/** What each part answers, in the order it is asked; an error is thrown. A question without an answer fails the test. */
+export interface Script {
+  readonly found: readonly (Key | undefined | Error)[];
+  readonly permits?: readonly (Permit["outcome"] | Error)[];
+  readonly spends?: readonly (Spend | Error)[];
+  /** What reading a limit or giving a permit back comes to, if not to where the key stands. */
+  readonly limiterFails?: Error;
+}
+
+/** Where the key stands by each answer of the limiter: all different, so that a test sees which one is shown. */
+export const standing = {
+  peeked: { limit: 10, remaining: 9, resetMs: 1_900_000_000_001 },
+  taken: { limit: 10, remaining: 7, resetMs: 1_900_000_000_002 },
+  released: { limit: 10, remaining: 8, resetMs: 1_900_000_000_003 },
+};
+
+/** How the parts answer: a value, or the promise of one. */
+export type Answering = <Value>(answer: () => Value) => Value | Promise<Value>;
+
+/** The parts that a verification uses, answering by the script. `did` lists what was asked of them, in order. */
+export function fakeParts(script: Script, answering: Answering) {
+  const did: string[] = [];
+  const found = inTurn("keys", script.found);
+  const permits = inTurn("permits", script.permits);
+  const spends = inTurn("spends", script.spends);
+
+  const keys: Pick<KeyStore, "findByDigest"> = {
+    findByDigest(digest, options) {
+      did.push(options?.anew ? `find fresh ${digest}` : `find ${digest}`);
+      return answering(found);
+    },
+  };
+  const stand = (where: keyof typeof standing) =>
+    answering(() => {
+      if (script.limiterFails) throw script.limiterFails;
+      return standing[where];
+    });
+  const limiter: RateLimiter = {
+    take(keyId, { limit }) {
+      did.push(`take of ${limit} for ${keyId}`);
+      return answering(() => ({
+        ...standing.taken,
+        outcome: permits(),
+        keep: () => void did.push("commit"),
+        giveBack() {
+          did.push("release");
+          return stand("released");
+        },
+      }));
+    },
+    look(keyId, { limit }) {
+      did.push(`peek at ${limit} for ${keyId}`);
+      return stand("peeked");
+    },
+  };
+  const usage: UsageLedger = {
+    async spend(keyId) {
+      did.push(`spend for ${keyId}`);
+      return spends();
+    },
+  };
+  return { keys, limiter, usage, did };
+}
+
+/** Answers one after the other. */
+export function inTurn<Answer>(name: string, answers: readonly (Answer | Error)[] = []): () => Answer {
+  const left = [...answers];
+  return () => {
+    if (left.length === 0) throw new Error(`the script has no more ${name}`);
+    const answer = left.shift() as Answer | Error;
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+}

@@ -1,0 +1,311 @@
+import { sha256 } from "../../src/ambient/crypto.ts";
+import type { Key } from "../../src/domain/key.ts";
+import { formatKey } from "../../src/domain/key-format.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { type Script, standing } from "./fakes.ts";
+
+/** When every case is decided. */
+export const nowMs = Date.UTC(2026, 0, 15, 12);
+export const secret = formatKey("live", new Uint8Array(24).fill(1)).key;
+export const plain: Key = {
+  id: "key_1",
+  apiId: "api_1",
+  ownerId: "owner",
+  name: "name",
+  meta: { plan: "pro" },
+  enabled: true,
+  expiresAtMs: undefined,
+  rateLimit: undefined,
+  counter: undefined,
+};
+const rateLimit = { mode: "strict", limit: 10, durationMs: 1000 } as const;
+const limited: Key = { ...plain, rateLimit };
+const limitedTo20: Key = { ...plain, rateLimit: { ...rateLimit, limit: 20 } };
+// Each with a counter of its own: what a verification has seen of it is written there.
+const counted = (): Key => ({ ...plain, counter: { remaining: 5 } });
+export const both = (): Key => ({ ...limited, counter: { remaining: 5 } });
+export const away = new Unavailable("away");
+
+/** What was asked of the parts, in words. */
+const find = `find ${sha256(secret)}`;
+const findFresh = `find fresh ${sha256(secret)}`;
+const [take, takeOf20] = ["take of 10 for key_1", "take of 20 for key_1"];
+const peek = "peek at 10 for key_1";
+const spend = "spend for key_1";
+
+export interface Case extends Script {
+  readonly name: string;
+  readonly apiId?: string;
+  /** The key that is presented, where it is not the one that is stored. */
+  readonly presented?: string;
+  /** What the caller learns: of the key too, where a key is told of. */
+  readonly verdict: { code: string; remaining?: number | undefined; rateLimit?: object | undefined } | Error;
+  /** All that is asked of store, limiter and ledger, in this order. */
+  readonly did: readonly string[];
+  /** The balance that the key shows from then on. */
+  readonly balance?: number;
+}
+
+export const decided: Case[] = [
+  {
+    name: "what cannot be a key is not found, and costs no look at the store",
+    presented: `${secret}x`,
+    found: [],
+    verdict: { code: "NOT_FOUND" },
+    did: [],
+  },
+  {
+    name: "what is longer than a key can be is not found, and costs no look at the store",
+    presented: "a".repeat(1000),
+    found: [],
+    verdict: { code: "NOT_FOUND" },
+    did: [],
+  },
+  { name: "an unknown key is not found", found: [undefined], verdict: { code: "NOT_FOUND" }, did: [find] },
+  {
+    name: "a key without limit and counter is valid",
+    found: [plain],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
+    did: [find],
+  },
+  {
+    name: "a key is valid for its own API",
+    apiId: "api_1",
+    found: [plain],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
+    did: [find],
+  },
+  {
+    name: "a verification for another API learns nothing of the key, takes no permit and consumes no use",
+    apiId: "api_2",
+    found: [both()],
+    verdict: { code: "FORBIDDEN" },
+    did: [find],
+    balance: 5,
+  },
+  {
+    name: "another API does not learn that the key is disabled, nor where its limit stands",
+    apiId: "api_2",
+    found: [{ ...limited, enabled: false }],
+    verdict: { code: "FORBIDDEN" },
+    did: [find],
+  },
+  {
+    name: "a disabled key without a limit is refused",
+    found: [{ ...plain, enabled: false }],
+    verdict: { code: "DISABLED", remaining: undefined, rateLimit: undefined },
+    did: [find],
+  },
+  {
+    name: "a disabled key shows where it stands, takes no permit and consumes no use",
+    found: [{ ...both(), enabled: false }],
+    verdict: { code: "DISABLED", remaining: 5, rateLimit: standing.peeked },
+    did: [find, peek],
+    balance: 5,
+  },
+  {
+    name: "an expired key takes no permit and consumes no use",
+    found: [{ ...both(), expiresAtMs: nowMs }],
+    verdict: { code: "EXPIRED", remaining: 5, rateLimit: standing.peeked },
+    did: [find, peek],
+    balance: 5,
+  },
+  {
+    name: "a key is valid in the last millisecond before it expires",
+    found: [{ ...plain, expiresAtMs: nowMs + 1 }],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
+    did: [find],
+  },
+  {
+    name: "a permit is committed when the key passes",
+    found: [limited],
+    permits: ["admitted"],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: standing.taken },
+    did: [find, take, "commit"],
+  },
+  {
+    name: "a verification over the limit is refused, and there is no permit to commit or release",
+    found: [limited],
+    permits: ["limited"],
+    verdict: { code: "RATE_LIMITED", remaining: undefined, rateLimit: standing.taken },
+    did: [find, take],
+  },
+  {
+    name: "a limited verification consumes no use, and shows the balance last seen",
+    found: [both()],
+    permits: ["limited"],
+    verdict: { code: "RATE_LIMITED", remaining: 5, rateLimit: standing.taken },
+    did: [find, take],
+    balance: 5,
+  },
+];
+
+export const counting: Case[] = [
+  {
+    name: "a use is spent, and the ledger's balance shown rather than the one last seen",
+    found: [counted()],
+    spends: [{ outcome: "spent", remaining: 2 }],
+    verdict: { code: "VALID", remaining: 2, rateLimit: undefined },
+    did: [find, spend],
+    balance: 2,
+  },
+  {
+    name: "the last use is a valid one",
+    found: [counted()],
+    spends: [{ outcome: "spent", remaining: 0 }],
+    verdict: { code: "VALID", remaining: 0, rateLimit: undefined },
+    did: [find, spend],
+    balance: 0,
+  },
+  {
+    name: "a key that was last seen empty is left to the ledger, which may have refilled it",
+    found: [{ ...plain, counter: { remaining: 0 } }],
+    spends: [{ outcome: "spent", remaining: 99 }],
+    verdict: { code: "VALID", remaining: 99, rateLimit: undefined },
+    did: [find, spend],
+    balance: 99,
+  },
+  {
+    name: "a key whose uses are spent is refused",
+    found: [counted()],
+    spends: [{ outcome: "exhausted", remaining: 0 }],
+    verdict: { code: "USAGE_EXCEEDED", remaining: 0, rateLimit: undefined },
+    did: [find, spend],
+    balance: 0,
+  },
+  {
+    name: "a counter that is gone means that the key was deleted",
+    found: [counted()],
+    spends: [{ outcome: "missing" }],
+    verdict: { code: "NOT_FOUND" },
+    did: [find, spend],
+    balance: 5,
+  },
+  {
+    name: "a permit is taken before a use is spent, and committed after",
+    found: [both()],
+    permits: ["admitted"],
+    spends: [{ outcome: "spent", remaining: 4 }],
+    verdict: { code: "VALID", remaining: 4, rateLimit: standing.taken },
+    did: [find, take, spend, "commit"],
+    balance: 4,
+  },
+  {
+    name: "a verification without a use left releases its permit, and shows where the key stands then",
+    found: [both()],
+    permits: ["admitted"],
+    spends: [{ outcome: "exhausted", remaining: 0 }],
+    verdict: { code: "USAGE_EXCEEDED", remaining: 0, rateLimit: standing.released },
+    did: [find, take, spend, "release"],
+    balance: 0,
+  },
+  {
+    name: "a key deleted between permit and use releases its permit",
+    found: [both()],
+    permits: ["admitted"],
+    spends: [{ outcome: "missing" }],
+    verdict: { code: "NOT_FOUND" },
+    did: [find, take, spend, "release"],
+    balance: 5,
+  },
+];
+
+export const outOfDate: Case[] = [
+  {
+    name: "a key that the limiter no longer has is looked up past the cache, and not found when it is deleted",
+    found: [both(), undefined],
+    permits: ["missing"],
+    verdict: { code: "NOT_FOUND" },
+    did: [find, take, findFresh],
+  },
+  {
+    name: "a key whose limit was changed is held to the new one",
+    found: [limited, limitedTo20],
+    permits: ["missing", "admitted"],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: standing.taken },
+    did: [find, take, findFresh, takeOf20, "commit"],
+  },
+  {
+    name: "a key whose limit was taken away passes without a permit, and still spends a use",
+    found: [both(), counted()],
+    permits: ["missing"],
+    spends: [{ outcome: "spent", remaining: 4 }],
+    verdict: { code: "VALID", remaining: 4, rateLimit: undefined },
+    did: [find, take, findFresh, spend],
+  },
+  {
+    name: "a key that was disabled meanwhile is refused",
+    found: [limited, { ...limited, enabled: false }],
+    permits: ["missing"],
+    verdict: { code: "DISABLED", remaining: undefined, rateLimit: standing.peeked },
+    did: [find, take, findFresh, peek],
+  },
+  {
+    name: "a key that belongs to another API meanwhile is forbidden",
+    apiId: "api_1",
+    found: [limited, { ...limited, apiId: "api_2" }],
+    permits: ["missing"],
+    verdict: { code: "FORBIDDEN" },
+    did: [find, take, findFresh],
+  },
+  {
+    name: "a key that the limiter does not have twice is not found: it is looked up again once only",
+    found: [both(), both()],
+    permits: ["missing", "missing"],
+    verdict: { code: "NOT_FOUND" },
+    did: [find, take, findFresh, take],
+  },
+];
+
+export const undecided: Case[] = [
+  { name: "a store that is away is no verdict", found: [away], verdict: away, did: [find] },
+  {
+    name: "a store that is away at the second look-up is no verdict",
+    found: [limited, away],
+    permits: ["missing"],
+    verdict: away,
+    did: [find, take, findFresh],
+  },
+  {
+    name: "a limiter that cannot decide is no verdict, and no use is spent",
+    found: [both()],
+    permits: [away],
+    verdict: away,
+    did: [find, take],
+    balance: 5,
+  },
+  {
+    name: "a limiter that cannot say where a refused key stands is no verdict",
+    found: [{ ...limited, enabled: false }],
+    limiterFails: away,
+    verdict: away,
+    did: [find, peek],
+  },
+  {
+    name: "a ledger that is away is no verdict",
+    found: [counted()],
+    spends: [away],
+    verdict: away,
+    did: [find, spend],
+    balance: 5,
+  },
+  {
+    name: "a use that is not known to be spent lets nobody pass: the permit is released",
+    found: [both()],
+    permits: ["admitted"],
+    spends: [away],
+    verdict: away,
+    did: [find, take, spend, "release"],
+    balance: 5,
+  },
+  {
+    name: "a refusal whose permit cannot be released is no verdict",
+    found: [both()],
+    permits: ["admitted"],
+    spends: [{ outcome: "exhausted", remaining: 0 }],
+    limiterFails: away,
+    verdict: away,
+    did: [find, take, spend, "release"],
+    balance: 0,
+  },
+];

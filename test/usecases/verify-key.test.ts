@@ -1,0 +1,79 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import type { Key } from "../../src/domain/key.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import { createVerifyKey } from "../../src/usecases/verify-key.ts";
+import { TestClock } from "../support/test-clock.ts";
+import { type Answering, fakeParts, type Script } from "./fakes.ts";
+import { away, both, counting, decided, nowMs, outOfDate, plain, secret, undecided } from "./verify-key-cases.ts";
+
+const modes: { how: string; answering: Answering }[] = [
+  { how: "at once", answering: (answer) => answer() },
+  { how: "later", answering: async (answer) => answer() },
+];
+
+function setUp(script: Script, answering: Answering, clock = new TestClock(nowMs)) {
+  const { did, ...parts } = fakeParts(script, answering);
+  const deps = { ...parts, clock, random: createSystemRandom(), cacheKeysMax: 10 };
+  const verifyKey = createVerifyKey(deps);
+  return { did, verify: (key = secret, apiId?: string) => verifyKey({ key: new Secret(key), apiId }) };
+}
+
+describe.each(modes)("verifyKey, where store and limiter answer $how:", ({ answering }) => {
+  it.each([...decided, ...counting, ...outOfDate, ...undecided])("$name", async (given) => {
+    // What one run writes into a key, another must not see.
+    const script = { ...given, found: given.found.map((key) => (key instanceof Error ? key : structuredClone(key))) };
+    const { did, verify } = setUp(script, answering);
+    const verdict = await settled(() => verify(given.presented, given.apiId));
+
+    if (given.verdict instanceof Error) expect(verdict).toBe(given.verdict);
+    else if (!("rateLimit" in given.verdict)) expect(verdict).toEqual(given.verdict);
+    else {
+      const { rateLimit: stands, ...rest } = given.verdict;
+      const key = script.found.at(-1);
+      expect(verdict).toEqual({ ...rest, key, rateLimit: stands && expect.objectContaining(stands) });
+    }
+    expect(did).toEqual(given.did);
+    if (given.balance !== undefined) expect((script.found[0] as Key).counter).toEqual({ remaining: given.balance });
+  });
+});
+
+describe("verifyKey", () => {
+  it.each(decided)("makes no promise where nothing has to be waited for: $name", (given) => {
+    const { verify } = setUp(given, (answer) => answer());
+    expect(verify(given.presented, given.apiId)).not.toBeInstanceOf(Promise);
+  });
+
+  it("refuses a key that expires while it is looked up", async () => {
+    const clock = new TestClock(nowMs);
+    const expiring = { ...plain, expiresAtMs: clock.nowMs() + 1 };
+    const late: Answering = async (answer) => {
+      clock.advance(1);
+      return answer();
+    };
+    expect(await setUp({ found: [expiring] }, late, clock).verify()).toMatchObject({ code: "EXPIRED" });
+  });
+
+  it("does not fail before the permit of a use that is not known to be spent is released", async () => {
+    const order: string[] = [];
+    const script: Script = { found: [both()], permits: ["admitted"], spends: [away] };
+    const slowly: Answering = async (answer) => {
+      const answered = answer();
+      await nextTurn();
+      order.push("answered");
+      return answered;
+    };
+    await settled(() => setUp(script, slowly).verify()).then(() => order.push("told"));
+    expect(order).toEqual(["answered", "answered", "answered", "told"]);
+  });
+});
+
+/** What a call comes to: its answer, or the error that it throws or rejects with. */
+async function settled(call: () => unknown): Promise<unknown> {
+  try {
+    return await call();
+  } catch (error) {
+    return error;
+  }
+}
