@@ -6,6 +6,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { createClient } from "../src/sdk/index.ts";
 import { type LoggedAnswer, latenciesOf, oddAnswers } from "../test/support/answer-log.ts";
+import { buildArtefact } from "../test/support/artefact.ts";
 import { type LinkedFleet, startLinkedFleet } from "../test/support/linked-fleet.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { RedisServer } from "../test/support/redis-server.ts";
@@ -24,6 +25,7 @@ const rootKey = "root-key-of-the-benchmark-0123456789";
 const undo: (() => unknown)[] = [];
 const atEnd = (step: () => unknown) => void undo.push(step);
 try {
+  atEnd(await buildArtefact());
   const postgres = await PostgresServer.start();
   atEnd(() => postgres.remove());
   const redis = await RedisServer.start();

@@ -15,6 +15,7 @@ import { createCreateKey } from "../src/usecases/create-key.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { readMetric } from "../test/support/read-metric.ts";
 import { RedisServer } from "../test/support/redis-server.ts";
+import { builtProgram } from "./contestants/latchkey.ts";
 import { DelayedLink } from "./delayed-link.ts";
 import { type ContestantName, contestantNames, type RegionLinks, type Rule } from "./strict-contestants.ts";
 import type { Order, RegionReport } from "./strict-region.ts";
@@ -153,8 +154,7 @@ function describeWindows(reports: readonly RegionReport[], { durationMs }: Rule)
 /** The real program, next to Postgres. Answers the port of its internal listener. */
 async function startCoordinator(databaseUrl: string): Promise<number> {
   const env = { PATH: process.env.PATH, DATABASE_URL: databaseUrl, PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
-  const entry = join(import.meta.dirname, "../src/cli/latchkey.ts");
-  const child = spawn(process.execPath, [entry, "serve", "--role", "coordinator"], {
+  const child = spawn(process.execPath, [await builtProgram(), "serve", "--role", "coordinator"], {
     env,
     stdio: ["ignore", "ignore", "pipe"],
   });

@@ -1,6 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { postJson } from "../../test/support/post-json.ts";
+import { buildPackage } from "../../tools/build.ts";
 import type { Bench } from "../harness/section.ts";
 import { type ServerOptions, type ServerProcess, startServer } from "./server-process.ts";
 
@@ -16,12 +17,21 @@ export interface LatchkeyOptions extends ServerOptions {
   readonly nodeArgs?: readonly string[];
 }
 
-export const latchkeyEntry = join(import.meta.dirname, "../../src/cli/latchkey.ts");
+const dist = join(import.meta.dirname, "../../dist");
 export const rootKey = "root-key-of-the-bench-0123456789abcdef";
 
 /** Limits that no load reaches, so that everything is admitted. */
 export const vastLimit = { limit: 2_147_483_647, duration: 86_400_000 };
 export const vastCounter = { remaining: 2_147_483_647 };
+
+let built: Promise<void> | undefined;
+
+/** The program as it ships: what is measured. Built by the first who asks. */
+export async function builtProgram(): Promise<string> {
+  built ??= buildPackage(dist);
+  await built;
+  return join(dist, "latchkey.js");
+}
 
 /** The real program, with an embedded store of its own unless the environment says otherwise. */
 export async function startLatchkey(
@@ -29,7 +39,7 @@ export async function startLatchkey(
   options: LatchkeyOptions = {},
 ): Promise<Latchkey> {
   const profile = bench.profile ? ["--cpu-prof", "--cpu-prof-dir=profiles"] : [];
-  const args = [...profile, ...(options.nodeArgs ?? []), latchkeyEntry, "serve"];
+  const args = [...profile, ...(options.nodeArgs ?? []), await builtProgram(), "serve"];
   const environment = {
     PORT: "0",
     LATCHKEY_INTERNAL_PORT: "0",

@@ -6,6 +6,7 @@ import { grpc } from "./grpc.ts";
 import { json } from "./json.ts";
 import { latency } from "./latency.ts";
 import { peers } from "./peers.ts";
+import { start } from "./start.ts";
 import { strict } from "./strict.ts";
 import { threads } from "./threads.ts";
 
@@ -18,6 +19,7 @@ export const sections: Readonly<Record<string, Section>> = {
   threads,
   peers,
   growth,
+  start,
   latency,
   cpu,
 };

@@ -85,7 +85,7 @@ function exitWithUsage(problem: string): never {
 }
 
 function packageVersion(): string {
-  // Looked for, because it is one folder further up from dist than from the sources.
+  // Looked for, because it is one folder further up from the sources than from dist.
   const file = findPackageJSON(import.meta.url) as string;
   return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
 }

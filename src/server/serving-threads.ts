@@ -123,9 +123,7 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
   }
 
   #run(setup: ServingSetup, methods: HomeMethods): void {
-    // Beside this file, with its extension: TypeScript in the repository, JavaScript in the package.
-    const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-    const file = new URL(`./serving-thread${extension}`, import.meta.url);
+    const file = new URL("./serving-thread.ts", import.meta.url);
     const worker = new Worker(file, { workerData: setup, name: `serving-${setup.thread}` });
     const link: Link = new ThreadLink(worker, methods);
     this.#links.set(worker, link);

@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { claimPrivateFolder } from "../../src/cli/compile-cache.ts";
+import { sourceProgram } from "../support/artefact.ts";
 import { runLatchkey } from "../support/latchkey-process.ts";
 import { root } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -96,7 +97,7 @@ describe("compiled code", { timeout }, () => {
   /** Whether the planted code was run. */
   async function runs({ marker }: Planted, environment: Record<string, string>): Promise<boolean> {
     writeFileSync(marker, "");
-    const { code, stdout } = await runLatchkey(["--version"], { TMPDIR: home(), ...environment });
+    const { code, stdout } = await runLatchkey(["--version"], { TMPDIR: home(), ...environment }, sourceProgram);
     const wasRun = readFileSync(marker, "utf8") === "planted";
     expect({ code, stdout }).toEqual({ code: 0, stdout: wasRun ? "" : expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
     return wasRun;
@@ -159,7 +160,7 @@ function makeWithMode(path: string, mode: number, owner?: number): void {
 async function plantCode(): Promise<Planted & { readonly cache: string }> {
   const cache = join(home(), "latchkey");
   const marker = join(home(), "marker");
-  await runLatchkey(["--version"], { NODE_COMPILE_CACHE: cache });
+  await runLatchkey(["--version"], { NODE_COMPILE_CACHE: cache }, sourceProgram);
 
   const source = readFileSync(join(root, "src/cli/main.ts"));
   const code = Buffer.from(

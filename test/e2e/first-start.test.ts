@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
+import { builtProgram } from "../support/artefact.ts";
 import { engines } from "../support/engines.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { root } from "../support/repository.ts";
@@ -46,7 +47,7 @@ function rootKeyIn(file: string): string {
 /** A command that runs the service on a terminal of its own, with its log where it was. */
 function onTerminal(): string {
   const command = join(tempFolder(), "latchkey-on-a-terminal");
-  const service = `'${process.execPath}' '${join(root, "src/cli/latchkey.ts")}' serve`;
+  const service = `'${process.execPath}' '${builtProgram()}' serve`;
   writeFileSync(command, `#!/bin/sh\nexec 3>&2\nexec script -qec "${service} 2>&3" /dev/null\n`, { mode: 0o755 });
   return command;
 }

@@ -77,16 +77,19 @@ describe("the package", () => {
 
   it("ships what it needs and nothing else", () => {
     const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.md|proto\/[\w/]+\.proto|dist\/gen\/openapi\.json|dist\/(src|gen)\/[\w/-]+(\.js|\.d\.ts))$/;
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.md|proto\/[\w/]+\.proto|dist\/(openapi\.json|THIRD-PARTY-LICENSES|[\w-]+\.js(\.map)?|types\/(src\/sdk|gen)\/[\w/-]+\.d\.ts))$/;
     expect(files.map(({ path }) => path).filter((path) => !expected.test(path))).toEqual([]);
     const modes = new Map(files.map(({ path, mode }) => [path, mode]));
-    expect(modes.get("dist/src/cli/latchkey.js")).toBe(0o755);
+    expect(modes.get("dist/latchkey.js")).toBe(0o755);
     for (const needed of [
       "README.md",
       "LICENSE",
       "docs/errors.md",
       "proto/latchkey/v1/keys.proto",
-      "dist/src/sdk/index.d.ts",
+      "dist/THIRD-PARTY-LICENSES",
+      "dist/client.js",
+      "dist/openapi.json",
+      "dist/types/src/sdk/index.d.ts",
     ]) {
       expect(modes.has(needed), needed).toBe(true);
     }

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { formatKey } from "../../src/domain/key-format.ts";
+import { createClient } from "../../src/sdk/index.ts";
 import { testRootKey } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
@@ -73,5 +74,23 @@ describe.runIf(hasPostgres)("a start on Postgres", { timeout: 60_000 }, () => {
 
     const kinds = [{}, { LATCHKEY_WORKERS: "2" }, { LATCHKEY_ROLE: "coordinator" }];
     for (const statuses of await Promise.all(kinds.map(listenWithout))) expect(statuses).toEqual([200, 503]);
+  });
+});
+
+describe("npm start", { timeout: 60_000 }, () => {
+  it("serves from the sources of a checkout, and SIGTERM ends it in order", async () => {
+    const environment = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
+    const latchkey = await startLatchkey(environment, ["npm", "start"]);
+    // npm itself cannot be killed before it has passed the signal on.
+    onTestFinished(async () => {
+      latchkey.kill("SIGTERM");
+      await latchkey.exited;
+    });
+    expect(latchkey.stdout()).toContain("src/cli/latchkey.ts serve");
+    const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey });
+    const { key } = await client.createKey({ apiId: "api", remaining: 1 });
+    expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
+    latchkey.kill("SIGTERM");
+    expect(await latchkey.exited).toBe(0);
   });
 });

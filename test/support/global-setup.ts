@@ -1,4 +1,5 @@
 import type { TestProject } from "vitest/node";
+import { buildArtefact } from "./artefact.ts";
 import { pgbouncerBinary } from "./pgbouncer-binary.ts";
 import { PostgresServer } from "./postgres-server.ts";
 import { redisBinary } from "./redis-binary.ts";
@@ -11,19 +12,28 @@ declare module "vitest" {
   }
 }
 
-/** One Postgres for the whole run, in which each test makes a database of its own; of Redis, a test starts its own. */
+/**
+ * The program, built once for the whole run; one Postgres, in which each test makes a database of its own. Of Redis, a
+ * test starts its own.
+ */
 export default async function setUp(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  // Called for every project; what is provided for the root project, all have.
+  if (!project.isRootProject()) return undefined;
+  const removeArtefact = await buildArtefact();
   const hasServers = process.env.LATCHKEY_TEST_SERVERS !== "off";
   project.provide("hasRedis", hasServers);
   if (!hasServers) {
     console.log("LATCHKEY_TEST_SERVERS=off: every test that needs Postgres or Redis is left out.");
     project.provide("postgresUrl", undefined);
-    return undefined;
+    return async () => removeArtefact();
   }
   // Installed here if it is missing, and not by several tests at once.
   redisBinary();
   pgbouncerBinary();
   const server = await PostgresServer.start();
   project.provide("postgresUrl", server.url());
-  return () => server.remove();
+  return async () => {
+    await server.remove();
+    removeArtefact();
+  };
 }

@@ -2,8 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-
-const entry = join(import.meta.dirname, "../../src/cli/latchkey.ts");
+import { artefactFolder, builtProgram } from "./artefact.ts";
 
 export interface LatchkeyProcess {
   readonly pid: number;
@@ -17,14 +16,21 @@ export interface LatchkeyProcess {
   readonly exited: Promise<number | NodeJS.Signals>;
 }
 
-/** Only what a process needs to run: no LATCHKEY_* or PORT of the machine's gets in. */
+/**
+ * Only what a process needs to run: no LATCHKEY_* or PORT of the machine's gets in. Its home, where it keeps compiled
+ * code, is of this run only.
+ */
 function bareEnvironment(extra: Record<string, string>): Record<string, string> {
-  return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...extra };
+  return { PATH: process.env.PATH ?? "", HOME: join(artefactFolder(), "home"), ...extra };
 }
 
 /** Runs `latchkey` for real and resolves when it has ended by itself. */
-export async function runLatchkey(args: readonly string[], environment: Record<string, string> = {}, cwd?: string) {
-  const child = spawn(process.execPath, [entry, ...args], { env: bareEnvironment(environment), cwd });
+export async function runLatchkey(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+  program = builtProgram(),
+) {
+  const child = spawn(process.execPath, [program, ...args], { env: bareEnvironment(environment) });
   onTestFinished(() => void child.kill("SIGKILL"));
   const output = collect(child);
   const [code] = (await once(child, "close")) as [number];
@@ -32,17 +38,18 @@ export async function runLatchkey(args: readonly string[], environment: Record<s
 }
 
 /**
- * Starts `latchkey serve` in a process of its own, on ports of its own, and resolves when it serves. It is the one of
- * the sources unless the file of another is given. It is killed at the end of the test; a program that is no test says
- * what its end is.
+ * Starts `latchkey serve` in a process of its own, on ports of its own, and resolves when it serves. It is the one that
+ * was built for this run unless another command is given, as a list or as a file that takes `serve`. It is killed at the
+ * end of the test; a program that is no test says what its end is.
  */
 export async function startLatchkey(
   environment: Record<string, string>,
-  command?: string,
+  command: string | readonly [string, ...string[]] = [process.execPath, builtProgram(), "serve"],
   atEnd: (undo: () => void) => void = (undo) => onTestFinished(undo),
 ): Promise<LatchkeyProcess> {
   const env = bareEnvironment({ PORT: "0", LATCHKEY_INTERNAL_PORT: "0", ...environment });
-  const child = command ? spawn(command, ["serve"], { env }) : spawn(process.execPath, [entry, "serve"], { env });
+  const [file, ...args] = typeof command === "string" ? [command, "serve"] : command;
+  const child = spawn(file, args, { env });
   atEnd(() => void child.kill("SIGKILL"));
   const output = collect(child);
   const exited = once(child, "close").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);

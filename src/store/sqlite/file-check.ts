@@ -23,9 +23,7 @@ const lowPriority = 10;
  * inside SQLite cannot be stopped: the service could not end before the check does.
  */
 export function prepareFileCheck(file: string): FileCheck {
-  // Beside this file, with its extension: TypeScript in the repository, JavaScript in the package.
-  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-  const program = fileURLToPath(new URL(`./check-process${extension}`, import.meta.url));
+  const program = fileURLToPath(new URL("./check-process.ts", import.meta.url));
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = spawn(process.execPath, [program, file], { stdio: ["pipe", "pipe", "ignore"], env });
   child.stdin.on("error", () => {});

@@ -78,10 +78,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
       clock,
       metrics,
     });
-    // Beside this file, with its extension: TypeScript in the repository, JavaScript in the package.
-    const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
     const setup: WriterSetup = { file, checkFirst };
-    this.#worker = new Worker(new URL(`./writer-worker${extension}`, import.meta.url), { workerData: setup });
+    this.#worker = new Worker(new URL("./writer-worker.ts", import.meta.url), { workerData: setup });
     let cause: unknown;
     this.#worker.on("message", (reply: WriterReply) => this.#awaited?.resolve(reply));
     this.#worker.on("error", (error) => {
