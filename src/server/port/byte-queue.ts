@@ -1,4 +1,4 @@
-/** Pieces in which bytes may wait: each costs a hundred bytes, however small it is. */
+/** At most so many pieces wait separately: each costs about a hundred bytes of memory, however small it is. */
 const piecesMax = 64;
 const nothing: Buffer = Buffer.alloc(0);
 
@@ -17,7 +17,7 @@ export class ByteQueue {
     this.#length += piece.length;
   }
 
-  /** All of them, in one piece. The queue is empty then. */
+  /** Removes and returns all bytes, in one piece. */
   take(): Buffer {
     const { length } = this.#pieces;
     const bytes = length > 1 ? Buffer.concat(this.#pieces) : (this.#pieces[0] ?? nothing);

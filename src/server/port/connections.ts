@@ -3,32 +3,32 @@ import type { Socket } from "node:net";
 
 /** One way to serve connections. */
 export interface Connections {
-  /** Serves a connection from which these bytes have been read. */
+  /** Serves a connection. `seen` are the bytes that were already read from it. */
   serve(socket: Socket, seen: Buffer): void;
-  /** From now on clients are told to go elsewhere, along with the answer to what they asked. */
+  /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
   startClosing(): void;
-  /** Ends the connections on which nobody waits for an answer. */
+  /** Closes connections without a request under way. */
   closeIdle(): void;
   /**
-   * Ends what has been half sent, or half taken, for too long. Called every `lookEveryMs`: a timer for each connection or
-   * stream would cost more than a look at all of them.
+   * Closes connections and streams whose request or response has been incomplete for too long. Called every
+   * `lookEveryMs`: one timer for each connection or stream would cost more than one pass over all of them.
    */
   look(): void;
 }
 
-/** How long a client may take. */
+/** How long a client may take for each step. */
 export interface Patience {
-  /** To say its first bytes. */
+  /** To send its first bytes. */
   readonly firstBytesMs: number;
   /** To send the headers of an HTTP/1.1 request. */
   readonly headersMs: number;
   /** To send a whole request. */
   readonly requestMs: number;
-  /** To take the next part of an answer. More than for a request, so that a slow one is told why it is cut off. */
+  /** To read the next part of a response. More than for a request, so that a slow sender can still read its error. */
   readonly answerMs: number;
-  /** To begin the next request on a connection of HTTP/1.1. */
+  /** To start the next request on an HTTP/1.1 connection. */
   readonly keepAliveMs: number;
-  /** To say anything on an HTTP/2 connection. */
+  /** To send anything on an HTTP/2 connection. */
   readonly idleMs: number;
 }
 
@@ -37,17 +37,17 @@ export const defaultPatience: Patience = {
   headersMs: 10_000,
   requestMs: 30_000,
   answerMs: 60_000,
-  // Longer than most load balancers keep a connection, so that they are the ones to close it.
+  // Longer than most load balancers keep a connection open, so that the balancer closes it first, never we.
   keepAliveMs: 75_000,
   idleMs: 600_000,
 };
 
-/** Often enough that headers which do not come are noticed about in time: theirs is the shortest time-out. */
+/** Often enough for the shortest timeout, which is the one for headers. */
 export function lookEveryMs({ headersMs }: Patience): number {
   return Math.min(1000, headersMs);
 }
 
-/** Puts back the bytes that were read, and hands the connection to a server of Node's. */
+/** Passes the connection to one of Node's servers, after putting the bytes that were read back into it. */
 export function handTo(server: EventEmitter, socket: Socket, seen: Buffer): void {
   socket.pause();
   socket.unshift(seen);

@@ -10,9 +10,9 @@ interface Destroyable {
 const logEveryMs = 1000;
 
 /**
- * Keeps one client's failure away from the others. What is thrown while a connection or stream is served, and an error
- * event that has no listener, destroys that connection or stream and is counted; it never becomes an uncaught exception,
- * which would end the process and with it everybody's connection.
+ * Keeps one client's failure away from the others. An exception while a connection or stream is served, or an error
+ * event without a listener, destroys that connection or stream and is counted. It never becomes an uncaught exception,
+ * which would end the process and all connections with it.
  */
 export class Guard {
   readonly #deps: Pick<Ambient, "clock" | "log" | "metrics">;
@@ -34,14 +34,14 @@ export class Guard {
   }
 
   /**
-   * Everything that hears an event of this emitter is guarded from now on, Node's own listeners included. An event of a
-   * server concerns the first connection, stream or request among its arguments.
+   * Guards every listener of this emitter from now on, Node's own listeners included. If a server's event fails, the
+   * first connection, stream or request among the event's arguments is destroyed.
    */
   watch(emitter: EventEmitter): void {
     emitter.emit = this.#emit;
   }
 
-  /** For work that no event of the connection starts: timers, and callbacks of others. */
+  /** For work that is not started by an event of the connection: timers, and callbacks from elsewhere. */
   run(served: Destroyable, work: () => void): void {
     try {
       work();
@@ -50,7 +50,7 @@ export class Guard {
     }
   }
 
-  /** For work that goes on after an event. */
+  /** For asynchronous work that continues after an event. */
   settle(served: Destroyable, work: Promise<unknown>): void {
     work.catch((thrown: unknown) => this.#fail(served, thrown));
   }
@@ -66,18 +66,18 @@ export class Guard {
       const victim = victimOf(served);
       if (isDestroyable(victim)) victim.destroy();
     } catch {
-      // Node has taken it apart already.
+      // Node has already destroyed it.
     }
   }
 }
 
-/** A request over HTTP/2 can be destroyed without its stream, which would stay open then. */
+/** Over HTTP/2 the stream is destroyed: destroying only the request object would leave it open. */
 function victimOf(served: unknown): unknown {
   const stream = (served as { readonly stream?: unknown } | null | undefined)?.stream;
   return isDestroyable(stream) ? stream : served;
 }
 
-/** The emitter's own way to emit, which classes of Node's override. */
+/** The emitter's own `emit`, which some of Node's classes override. */
 function emitOf(emitter: EventEmitter): EventEmitter["emit"] {
   return Object.getPrototypeOf(emitter).emit;
 }

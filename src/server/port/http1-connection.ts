@@ -8,12 +8,12 @@ import type { NodeHttp1 } from "./node-http1.ts";
 import { NodeRequests } from "./node-requests.ts";
 import type { Turns } from "./turns.ts";
 
-/** Bytes that may wait to be served, those of a request that is not whole yet included. Reading stops beyond. */
+/** Bytes that may wait to be served, including those of an incomplete request. Above this we stop reading. */
 const inputBytesMax = 16_384;
-/** What a connection may do in its turn. */
+/** What a connection may do in one turn. */
 const requestsPerTurn = 32;
 const answerBytesPerTurn = 32_768;
-/** Given to Node between two requests: each request that it reads is kept until it is answered. And within one. */
+/** Bytes for Node in one turn. Between two requests they are few: Node keeps each request until it is answered. */
 const nodeHeadBytesPerTurn = 512;
 const nodeBodyBytesPerTurn = 16_384;
 
@@ -33,37 +33,37 @@ type State =
   | "reading"
   /** A call of ours is under way. */
   | "answering"
-  /** Node has one request. We read on behind it if Node finds its end where we do. */
+  /** Node serves one request. If Node finds its end where we do, we read the next one. */
   | "lent"
   /** Node reads everything that follows. */
   | "node"
-  /** The last answer is given. What still comes is dropped. */
+  /** The last answer has been sent. Further input is dropped. */
   | "ending";
 
 /**
- * One connection of HTTP/1.1. Its requests are served one after the other: by hand where that is supported, by Node
- * otherwise. What is served by hand may arrive in pieces; it is served when it is whole.
+ * One HTTP/1.1 connection. Its requests are served one after the other: by hand where that is supported, by Node
+ * otherwise. A request served by hand may arrive in pieces; it is served once it is complete.
  *
- * Bounded are: the bytes that are read and not served, the bytes that are answered and not taken, and the work that is done
- * before other connections have their turn.
+ * There are bounds on the bytes read but not served, on the bytes written but not yet read by the client, and on the work
+ * done before other connections get their turn.
  */
 export class Http1Connection {
   readonly socket: Socket;
   readonly #deps: Http1Deps;
   #state: State;
-  /** What was read and is not served. */
+  /** Bytes that were read and not served yet. */
   readonly #input = new ByteQueue();
-  /** With fewer bytes there is no whole request. */
+  /** With fewer bytes than this the next request is certainly incomplete. */
   #neededBytes = 1;
   #hasHead = false;
   /** The client sends no more. */
   #isFinished = false;
   #isClosing = false;
-  /** What Node has not been given yet of the request that is lent. */
+  /** Bytes of the lent request that Node has not been given yet. */
   #lendBytes = 0;
-  /** What Node reads. Made when there is something. */
+  /** The requests that Node reads. Created for the first of them. */
   #node: NodeRequests | undefined;
-  /** Sweeps since anything moved, and since the request began that is not whole yet. */
+  /** Consecutive sweeps without progress; sweeps since the incomplete request began. */
   #quietSweeps = 0;
   #partialSweeps = 0;
   #untakenBytes = 0;
@@ -93,7 +93,7 @@ export class Http1Connection {
     return !this.#isServing && this.#input.length === 0 && this.socket.writableLength === 0;
   }
 
-  /** Once the last answer is given, Node may still have requests that are never answered. */
+  /** After the last answer, Node may still hold requests that are never answered: they do not count. */
   get #isServing(): boolean {
     return this.#state === "answering" || (this.#state !== "ending" && this.#node?.isServing === true);
   }
@@ -106,7 +106,7 @@ export class Http1Connection {
 
   receive(chunk: Buffer): void {
     if (this.#state === "ending") return;
-    // A client that sends on without taking its answers is as good as silent.
+    // A client that keeps sending without reading its answers makes no progress.
     if (this.socket.writableLength === 0) this.#quietSweeps = 0;
     this.#input.push(chunk);
     if (this.#deps.turns.has(this)) this.#adjustReading();
@@ -126,7 +126,7 @@ export class Http1Connection {
     if (isEnough !== this.socket.isPaused()) isEnough ? this.socket.pause() : this.socket.resume();
   }
 
-  /** Ends what has been half sent, or half taken, for too long. Called every `everyMs`. */
+  /** Closes the connection if a request or response has been incomplete for too long. Called every `everyMs`. */
   sweep(everyMs: number, patience: Patience): void {
     const { writableLength } = this.socket;
     const isTaking = writableLength !== this.#untakenBytes;
@@ -145,9 +145,9 @@ export class Http1Connection {
     }
   }
 
-  /** By hand. */
+  /** Serves requests by hand. */
   #serve(): void {
-    // A client that does not take its answers is served no more until it does.
+    // Backpressure: nothing more is served until the client has read its answers.
     if (this.socket.writableNeedDrain) return;
     if (this.#input.length < this.#neededBytes) {
       if (this.#isFinished) this.#endOfInput();
@@ -180,7 +180,7 @@ export class Http1Connection {
         this.#state = "answering";
         this.#deps.guard.settle(this.socket, this.#answerLater(answer));
       } else if (found === "incomplete" && !(reader.hasHead && end - at > inputBytesMax)) {
-        // What was read along with it is not kept in memory for as long as the rest takes to come.
+        // A copy: otherwise the served requests in the same chunk would stay in memory until the rest arrives.
         this.#putBack(at > 0 ? Buffer.from(bytes.subarray(at)) : bytes, 0);
         if (at > 0) this.#partialSweeps = 0;
         this.#hasHead = reader.hasHead;
@@ -190,7 +190,7 @@ export class Http1Connection {
         this.#putBack(bytes, at);
         this.#giveToNode();
       } else {
-        // A long body that comes in pieces, too: for those that Node collects there is a bound over all connections.
+        // Also for a long body that comes in pieces: bodies that Node collects have a bound over all connections.
         this.#putBack(bytes, at);
         this.#state = "lent";
         this.#lendBytes = end - at;
@@ -221,7 +221,7 @@ export class Http1Connection {
     this.continue();
   }
 
-  /** Gives Node what is there of the lent request. If Node finds its end elsewhere than we do, Node keeps the connection. */
+  /** Gives Node what has arrived of the lent request. If Node finds another end of it, Node gets the connection. */
   #lendMore(): void {
     const node = this.#node as NodeRequests;
     if (this.#lendBytes === 0) return;
@@ -266,7 +266,7 @@ export class Http1Connection {
     return this.#node;
   }
 
-  /** In a later turn, if there is something to do. */
+  /** Continues in a later turn, if there is something to do. */
   continue(): void {
     if (this.#state === "lent" && this.#lendBytes === 0 && this.#node?.isServing === false) this.#state = "reading";
     if (this.#input.length >= this.#neededBytes || this.#isFinished) this.#deps.turns.add(this);
@@ -278,22 +278,22 @@ export class Http1Connection {
     this.continue();
   }
 
-  /** A request that was not sent to its end is Node's to answer. */
+  /** The client sends no more. Node answers a request that is still incomplete. */
   #endOfInput(): void {
     if (this.#input.length > 0) this.#giveToNode();
     else this.end("");
   }
 
-  /** Ends the connection behind these answers. */
+  /** Sends these answers and ends the connection. */
   end(answers: string): void {
     this.#dropInput();
     this.#quietSweeps = 0;
     this.socket.end(answers);
-    // Closing upon bytes that were not read would take the answer back.
+    // Closing a socket with unread bytes sends a reset, and the client would lose the answer.
     this.socket.resume();
   }
 
-  /** What was read is not executed for a client that has gone. */
+  /** The client has gone: its waiting requests are not executed. */
   #closed(): void {
     this.#dropInput();
     this.#node?.destroy();
@@ -310,7 +310,7 @@ export class Http1Connection {
     return this.#input.take();
   }
 
-  /** What follows waits for its turn. */
+  /** Puts back what follows `start`, for a later turn. */
   #putBack(bytes: Buffer, start: number): void {
     if (start > 0) this.#partialSweeps = 0;
     if (start < bytes.length) this.#input.push(bytes.subarray(start));

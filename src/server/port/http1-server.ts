@@ -10,7 +10,7 @@ import { Turns } from "./turns.ts";
 
 export interface Http1Options {
   readonly listener: RequestListener;
-  /** A whole response for bytes that are no HTTP request. */
+  /** The complete response to bytes that are not an HTTP request. */
   readonly malformed: (error: Error) => string;
   /** Absent: Node reads everything. */
   readonly byHand?: JsonByHand;
@@ -19,7 +19,7 @@ export interface Http1Options {
   readonly guard: Guard;
 }
 
-/** All connections of HTTP/1.1. */
+/** All HTTP/1.1 connections. */
 export class Http1Server implements Connections {
   readonly #patience: Patience;
   readonly #deps: Http1Deps;

@@ -16,47 +16,48 @@ type StreamListener = (
 
 /** How long a stream is open, and how long its answer is not taken; counted in calls of `look`. */
 interface StreamWatch {
-  /** Since it was opened, and since its client last took something of its answer. */
+  /** Since the stream was opened. */
   looks: number;
+  /** Consecutive sweeps in which the client has read nothing of its answer. */
   stuckLooks: number;
   pendingBytes: number;
 }
 
-/** What a stream costs beside its headers and its body, roughly: Node's objects and ours. Measured. */
+/** Memory for a stream beside its headers and body: Node's objects and ours. Measured, rounded. */
 const streamBytes = 8192;
-/** In requests that are not whole yet, on all connections of this thread. Their bodies have a bound of their own. */
+/** Bytes in incomplete requests, over all connections of this thread. Their bodies have a separate bound. */
 const halfOpenBytesMax = 8 * 1024 * 1024;
-/** What may be opened before it is counted again what all of them hold: counting takes longer than opening one. */
+/** The bytes are counted again after so many new ones: counting takes longer than opening a stream. */
 const halfOpenStepBytes = 512 * 1024;
-/** In answers that their clients do not take, on all connections of this thread. */
+/** Bytes in answers that clients do not read, over all connections of this thread. */
 const untakenBytesMax = 16 * 1024 * 1024;
-/** Of what was refused on one connection. Beyond it the connection is closed, so that no more has to be refused. */
+/** Bytes of refused streams on one connection. Above this the connection is closed. */
 const refusedBytesMax = 1024 * 1024;
-/** How long a session that has asked for nothing yet may go on when the server closes, in calls of `closeIdle`. */
+/** At shutdown, a session that has not opened a stream is closed after so many calls of `closeIdle`. */
 const unusedSweepsMax = 5;
 
-/** HTTP/2 by Node's own server, which has no timeouts for streams, and no bound over all sessions. */
+/** HTTP/2 by Node's own server. Adds what that lacks: timeouts for streams, and bounds over all sessions. */
 export class Http2Connections implements Connections {
   readonly #guard: Guard;
   readonly #server: http2.Http2Server;
   readonly #patience: Patience;
   readonly #onRefused: () => void;
   readonly #sessions = new Set<http2.ServerHttp2Session>();
-  /** Sessions that have not sent their settings, with the calls of `look` since they began. */
+  /** Sessions that have not sent their settings yet, with the number of sweeps since they began. */
   readonly #unsettled = new Map<http2.ServerHttp2Session, number>();
-  /** Sessions that have not opened a stream, with the calls of `closeIdle` since they began. */
+  /** Sessions that have not opened a stream yet, with the number of `closeIdle` calls since they began. */
   readonly #unused = new Map<http2.ServerHttp2Session, number>();
   /** Open streams with the bytes of their headers, the oldest first. */
   readonly #streams = new Map<http2.ServerHttp2Stream, number>();
-  /** What the refused streams of a session cost, added up. */
+  /** Total bytes of the refused streams of each session. */
   readonly #refusedBytes = new WeakMap<http2.Http2Session, number>();
-  /** What the streams cost that were opened since `#boundHalfOpen` last counted. */
+  /** Bytes of the streams opened since `#boundHalfOpen` last counted. */
   #openedBytes = 0;
-  /** Of streams that were open at a call of `look`, which most never are. */
+  /** Only for streams that were open during a sweep. Most streams close before one. */
   readonly #watches = new WeakMap<http2.ServerHttp2Stream, StreamWatch>();
   #isClosing = false;
 
-  /** `takeStream` is offered every stream first. `onRefused` is told of streams that were refused as there was no room. */
+  /** `takeStream` is offered every stream first. `onRefused` is called for each stream refused for lack of room. */
   constructor(
     listener: RequestListener,
     takeStream: TakeStream | undefined,
@@ -83,11 +84,11 @@ export class Http2Connections implements Connections {
 
   startClosing(): void {
     this.#isClosing = true;
-    // What is on its way on a session that has just begun is served: its client cannot know yet that it should leave.
+    // A session that has just begun may have requests on the way: its client cannot know yet that it should leave.
     for (const session of this.#sessions) if (!this.#unused.has(session)) session.close();
   }
 
-  /** A session that is closing ends with its last stream. */
+  /** Sessions with streams need nothing here: `session.close()` ends them after their last stream. */
   closeIdle(): void {
     for (const [session, sweeps] of this.#unused) {
       this.#unused.set(session, sweeps + 1);
@@ -112,14 +113,14 @@ export class Http2Connections implements Connections {
     const watch = this.#watches.get(stream) ?? { looks: 0, stuckLooks: 0, pendingBytes: 0 };
     this.#watches.set(stream, watch);
     watch.looks++;
-    // A stream may be silent, as one that watches our health is; but an answer that nobody takes stays in memory.
+    // A stream may be silent, for example a health watch. But an answer that the client does not read stays in memory.
     watch.stuckLooks = writableLength > 0 && writableLength === watch.pendingBytes ? watch.stuckLooks + 1 : 0;
     watch.pendingBytes = writableLength;
     const isLate = !stream.readableEnded && watch.looks * everyMs > requestMs;
     if (isLate || watch.stuckLooks * everyMs > answerMs) stream.close(http2.constants.NGHTTP2_CANCEL);
   }
 
-  /** Cuts off the oldest answers of which nothing was taken since the last look, until all hold no more than they may. */
+  /** While unread answers exceed their bound, closes the oldest streams that made no progress since the last sweep. */
   #boundUntaken(): void {
     let bytes = 0;
     for (const stream of this.#streams.keys()) bytes += stream.writableLength;
@@ -145,12 +146,12 @@ export class Http2Connections implements Connections {
     session.once("remoteSettings", () => this.#unsettled.delete(session));
     session.once("stream", () => {
       this.#unused.delete(session);
-      // Once the others that came in the same packet are open too.
+      // Later, so that streams which came in the same packet are opened first.
       if (this.#isClosing) setImmediate(() => this.#guard.run(session, () => session.close()));
     });
     session.setTimeout(this.#patience.idleMs, () => {
       const isUsed = [...this.#streams.keys()].some((stream) => stream.session === session);
-      // A frame that stays half sent would keep `close` waiting for the rest of it.
+      // `close` would wait for the rest of a frame that was only partly sent.
       if (isUsed) session.close();
       else session.destroy();
     });
@@ -158,31 +159,31 @@ export class Http2Connections implements Connections {
 
   #listen(listener: RequestListener): void {
     const onRequest = (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => {
-      // They emit some events by themselves, later than their stream does.
+      // Request and response emit some events themselves, later than their stream.
       this.#guard.watch(req);
       this.#guard.watch(res);
-      // The compatibility API makes one look like the other.
+      // The compatibility API gives HTTP/2 requests the shape of HTTP/1.1 requests.
       listener(req as unknown as http.IncomingMessage, res as unknown as http.ServerResponse);
     };
     // All three events bring a request; Node would answer the last two without a body.
     for (const event of ["request", "checkExpectation", "connect"]) this.#server.on(event, onRequest);
   }
 
-  /** The compatibility API hears of streams by one listener, which then gets only those that are left. */
+  /** Takes the compatibility API's only stream listener off the server. It then gets only the streams not taken before. */
   #offerStreams(takeStream: TakeStream | undefined): void {
     const [compat, ...others] = this.#server.listeners("stream") as StreamListener[];
     if (compat === undefined || others.length > 0) throw new Error("node:http2 hands out streams in an unknown way");
     this.#server.off("stream", compat);
     const streams = this.#streams;
-    // One for all: what hangs on a stream is carried along by the garbage collector.
+    // One function for all streams: a closure for each would cost the garbage collector time.
     const forget = function (this: http2.ServerHttp2Stream): void {
       streams.delete(this);
     };
     this.#server.on("stream", (stream, headers, flags, rawHeaders) => {
       this.#guard.watch(stream);
-      // A client that breaks off in the middle is not a fault of the service: there is nothing to report.
+      // A client that disconnects early is not a fault of the service: there is nothing to report.
       stream.on("error", ignore);
-      // Its client may have reset it before we hear of it: both frames can come in one packet.
+      // The client may already have reset it: both frames can come in one packet.
       if (stream.closed || stream.destroyed) return;
       const headerBytes = lengthOf(rawHeaders);
       streams.set(stream, headerBytes);
@@ -194,7 +195,7 @@ export class Http2Connections implements Connections {
     });
   }
 
-  /** Refuses the oldest requests that are not whole yet, until all of them together hold no more than they may. */
+  /** While incomplete requests exceed their bound, refuses the oldest of them. */
   #boundHalfOpen(): void {
     this.#openedBytes = 0;
     let bytes = 0;
@@ -218,12 +219,12 @@ export class Http2Connections implements Connections {
   }
 }
 
-/** Whether nothing was done for it yet, so that it can be refused and its client may send it again. */
+/** Whether nothing was done for the request yet: then refusing is safe, the client may send it again. */
 function isHalfOpen(stream: http2.ServerHttp2Stream): boolean {
   return !stream.readableEnded && !stream.headersSent && !stream.closed;
 }
 
-/** Headers weigh more than they are long: Node frees those of a stream long after it has ended. Measured. */
+/** Headers cost several times their length, because Node frees them long after their stream has ended. Measured. */
 function costOf(headerBytes: number): number {
   return streamBytes + 4 * headerBytes;
 }

@@ -6,13 +6,13 @@ import type { NodeSocket } from "./node-socket.ts";
 
 /** A connection whose requests Node reads. */
 export interface NodeClient {
-  /** Node has read the head of a request. Its answer is due when all before it have been given. */
+  /** Node has read the head of a request. It is answered after all requests before it. */
   receiveFromNode(req: http.IncomingMessage, res: http.ServerResponse): void;
-  /** Node can make nothing of what follows. Ends the connection with this response, behind the answers that are due. */
+  /** Node cannot parse what follows. Ends the connection with this response, after the answers that are due. */
   refuse(response: string): void;
 }
 
-/** Node's own HTTP/1.1 server. It never listens: it gets connections that somebody else has accepted. */
+/** Node's own HTTP/1.1 server. It never listens: it gets connections that `OnePort` has accepted. */
 export class NodeHttp1 {
   readonly #guard: Guard;
   readonly #server: http.Server;
@@ -27,7 +27,7 @@ export class NodeHttp1 {
       requestTimeout: patience.requestMs,
       connectionsCheckingInterval: lookEveryMs(patience),
       keepAliveTimeout: patience.keepAliveMs,
-      // The listener sees to it, and says what is missing.
+      // The listener checks it and answers with an error that names the missing header.
       requireHostHeader: false,
     });
     guard.watch(this.#server);
@@ -37,21 +37,21 @@ export class NodeHttp1 {
       this.#clientOf(req.socket).receiveFromNode(req, res);
     };
     this.#server.on("request", receive);
-    // What else a client expects of us is its own affair: Node would answer without a body.
+    // An unknown Expect header is ignored. Node alone would answer 417 without a body.
     this.#server.on("checkExpectation", receive);
     const noTunnels = new Error("there are no tunnels here");
     this.#server.on("connect", (_, socket) => this.#clientOf(socket).refuse(malformed(noTunnels)));
     this.#server.on("clientError", (error, socket) => this.#clientOf(socket).refuse(malformed(error)));
-    // Only this event starts the timer behind the timeouts above.
+    // Only this event starts Node's timer for the timeouts above.
     this.#server.emit("listening");
   }
 
-  /** From now on what the socket is fed is read as HTTP, at once. */
+  /** From now on Node reads what is pushed into the socket as HTTP, synchronously. */
   connect(socket: NodeSocket, client: NodeClient): void {
     this.#guard.watch(socket);
     this.#clients.set(socket, client);
     this.#server.emit("connection", socket);
-    // Without a first read, Node would take the first bytes in a later turn.
+    // Without this first read, Node would read the first bytes in a later turn of the event loop.
     socket.read(0);
   }
 

@@ -9,7 +9,7 @@ interface Owner {
   readonly socket: Socket;
   /** Whether the next answer is the last. */
   readonly isLast: boolean;
-  /** Ends the connection behind these bytes. */
+  /** Sends these bytes and ends the connection. */
   end(answers: string): void;
   /** Node can take more, or has answered. */
   continue(): void;
@@ -21,16 +21,16 @@ interface Exchange {
 }
 
 /**
- * The requests of one connection that Node reads. They are served one at a time, so that nothing is executed behind an
- * answer that ends the connection.
+ * The requests of one connection that Node reads. They are served one at a time, so that no request is executed after
+ * an answer that ends the connection.
  */
 export class NodeRequests implements NodeClient {
   readonly #owner: Owner;
   readonly #deps: { readonly node: NodeHttp1; readonly onRequest: (way: Http1Way) => void };
   readonly #socket: NodeSocket;
-  /** Not answered yet, in their order. The first is being served. */
+  /** Requests not answered yet, in order. The first is being served. */
   readonly #exchanges: Exchange[] = [];
-  /** What Node has read of the request that is being lent. */
+  /** Requests that Node has found in the bytes of the lent request. There must be exactly one. */
   #lent: http.IncomingMessage[] = [];
   #refusal: string | undefined;
   #isFull = false;
@@ -59,14 +59,14 @@ export class NodeRequests implements NodeClient {
     return this.#exchanges.length > 0;
   }
 
-  /** Whether Node can take more bytes: it has the place, and what it has read is answered. */
+  /** Whether Node can take more bytes: its buffer has room, and the requests that it has read are answered. */
   get canTakeMore(): boolean {
     return !this.#isFull && this.#refusal === undefined && this.#exchanges.at(-1)?.req.complete !== true;
   }
 
   /**
-   * Gives Node a part of one request. At its end, answers whether Node has found the end of exactly one request there, and
-   * before that whether it has found none.
+   * Gives Node a part of one request. Returns whether Node agrees with us about its end: with the last part Node must
+   * find exactly one complete request, before that none.
    */
   lend(part: Buffer, isLast: boolean): boolean {
     const rest = isLast ? part.length - 1 : part.length;
@@ -89,7 +89,7 @@ export class NodeRequests implements NodeClient {
     this.#socket.push(null);
   }
 
-  /** The connection takes more of the answers. */
+  /** The connection can take more bytes of the answers. */
   drained(): void {
     this.#socket.drained();
   }
@@ -119,13 +119,13 @@ export class NodeRequests implements NodeClient {
     this.#refuseWhenAnswered();
   }
 
-  /** Behind an answer that ends the connection nothing is served. */
+  /** After an answer that ends the connection nothing is served. */
   get #isEnding(): boolean {
     return this.#socket.writableEnded || this.#owner.socket.writableEnded || this.#owner.socket.destroyed;
   }
 
   #serve({ req, res }: Exchange): void {
-    // Node drops what it was given along with a request that asks for an upgrade, and would read on in the middle.
+    // With an upgrade request, Node drops the other bytes it was given, and would continue in the middle of a request.
     const isReading = this.way === "node_framing" || this.way === "node_only";
     const isDropping = isReading && asksForUpgrade(req);
     if (this.#owner.isLast || isDropping) res.setHeader("connection", "close");
@@ -141,7 +141,7 @@ export class NodeRequests implements NodeClient {
     else this.#owner.continue();
   }
 
-  /** What follows a whole request may be garbage. The sender must not take the answer to that for its own. */
+  /** Garbage may follow a complete request. Its error must not be sent first: the client would take it for its answer. */
   #refuseWhenAnswered(): void {
     if (!this.#exchanges.some(({ req }) => req.complete)) this.#owner.end(this.#refusal as string);
   }

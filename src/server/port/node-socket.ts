@@ -1,18 +1,18 @@
 import { Duplex } from "node:stream";
 
-/** The connection that stands behind. */
+/** The real connection behind a `NodeSocket`. */
 interface Wire {
-  /** Answers whether more may follow at once. */
+  /** Returns whether more may be written immediately. */
   write(chunk: Buffer | string, encoding: BufferEncoding): boolean;
   end(): void;
   destroy(): void;
-  /** More bytes may be fed. */
+  /** Node has room for more bytes. */
   hungry(): void;
 }
 
 /**
- * What Node's HTTP server takes for the socket. It gets the bytes it is fed and no others, so that a connection can be read
- * by us before and after.
+ * Node's HTTP server sees this as the client's socket. It gets only the bytes that we push into it, so we can read the
+ * same connection before and after.
  */
 export class NodeSocket extends Duplex {
   readonly #wire: Wire;
@@ -23,7 +23,7 @@ export class NodeSocket extends Duplex {
     this.#wire = wire;
   }
 
-  /** The wire takes more. */
+  /** The wire can take more bytes. */
   drained(): void {
     const continueWriting = this.#continueWriting;
     this.#continueWriting = undefined;

@@ -6,23 +6,23 @@ import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { type Crowd, leavingMax, turnAway } from "./turn-away.ts";
 
-/** What every HTTP/2 client says first; nothing in HTTP/1.1 begins like it. */
+/** Every HTTP/2 client sends this first. No HTTP/1.1 request begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const idleSweepMs = 50;
-/** How long a connection that has not said what it speaks may go on when the server closes, in times `idleSweepMs`. */
+/** At shutdown, a connection whose protocol is not known yet is closed after so many sweeps of `idleSweepMs`. */
 const undecidedSweepsMax = 5;
-/** Connections that wait to be accepted, at most: the system keeps no more. */
+/** The system's default bound on connections that wait to be accepted. */
 const waitingMax = 511;
-/** So many turns of the event loop in a row must bring no connection before the listener is closed. */
+/** The listener is closed after so many turns of the event loop in a row without a new connection. */
 const quietTurnsMin = 5;
 
 export interface OnePortOptions extends Http1Options {
   /** Is offered every HTTP/2 stream first. */
   readonly takeStream?: TakeStream;
   readonly patience?: Patience;
-  /** Absent: everybody is let in. */
+  /** Absent: no limit. */
   readonly crowd?: Crowd;
-  /** Told of every HTTP/2 stream that was refused as too many requests are half sent. */
+  /** Called for every HTTP/2 stream that is refused because too many requests are incomplete. */
   readonly onStreamRefused?: () => void;
 }
 
@@ -34,8 +34,8 @@ export class OnePort {
   readonly #all: readonly Connections[];
   readonly #sockets = new Set<net.Socket>();
   /**
-   * Connections that have not said enough to tell what they speak, with the calls of `#ageUndecided` since they came or, once
-   * the server closes, since then.
+   * Connections whose protocol is not known yet, with the calls of `#ageUndecided` since they came. The count restarts
+   * when the server closes.
    */
   readonly #undecided = new Map<net.Socket, number>();
   #accepted = 0;
@@ -54,7 +54,7 @@ export class OnePort {
     this.#server = net.createServer({ noDelay: true }, (socket) => {
       this.#accepted++;
       guard.watch(socket);
-      // For as long as the connection lives: Node takes its own listener away where it gives a connection up.
+      // Stays for the connection's whole life: Node removes its own listener when it lets go of a connection.
       socket.on("error", () => socket.destroy());
       if (crowd !== undefined && this.#sockets.size >= crowd.connectionsMax) turnAway(socket, crowd);
       else this.#receive(socket);
@@ -71,7 +71,7 @@ export class OnePort {
     return this.#sockets.size;
   }
 
-  /** Resolves to the port that was bound; rejects when it cannot be. Those who reuse a port share its connections. */
+  /** Resolves to the bound port, or rejects. With `reusePort`, several listeners share the connections. */
   listen(port: number, host: string, { reusePort = false } = {}): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
@@ -82,23 +82,23 @@ export class OnePort {
     });
   }
 
-  /** From now on clients are told to go elsewhere, along with the answer to what they asked. */
+  /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
   startClosing(): void {
     for (const connections of this.#all) connections.startClosing();
   }
 
-  /** Stops listening and resolves when everything under way has been answered; what takes longer is cut off. */
+  /** Stops listening. Resolves when all requests under way are answered; after `graceMs` the rest is cut off. */
   async close(graceMs: number): Promise<void> {
     this.startClosing();
     await this.#acceptWaiting();
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    // From here on they are counted anew.
+    // Their count restarts here.
     for (const socket of this.#undecided.keys()) this.#undecided.set(socket, 0);
     const closeIdle = () => {
       for (const connections of this.#all) connections.closeIdle();
       this.#ageUndecided(undecidedSweepsMax);
     };
-    // Again and again: a connection whose answer was on its way a moment ago is idle now.
+    // Repeated, because a connection that was still sending an answer becomes idle a moment later.
     const sweep = setInterval(closeIdle, idleSweepMs);
     const cutOff = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
@@ -112,18 +112,18 @@ export class OnePort {
   }
 
   /**
-   * Accepts the connections that wait to be. The system resets those that still wait when a listener is closed, and one is
-   * accepted in each turn of the event loop. So no more than one is let wait from now on, and the listener is closed when
-   * some turns have found none. A client that comes meanwhile tries again by itself, and is refused then.
+   * Accepts the connections that already wait. Closing a listener resets those that still wait, and each turn of the event
+   * loop accepts one. So the backlog is reduced to one, and the listener is closed after some turns without a new
+   * connection. A client that connects meanwhile retries by itself, and is refused then.
    */
   async #acceptWaiting(): Promise<void> {
     // There is no public way to change this number for a server that listens.
     const { _handle: handle } = this.#server as unknown as { _handle: { listen(backlog: number): unknown } | null };
     handle?.listen(0);
-    // To the end of a turn that may have begun long ago.
+    // The current turn may have begun long ago: wait for its end.
     await nextTurn();
     let quietTurns = 0;
-    // No more turns than connections can wait: those that come meanwhile must not keep a server from stopping.
+    // A bound on the turns: connections that keep coming must not keep the server from stopping.
     for (let turn = 0; turn < waitingMax && quietTurns < quietTurnsMin; turn++) {
       const before = this.#accepted;
       await nextTurn();
@@ -131,7 +131,7 @@ export class OnePort {
     }
   }
 
-  /** Ends those that have taken longer than this to say what they speak. A deadline: saying a little does not extend it. */
+  /** Closes connections whose protocol is still unknown after so many sweeps. Sending a few bytes does not extend it. */
   #ageUndecided(sweepsMax: number): void {
     for (const [socket, sweeps] of this.#undecided) {
       if (sweeps >= sweepsMax) socket.destroy();
@@ -139,7 +139,7 @@ export class OnePort {
     }
   }
 
-  /** Reads until it is clear what the client speaks, then hands the connection over with what was read. */
+  /** Reads until the protocol is known, then passes the connection on with the bytes read so far. */
   #receive(socket: net.Socket): void {
     this.#sockets.add(socket);
     this.#undecided.set(socket, 0);

@@ -1,34 +1,34 @@
 import type { Socket } from "node:net";
 
-/** The bound on open connections, and what those beyond it are told. */
+/** The limit on open connections, and the answer to connections above it. */
 export interface Crowd {
-  /** Open connections at most. */
+  /** Most open connections. */
   readonly connectionsMax: number;
-  /** A whole HTTP/1.1 response for those beyond. */
+  /** The complete HTTP/1.1 response to a connection above the limit. */
   readonly response: () => string;
   readonly onTurnedAway: () => void;
 }
 
-/** Connections that may be on their way out; any more are closed without a word. */
+/** Connections above the limit that may be waiting for their answer. More than these are closed without an answer. */
 export const leavingMax = 1000;
-/** How long a client may take to say what it speaks and to hear that it must leave. */
+/** How long a rejected client may take to send its first bytes and to read the answer. */
 const leaveMs = 1000;
 
-/** Tells a client that there is no room, and closes: without a parser, a session or anything else that a served one costs. */
+/** Answers that there is no room, and closes. Cheap on purpose: no parser, no session. */
 export function turnAway(socket: Socket, { response, onTurnedAway }: Crowd): void {
   onTurnedAway();
   const impatient = setTimeout(() => socket.destroy(), leaveMs);
   socket.on("close", () => clearTimeout(impatient));
   socket.once("data", (chunk: Buffer) => {
     socket.end(chunk.toString("latin1", 0, 3) === "PRI" ? goAway : response());
-    // The rest is read and dropped: closing upon what was not read would take the answer back.
+    // The rest is read and dropped: closing with unread bytes sends a reset, and the client would lose the answer.
     socket.resume();
   });
 }
 
 const settingsFrame = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-/** Of all codes the one that gRPC clients take for unavailable. */
+/** The error code that gRPC clients turn into UNAVAILABLE. */
 const refusedStream = 7;
-/** Its last stream is 0: nothing was done for the client, so whatever it has sent it may send elsewhere. */
+/** Last stream 0 means that nothing was processed, so the client may send all its requests elsewhere. */
 const goAwayFrame = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, refusedStream];
 const goAway = Buffer.from([...settingsFrame, ...goAwayFrame]);

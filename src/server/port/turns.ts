@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Guard } from "./guard.ts";
 
-/** A connection that has more to do than it may do at once. */
+/** A connection with more work than it may do in one turn. */
 interface Worker {
   readonly socket: Socket;
   /** Does a bounded part of the work. */
@@ -9,8 +9,8 @@ interface Worker {
 }
 
 /**
- * Connections with more to do take turns, one in each turn of the event loop, so that one with thousands of requests does
- * not hold up the others.
+ * Round robin: connections with more work run one at a time, one in each turn of the event loop, so that a connection
+ * with thousands of requests does not delay the others.
  */
 export class Turns {
   readonly #guard: Guard;
@@ -36,7 +36,7 @@ export class Turns {
     if (worker === undefined) return;
     this.#waiting.delete(worker);
     const isLast = this.#waiting.size === 0;
-    // If it adds itself while it works, it comes last. Where nobody else waits, that also arranges the next run.
+    // A worker that adds itself again goes to the end. If the queue was empty, `add` also schedules the next run.
     this.#guard.run(worker.socket, () => worker.work());
     if (!isLast) setImmediate(this.#run);
   }
