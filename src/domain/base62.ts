@@ -15,7 +15,7 @@ export function encodeBase62(bytes: Uint8Array): string {
   return encodeLimbs(toLimbs(bytes), base62Width(bytes.length));
 }
 
-/** The same for a number in parts of 24 bits, the highest first. They are used up. */
+/** The same for a number in parts of 24 bits, the highest first. The array is overwritten. */
 export function encodeLimbs(limbs: number[], width: number): string {
   const codes: number[] = new Array(width);
   let first = 0;
@@ -29,14 +29,14 @@ export function encodeLimbs(limbs: number[], width: number): string {
       remainder = value - quotient * divisor;
     }
     while (limbs[first] === 0) first++;
-    // The last division may bring fewer than four: then the rest are zeros, for which there is no room.
+    // The last division may give fewer than four characters. The rest are zeros, and there is no room for them.
     for (let at = end - 1; at >= Math.max(0, end - digitsPerDivision); at--) {
       const above = Math.floor(remainder / 62);
       codes[at] = alphabetCodes[remainder - above * 62] as number;
       remainder = above;
     }
   }
-  // In one go: added to each other, the characters would become a tree that somebody else has to flatten.
+  // In one call: concatenating characters would build a tree of strings that has to be flattened later.
   return String.fromCharCode(...codes);
 }
 
@@ -48,7 +48,7 @@ const alphabetCodes = Array.from(base62Alphabet, (character) => character.charCo
 
 function toLimbs(bytes: Uint8Array): number[] {
   const limbs: number[] = [];
-  // The first one holds what is over, so that the others are whole.
+  // The first part may be shorter, so that all others have three bytes.
   let limb = 0;
   for (let i = 0; i < bytes.length; i++) {
     limb = limb * 256 + (bytes[i] as number);

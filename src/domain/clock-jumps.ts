@@ -1,13 +1,13 @@
-/** A clock that moves by more than this against a monotonic one was set, or its machine was changed for another. */
+/** A clock that moves by more than this against a monotonic clock was set, or another machine took over. */
 export const clockJumpMs = 5000;
 
-/** No clock that is kept in step is slewed faster. */
+/** Time synchronisation never slews a clock faster than this. */
 const slewMax = 0.0005;
 
-/** An answer that took longer tells too little of when its clock was read to be compared with later ones. */
+/** A slower answer is not compared with later ones: it does not tell well enough when the clock was read. */
 const answerMaxMs = 1000;
 
-/** What a clock elsewhere showed at some moment between two of this replica's monotonic clock. */
+/** What a remote clock showed, at some moment between two readings of this replica's monotonic clock. */
 export interface ClockSighting {
   readonly shownMs: number;
   /** When the question was sent, and when the answer came. */
@@ -16,25 +16,25 @@ export interface ClockSighting {
 }
 
 /**
- * Notices jumps of a clock elsewhere. Each answer shows it at some unknown moment between question and answer, so that
- * how far it is ahead lies between two bounds; only bounds that exclude each other are a jump. So a process that was
- * stopped, or an answer that came late, is none. Where the whole machine slept, its monotonic clock stood still: that
- * time is asked for before a jump forward is believed.
+ * Detects jumps of a remote clock. Each answer shows the clock at an unknown moment between question and answer, so its
+ * offset is known only as a range. A jump is reported only if two ranges do not overlap: a paused process or a late
+ * answer is no jump. While this machine sleeps its monotonic clock stands still, so the time slept is subtracted before
+ * a jump forward is reported.
  */
 export class ClockJumps {
   #last: Bounds | undefined;
   #sleptMs: number;
   readonly #readSleptMs: () => number;
 
-  /** `readSleptMs`: for how long this machine's monotonic clock has stood still, counted from any moment. */
+  /** `readSleptMs`: how long this machine's monotonic clock has stood still, counted from any fixed moment. */
   constructor(readSleptMs: () => number) {
     this.#readSleptMs = readSleptMs;
     this.#sleptMs = readSleptMs();
   }
 
-  /** Answers by how much the clock has jumped since the answer before, forwards or (less than 0) backwards; else 0. */
+  /** Returns how far the clock has jumped since the previous answer: forward above 0, backward below 0, else 0. */
   notice({ shownMs, sentAtMs, receivedAtMs }: ClockSighting): number {
-    // Whole milliseconds are shown: it may have been almost one more.
+    // The clock shows whole milliseconds: the true time may be almost one more.
     const seen = { leastMs: shownMs - receivedAtMs, mostMs: shownMs + 1 - sentAtMs, atMs: receivedAtMs };
     const last = this.#last;
     if (last === undefined || receivedAtMs - sentAtMs <= answerMaxMs) this.#last = seen;
@@ -60,7 +60,7 @@ export class ClockJumps {
   }
 }
 
-/** By how much a clock is ahead of the monotonic one, at least and at most. */
+/** The smallest and largest possible offset of a clock from the monotonic one. */
 interface Bounds {
   readonly leastMs: number;
   readonly mostMs: number;

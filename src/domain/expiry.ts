@@ -4,8 +4,8 @@ export function isExpired(expiresAtMs: number | undefined, nowMs: number): boole
 }
 
 /**
- * Whether a moment was probably meant in seconds: in milliseconds it would lie before March 1973, in seconds it lies
- * between September 2001 and the year 5138.
+ * Whether a time was probably given in seconds: as milliseconds it is before March 1973, as seconds it is between
+ * September 2001 and the year 5138.
  */
 export function looksLikeSeconds(atMs: number): boolean {
   return atMs >= 1e9 && atMs < 1e11;

@@ -2,17 +2,17 @@ import { base62Width, encodeLimbs } from "./base62.ts";
 
 export type IdKind = "key" | "req";
 
-/** Random bytes an id is made of, beside the time. */
+/** Random bytes in an id, after the time. */
 export const idRandomLength = 10;
 
 const width = base62Width(6 + idRandomLength);
 
 /**
- * An id whose order is the order of creation (to the millisecond), with 80 random bits behind the time.
+ * An id that sorts by creation time (to the millisecond), with 80 random bits after the time.
  */
 export function formatId(kind: IdKind, nowMs: number, random: Uint8Array): string {
   const byte = (index: number) => random[index] as number;
-  // Six bytes of time and ten of chance, as one number in parts of three bytes.
+  // Six bytes of time and ten random bytes, as one number in parts of three bytes.
   const high = Math.floor(nowMs / 2 ** 16);
   const low = nowMs - high * 2 ** 16;
   const limbs = [

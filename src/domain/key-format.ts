@@ -1,8 +1,8 @@
 import { base62Alphabet, base62LengthAtEnd, base62Width, encodeBase62 } from "./base62.ts";
 
 /*
- * A key is `[prefix_]body` followed by 6 base62 characters: the CRC32 of everything before them. The checksum is no
- * protection against an attacker; it tells a typo, a truncation or garbage from a key without a look at the store.
+ * A key is `[prefix_]body` followed by 6 base62 characters: the CRC32 of everything before them. The checksum does not
+ * protect against an attacker. It detects typos, cut-off keys and garbage without a query to the store.
  */
 
 export const byteLengthMin = 16;
@@ -16,7 +16,7 @@ export const longestKey = prefixLengthMax + 1 + base62Width(byteLengthMax) + che
 const startBodyLength = 4;
 const underscore = 0x5f;
 
-/** The key for these random bytes, and its `start`: what people may see of it to tell keys apart. */
+/** The key for these random bytes, and its `start`: the part that may be shown, so that people can tell keys apart. */
 export function formatKey(prefix: string | undefined, random: Uint8Array): { key: string; start: string } {
   const lead = prefix === undefined ? "" : `${prefix}_`;
   const body = encodeBase62(random);
@@ -24,12 +24,12 @@ export function formatKey(prefix: string | undefined, random: Uint8Array): { key
   return { key: unchecked + checksum(unchecked), start: lead + body.slice(0, startBodyLength) };
 }
 
-/** Whether the text could be a key at all. False for everything with a wrong length, alphabet or checksum. */
+/** Whether the text could be a key. False if its length, alphabet or checksum is wrong. */
 export function isWellFormedKey(text: string): boolean {
   if (text.length < shortestKey || text.length > longestKey) return false;
   const bodyStart = text.length - base62LengthAtEnd(text);
   if (text.length - bodyStart < shortestKey) return false;
-  // In front of the body there is nothing, or a prefix and what parts it from the body.
+  // Before the body there is nothing, or a prefix and an underscore.
   if (bodyStart > 0) {
     if (text.charCodeAt(bodyStart - 1) !== underscore) return false;
     if (!prefixPattern.test(text.slice(0, bodyStart - 1))) return false;
@@ -37,7 +37,7 @@ export function isWellFormedKey(text: string): boolean {
   return endsInChecksum(text);
 }
 
-/** As comparing with `checksum` of what is before it, without making a text. */
+/** The same as comparing the end with `checksum` of the rest, without creating a string. */
 function endsInChecksum(text: string): boolean {
   let rest = crc32(text, text.length - checksumLength);
   for (let i = text.length - 1; i >= text.length - checksumLength; i--) {
@@ -64,7 +64,7 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32 (IEEE) of a text's first UTF-16 units, which for the ASCII texts that can be keys are its bytes. */
+/** CRC-32 (IEEE) of a text's first UTF-16 units. Keys are ASCII, so the units are the bytes. */
 function crc32(text: string, length: number): number {
   let crc = 0xffffffff;
   for (let i = 0; i < length; i++) {

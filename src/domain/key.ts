@@ -14,16 +14,16 @@ export interface Key {
   readonly enabled: boolean;
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
-  /** Present when verifications use up a counter. The count itself is the ledger's. */
+  /** Present if the key has a usage counter. Only the ledger knows the exact count. */
   readonly counter: BalanceSeen | undefined;
 }
 
-/** The latest balance of a counter that this replica has seen: what a refusal shows, never what decides. */
+/** The last balance of a counter that this replica has seen. Refusals show it; no decision uses it. */
 export interface BalanceSeen {
   remaining: number;
 }
 
-/** A key to be stored: with its counter, which only the ledger touches from then on. */
+/** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */
 export interface NewKey extends Omit<Key, "counter"> {
   /** The first characters of the secret: safe to show and to log. */
   readonly start: string;

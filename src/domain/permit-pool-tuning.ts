@@ -1,45 +1,45 @@
 /**
- * The numbers of a permit pool. None but the first two bear on safety: the others trade waiting, calls of the ledger and what
- * a crash strands against each other, and were chosen with the simulation in test/domain.
+ * The constants of a permit pool. Only the first two matter for safety. The others balance waiting time, calls to the
+ * ledger and permits lost by a crash; they were chosen with the simulation in test/domain.
  */
 
-/** Clocks may differ in speed by a thousandth: ten times what crystals do. */
+/** Two clocks may differ in speed by a thousandth: ten times more than real ones do. */
 export const clockTrust = 0.999;
 
-/** The ledger counts whole milliseconds: its window can end by that much sooner than it says. */
+/** The ledger counts whole milliseconds: its window can end up to one earlier than it says. */
 export const ledgerTickMs = 1;
 
-/** How long permits stay unused in a window where others are short, and the least that a short asker waits for them. */
+/** How long unused permits are kept while other replicas lack some, and the shortest wait of a replica that lacks some. */
 export const holdMs = 50;
 
-/** A block lasts at least as long, and so long is what a crash strands: a quarter of a second's demand. */
+/** A block covers at least this much demand. A crash loses as much: the permits for a quarter of a second. */
 export const blockMinMs = 250;
 
-/** Requests of this long ago count for 1/e: seldom enough to average over, soon enough to see a lull. */
+/** A request this long ago has the weight 1/e in the demand: long enough for an average, short enough to notice a lull. */
 export const demandMemoryMs = 250;
 
-/** Of a Poisson count: a block is fetched before the last one is used up, but for a few times in a hundred. */
+/** Standard deviations of a Poisson count: a new block arrives before the old one is used up in all but a few percent. */
 export const lowMarkDeviations = 2;
 
-/** The share of the newest round trip in the average: follows a change of route, not each hiccup. */
+/** The weight of the newest round trip in the average: it follows a change of route, not every outlier. */
 export const rttWeight = 0.25;
 
-/** By how much of a round trip one message may be faster than another. */
+/** How much faster than average a message may be, as a part of the round trip. */
 export const jitterShare = 0.1;
 
-/** Pauses between asks while others hold the last permits. They grow, for a far holder may take a while. */
+/** Pauses between messages while other replicas hold the last permits. They grow: a distant holder may take longer. */
 export const retryMinMs = 5;
 export const retryMaxMs = 25;
 
-/** How long a denial is remembered while the ledger's clock is behind: so soon is it noticed that it is right again. */
+/** How long a denial holds while the ledger's clock is behind. Then the ledger is asked again: its clock may be right. */
 export const behindMs = 1000;
 
-/** Looks for permits that others hold to the end divide the rest of a window into at least so many parts. */
+/** A replica that lacks permits asks for returned ones at least so many times during the rest of the window. */
 export const probes = 8;
 
 /**
- * A replica that nobody has asked for so long, and for so many times the usual pause between two requests, gives everything
- * back: whoever moved elsewhere needs it there.
+ * A replica returns all permits when it has had no request for this long, and for so many times its usual pause between
+ * two requests. Its callers may have moved to another replica, which then needs the permits.
  */
 export const idleMinMs = 100;
 export const idlePauses = 8;

@@ -4,68 +4,68 @@ import type { PermitGrant } from "./permit-window.ts";
 import type { RateLimitState } from "./rate-limit.ts";
 
 /**
- * One replica's permits for one key: the holder's side of a strict rate limit, as `PermitWindow` is the ledger's.
+ * One replica's permits for one key: the replica's side of a strict rate limit. `PermitWindow` is the ledger's side.
  *
- * What holds, whatever is lost, late, repeated, paused or crashed, and with no clock but this replica's monotonic one:
- * - S1, never over: every admission spends one permit that the ledger had charged to that same window before. Permits
- *   that go back leave the pool before the message exists (zero first, then send), and a message is made once: when its
- *   fate is unknown, what it carried is gone until the window ends. No timeout brings a permit back, on either side.
- * - S2, never outside the window: the ledger says how long its window still lasts, and that is counted from before the
- *   question was sent. From then on nothing of the window is spent or denied from memory, and a grant that arrives later
- *   than that is thrown away. While the ledger's clock is known to be wrong, its word lets nothing be held: permits go to
- *   those who wait when they arrive, and a denial is remembered for no longer than the window's duration.
- * - E1, filled: a request is denied for the rest of the window only when nothing is to be had and nobody holds a permit;
- *   whoever does not need his gives them up. So without losses, enough demand uses exactly the limit.
+ * The guarantees. They hold for lost, late and repeated messages, pauses and crashes, with only a monotonic clock here:
+ * - S1, never over the limit: every admission spends one permit that the ledger had charged to the same window before.
+ *   Permits to be returned leave the pool before their message is made, and a message is sent once. If its outcome is
+ *   unknown, its permits are lost until the window ends. No timeout brings a permit back, on either side.
+ * - S2, never outside the window: the ledger says how long its window still lasts. The replica counts that from before
+ *   it asked. After that time nothing of the window is spent or denied from memory, and a late grant is dropped. While
+ *   the ledger's clock is known to be wrong, no permits are held: they go to requests that already wait, and a denial
+ *   holds no longer than the window's duration.
+ * - E1, filled: a request is denied for the rest of the window only if no permit is left and no replica holds one.
+ *   Replicas return permits they do not need. So without losses, enough demand uses exactly the limit.
  *
- * The owner serializes all calls, asks for `nextAsk` after each of them and again at `nextDueMs`, and sends what it gets.
+ * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
  * Fields are `protected` rather than `#private`: the model checker copies and compares pools, its mutants override them.
  */
 export class PermitPool {
   /** The window that every count below belongs to. */
   protected gen = 0;
-  /** Until when its permits may be spent. 0: no window. */
+  /** Its permits may be spent until then. 0: no window. */
   protected expiresAtMs = 0;
   /**
-   * Until when the window lasts, as the ledger said last: until then what is known of it is told, and denials hold. The
-   * same as the above, but for answers of a ledger whose clock is behind.
+   * The window's end by the ledger's last answer. Until then its state is shown and denials hold. It differs from
+   * `expiresAtMs` only if the ledger's clock is behind.
    */
   protected lastsUntilMs = 0;
-  /** Permits to spend. There are none in an open window while anybody waits. */
+  /** Permits that can be spent. In an open window this is 0 while requests wait. */
   protected held = 0;
-  /** Permits taken whose use is neither charged nor refused yet. */
+  /** Permits taken by requests that are not finished yet: their use is neither charged nor refused. */
   protected inUse = 0;
-  /** Permits whose use was charged, and that the ledger was not told of. */
+  /** Permits that were used, not yet reported to the ledger. */
   protected spent = 0;
   protected waiting = 0;
 
-  /** What the ledger said last. */
+  /** From the ledger's last answer. */
   protected left = 0;
   protected limit = 0;
   protected endsAtMs = 0;
   protected clockBehind = false;
   protected contended = false;
-  /** The least `remaining` that was shown in this window. */
+  /** The smallest `remaining` that was shown in this window. */
   protected shownLeast = Number.POSITIVE_INFINITY;
 
   protected recalled = false;
   protected underWay = false;
-  /** Numbers the messages, so that no late or second answer is taken for that of the one under way. */
+  /** The number of the last message. A late or repeated answer has another number and is ignored. */
   protected messages = 0;
-  /** No message before this: the pause between tries. */
+  /** No message is sent before this: the pause between two attempts. */
   protected quietUntilMs = 0;
-  /** When permits that are not needed go back, and spent ones are reported. */
+  /** When surplus permits are returned and spent ones reported. */
   protected tidyDueMs = 0;
-  /** Since when answers leave somebody waiting. 0: they do not. */
+  /** Since when the ledger's answers have not covered all waiting requests. 0: they have. */
   protected shortSinceMs = 0;
   protected deniedUntilMs = 0;
 
-  /** From when on a message likely finds the next window: a guess, so that the first ask for it is not in vain. */
+  /** When the next window probably opens. An estimate, so that the first message for it does not come too early. */
   protected nextOpensMs = 0;
   protected rttMs = 0;
   protected ratePerMs = 0;
   protected rateAtMs = 0;
 
-  /** Asks for one permit. Check and spend are one turn: no other call comes between them. */
+  /** Asks for one permit. Check and spend happen in one synchronous call. */
   take(nowMs: number): PermitTake {
     this.ratePerMs = this.demandPerMs(nowMs) + 1 / tuning.demandMemoryMs;
     this.rateAtMs = nowMs;
@@ -79,19 +79,19 @@ export class PermitPool {
     return wait;
   }
 
-  /** Somebody who waited is gone. */
+  /** A waiting request has given up. */
   leave(): void {
     if (this.waiting > 0) this.waiting--;
   }
 
-  /** The use of a permit was charged: only now it counts as spent. */
+  /** The permit was used: only now it counts as spent. */
   charged(gen: number): void {
     if (gen !== this.gen || this.inUse === 0) return;
     this.inUse--;
     this.spent++;
   }
 
-  /** The use of a permit was refused. In its own window it serves somebody else, in a later one it is worth nothing. */
+  /** The permit was not used. In its own window it serves another request; in a later window it is worthless. */
   giveBack(gen: number, nowMs: number): PermitVerdict {
     if (gen !== this.gen || this.inUse === 0) return this.verdict(0);
     this.inUse--;
@@ -100,7 +100,7 @@ export class PermitPool {
     return this.verdict(this.serve());
   }
 
-  /** When there will be something to send, if nothing else happens. Undefined: nothing, or a message is under way. */
+  /** When the next message is due if nothing else happens. Undefined: none is, or one is still unanswered. */
   nextDueMs(nowMs: number): number | undefined {
     if (this.underWay) return undefined;
     if (this.waiting > 0) return Math.max(nowMs, this.quietUntilMs, this.isTooLate(nowMs) ? this.nextOpensMs : 0);
@@ -109,7 +109,7 @@ export class PermitPool {
     return dueMs < this.expiresAtMs ? dueMs : undefined;
   }
 
-  /** The message to send now, if there is one. It is made once: send it once, then call `answered` or `lost` with it. */
+  /** The message to send now, if any. Send it exactly once, then call `answered` or `lost` with it. */
   nextAsk(nowMs: number): PermitMessage | undefined {
     const dueMs = this.nextDueMs(nowMs);
     if (dueMs === undefined || dueMs > nowMs) return undefined;
@@ -131,7 +131,7 @@ export class PermitPool {
     };
   }
 
-  /** The ledger's answer. Any other than that to the message under way changes nothing. */
+  /** The ledger's answer. An answer to any message but the current one changes nothing. */
   answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
     if (!this.isUnderWay(message)) return this.verdict(0);
     this.underWay = false;
@@ -142,8 +142,8 @@ export class PermitPool {
     const expiresAtMs = this.expiry(message, grant, nowMs);
     if (nowMs >= expiresAtMs) return this.verdict(0);
     if (grant.gen !== this.gen) this.enter(grant.gen);
-    // Each answer proves a time until which the window lasts; the latest of them is still within it. A clock that is
-    // behind proves nothing.
+    // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
+    // that is behind proves nothing.
     if (!grant.clockBehind) this.expiresAtMs = Math.max(this.expiresAtMs, expiresAtMs);
     this.lastsUntilMs = grant.clockBehind ? expiresAtMs : this.expiresAtMs;
     this.clockBehind = grant.clockBehind;
@@ -153,14 +153,14 @@ export class PermitPool {
     this.limit = grant.limit;
     this.endsAtMs = grant.endsAtMs;
     this.contended = grant.contended;
-    // Nothing of this replica's moved out of the sum since it sent the message: the rest is held by others.
+    // This replica has returned and reported nothing since it sent the message: other replicas hold the rest.
     const elsewhere = grant.outstanding - this.held - this.inUse - this.spent;
     const admitted = this.serve();
     if (this.waiting === 0) this.shortSinceMs = 0;
     return this.waiting === 0 || this.left > 0 ? this.verdict(admitted) : this.short(admitted, elsewhere, nowMs);
   }
 
-  /** Nobody knows what became of the message. What it carried is never sent again; the waiting will ask anew. */
+  /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
   lost(message: PermitMessage, nowMs: number): void {
     if (!this.isUnderWay(message)) return;
     this.underWay = false;
@@ -168,12 +168,12 @@ export class PermitPool {
     this.tidyDueMs = nowMs + tuning.holdMs;
   }
 
-  /** Somebody else wants permits, or this replica stops: the next message goes out now and takes all of them back. */
+  /** Another replica wants permits, or this one stops: the next message is due now and returns all of them. */
   recall(): void {
     this.recalled = true;
   }
 
-  /** The key has another limit: what was known of the old one's end is worth nothing. */
+  /** The key's limit was changed: denials under the old limit no longer hold. */
   limitChanged(): void {
     this.deniedUntilMs = 0;
     this.shortSinceMs = 0;
@@ -181,31 +181,31 @@ export class PermitPool {
     this.shownLeast = Number.POSITIVE_INFINITY;
   }
 
-  /** The key is deleted: nobody waits any more, and nothing that is held or on its way may be spent. */
+  /** The key was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */
   drop(): void {
     this.enter(this.gen);
     this.waiting = 0;
     this.underWay = false;
   }
 
-  /** For the answer. Undefined when no window is open. Remembers what it showed, so that `remaining` never rises. */
+  /** What the caller is shown. Undefined if no window is open. `remaining` never rises within a window. */
   state(nowMs: number): RateLimitState | undefined {
     if (nowMs >= this.lastsUntilMs) return undefined;
     this.shownLeast = Math.min(this.shownLeast, this.left + this.held);
     return { limit: this.limit, remaining: this.shownLeast, resetMs: this.endsAtMs };
   }
 
-  /** Time to the window's end, where the one that `state` tells is by a clock known to be wrong; else undefined. */
+  /** Time to the window's end while the ledger's clock, which `state` reports, is known to be wrong; else undefined. */
   endsInMs(nowMs: number): number | undefined {
     return this.clockBehind ? this.lastsUntilMs - nowMs : undefined;
   }
 
-  /** Permits that could be spent at once, if their window is open. */
+  /** Permits that could be spent now, if their window is open. */
   get permitsHeld(): number {
     return this.held;
   }
 
-  /** Whether a new pool would do as well: nobody waits, nothing is under way and no window is open. */
+  /** Whether the pool can be replaced by a new one: no waiting request, no unanswered message, no open window. */
   isIdle(nowMs: number): boolean {
     return this.waiting === 0 && !this.underWay && !this.isOpen(nowMs) && nowMs >= this.lastsUntilMs;
   }
@@ -214,7 +214,7 @@ export class PermitPool {
     return nowMs < this.expiresAtMs;
   }
 
-  /** Whether others are short, or nobody asks here any more: then only those who wait here are worth a permit. */
+  /** Whether other replicas lack permits, or requests here have stopped: then only waiting requests get permits here. */
   protected isYielding(nowMs: number): boolean {
     return this.isOpen(nowMs) && (this.contended || this.recalled || nowMs >= this.rateAtMs + this.idleAfterMs());
   }
@@ -223,7 +223,7 @@ export class PermitPool {
     return this.underWay && message.number === this.messages;
   }
 
-  /** Counted from before the ledger read its clock, and a little short: for a clock here that runs slow, and its tick. */
+  /** Counted from before the ledger read its clock. A little early: for a slow clock here, and for the ledger's tick. */
   protected expiry(message: PermitMessage, grant: PermitGrant, _nowMs: number): number {
     const endsInMs = Math.min(grant.endsInMs, grant.durationMs);
     return message.sentAtMs + (endsInMs - tuning.ledgerTickMs) * tuning.clockTrust;
@@ -252,7 +252,7 @@ export class PermitPool {
     return admitted;
   }
 
-  /** Nothing is left and some still wait. They are denied when no permit can come back, or none came for too long. */
+  /** No permits are left and requests wait. They are denied if no permit can come back, or none came for too long. */
   protected short(admitted: number, elsewhere: number, nowMs: number): PermitVerdict {
     const settled = elsewhere <= 0 && this.inUse === 0;
     if (this.shortSinceMs === 0) this.shortSinceMs = nowMs;
@@ -261,7 +261,7 @@ export class PermitPool {
       this.quietUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
       return this.verdict(admitted);
     }
-    // Permits that a crash stranded never come back: ask for them ever more rarely, but some times before the end.
+    // Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end.
     const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / tuning.probes));
     const memoryMs = settled ? (this.clockBehind ? tuning.behindMs : Number.POSITIVE_INFINITY) : pauseMs;
     this.deniedUntilMs = Math.min(this.lastsUntilMs, nowMs + memoryMs);
@@ -278,29 +278,29 @@ export class PermitPool {
     return this.ratePerMs * Math.exp((this.rateAtMs - nowMs) / tuning.demandMemoryMs);
   }
 
-  /** For how long nobody asks before that means that nobody will. */
+  /** After this time without requests the replica counts as idle. */
   protected idleAfterMs(): number {
     return Math.max(tuning.idleMinMs, tuning.idlePauses / this.ratePerMs);
   }
 
-  /** For how long a block is meant to last. */
+  /** How much demand one block should cover. */
   protected blockMs(): number {
     return Math.max(tuning.blockMinMs, 2 * this.rttMs);
   }
 
-  /** Whether an answer to a message sent now would come after the end of the window that it finds open. */
+  /** Whether the answer to a message sent now would arrive after the end of the current window. */
   protected isTooLate(nowMs: number): boolean {
     return nowMs < this.nextOpensMs && nowMs + this.rttMs >= this.nextOpensMs;
   }
 
-  /** Whether to fetch a block before anybody waits for it. */
+  /** Whether to fetch a block now, before requests have to wait for it. */
   protected isLow(nowMs: number): boolean {
     if (this.isYielding(nowMs) || this.left === 0 || this.isTooLate(nowMs)) return false;
     const meanUntilAnswer = this.demandPerMs(nowMs) * this.rttMs;
     return this.held + 1 <= meanUntilAnswer + tuning.lowMarkDeviations * Math.sqrt(meanUntilAnswer);
   }
 
-  /** Once others are short everything goes back; otherwise what is not needed, when that is half of it or more. */
+  /** If other replicas lack permits, all are returned; otherwise the surplus, once it is half of them or more. */
   protected nextTidyMs(): number {
     const yielding = this.contended || this.recalled;
     if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;

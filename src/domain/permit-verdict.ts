@@ -1,24 +1,24 @@
 import type { PermitAsk } from "./permit-window.ts";
 
-/** What a pool says to one request. */
+/** The pool's answer to one request. */
 export type PermitTake =
   | { readonly outcome: "admitted"; readonly gen: number }
-  /** Nothing is to be had: all of the window's permits are spent, or none came back for too long. */
+  /** No permit is available: all of the window's permits are spent, or none came back for too long. */
   | { readonly outcome: "denied" }
-  /** The caller queues; a later verdict settles it. */
+  /** The caller waits; a later verdict admits or denies it. */
   | { readonly outcome: "wait" };
 
-/** What becomes of those who wait, the longest waiting first. Who is neither admitted nor denied goes on waiting. */
+/** How many waiting requests are admitted and denied, the longest waiting first. The rest keep waiting. */
 export interface PermitVerdict {
-  /** The window of the permits that the admitted ones got. */
+  /** The window that the admitted requests were charged to. */
   readonly gen: number;
   readonly admitted: number;
   readonly denied: number;
-  /** Whether the denied ones could not have been served: others may hold permits that come back after all. */
+  /** True: no permit could have served the denied ones. False: other replicas may still return permits they hold. */
   readonly settled: boolean;
 }
 
-/** One exchange with the ledger. The number tells it from the pool's others. */
+/** One exchange with the ledger. The number identifies it within the pool. */
 export interface PermitMessage {
   readonly number: number;
   readonly sentAtMs: number;

@@ -1,18 +1,18 @@
-/** The most that a limit can be. */
+/** The largest possible limit. */
 export const limitMax = 2_147_483_647;
 
-/** At most `limit` verifications per window of `durationMs`, which the first of them opens. */
+/** At most `limit` verifications per window of `durationMs`. The first verification opens the window. */
 export interface RateLimit {
-  /** `local`: each replica counts by itself and learns of the others later. `strict`: all of them together, never more. */
+  /** `local`: each replica counts alone and hears from the others later. `strict`: all replicas together, never more. */
   readonly mode: "local" | "strict";
   readonly limit: number;
   readonly durationMs: number;
 }
 
-/** Where a key stands in its window, as its user is told. */
+/** A key's state in its window, as shown to callers. */
 export interface RateLimitState {
   readonly limit: number;
-  /** How many more would pass now. */
+  /** Verifications that would still pass now. */
   readonly remaining: number;
   /** When the window ends: Unix time. */
   readonly resetMs: number;

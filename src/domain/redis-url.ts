@@ -5,7 +5,7 @@ export interface RedisAddress {
   readonly port: number;
 }
 
-/** What REDIS_URL says: one server, a Redis Cluster, or a master that Sentinels know. */
+/** The content of REDIS_URL: one server, a Redis Cluster, or a master found through Sentinels. */
 export interface RedisServers {
   readonly kind: "single" | "cluster" | "sentinel";
   /** The server; some nodes of the cluster; or the Sentinels. At least one. */
@@ -13,10 +13,10 @@ export interface RedisServers {
   readonly isTls: boolean;
   readonly user: string | undefined;
   readonly password: Secret | undefined;
-  /** The Sentinels' own, if they ask for one. */
+  /** For the Sentinels themselves, if they require a login. */
   readonly sentinelUser: string | undefined;
   readonly sentinelPassword: Secret | undefined;
-  /** By which the Sentinels know the master; empty where there are none. */
+  /** The master's name at the Sentinels; empty without Sentinels. */
   readonly masterName: string;
   readonly database: number;
 }
@@ -65,7 +65,7 @@ function parseAddress(text: string, portDefault: number): RedisAddress {
   return { host: host.replace(/^\[|\]$/g, ""), port: number };
 }
 
-/** What stands before the @. A colon inside a password needs no escape, all else that means something in a URL does. */
+/** The part before the @. A colon in a password needs no escape; every other character with a meaning in URLs does. */
 function parseLogin(login: string | undefined): { user: string | undefined; password: Secret | undefined } {
   if (login === undefined) return { user: undefined, password: undefined };
   const colon = login.indexOf(":");

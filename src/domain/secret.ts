@@ -1,4 +1,4 @@
-/** A value that must never reach a log, a message or a metric: however it is printed, it prints as `[secret]`. */
+/** A value that must never appear in a log, a message or a metric. Every way to print it gives `[secret]`. */
 export class Secret {
   readonly #value: string;
 
@@ -6,7 +6,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself. Every call of this is a place to look at when a secret leaks. */
+  /** The value itself. If a secret leaks, look at the calls of this method. */
   reveal(): string {
     return this.#value;
   }
@@ -19,7 +19,7 @@ export class Secret {
     return "[secret]";
   }
 
-  // The name under which Node's inspector, and so the console, asks a value to print itself.
+  // Node's inspector, and so the console, calls this method to print a value.
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return "[secret]";
   }

@@ -1,6 +1,6 @@
 /*
- * SipHash-2-4 with 128 bits of output, as its authors' reference has it, but in arithmetic of 32 bits: each of its words
- * of 64 is two here. Whoever does not know the key can neither foretell a hash nor make two texts with the same.
+ * SipHash-2-4 with 128 bits of output, like its authors' reference, but in 32-bit arithmetic: each 64-bit word is two
+ * words here. Without the key one can neither predict a hash nor find two texts with the same hash.
  */
 
 const keyLength = 16;

@@ -1,11 +1,11 @@
 /**
- * The service could not decide: a store does not answer, a queue is full. Never a statement about a key. Trying again
- * later can help; whether what was asked for happened is unknown unless the thrower says otherwise.
+ * The service could not decide, for example because a store does not answer or a queue is full. It says nothing about a
+ * key. Retrying later can help. Unless stated otherwise it is unknown whether the requested change happened.
  */
 export class Unavailable extends Error {
   override readonly name = "Unavailable";
   readonly retryAfterMs: number;
-  /** It was found out about one key. Another one that is asked for can be answered all the same. */
+  /** The problem concerns one key only: other keys can still be answered. */
   readonly isOfOneKey: boolean;
 
   constructor(message: string, options: { cause?: unknown; retryAfterMs?: number; isOfOneKey?: boolean } = {}) {

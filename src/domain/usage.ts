@@ -1,21 +1,21 @@
 import { boundariesPassed, latestBoundaryMs, type RefillInterval } from "./refill-calendar.ts";
 
-/** The most a counter holds; beyond it a refill is clamped. */
+/** The largest value of a counter; refills are clamped to it. */
 export const remainingMax = 2_147_483_647;
 
 export interface RefillRule {
   readonly interval: RefillInterval;
   readonly amount: number;
-  /** Whether unused ones pile up: then `amount` is added at each boundary. Otherwise the counter is restored to it. */
+  /** True: `amount` is added at each boundary. False: the counter is set back to `amount`. */
   readonly carryOver: boolean;
 }
 
 export interface Refill extends RefillRule {
-  /** The latest boundary whose refill the counter holds. It never goes back, so no boundary refills twice. */
+  /** The latest boundary whose refill was applied. It never goes back, so no boundary refills twice. */
   readonly refilledThroughMs: number;
 }
 
-/** A counter as the ledger keeps it. */
+/** A counter as stored in the ledger. */
 export interface UsageCounter {
   readonly remaining: number;
   readonly refill: Refill | undefined;
@@ -43,15 +43,15 @@ export function refilled(counter: UsageCounter, nowMs: number): UsageCounter {
   };
 }
 
-/** What `wanted` uses asked for at once come to: how many are granted, and the counter after them. */
+/** The result of asking for `wanted` uses: how many are granted, and the counter afterwards. */
 export interface Settlement {
   readonly granted: number;
   readonly counter: UsageCounter;
-  /** How far in the future the latest boundary is whose refill the counter holds: a clock that was ahead applied it. */
+  /** How far the latest applied boundary lies in the future: above 0 if a clock that was ahead has applied it. */
   readonly refilledAheadMs: number;
 }
 
-/** Applies what refill is due, then grants as many uses as there are. */
+/** Applies the refill that is due, then grants as many uses as are left. */
 export function settle(counter: UsageCounter, wanted: number, nowMs: number): Settlement {
   const due = refilled(counter, nowMs);
   const granted = Math.min(due.remaining, wanted);

@@ -2,9 +2,9 @@ import { isExpired } from "./expiry.ts";
 import type { Key } from "./key.ts";
 import type { RateLimitState } from "./rate-limit.ts";
 
-/** What a caller learns. A refusal is a statement about the key, never about the service. */
+/** The answer to a verification. A refusal is a statement about the key, never about the service. */
 export type Verdict =
-  // Nothing is told of a key that does not exist or belongs to another API.
+  // Nothing is revealed about a key that does not exist or belongs to another API.
   { readonly code: "NOT_FOUND" | "FORBIDDEN" } | KeyVerdict;
 
 export interface KeyVerdict {
@@ -16,7 +16,7 @@ export interface KeyVerdict {
   readonly rateLimit: RateLimitState | undefined;
 }
 
-/** What the ledger says of one use. */
+/** The ledger's answer to one use. */
 export type Spend =
   | { readonly outcome: "spent"; readonly remaining: number }
   | { readonly outcome: "exhausted"; readonly remaining: number }
@@ -26,10 +26,10 @@ export type Spend =
 export type Plan =
   | { readonly next: "answer"; readonly code: "NOT_FOUND" | "FORBIDDEN" }
   | { readonly next: "refuse"; readonly code: "DISABLED" | "EXPIRED"; readonly key: Key }
-  /** All that is left to find out is whether its rate limit and its counter let it pass, in this order. */
+  /** What remains are the rate limit and the counter, in this order. */
   | { readonly next: "count"; readonly key: Key };
 
-/** Everything that can be decided without a counter. What a caller may not know of, it learns nothing about. */
+/** Everything that can be decided without a counter. A caller of another API learns nothing about the key. */
 export function planVerification(key: Key | undefined, request: { apiId: string | undefined; nowMs: number }): Plan {
   if (key === undefined) return { next: "answer", code: "NOT_FOUND" };
   if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", code: "FORBIDDEN" };
@@ -38,7 +38,7 @@ export function planVerification(key: Key | undefined, request: { apiId: string 
   return { next: "count", key };
 }
 
-/** The verdict on a key whose use has been settled. */
+/** The verdict on a key after the ledger has answered. */
 export function decideSpend(key: Key, spend: Spend, rateLimit: RateLimitState | undefined): Verdict {
   if (spend.outcome === "missing") return { code: "NOT_FOUND" };
   return { code: spend.outcome === "spent" ? "VALID" : "USAGE_EXCEEDED", key, remaining: spend.remaining, rateLimit };

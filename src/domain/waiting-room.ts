@@ -1,11 +1,11 @@
 import { Unavailable } from "./unavailable.ts";
 
-/** Of all places, what those who wait for the same key may take: one key's flood must leave room for the others. */
+/** The part of all places that calls for one key may take, so that a flood on one key leaves room for the others. */
 const shareOfOneKey = 1 / 10;
 
 /**
- * The calls that wait inside this process, for a look-up, a permit or a commit. There are so many places; whoever finds
- * none is turned away at once, which costs less than to let everybody wait too long.
+ * The calls that wait inside this process, for a look-up, a permit or a commit. The number of places is limited. A call
+ * without a place is rejected immediately, which is better than letting all calls wait too long.
  */
 export class WaitingRoom {
   readonly #places: number;
@@ -23,7 +23,7 @@ export class WaitingRoom {
     return this.#taken;
   }
 
-  /** Takes a place, where so many wait for the same key already. Otherwise answers why there is none. */
+  /** Takes a place, or returns the reason why there is none. `sameKey`: calls that already wait for the same key. */
   enter(sameKey: number): Unavailable | undefined {
     if (this.#taken < this.#places && sameKey < this.#placesOfOneKey) {
       this.#taken++;
@@ -38,6 +38,6 @@ export class WaitingRoom {
   }
 }
 
-// Made once: where they come from says nothing, and to find that out each time costs as much as the rest of a refusal.
+// Created once: their stack traces say nothing, and a new one for each call would cost as much as the rest of a refusal.
 const full = new Unavailable("too many calls are waiting");
 const keyFull = new Unavailable("too many calls are waiting for this key");
