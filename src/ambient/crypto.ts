@@ -10,12 +10,12 @@ export function sha1(text: string): string {
   return hash("sha1", text, "hex");
 }
 
-/** Whether two digests are equal, in a time that does not tell where they differ. */
+/** Whether two digests are equal, in constant time. */
 export function equalDigests(a: string, b: string): boolean {
   return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 }
 
-/** A 32-byte key for one purpose, from a secret with enough entropy of its own. */
+/** Derives a 32-byte key for one purpose. The secret must have enough entropy itself. */
 export function deriveKey(secret: string, salt: string, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, salt, purpose, 32));
 }
@@ -27,7 +27,7 @@ export function hmac(key: Uint8Array, text: string): string {
 const nonceLength = 12;
 const tagLength = 16;
 
-/** Encrypts with AES-256-GCM. The nonce must be 12 fresh random bytes; it travels in front of the result. */
+/** Encrypts with AES-256-GCM. The nonce must be 12 fresh random bytes; it is stored before the ciphertext. */
 export function seal(key: Uint8Array, nonce: Uint8Array, plaintext: string): string {
   const cipher = createCipheriv("aes-256-gcm", key, nonce);
   return Buffer.concat([nonce, cipher.update(plaintext, "utf8"), cipher.final(), cipher.getAuthTag()]).toString(
@@ -35,7 +35,7 @@ export function seal(key: Uint8Array, nonce: Uint8Array, plaintext: string): str
   );
 }
 
-/** Opens what `seal` made. Throws when the key is another or the text was touched. */
+/** Decrypts what `seal` made. Throws if the key is wrong or the text was changed. */
 export function unseal(key: Uint8Array, sealed: string): string {
   const bytes = Buffer.from(sealed, "base64url");
   const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceLength));

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** The header Date as it is now. Printed once a second: to print it with every answer would take longer than the answer. */
+/** The current Date header. Formatted once a second: formatting it for every answer would take longer than the answer. */
 export function createHttpDate(clock: Clock): () => string {
   let printed: string | undefined;
   return () => {

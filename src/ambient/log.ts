@@ -2,19 +2,19 @@ import { pino } from "pino";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** Fields of a log line. Never a key, a root key, a body or a message of somebody else's that could hold one. */
+/** Fields of a log line. Never a key, a root key, a body, or a foreign error message that could contain one. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
-  /** The cause goes to the log only; callers get a fixed message and the request id. */
+  /** The cause appears only in the log; callers get a fixed message and the request id. */
   error(message: string, cause: unknown, fields?: LogFields): void;
   readonly debugEnabled: boolean;
 }
 
-/** JSON lines on standard error, so that what a start prints for people stands alone on standard output. */
+/** JSON lines on standard error. Standard output has only the text for people. */
 export function createLog(level: LogLevel, write: (line: string) => void): Log {
   const logger = pino(
     {

@@ -1,10 +1,10 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { createTally, TalliedHistogram } from "./tallies.ts";
 
-/** What the service counts about itself. No label ever holds a key, an id or anything else a caller chose. */
+/** What the service counts about itself. No label contains a key, an id or anything else that a caller chose. */
 export interface Metrics {
   verified(code: string): void;
-  /** A call of any method came to an end. */
+  /** A call of any method ended. */
   called(method: string, protocol: string, code: string, seconds: number): void;
   batchCommitted(batcher: string, items: number, seconds: number): void;
   /** A ledger had to do more than send a batch and read its reply. */
@@ -14,25 +14,25 @@ export interface Metrics {
   /** Uses were settled on a counter that was refilled too early, by a clock that was ahead: an alarm. */
   refillAhead(): void;
   keyCache(event: "hit" | "miss" | "shared"): void;
-  /** A verification was turned away because every rate-limit window is taken: an alarm. */
+  /** A verification was rejected because every rate-limit window is in use: an alarm. */
   windowsFull(): void;
   /** Rate-limit windows were reported to the other replicas, or could not be. */
   windowsSynced(event: "merged" | "failed", windows: number): void;
-  /** Permits of strict limits, at the coordinator: granted, returned; and replicas asked to return theirs. */
+  /** At the coordinator: permits granted, permits returned, and requests to replicas to return permits. */
   permits(event: "granted" | "returned" | "recalled", count: number): void;
-  /** Verifications turned away by a strict limit while others held permits that came back too late, or never. */
+  /** Verifications denied by a strict limit while other replicas held permits that came back too late, or never. */
   deniedUnsettled(count: number): void;
-  /** Somebody without the shared secret knocked at the internal listener. */
+  /** A request to the internal listener did not have the shared secret. */
   internalRefused(): void;
-  /** A change of a key was announced to the other replicas, could not be yet, or was heard of. */
+  /** A change of a key was sent to the other replicas, could not be sent yet, or was received. */
   keyChange(event: "announced" | "unsent" | "heard"): void;
-  /** Somebody was turned away before any work was done for it, as there was no room: an alarm. */
+  /** Load shedding: a call, connection or stream was rejected before any work, because there was no room. An alarm. */
   shed(what: "call" | "connection" | "stream"): void;
-  /** A request of HTTP/1.1 was read. */
+  /** An HTTP/1.1 request was read. */
   http1Request(way: Http1Way): void;
-  /** Something was thrown while a connection or stream was served; that one was destroyed. A fault of ours: an alarm. */
+  /** An exception while a connection or stream was served; it was destroyed. A bug of ours: an alarm. */
   servingFailed(): void;
-  /** Samples a value whenever the metrics are read. Once per name and labels; all labels of a name are alike. */
+  /** Samples a value whenever the metrics are read. Call it once per name and labels; one name has one set of labels. */
   gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
 
@@ -43,19 +43,19 @@ export interface Metrics {
 export type Http1Way = "by_hand" | "node_path" | "node_head" | "node_body" | "node_framing" | "node_only";
 
 export interface MetricsRegistry extends Metrics {
-  /** Adds what Prometheus users expect of every process: memory, CPU, event loop, garbage collection. */
+  /** Adds the usual metrics of every process: memory, CPU, event loop, garbage collection. */
   addProcessMetrics(): void;
   readonly contentType: string;
-  /** All numbers as they are now. Plain data, to be rendered together with those of other threads. */
+  /** All current numbers, as plain data that can be merged with those of other threads. */
   snapshot(): Promise<MetricsSnapshot>;
   render(): Promise<string>;
 }
 
 export type MetricsSnapshot = readonly object[];
 
-/** One text of the numbers of several threads: those of the same name and labels are added up. */
+/** Renders the merged numbers of several threads: those with the same name and labels are added. */
 export function renderTogether(snapshots: readonly MetricsSnapshot[]): Promise<string> {
-  // Also of those that only one of them has: the libraries' own ways to merge leave some out.
+  // For all metrics, even those that only one thread has: the library's own merging leaves some out.
   const summed = snapshots.map((snapshot) => snapshot.map((metric) => ({ ...metric, aggregator: "sum" })));
   return AggregatorRegistry.aggregate(summed).metrics();
 }

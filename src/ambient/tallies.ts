@@ -1,8 +1,8 @@
 import { Counter, type Histogram, type Metric, type Registry } from "prom-client";
 
 /*
- * Counters for what happens with every verification. prom-client sorts and hashes the labels at each step, which costs more
- * than the decision that is counted; these keep their numbers by themselves and hand them over when the metrics are read.
+ * Counters for what happens in every verification. prom-client sorts and hashes the labels at each increment, which costs
+ * more than the verification itself. These keep their own numbers and pass them to prom-client when metrics are read.
  */
 
 /** Counts by the value of one label. */
@@ -31,7 +31,7 @@ export function createTally(
 
 interface Series {
   readonly labels: Readonly<Record<string, string>>;
-  /** For each bucket, and beyond the last of them, what fell into it and into none below. */
+  /** Values per bucket (not cumulative); the last entry counts those above all buckets. */
   readonly counts: number[];
   sum: number;
 }
@@ -54,7 +54,7 @@ export class TalliedHistogram {
     const { name, help } = options;
     this.#labelNames = options.labelNames;
     this.#buckets = options.buckets;
-    // All that the registry asks of a metric when it prints it.
+    // Everything that the registry needs of a metric to print it.
     const metric = {
       name,
       help,
