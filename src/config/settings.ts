@@ -6,13 +6,13 @@ import { Secret } from "../domain/secret.ts";
 export type Role = "all" | "edge" | "coordinator";
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** Everything the environment decides, parsed once. */
+/** All settings from the environment, parsed once. */
 export interface Settings {
-  /** `edge`: everything but the way to the permit ledger. `coordinator`: only that. */
+  /** `edge`: everything except access to the permit ledger. `coordinator`: only that. */
   readonly role: Role;
   readonly host: string;
   readonly port: number;
-  /** Threads that serve the port. One: the main thread does everything. */
+  /** Threads that serve the port. With 1, the main thread does everything. */
   readonly workers: number;
   readonly dataDir: string;
   /** Absent: the embedded store. */
@@ -22,7 +22,7 @@ export interface Settings {
   readonly usageTimeoutMs: number;
   /** Absent: this replica is alone. */
   readonly redisUrl: Secret | undefined;
-  /** Certificates that vouch for Redis, in PEM, in place of the ones that Node trusts. */
+  /** CA certificates for Redis, in PEM, instead of the ones that Node trusts. */
   readonly redisCa: string | undefined;
   readonly windowsMax: number;
   /** Addresses of the coordinators that an edge asks for permits. */
@@ -33,11 +33,11 @@ export interface Settings {
   readonly internalSecret: Secret | undefined;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;
-  /** Calls that wait at once, for a look-up, a permit or a commit. */
+  /** Most calls that may wait at the same time, for a look-up, a permit or a commit. */
   readonly callsMax: number;
-  /** Open connections on the public port. */
+  /** Most open connections on the public port. */
   readonly connectionsMax: number;
-  /** Whether thin handlers serve verifications where they can. */
+  /** Whether the fast path serves verifications where it can. */
   readonly fastPath: boolean;
   readonly drainMs: number;
   readonly logLevel: LogLevel;
@@ -47,7 +47,7 @@ export interface Settings {
 interface Variable<Value> {
   readonly name: string;
   readonly fallback: string;
-  /** Whether the value may come from a file named by `<name>_FILE`, so that it need not stand in the environment. */
+  /** Whether the value may come from a file named by `<name>_FILE` instead of the environment. */
   readonly secret?: true;
   /** Throws an Error whose message completes "<NAME> …". It must not repeat the value of a secret. */
   readonly parse: (text: string) => Value;
@@ -86,11 +86,11 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   logLevel: { name: "LATCHKEY_LOG_LEVEL", fallback: "info", parse: oneOf("debug", "info", "warn", "error") },
 };
 
-/** What is wrong with the settings, all of it at once. */
+/** Everything that is wrong with the settings. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
   readonly problems: readonly string[];
-  /** The data folder, if it is used and at least that setting was right: it may have a problem of its own. */
+  /** The data folder, if it is used and its own setting was valid: the folder may have another problem. */
   readonly dataDir: string | undefined;
 
   constructor(problems: readonly string[], dataDir: string | undefined) {
@@ -102,7 +102,7 @@ export class SettingsError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Throws `SettingsError`. `warnings` are about things that are odd but do no harm. */
+/** Throws `SettingsError`. `warnings` are about settings that are unusual but harmless. */
 export function readSettings(
   environment: Environment,
   readFile: (path: string) => string,
@@ -124,7 +124,7 @@ export function readSettings(
         "the internal listener would be open to everybody",
     );
   }
-  // A wrong URL is told of already.
+  // A wrong URL has already been reported.
   const redisUrlIsRight = settings.redisUrl !== undefined || !isSet(variables.redisUrl, environment);
   if (settings.redisCa !== undefined && redisUrlIsRight && !settings.redisUrl?.reveal().startsWith("rediss")) {
     problems.push("LATCHKEY_REDIS_CA must not be set unless REDIS_URL begins with rediss: nothing would be encrypted");
@@ -135,7 +135,7 @@ export function readSettings(
   return { settings, warnings: unknownNames(environment).map((name) => `${name} is not a setting of Latchkey`) };
 }
 
-/** What does not go together. Settings that were wrong by themselves are undefined, and told of already. */
+/** Settings that contradict each other. Those that were wrong by themselves are undefined and already reported. */
 function roleProblems({ role, coordinators, workers }: Settings, hasDatabase: boolean): string[] {
   const problems: string[] = [];
   if (role === "edge" && coordinators?.length === 0) {
@@ -164,7 +164,7 @@ function textOf(variable: Variable<unknown>, environment: Environment, readFile:
   } catch (error) {
     throw new Error(`cannot be read from ${variable.name}_FILE: ${(error as NodeJS.ErrnoException).code ?? "error"}`);
   }
-  // A secret that did not arrive: to go on as if none were wanted would go unnoticed.
+  // An empty secret is an error: starting without one would go unnoticed.
   if (content === "") throw new Error(`cannot be read from ${variable.name}_FILE: the file is empty`);
   return content;
 }
