@@ -31,7 +31,7 @@ export function banner(
   ];
   if (generatedRootKey === undefined) return print(head);
 
-  // In full, so that the lines work in whatever folder they are pasted.
+  // The full path, so that the lines work in every folder.
   const rootKeyFile = resolve(rootKeyFileOf(settings));
   return print([
     ...head,
@@ -49,7 +49,7 @@ export function banner(
   ]);
 }
 
-/** An address to reach a listener under that may be bound to all of them. */
+/** An address that reaches the listener, also if it is bound to all addresses. */
 function reachable(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
   return host.includes(":") ? `[${host}]` : host;

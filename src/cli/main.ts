@@ -13,9 +13,9 @@ const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; s
        latchkey migrate up      apply those it lacks, as every start does
        latchkey --version`;
 
-/** Parses the command line and runs the command. Ends the process with 0 when it was done, with another code if not. */
+/** Parses the command line and runs the command. Exits with 0 on success, otherwise with another code. */
 export async function main(args: readonly string[]): Promise<void> {
-  // The data, its copies and a generated root key are nobody else's business.
+  // Other users must not read the data, its copies or a generated root key.
   process.umask(0o077);
   const { command, operands, role } = parseCommand(args);
   if (role !== undefined && command !== "serve") return exitWithUsage("--role is for serve");
@@ -51,7 +51,7 @@ export async function main(args: readonly string[]): Promise<void> {
 
 async function migrate(action: "status" | "up"): Promise<void> {
   const { settings } = readSettingsOrExit("latchkey cannot migrate");
-  // Both engines, of which a server needs one.
+  // This loads both database engines. A server needs only one of them.
   const { applyMigrations, readMigrations } = await import("../server/migrations.ts");
   if (action === "up") {
     const applied = await applyMigrations(settings, systemClock);

@@ -6,7 +6,7 @@ import { startCoordinator } from "../server/start-coordinator.ts";
 import { banner } from "./banner.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
-/** Serves until a signal says stop: the first ends it in order, a second at once. */
+/** Serves until a signal arrives: the first signal shuts down gracefully, a second one immediately. */
 export async function serve(role: string | undefined): Promise<void> {
   const { settings, warnings } = readSettingsOrExit("latchkey cannot start", role ? { LATCHKEY_ROLE: role } : {});
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line));
@@ -41,7 +41,7 @@ export async function serve(role: string | undefined): Promise<void> {
     stopping ? undefined : exitWithProblems("latchkey cannot start", error),
   );
   if (stopping) return;
-  // Said last: whoever reads it may send a signal at once.
+  // Printed last: a script that reads it may send a signal immediately.
   process.stdout.write(banner(settings, server, generatedRootKey, process.stdout.isTTY));
   log.info("serving", { port: server.port, internalPort: server.internalPort });
 }

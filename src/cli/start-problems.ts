@@ -5,7 +5,7 @@ import { DatabaseRefused } from "../store/postgres/pg-error.ts";
 import { SchemaTooNew } from "../store/sql/migrate.ts";
 import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
 
-/** Reads the environment, and what takes its place. When anything is wrong, prints all of it and ends the process. */
+/** Reads the environment and its overrides. If anything is wrong, prints all problems and ends the process. */
 export function readSettingsOrExit(
   title: string,
   overrides: Environment = {},
@@ -19,7 +19,7 @@ export function readSettingsOrExit(
   }
 }
 
-/** Ends the process with what is wrong, in words. A stack trace is for a mistake of ours only. */
+/** Prints the problem in words and ends the process. A stack trace is printed only for a bug of ours. */
 export function exitWithProblems(title: string, problem: unknown): never {
   const problems = Array.isArray(problem) ? (problem as string[]) : [describe(problem)];
   console.error(`${title}:\n${problems.map((line) => `  - ${line}`).join("\n")}`);
@@ -48,7 +48,7 @@ function isOfSqlite(problem: unknown): boolean {
   return (problem as { code?: unknown } | undefined)?.code === "ERR_SQLITE_ERROR";
 }
 
-/** A folder that is in use is told of together with wrong settings, so that one try shows everything. */
+/** A folder in use is reported together with wrong settings, so that one attempt shows all problems. */
 function problemWithFolder(path: string): string[] | undefined {
   if (!existsSync(path)) return undefined;
   try {
