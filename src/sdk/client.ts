@@ -1,4 +1,4 @@
-// The client over fetch. It uses what browsers, Node, Deno, Bun and workers share, and nothing else.
+// The client over fetch. It uses only what browsers, Node, Deno, Bun and workers have in common.
 import { type IdempotentCallOptions, type KeysClient, methods } from "../../gen/latchkey/v1/keys_client.ts";
 import { errorOfAnswer, LatchkeyError } from "./errors.ts";
 
@@ -7,7 +7,7 @@ export interface ClientOptions {
   readonly baseUrl: string | URL;
   /** Needed to create and delete keys, not to verify them. Keep it out of browsers. */
   readonly rootKey?: string | undefined;
-  /** Used in place of the global `fetch`. */
+  /** Used instead of the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** How long a call may take, its answer included. Default: 10 000. */
   readonly timeoutMs?: number | undefined;
@@ -16,23 +16,23 @@ export interface ClientOptions {
 type Method = (typeof methods)[keyof typeof methods];
 
 const DEFAULT_TIMEOUT_MS = 10_000;
-// Timers take no more, and fire at once when given more.
+// The longest time of a timer. With a longer one it would fire immediately.
 const TIMEOUT_MS_MAX = 2_147_483_647;
 const VISIBLE_ASCII = /^[!-~]+$/;
 
 /**
- * Makes a client. It repeats no call by itself: a verification whose answer was lost may have used a unit of the key,
- * and a second one would use another. Repeat `createKey` under an `idempotencyKey`.
+ * Creates a client. It never retries a call: a verification whose answer was lost may have used a unit of the key, and a
+ * second one would use another. Use an `idempotencyKey` to repeat `createKey` safely.
  *
  * Calls reject with a `LatchkeyError`, with the reason of the caller's own signal, or, before anything is sent, with a
- * `TypeError` or `RangeError` for arguments that cannot be meant. A key that is not valid is an answer, not an error.
+ * `TypeError` or `RangeError` for impossible arguments. An invalid key is an answer, not an error.
  */
 export function createClient(client: ClientOptions): KeysClient {
   const base = parseBaseUrl(client.baseUrl);
   const fetch = client.fetch ?? globalThis.fetch;
   const { rootKey, timeoutMs: clientTimeoutMs = DEFAULT_TIMEOUT_MS } = client;
   checkTimeout(clientTimeoutMs);
-  // Checked here because fetch repeats a header it refuses in its error.
+  // Checked here because fetch quotes a refused header in its error.
   if (rootKey !== undefined && !VISIBLE_ASCII.test(rootKey)) {
     throw new TypeError("rootKey must be visible ASCII characters only");
   }
@@ -80,7 +80,7 @@ export function createClient(client: ClientOptions): KeysClient {
   }
 }
 
-/** Prints a request as JSON. NaN and Infinity are refused: JSON has null for them, which is another request. */
+/** Prints a request as JSON. NaN and Infinity are refused: JSON would turn them into null, which is another request. */
 function printRequest({ fields }: Method, request: object): string {
   const pathOf = new Map<unknown, string>();
   return JSON.stringify(request, function (this: unknown, name, value: unknown) {
@@ -97,14 +97,14 @@ function joinPath(parent: string | undefined, name: string): string {
   return parent ? `${parent}.${name}` : name;
 }
 
-/** The path as far as it names fields of the contract. Other names are the caller's data, and stay out of errors. */
+/** The part of the path that consists of contract fields. Other names are the caller's data and stay out of errors. */
 function knownPath(fields: readonly string[], path: string): string {
   let known = path;
   while (known !== "" && !fields.includes(known)) known = known.slice(0, Math.max(0, known.lastIndexOf(".")));
   return known;
 }
 
-/** Runs an exchange until the deadline or the caller's signal ends it, whichever is first. */
+/** Runs an exchange until it ends, the deadline passes or the caller's signal fires, whichever is first. */
 async function withDeadline<T>(
   timeoutMs: number,
   caller: AbortSignal | undefined,
@@ -137,7 +137,7 @@ function checkTimeout(timeoutMs: number): void {
   }
 }
 
-// Undefined for what is not JSON. The parser's own error is dropped: it quotes the text, which may hold a new key.
+// Undefined if it is not JSON. The parser's own error is dropped: it quotes the text, which may contain a new key.
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

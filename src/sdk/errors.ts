@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../../gen/latchkey/v1/keys_client.ts";
 
-/** A code of the service, or what went wrong on the way to it. */
+/** A code of the service, or the reason why no answer of the service arrived. */
 export type LatchkeyErrorCode = "NETWORK_ERROR" | "TIMEOUT" | "BAD_RESPONSE" | ErrorCode;
 
 interface LatchkeyErrorDetails {
@@ -11,7 +11,7 @@ interface LatchkeyErrorDetails {
   readonly cause?: unknown;
 }
 
-/** Why a call failed. Safe to log: it never holds a key, a root key or the body of a request or an answer. */
+/** Why a call failed. Safe to log: it never contains a key, a root key, or the body of a request or answer. */
 export class LatchkeyError extends Error {
   override readonly name = "LatchkeyError";
   readonly code: LatchkeyErrorCode;
@@ -34,7 +34,7 @@ export class LatchkeyError extends Error {
   }
 }
 
-/** Turns an answer that is not a success into the error it tells of. */
+/** Turns an unsuccessful answer into an error. */
 export function errorOfAnswer(status: number, headers: Headers, body: unknown): LatchkeyError {
   const { error } = Object(body) as { error?: unknown };
   const { code, message, docs, requestId } = Object(error) as Record<string, unknown>;
@@ -45,7 +45,7 @@ export function errorOfAnswer(status: number, headers: Headers, body: unknown): 
     retryAfterMs: retryAfterMs(headers),
   };
   if (typeof code === "string" && typeof message === "string") return new LatchkeyError(code, message, details);
-  // Written by something in between, such as a proxy. Its text stays out: it may repeat what was sent.
+  // Not written by the service, but for example by a proxy. Its text is dropped: it may repeat what was sent.
   return new LatchkeyError("BAD_RESPONSE", `answer with status ${status} is not one of Latchkey`, details);
 }
 
@@ -53,7 +53,7 @@ function asString(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-// Of the header's two forms only seconds are read; the service sends no dates.
+// Only the form in seconds is read; the service never sends the form with a date.
 function retryAfterMs(headers: Headers): number | undefined {
   const seconds = headers.get("retry-after") ?? "";
   return /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : undefined;
