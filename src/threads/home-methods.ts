@@ -8,7 +8,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { HomeMethods } from "./methods.ts";
 import { fromWire } from "./wire-error.ts";
 
-/** What there is one of, whatever the number of threads. */
+/** The main thread's services: there is one of each, whatever the number of threads. */
 export interface Home {
   readonly keys: KeyStore;
   readonly usage: UsageLedger;
@@ -19,10 +19,10 @@ export interface Home {
   readonly log: Log;
 }
 
-/** Answers one thread that serves. */
+/** Answers the calls of one serving thread. */
 export function createHomeMethods(home: Home, thread: number): HomeMethods {
   const { keys, usage, limiter, table, listener, log } = home;
-  /** What the thread has been admitted and has not said of what became of it. */
+  /** Permits admitted for the thread that it has neither used nor given back yet. */
   const permits = new Map<number, Permit>();
   let lastNumber = 0;
   const settled = (number: number): Permit => {

@@ -8,61 +8,61 @@ import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { WireError } from "./wire-error.ts";
 
-/* What threads ask of each other. The home thread has everything that there may be only one of; the others serve. */
+/* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
 
-/** What the home thread does for one that serves. */
+/** What a serving thread can ask the main thread. */
 export interface HomeMethods extends KeyStore, UsageLedger {
-  /** The row in which a key with a local limit is counted; undefined when all are taken. */
+  /** The row that counts for a key with a local limit; undefined if all rows are in use. */
   rowOf(keyId: string): Row | undefined;
-  /** Windows that the other replicas should hear of, with the next tick or at once. */
+  /** Windows to report to the other replicas, with the next tick or immediately. */
   windowsChanged(slots: readonly number[], urgentSlots: readonly number[]): void;
   takeStrict(keyId: string, rule: RateLimit): AtOnce<RemotePermitState>;
   keepStrict(number: number): void;
   giveBackStrict(number: number): AtOnce<RateLimitState>;
   look(keyId: string, rule: RateLimit): AtOnce<RateLimitState>;
-  /** When it is answered, `setReady` has been said where readiness has changed. */
+  /** Before it resolves, `setReady` has been called if readiness has changed. */
   refreshReadiness(): AtOnce<void>;
   log(level: LogLevel, message: string, fields: LogFields | undefined, cause: WireError | undefined): void;
 }
 
-/** A row of the shared windows, for as long as it is the key's. */
+/** A row of the shared windows, valid while it belongs to the key. */
 export interface Row {
   readonly slot: number;
   readonly claim: number;
 }
 
-/** Where a strict permit leaves the key. The number names one that was admitted, until it is kept or given back. */
+/** The key's state after a strict permit. The number identifies an admitted permit until it is used or given back. */
 export interface RemotePermitState extends RateLimitState {
   readonly outcome: Permit["outcome"];
   readonly number: number;
 }
 
-/** What a thread that serves does for the home thread. */
+/** What the main thread can ask a serving thread. */
 export interface ServingMethods {
-  /** Resolves when connections to the port are taken here too. */
+  /** Resolves when this thread accepts connections on the port. */
   listen(port: number, host: string): Promise<number>;
   learnRootKeys(digests: readonly string[] | undefined): void;
   setReady(ready: boolean): void;
-  /** From monotonic to Unix time: everybody tells the end of a window as the same moment. */
+  /** The offset from monotonic to Unix time, so that all threads show the same end of a window. */
   tellTimeBy(unixOffsetMs: number): void;
-  /** From the answer on, what was remembered of the key is not served any more. */
+  /** When it resolves, the thread no longer serves the key from its cache. */
   forget(change: KeyChange): void;
   forgetAll(): void;
   snapshot(): Promise<MetricsSnapshot>;
   startClosing(): void;
   stopStreams(): void;
-  /** Resolves when everything under way has been answered. */
+  /** Resolves when all requests under way are answered. */
   close(graceMs: number): Promise<void>;
 }
 
-/** What a thread that serves is started with. */
+/** The start parameters of a serving thread. */
 export interface ServingSetup {
   /** From 1 on. */
   readonly thread: number;
   readonly monotonicOriginMs: number;
   readonly unixOffsetMs: number;
   readonly windows: SharedWindows;
-  /** Whether the other replicas are told of windows. */
+  /** Whether windows are reported to other replicas. */
   readonly hasListener: boolean;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;

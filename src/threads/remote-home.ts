@@ -9,7 +9,7 @@ import type { HomeMethods, RemotePermitState, ServingMethods } from "./methods.t
 import type { ThreadLink } from "./thread-link.ts";
 import { toWire } from "./wire-error.ts";
 
-/* The home thread's things, as a thread that serves sees them. */
+/* The main thread's services, as a serving thread uses them. */
 
 export type HomeLink = ThreadLink<ServingMethods, HomeMethods>;
 
@@ -59,7 +59,7 @@ class RemotePermit implements Permit {
   }
 }
 
-/** Collects the windows that change in one turn of the event loop. */
+/** Reports all windows that change in one turn of the event loop together. */
 export function remoteListener(home: HomeLink): WindowListener {
   let changed = new Set<number>();
   let urgent = new Set<number>();

@@ -21,8 +21,8 @@ interface SharedLimiterDeps extends Pick<Ambient, "clock" | "metrics"> {
 const triesMax = 5;
 
 /**
- * Counts in rows that all threads share. Which row is a key's is known at home: it is asked for once and remembered,
- * and until it is given away every decision is made here, at once.
+ * Counts in rows that all threads share. The main thread knows which row belongs to a key. This thread asks once and
+ * caches the row; until the row is given to another key, every decision is made here, synchronously.
  */
 export class SharedLimiter extends WindowCounter implements RateLimiter {
   readonly #guard: RowGuard | undefined;
@@ -52,7 +52,7 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     return state ?? this.#lookAtHome(keyId, rule);
   }
 
-  /** Forgets rows that have been given away, looking at so many. */
+  /** Checks so many cached rows and drops those that belong to another key now. */
   sweep(looks: number): void {
     for (let i = 0; i < looks; i++) {
       const next = this.#sweep.next();
@@ -65,7 +65,7 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     }
   }
 
-  /** Rows that are remembered. */
+  /** Cached rows. */
   get size(): number {
     return this.#rows.size;
   }
@@ -83,7 +83,7 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     throw new Unavailable("the rate-limit window was given away each time");
   }
 
-  /** All who miss the same key share one question. */
+  /** Concurrent misses of the same key share one question. */
   #newRow(keyId: string): Promise<Row | undefined> {
     const asked = this.#asked.get(keyId) ?? this.#ask(keyId);
     this.#asked.set(keyId, asked);

@@ -1,7 +1,7 @@
 import { Unavailable } from "../domain/unavailable.ts";
 import { fromWire, toWire, type WireError } from "./wire-error.ts";
 
-/** What one side of a link can be asked by the other. Arguments and answers are plain data. */
+/** The methods that one side offers to the other. Arguments and answers are plain data. */
 type Methods = { readonly [Name in string]: (...args: never[]) => unknown };
 type Name<Side> = keyof Side & string;
 export type Args<Method> = Method extends (...args: infer Given) => unknown ? Given : never;
@@ -12,15 +12,15 @@ export interface ThreadPort {
   postMessage(message: unknown): void;
 }
 
-/** A question; nobody waits for an answer to number 0. */
+/** A question. Number 0 gets no answer. */
 type Question = readonly [number: number, name: string, args: readonly unknown[]];
 type Reply = readonly [number: number, isAnswer: boolean, answer: unknown];
 
 const waitingMax = 200_000;
 
 /**
- * Two threads that ask each other. Everything said in one turn of the event loop goes as one message, in its order: a
- * message costs as much as dozens of questions.
+ * Two threads that call each other's methods. All calls and replies of one turn of the event loop go into one message, in
+ * order: a message costs as much as dozens of calls.
  */
 export class ThreadLink<Mine extends object, Theirs extends object> {
   readonly #port: ThreadPort;
@@ -34,12 +34,12 @@ export class ThreadLink<Mine extends object, Theirs extends object> {
     this.#mine = mine;
   }
 
-  /** To be called with every message of the port. */
+  /** Must be called with every message of the port. */
   hear(batch: readonly (Question | Reply)[]): void {
     for (const said of batch) this.#hear(said);
   }
 
-  /** Rejects with what the other side threw, or with `Unavailable` when too many wait already. */
+  /** Rejects with the other side's error, or with `Unavailable` if too many calls already wait. */
   ask<Asked extends Name<Theirs>>(name: Asked, ...args: Args<Theirs[Asked]>): Promise<Answer<Theirs[Asked]>> {
     if (this.#waiting.size >= waitingMax) return Promise.reject(new Unavailable("too many wait for another thread"));
     const number = ++this.#lastNumber;
@@ -47,12 +47,12 @@ export class ThreadLink<Mine extends object, Theirs extends object> {
     return new Promise((resolve, reject) => this.#waiting.set(number, { resolve, reject }));
   }
 
-  /** Waits for nothing. */
+  /** Calls a method without waiting for an answer. */
   tell<Told extends Name<Theirs>>(name: Told, ...args: Args<Theirs[Told]>): void {
     this.#say([0, name, args]);
   }
 
-  /** The other side is gone: nobody waits for it any longer. */
+  /** The other side is gone: all waiting calls are rejected. */
   lose(cause: unknown): void {
     for (const { reject } of this.#waiting.values()) reject(new Unavailable("a thread died", { cause }));
     this.#waiting.clear();

@@ -1,13 +1,13 @@
 import { Unavailable } from "../domain/unavailable.ts";
 
-/** An error as it crosses threads: what callers tell apart stays apart, and the log gets to see where it came from. */
+/** An error as it is sent between threads. It keeps what callers distinguish, and the stack trace for the log. */
 export interface WireError {
   readonly isUnavailable: boolean;
   readonly message: string;
   readonly stack: string | undefined;
   readonly retryAfterMs: number;
   readonly isOfOneKey: boolean;
-  /** What Node says of a failed system call. */
+  /** What Node reports about a failed system call. */
   readonly facts: { readonly code?: string; readonly address?: string; readonly port?: number };
   readonly cause: WireError | undefined;
 }
