@@ -1,14 +1,14 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Log } from "../ambient/log.ts";
 
-/** Rejects while the database takes no changes. */
+/** Rejects while the database accepts no writes. */
 export type DatabaseCheck = () => Promise<void>;
 
 const defaultEveryMs = 2000;
 
 /**
- * Asks the database for a sign of life now and then: its gauge and the log tell of an outage even while nothing else is
- * asked of it. Each change is logged once, with the server's own code.
+ * Checks the database periodically, so that gauge and log show an outage even without traffic. Each change is logged
+ * once, with the server's own error code.
  */
 export class DatabaseWatch {
   readonly #log: Log;
@@ -55,9 +55,9 @@ export class DatabaseWatch {
 }
 
 /**
- * What keeps the database from us. Node's and Postgres' codes repeat nothing of the URL, and neither do errors without a
- * code, such as that no reply came in time. What a server or a pooler says itself goes with its code, because a pooler
- * has one code for everything.
+ * Why the database cannot be used. Codes of Node and Postgres contain nothing of the URL, and neither do errors without
+ * a code, such as a timeout. The message of a server or pooler is added to its code, because a pooler has one code for
+ * everything.
  */
 export function reasonOf(error: unknown): string {
   const { message, cause } = error as Error & { cause?: { code?: string; severity?: string; message: string } };

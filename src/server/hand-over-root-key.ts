@@ -6,14 +6,14 @@ import type { Secret } from "../domain/secret.ts";
 import { DataFolderError } from "../store/sqlite/data-folder.ts";
 import type { HandedOver } from "../usecases/root-keys.ts";
 
-/** Where a generated root key is put. Each store has a file of its own: a key of one is none of the other. */
+/** The file for a generated root key. Each store has its own file: a root key of one is not valid for the other. */
 export function rootKeyFileOf({ dataDir, databaseUrl }: Pick<Settings, "dataDir" | "databaseUrl">): string {
   return join(dataDir, databaseUrl === undefined ? "root-key" : "root-key-postgres");
 }
 
 /**
- * Writes a generated root key, readable by its owner only, before it counts. Replicas on Postgres may share the folder:
- * where the file is there already, whose key may come to count, the key goes beside it first.
+ * Writes a generated root key, readable by its owner only, before the key becomes valid. Replicas on Postgres may share
+ * the folder: if the file exists, its key may become the valid one, so ours goes into another file first.
  */
 export function handOverRootKey(file: string, rootKey: Secret): HandedOver {
   const text = `${rootKey.reveal()}\n`;
@@ -25,7 +25,7 @@ export function handOverRootKey(file: string, rootKey: Secret): HandedOver {
     return {
       keep: () => renameSync(written, file),
       takeBack() {
-        // The one whose key counts may have put it in the place of ours.
+        // The replica whose key became valid may have replaced our file with its own.
         if (readIfThere(written) === text) rmSync(written, { force: true });
       },
     };

@@ -25,13 +25,13 @@ export interface InternalListenerOptions extends Pick<Ambient, "clock" | "random
   readonly metrics: MetricsRegistry;
 }
 
-/** A replica's stream stays open for as long as the replica runs: as long as a timer can wait. */
+/** A replica's stream stays open for as long as the replica runs. This is the longest time of a timer. */
 const patience = { ...defaultPatience, requestMs: 2 ** 31 - 1 };
 const closeGraceMs = 100;
 
 /**
- * Metrics and internal services, on a listener of their own: loopback, or behind a shared secret. Rejects when the port
- * cannot be bound.
+ * Metrics and internal services on a separate listener: on loopback, or protected by a shared secret. Rejects if the
+ * port cannot be bound.
  */
 export async function startInternalListener(options: InternalListenerOptions): Promise<InternalListener> {
   const { host, port, secret, services, metrics, log } = options;
@@ -55,7 +55,7 @@ function createMetricsHandler(metrics: MetricsRegistry): HttpHandler {
   };
 }
 
-/** Turns away, and counts, whoever does not know the secret, if there is one. */
+/** If a secret is set, rejects and counts requests without it. */
 function createGuard(secret: Secret | undefined, metrics: MetricsRegistry): (handler: HttpHandler) => HttpHandler {
   if (secret === undefined) return (handler) => handler;
   const expected = sha256(`Bearer ${secret.reveal()}`);

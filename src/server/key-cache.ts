@@ -4,7 +4,7 @@ import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKeyStore, type KeyCacheOptions } from "../store/cached-key-store.ts";
 import type { KeyStore } from "../store/key-store.ts";
 
-/** Misses in the key cache that may wait on the store at once, and behind those. */
+/** Cache misses that may query the store at the same time, and those that may queue behind them. */
 const lookupsMax = 64;
 export const lookupsQueuedMax = 10_000;
 
@@ -34,7 +34,7 @@ function optionsOf(settings: Settings, { room }: Pick<KeyCacheDeps, "room">): Ke
   return {
     ttlMs: settings.cacheTtlMs,
     keysMax: settings.cacheKeysMax,
-    // As many as there are connections: those that waited for one would do so outside the line.
+    // As many as connections: more look-ups would wait for a connection outside this queue.
     lookupsMax: settings.databaseUrl ? settings.databaseConnectionsMax : lookupsMax,
     lookupsQueuedMax,
     room,

@@ -4,7 +4,7 @@ import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { redisAccessOf } from "./redis-access.ts";
 
-/** Whatever remembers keys. */
+/** A cache of keys: of this thread, or of all serving threads. */
 export interface KeyMemory {
   forget(change: KeyChange): void;
   forgetAll(): void;
@@ -17,8 +17,8 @@ interface KeyChangesDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
 }
 
 /**
- * Lets this replica's memory of keys, and its permits, follow what is changed: here, and on other replicas where Redis
- * carries word of it. The metrics say whether it does.
+ * Updates this replica's cache and permits when a key changes: here, and on other replicas if Redis carries the
+ * messages. A gauge shows whether it does.
  */
 export async function connectKeyChanges(deps: KeyChangesDeps): Promise<KeyChanges & { close(): void }> {
   const { settings, memory, rateLimits, metrics } = deps;

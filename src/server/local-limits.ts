@@ -16,13 +16,13 @@ import type { SharedWindows } from "../threads/methods.ts";
 export interface LocalLimits {
   readonly limiter: LocalLimiter;
   readonly table: WindowTable;
-  /** Who wants to hear of changed windows; undefined where this replica is alone. */
+  /** Is told which windows have changed; undefined if this replica is alone. */
   readonly listener: WindowListener | undefined;
-  /** The memory of the windows, where several threads count in them. */
+  /** The shared memory of the windows; undefined with one thread. */
   readonly shared: SharedWindows | undefined;
-  /** The name of this replica among the others. */
+  /** This replica's name, unique among replicas. */
   readonly replica: string;
-  /** Tells the others for the last time and saves the windows that are open. Nothing may be taken any more. */
+  /** Sends the last report to the other replicas and saves the open windows. No permit may be taken afterwards. */
   stop(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ interface LocalLimitsDeps extends Ambient {
 }
 
 const tickMs = 100;
-/** Looks at every window within this many ticks: a window that is over keeps its place no longer. */
+/** Every window is checked within this many ticks, so that an ended window soon frees its row. */
 const sweepTicks = 20;
 const sweepMin = 1000;
 
@@ -63,7 +63,7 @@ export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
     limiter.followWallClock();
     table.sweep(clock.monotonicMs(), Math.max(sweepMin, Math.ceil(table.size / sweepTicks)));
     await sync?.tick();
-    // Not in step with the other replicas' ticks, which would all come at once.
+    // Jitter, so that the replicas do not all report at the same moment.
     const jitter = 0.8 + (0.4 * (random.bytes(1)[0] ?? 0)) / 255;
     if (!stopped) timer = setTimeout(() => void tick(), tickMs * jitter).unref();
   };

@@ -18,8 +18,8 @@ export interface OpenStoreOptions extends Ambient {
 }
 
 /**
- * How long a start waits for its store before it listens. A replica that listens earlier would get callers from balancers
- * and answer 503; one that never listens could not be told apart from one that has died.
+ * How long a start waits for its store before it listens. A replica that listens earlier would get requests from load
+ * balancers and answer 503. One that never listens would look dead.
  */
 export const storeWaitMs = 2000;
 
@@ -30,7 +30,7 @@ export interface OpenedStore {
   readonly usable: Promise<void>;
 }
 
-/** The store that the settings name. Only its own engine is loaded: that of Postgres takes a tenth of the start. */
+/** Opens the configured store. Only its engine is loaded: loading the one for Postgres takes a tenth of the start. */
 export function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
   const url = options.settings.databaseUrl;
   return url === undefined ? openEmbedded(options) : Promise.resolve(openPostgres(url, options));
@@ -49,11 +49,11 @@ async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions)
   }
 }
 
-/** An edge's permits come from coordinators, which spend no uses. */
+/** An edge gets its permits from coordinators. A coordinator spends no uses. */
 const ledgersOf = { all: ["usage", "permits"], edge: ["usage"], coordinator: ["permits"] } as const;
 const retryMs = 500;
 
-/** A database that is not there is waited for: the service is alive meanwhile, and says that it is not ready. */
+/** Waits for a database that is not there. Meanwhile the service is alive but not ready. */
 function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): OpenedStore {
   const { usageLanes: lanes, usageTimeoutMs, databaseConnectionsMax: connectionsMax } = settings;
   const options = { lanes, ledgers: ledgersOf[settings.role], usageTimeoutMs, connectionsMax };
@@ -79,7 +79,7 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
     }
   };
   const usable = open();
-  // Whoever waits for it hears of a failure; nobody may be waiting yet.
+  // A failure reaches the callers that await `usable`. There may be none yet, so it must not count as unhandled.
   usable.catch(() => {});
   const close = async () => {
     closed = true;
@@ -90,7 +90,7 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
   return { store: { ...store, close }, usable };
 }
 
-/** Asks the store again and again, until it answers or the service stops. */
+/** Retries until the store answers or the service stops. */
 export async function untilAvailable<Answer>(ask: () => Promise<Answer>, isStopping: () => boolean): Promise<Answer> {
   for (;;) {
     try {

@@ -55,7 +55,7 @@ const connectStreamsMax = { total: 100, perConnection: 10 };
 
 export interface PublicApi {
   readonly onePort: OnePort;
-  /** Answers what Node's own servers read. */
+  /** Answers the requests that Node's own servers read. */
   readonly listener: RequestListener;
   setReady(ready: boolean): void;
   readonly stopStreams: () => void;
@@ -141,14 +141,14 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   };
 }
 
-/** Offers a stream to the second where the first does not take it. */
+/** Offers a stream to the first, then to the second if the first does not take it. */
 function either(first: TakeStream, second: TakeStream): TakeStream {
   return (...stream) => first(...stream) || second(...stream);
 }
 
 /**
- * What takes a fifth of a second, but is needed for the first of certain requests only, is done when the first callers have
- * been served; piece by piece, so that whoever comes meanwhile waits for one at most.
+ * Compiling all rules takes a fifth of a second, and only some requests need them. So it is done after the first
+ * requests were served, in steps: a request that comes meanwhile waits for one step at most.
  */
 function prepareLater([first, ...rest]: readonly Endpoint[]): void {
   if (first === undefined) return;

@@ -15,11 +15,11 @@ export interface RateLimits {
   readonly local: LocalLimits;
   /** The key's limit was changed, or the key deleted. */
   keyChanged(keyId: string): void;
-  /** Tells the others for the last time, gives permits back, saves windows. Nothing may be taken any more. */
+  /** Sends the last report, returns permits and saves windows. No permit may be taken afterwards. */
   stop(): Promise<void>;
 }
 
-/** Below half a second together with everything else that a verification takes. */
+/** Together with all other steps of a verification this stays below half a second. */
 const permitPatienceMs = 450;
 
 export interface RateLimitsDeps extends Ambient {
@@ -59,7 +59,7 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
   };
 }
 
-// Loaded where they are used only: the clients of Redis and gRPC take longer to load than everything else together.
+// Loaded only if used: the Redis and gRPC clients take longer to load than everything else together.
 
 async function connectCoordinators({ settings, log }: RateLimitsDeps, onRecall: OnRecall) {
   if (settings.role !== "edge") return undefined;

@@ -1,7 +1,7 @@
 import type { AtOnce } from "../domain/at-once.ts";
 import type { StoreHealth } from "../store/store-health.ts";
 
-/** Tells when requests should come: between start and stop, as long as the store can be used. */
+/** Whether requests should come: between start and stop, while the store can be used. */
 export class ReadyState {
   readonly #health: StoreHealth | undefined;
   readonly #tell: (ready: boolean) => AtOnce<void>;
@@ -11,11 +11,11 @@ export class ReadyState {
   constructor(health: StoreHealth | undefined, tell: (ready: boolean) => AtOnce<void>) {
     this.#health = health;
     this.#tell = tell;
-    // A thread that cannot be told any more has died, which ends the process.
+    // It fails only if a thread has died, and that ends the process anyway.
     health?.onChange(() => void this.#update().catch(() => {}));
   }
 
-  /** From start to stop. Resolves when all who serve know. */
+  /** Set at start and stop. Resolves when all serving threads know. */
   async setOpen(isOpen: boolean): Promise<void> {
     this.#isOpen = isOpen;
     await this.#update();

@@ -1,4 +1,4 @@
-// A thread that serves the public port together with others. What there may be only one of is with the home thread.
+// A thread that serves the public port together with others. The main thread owns everything that may exist only once.
 import { parentPort, workerData } from "node:worker_threads";
 import { createThreadClock } from "../ambient/clock.ts";
 import { createMetrics } from "../ambient/metrics.ts";
@@ -27,7 +27,7 @@ import { createPublicApi } from "./public-api.ts";
 /** Callers of this thread who wait for a look-up, those who share one too. The home thread counts one of them for each look-up. */
 const callersMax = 100_000;
 const sweepEveryMs = 100;
-/** Looks at every row that is remembered within this many sweeps. */
+/** Every cached row is checked within this many sweeps. */
 const sweeps = 20;
 
 const setup = workerData as ServingSetup;

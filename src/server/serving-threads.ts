@@ -13,12 +13,12 @@ import type { Serving } from "./serving.ts";
 
 type Link = ThreadLink<HomeMethods, ServingMethods>;
 
-/** How soon the others tell ends of windows by a wall clock that was set. */
+/** How soon all threads follow a change of the wall clock. */
 const followClockMs = 100;
 
 /**
- * Threads that serve the public port side by side: the system hands each of them its part of the connections. This thread
- * is their home: it answers what they ask, and they do together what it says.
+ * The threads that serve the public port. The system spreads the connections over them. This, the main thread, answers
+ * their questions and sends them commands.
  */
 export class ServingThreads implements Serving, KeyChanges, KeyMemory {
   readonly #onFatal: (cause: unknown) => void;
@@ -56,7 +56,7 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     }, followClockMs).unref();
   }
 
-  /** Rejects with what Node says when the port is taken, or where the system does not share a port between listeners. */
+  /** Rejects with Node's error if the port is in use, or if the system cannot share a port between listeners. */
   async listen(port: number, host: string): Promise<number> {
     if (port !== 0) await bindAlone(port, host);
     const [first, ...others] = [...this.#links.values()] as [Link, ...Link[]];
@@ -73,7 +73,7 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     await this.#askAll("setReady", ready);
   }
 
-  /** Resolves when no thread serves what it remembered of the key. */
+  /** Resolves when no thread serves the key from its cache any more. */
   async announce(change: KeyChange): Promise<void> {
     await this.#askAll("forget", change);
   }
@@ -86,7 +86,7 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     this.#tellAll("forgetAll");
   }
 
-  /** Metrics that are rendered together with those of all threads. */
+  /** The same metrics, merged with those of all threads when they are rendered. */
   togetherWith(metrics: MetricsRegistry): MetricsRegistry {
     const render = async () => renderTogether([await metrics.snapshot(), ...(await this.#askAll("snapshot"))]);
     return { ...metrics, render };
@@ -136,13 +136,13 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
       this.#links.delete(worker);
       cause ??= new Error(`serving thread ${setup.thread} exited with ${code}`);
       link.lose(cause);
-      // The others could go on, but the connections of this one are lost, and what it held stays held.
+      // The other threads could continue, but this one's connections are lost, and the permits it held stay held.
       if (!this.#ending) this.#onFatal(cause);
     });
   }
 }
 
-/** Those who share a port would also share it with another process that does: so it is bound alone first, for a moment. */
+/** With `reusePort`, another process could share the port unnoticed. So it is first bound exclusively, for a moment. */
 function bindAlone(port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const alone = net.createServer();

@@ -1,17 +1,17 @@
 import type { AtOnce } from "../domain/at-once.ts";
 import type { PublicApi } from "./public-api.ts";
 
-/** Whoever answers on the public port: this thread, or several others. */
+/** What serves the public port: this thread, or several other threads. */
 export interface Serving {
-  /** Resolves to the port that was bound; rejects when it cannot be. */
+  /** Resolves to the bound port, or rejects if it cannot be bound. */
   listen(port: number, host: string): Promise<number>;
   learnRootKeys(digests: readonly string[] | undefined): void;
   setReady(ready: boolean): AtOnce<void>;
-  /** From now on clients are told to go elsewhere, along with the answer to what they asked. */
+  /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
   startClosing(): void;
-  /** Ends what goes on until somebody ends it. */
+  /** Ends streams that would otherwise stay open, such as health watches. */
   stopStreams(): void;
-  /** Stops listening and resolves when everything under way has been answered; what takes longer is cut off. */
+  /** Stops listening. Resolves when all requests under way are answered; after `graceMs` the rest is cut off. */
   close(graceMs: number): Promise<void>;
 }
 

@@ -18,10 +18,10 @@ import type { RunningServer, ServerOptions } from "./start.ts";
 import { within } from "./within.ts";
 
 const closeGraceMs = 1000;
-/** For answers that are settled to leave: permits in one that does not are lost. */
+/** Time for settled answers to be sent: permits in an unsent answer would be lost. */
 const lastAnswersMs = 50;
 
-/** Only the internal rate-limit service, next to the ledger; the public port has nothing but probes. */
+/** Serves only the internal rate-limit service, next to the ledger. The public port has only probes. */
 export async function startCoordinator(options: ServerOptions): Promise<RunningServer> {
   const { settings, clock, random, log } = options;
   const metrics = createMetrics();
@@ -60,7 +60,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
         return undefined;
       }),
       async stop() {
-        // Replicas that are told to go take their next asks elsewhere; what is under way is settled and answered first.
+        // Replicas are told to use another coordinator. What is under way is settled and answered first.
         await readyState.setOpen(false);
         await delay(settings.drainMs);
         await coordinator.drained();

@@ -24,9 +24,9 @@ import { within } from "./within.ts";
 export interface RunningServer {
   readonly port: number;
   readonly internalPort: number;
-  /** Resolves when the store is there, with the root key if one has just been generated; rejects if it never will be. */
+  /** Resolves when the store can be used, with the root key if one was just generated; rejects if it never can be. */
   readonly ready: Promise<Secret | undefined>;
-  /** Resolves when everything under way has been answered and written. */
+  /** Resolves when all requests under way are answered and all writes are done. */
   stop(): Promise<void>;
 }
 
@@ -34,16 +34,16 @@ export interface ServerOptions extends Pick<Ambient, "clock" | "random" | "log">
   readonly settings: Settings;
   /** The store is lost to this process; only a new one can go on. */
   readonly onFatal: (cause: unknown) => void;
-  /** Takes the place of the database's clock in tests. */
+  /** Replaces the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
-/** How long clients on open connections have to make the request whose answer tells them to leave. */
+/** Clients with open connections have this long for one more request, whose answer tells them to leave. */
 const farewellMs = 250;
 const shutdownGraceMs = 10_000;
 const tidyEveryMs = 3_600_000;
 
-/** Puts the parts together and starts serving verifications: with everything in one process, or as an edge. */
+/** Builds all parts and serves verifications: with everything in one process, or as an edge. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { settings, clock, random, log } = options;
   const metrics = createMetrics();
@@ -92,20 +92,20 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         () => stopping,
       );
       serving.learnRootKeys(rootKeys.digests);
-      // Known before the first connection is accepted. Where a root key is still to be generated, nobody has one to call with.
+      // Before the first connection is accepted. If the root key is not generated yet, no caller can have one.
       if (rootKeys.digests !== undefined) await readyState.setOpen(!stopping);
     };
     undo.unshift(() => {
       stopping = true;
     });
     const prepared = prepare();
-    // `ready` tells of a failure.
+    // `ready` rejects with the failure.
     prepared.catch(() => {});
     await within(storeWaitMs, prepared);
     const port = await serving.listen(settings.port, settings.host);
 
     const tidy = () => {
-      // What is not tidied now is the next time, or by another replica.
+      // After a failure the next run, or another replica, does it.
       store
         .tidy(clock.nowMs())
         .catch((error: Error) => log.warn("could not tidy the store", { reason: error.message }));
@@ -113,7 +113,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const tidying = setInterval(tidy, tidyEveryMs).unref();
     const becomeReady = async () => {
       await prepared;
-      // Not before the port is known to be free: a key that is generated is printed once.
+      // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.
       const generated = await rootKeys.load((rootKey) => handOverRootKey(rootKeyFileOf(settings), rootKey));
       serving.learnRootKeys(rootKeys.digests);
       await readyState.setOpen(!stopping);
@@ -126,8 +126,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       internalPort: internal.port,
       ready: becomeReady(),
       async stop() {
-        // Load balancers learn first, and get the time to act on it while everybody is served; then clients are sent
-        // away, those between two requests too; then the store closes.
+        // First load balancers see that this replica is not ready, and have time to react while all requests are served.
+        // Then clients are told to leave, also those between two requests. Then the store closes.
         clearInterval(tidying);
         stopping = true;
         await readyState.setOpen(false);

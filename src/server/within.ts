@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Waits until the work has ended, well or not, but no longer than that. Never rejects. */
+/** Waits until the work has resolved or rejected, but at most `waitMs`. Never rejects. */
 export async function within(waitMs: number, work: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   try {
     await Promise.race([work, delay(waitMs, undefined, { signal: timer.signal })]);
   } catch {
-    // Who needs the result of the work waits for the work.
+    // Callers that need the result await the work itself.
   } finally {
     timer.abort();
   }
