@@ -8,12 +8,12 @@ import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
  * only of rows that a statement locks: joined from `keys`, they would be those of the moment at which the statement began
  * to wait, and a limit lowered meanwhile would be overrun. (Locking `keys` too would cost a write to it for each ask.)
  *
- * A true end further away than the duration that the window was opened with shows that the clock is behind; then a
- * clamped end counts, which is stored beside the true one (0: none). `ending` is materialized because the end is used in
- * many places: worked out in each of them, it makes the statement slower by half.
+ * If the true end is further away than the duration that the window was opened with, the clock is behind. Then a clamped
+ * end counts, which is stored beside the true one (0: none). `ending` is materialized because the end is used in many
+ * places: computing it in each of them makes the statement slower by half.
  *
- * Keys that are missing, or have no rate limit, drop out. Whatever an asker says, `granted` stays between `spent` and
- * what it was.
+ * Keys that are missing or have no rate limit drop out. Whatever an asker claims to return, `granted` stays between
+ * `spent` and its old value.
  *
  * $5 key ids  $6 wanted at least  $7 at most  $8 window of the next two  $9 returned  $10 spent  $11 holders
  */

@@ -17,35 +17,35 @@ import {
 export interface GuardedLaneOptions extends Pick<Ambient, "clock" | "random" | "metrics"> {
   readonly url: string;
   /**
-   * How long a batch is tried before its callers are told that it is not known what became of it. A caller may have
-   * waited as long for the batch before.
+   * How long a batch is tried. After that its callers are told that its outcome is unknown. A caller may have waited
+   * just as long for the batch before.
    */
   readonly timeoutMs: number;
-  /** Is told what the database's clock shows. */
+  /** Gets every reading of the database's clock. */
   readonly watch?: LedgerWatch;
-  /** How long a batch waits for a row that somebody else has locked; a third of its time, where nothing is said. */
+  /** How long a batch waits for a row locked by another transaction. Default: a third of its time. */
   readonly lockMs?: number;
-  /** Takes the place of the database's clock in tests. */
+  /** Replaces the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
-  /** Takes the place of a random writer id in tests. */
+  /** Replaces the random writer id in tests. */
   readonly writerId?: () => string;
 }
 
 const pauseMs = 20;
 /**
- * The part of its time that a batch waits for one row that somebody else has locked. What is left is enough to settle
- * the other rows, and to wait once more for the locked ones alone.
+ * The part of its time that a batch waits for a row locked by another transaction. The rest is enough to settle the
+ * other rows, and to wait once more for the locked ones alone.
  */
 const lockPart = 1 / 3;
-/** An unused writer is forgotten after a day; long before that a lane takes a new one. */
+/** The database deletes an unused writer after a day. A lane takes a new one long before that. */
 const writerMaxIdleMs = 3_600_000;
 
-/** What a lane does: one kind of statement. */
+/** The kind of statement that a lane runs. */
 export interface LaneWork<Item, Row extends KeptRow, Settled> {
   readonly steps: GuardedSteps;
-  /** What follows the guard's own parameters. */
+  /** The parameters after the guard's own ones. */
   valuesOf(items: readonly Item[]): readonly unknown[];
-  /** What the database keeps of a settled item, and answers. */
+  /** The result of a settled item, as the database stores and returns it. */
   settledOf(row: Row): Settled;
 }
 
@@ -57,10 +57,10 @@ export type LaneResult<Settled> =
   | { readonly outcome: "failed"; readonly reason: string };
 
 /**
- * One connection that settles one batch at a time. A batch whose reply is lost is sent again under the same sequence
- * number, which the database applies once at most; a batch that stays without an answer is given up together with its
- * writer id, so that it can never be applied by a repeat that nobody waits for. A number belongs to one content: what is
- * sent in the place of a batch that the database has refused gets the next number.
+ * One connection that settles one batch at a time. A batch whose reply is lost is sent again with the same sequence
+ * number, which the database applies at most once. A batch without any answer is given up together with its writer id,
+ * so that no retry can apply it after its callers have left. One number stands for one content: after the database has
+ * refused a batch, the next content gets the next number.
  */
 export class GuardedLane<Item extends { readonly keyId: string }, Row extends KeptRow, Settled> {
   readonly #options: GuardedLaneOptions;
@@ -85,7 +85,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     };
   }
 
-  /** One batch after the other: a sequence number is taken only when the one before it is settled. */
+  /** One batch after the other: the next sequence number is used only when the previous one is settled. */
   apply(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
     const settled = this.#underWay.then(() => this.#settleAll(items, this.#deadlineMs()));
     this.#underWay = settled.catch(() => {});
@@ -93,8 +93,8 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   }
 
   /**
-   * Waits for locked rows first; where one stays locked, goes around it, and then waits for those that were locked alone.
-   * What is locked even then fails: it has not been charged.
+   * First waits for locked rows. If one stays locked, settles the others without it, then waits again for the locked ones
+   * alone. What is still locked then fails: it has not been charged.
    */
   async #settleAll(
     items: readonly Item[],
@@ -106,7 +106,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     this.#options.metrics.ledger("locked");
     const around =
       isLastTry && items.length === 1 ? items.map(() => locked) : await this.#settle(items, untilMs, "skip");
-    // What still waits for a lock here waits for the writer's own row.
+    // Locked rows were skipped, so only the writer's own row can still be locked here.
     if (around === "locked") this.#giveUp("the ledger's own row is locked");
     const again = items.filter((_, at) => around[at] === locked);
     const isTimeLeft = this.#options.clock.monotonicMs() < untilMs - this.#lockMs;
@@ -118,7 +118,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     return around.map((result) => (result === locked ? (next.next().value as LaneResult<Settled>) : result));
   }
 
-  /** The results, or word that a row stayed locked: then nothing has happened. */
+  /** The results, or "locked": a row stayed locked and nothing has happened. */
   async #settle(
     items: readonly Item[],
     untilMs: number,
@@ -130,7 +130,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
         return this.#resultsOf(items, await this.#attempt(batch));
       } catch (error) {
         if (error instanceof Unavailable) throw error;
-        // An earlier attempt that was not answered may be on its way yet: then nothing else may be sent in its place.
+        // An earlier attempt without an answer may still be applied: then nothing else may be sent in its place.
         if (isDataError(error) && !batch.isUnanswered) return this.#split(items);
         if (isLockTimeout(error) && !batch.isUnanswered) return "locked";
         if (sqlStateOf(error) !== undefined) batch.refusal = error;
@@ -145,7 +145,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     }
   }
 
-  /** Connects ahead of the first use, with more patience than a use has. Throws `Unavailable`. */
+  /** Connects before the first use, with a longer timeout than a use has. Throws `Unavailable`. */
   async connect(): Promise<void> {
     await this.#connection.ready().catch((error: unknown) => {
       throw toStoreError(error);
@@ -158,7 +158,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
 
   async #attempt(batch: Batch<Item>): Promise<readonly Row[]> {
     const { items, nonce, locking } = batch;
-    // The same in every attempt: under another number the batch could be applied a second time.
+    // The same number in every attempt: with another one the batch could be applied a second time.
     batch.number ??= takeNumber(await this.#currentWriter(batch));
     const { writer, seq } = batch.number;
     const nowMs = this.#options.ledgerClock?.nowMs() ?? null;
@@ -169,7 +169,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     this.#options.watch?.sawClock({ shownMs: settled.now_ms as number, sentAtMs, receivedAtMs });
     if (settled.fresh === 1) return this.#applied(writer, settled.result);
 
-    // Applied already, by a repeat whose reply was lost; or by somebody who has the same writer id.
+    // Already applied: by an attempt whose reply was lost, or by another process with the same writer id.
     const recovered = await this.#run(this.#texts.recover, [writer.id, seq, nonce], batch);
     if (recovered.result === null) this.#giveUp("the ledger has another writer of this name");
     this.#options.metrics.ledger("recovered");
@@ -195,12 +195,12 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     const leftMs = () => Math.max(1, Math.ceil(batch.untilMs - this.#options.clock.monotonicMs()));
     const wasConnected = this.#connection.isReady;
     await this.#connection.ready(leftMs());
-    // A statement that gets no answer in time costs the connection. So on a slow link a batch that spent its time on
-    // connecting sends nothing, and leaves the open connection to the next batch, which then need not connect.
+    // A statement without an answer in time costs the connection. So a batch that spent most of its time on connecting
+    // sends nothing, and the next batch finds an open connection.
     if (!wasConnected && leftMs() < this.#options.timeoutMs / 3)
       this.#giveUp("there was no connection in time", batch.refusal);
     const { rows, doubtful } = await this.#connection.run({ ...prepared, values }, leftMs()).catch((error: unknown) => {
-      // Before the batch has a number it cannot have been sent.
+      // A batch without a number cannot have been sent.
       batch.isUnanswered ||= batch.number !== undefined && !isRolledBack(error);
       throw error;
     });
@@ -210,14 +210,14 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     return reply;
   }
 
-  /** Something in the batch is refused by the server. Each half is tried alone, down to the item that is at fault. */
+  /** The server refuses something in the batch. Each half is tried alone, down to the bad item. */
   async #split(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
     this.#options.metrics.ledger("split");
     if (items.length === 1) return [{ outcome: "failed", reason: "the database refuses the key's row" }];
     const middle = items.length >> 1;
     const results: LaneResult<Settled>[] = [];
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
-      // A half that stays without an answer must not hide what the other came to.
+      // A half without an answer must not hide the result of the other half.
       const lost = (error: Error) => half.map(() => failedBy(error));
       results.push(...(await this.#settleAll(half, this.#deadlineMs()).catch(lost)));
     }
@@ -252,7 +252,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   }
 }
 
-/** Whether rows that somebody else has locked are waited for or left out. */
+/** Whether rows locked by other transactions are waited for or skipped. */
 type Locking = "wait" | "skip";
 
 interface Batch<Item> {
@@ -260,11 +260,11 @@ interface Batch<Item> {
   readonly locking: Locking;
   readonly nonce: string;
   readonly untilMs: number;
-  /** Taken by the first attempt. */
+  /** Set by the first attempt. */
   number?: { readonly writer: Writer; readonly seq: number };
-  /** Whether an attempt may have been applied, or may still be: it was sent, and the server has not said that it failed. */
+  /** An attempt may have been applied, or may still be: it was sent, and the server has not said that it failed. */
   isUnanswered?: boolean;
-  /** The latest error that the server itself has sent: it tells more than that there was no answer. */
+  /** The latest error from the server itself: more useful than a timeout. */
   refusal?: unknown;
 }
 
@@ -275,7 +275,7 @@ interface Writer {
   usedMs: number;
 }
 
-/** A number is never used for two contents, also where the first was refused. */
+/** A number is never used for two contents, even if the first was refused. */
 function takeNumber(writer: Writer): { writer: Writer; seq: number } {
   return { writer, seq: ++writer.seq };
 }
@@ -287,7 +287,7 @@ interface GuardedReply {
   readonly now_ms?: number;
 }
 
-/** The answer for a row that was left out because somebody else had locked it. */
+/** The result for a row that was skipped because another transaction had locked it. */
 type SkippedRow = readonly [keyId: string];
 
 function isSkipped(row: KeptRow): row is SkippedRow {

@@ -2,11 +2,11 @@
  * One statement, which is one transaction, that is applied at most once however often it is sent.
  *
  * It locks the writer's row first. A repeat of the same sequence number changes nothing: the row is then no longer below
- * that number, `w` is empty, and so is everything behind it. What the first run came to stands in the writer's row,
- * under a nonce, so that a writer that shares an id by mistake cannot take another's result for its own. Numbers only
- * grow, with gaps where a batch was refused: what is sent after a refusal has a number of its own.
+ * that number, so `w` and every later step are empty. The result of the first run is stored in the writer's row with a
+ * nonce, so that two writers which share an id by mistake cannot mix up their results. Numbers only grow, with gaps
+ * where a batch was refused: what is sent after a refusal has a new number.
  *
- * Nothing is taken from the session, which a pooler may have lent to another client before: see `reliedText`.
+ * Nothing depends on the session, which a pooler may have given to another client before: see `reliedText`.
  *
  * $1 writer  $2 sequence number  $3 nonce  $4 now in ms, or null for the database's clock; the steps' own follow
  */
@@ -24,9 +24,9 @@ export interface GuardedSteps {
 }
 
 export interface LockRule {
-  /** How long one lock is waited for; the whole statement is then refused with 55P03. */
+  /** How long to wait for one lock. After that the whole statement fails with 55P03. */
   readonly lockMs: number;
-  /** Leaves out rows that somebody else has locked, and answers them by their key alone. */
+  /** Skips rows locked by other transactions, and returns only their keys. */
   readonly skipLocked?: boolean;
 }
 
@@ -45,7 +45,7 @@ SELECT (SELECT is_safe FROM relied) AS is_safe, (SELECT count(*) FROM w) AS fres
   ${ledgerNowMs} AS now_ms`;
 }
 
-/** What a skipped row is answered as: it is there, so it must not be taken for missing. */
+/** The result for a skipped row. The row exists, so it must not look like a missing one. */
 function skippedText(table: string): string {
   return `skipped AS MATERIALIZED (
   SELECT u.key_id FROM unnest($5::text[]) AS u (key_id) JOIN ${table} t ON t.key_id = u.key_id
@@ -54,8 +54,8 @@ function skippedText(table: string): string {
 }
 
 /**
- * What the transaction relies on, set for it alone, or found out where that cannot be set any more. It is durable when
- * it is acknowledged, whatever the role's default is; and it sees the newest version of each row that it locks.
+ * The settings that the transaction depends on, set for it alone; what cannot be set any more is checked. It is durable
+ * when acknowledged, whatever the role's default is, and it sees the newest version of each row that it locks.
  * `set_config` is volatile and the step is materialized, so it runs, once, before the first lock is asked for.
  */
 function reliedText(lockMs: number): string {
@@ -66,7 +66,7 @@ function reliedText(lockMs: number): string {
 )`;
 }
 
-/** The clock of the ledgers. It is volatile: read for each row after that row is locked, unlike `now()`. */
+/** The ledgers' clock. Volatile, unlike `now()`: it is read for each row after that row is locked. */
 const databaseNowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 export const ledgerNowMs = `COALESCE($4::bigint, ${databaseNowMs})`;
@@ -82,8 +82,8 @@ WITH ${reliedText(lockMs)}, begun AS (
 SELECT is_safe FROM relied`;
 
 /**
- * What a sequence number came to, if it was this nonce's; null otherwise. It writes, so that its own COMMIT waits for
- * the synchronous standby, and with it everything before: a result that a failover could still undo is never acted upon.
+ * The result of a sequence number if the nonce matches; otherwise null. It writes, so that its own COMMIT waits for the
+ * synchronous standby, and so for everything before: a result that a failover could undo is never used.
  * $1 writer  $2 sequence number  $3 nonce
  */
 export const recoverText = ({ lockMs }: LockRule) => `

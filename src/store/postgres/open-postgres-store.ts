@@ -20,21 +20,21 @@ import { UsageLane } from "./usage-lane.ts";
 interface PgEngineOptions {
   readonly url: string;
   readonly connectionsMax: number;
-  /** Takes the place of the database's clock in tests. */
+  /** Replaces the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
 
 export interface PostgresStoreOptions extends PgEngineOptions, Pick<Ambient, "clock" | "random" | "metrics"> {
   /** Of each ledger. */
   readonly lanes: number;
-  /** The ledgers that this process uses; no connections are kept for another. Both, where nothing is said. */
+  /** The ledgers that this process uses; there are no connections for others. Default: both. */
   readonly ledgers?: readonly ("usage" | "permits")[];
   readonly usageTimeoutMs: number;
   readonly watch?: LedgerWatch;
 }
 
 export interface PostgresStore extends Store {
-  /** Asks the database for a sign of life. Throws `Unavailable` while it does not answer, or takes no changes. */
+  /** Checks the database. Throws `Unavailable` while it does not answer or accepts no writes. */
   check(): Promise<void>;
 }
 
@@ -57,7 +57,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   };
   try {
     await migrateUp(engine, options.clock.nowMs(), pgMigrations);
-    // Connects each lane and prepares its statements: the first burst of uses would not wait as long as that can take.
+    // Connects each lane and prepares its statements now: that can take longer than the first uses may wait.
     await Promise.all(lanes.map((lane) => lane.connect()));
     await Promise.all(lanes.map((lane) => lane.apply([])));
   } catch (error) {
@@ -78,11 +78,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   };
 }
 
-/** It locks nothing, but only a server that takes changes runs it; another says so with a code of its own. */
+/** It locks nothing, but only a server that accepts writes runs it; a read-only one fails with its own code. */
 const checkText = "SELECT FROM usage_writers WHERE false FOR UPDATE";
 const checkPatience: Patience = { waitMs: 1000, queryMs: 1000 };
 
-/** Connects when it is first asked something. Throws `DatabaseRefused` where the URL itself cannot be used. */
+/** Connects at the first query. Throws `DatabaseRefused` if the URL itself cannot be used. */
 export function openPgEngine(options: PgEngineOptions): PgEngine {
   checkUrl(options.url);
   const pool = new PgPool(options);

@@ -15,8 +15,8 @@ export interface PgStatement extends PreparedText {
 }
 
 /**
- * Named after the text itself: behind a pooler the name may be known already, from another client, and then it must mean
- * the same, whatever version of this service that client is.
+ * The name is derived from the text. Behind a pooler another client may already have prepared the same name, and then it
+ * must mean the same text, whatever version of this service that client runs.
  */
 export function preparedText(text: string): PreparedText {
   return { name: `latchkey_${sha256(text).slice(0, 16)}`, text };
@@ -24,23 +24,22 @@ export function preparedText(text: string): PreparedText {
 
 export interface PgReply {
   readonly rows: readonly Record<string, unknown>[];
-  /** The server committed but stopped waiting for its synchronous standby: the commit may yet be lost. */
+  /** The server committed but stopped waiting for its synchronous standby: the commit may still be lost. */
   readonly doubtful: boolean;
 }
 
-/** How long it may take to connect; longer than anybody waits for it. */
+/** How long connecting may take; longer than any caller waits. */
 const defaultConnectMs = 1000;
 
 /**
- * One connection, made when it is needed and thrown away when anything is wrong with it. One statement at a time.
- * Connecting goes on when whoever asked for it has given up: on a slow link everybody would otherwise begin anew, and
- * nobody would ever be connected.
+ * One connection, opened when needed and discarded on any problem. One statement at a time. Connecting continues after
+ * the caller has given up: otherwise, on a slow link, every caller would start again and none would ever be connected.
  */
 export class PgConnection {
   readonly #url: string;
   readonly #connectMs: number;
   readonly #startup = new StartupSettings();
-  /** Whether a statement that was prepared is there the next time. Not behind a pooler that pools by transaction. */
+  /** Whether prepared statements stay available. Not behind a pooler that pools by transaction. */
   #keepsPrepared = true;
   #client: pg.Client | undefined;
   #connecting: Promise<void> | undefined;
@@ -56,7 +55,7 @@ export class PgConnection {
     return this.#client !== undefined;
   }
 
-  /** Resolves when there is a connection; throws when there is none within that time. */
+  /** Resolves when there is a connection; throws if there is none in time. */
   async ready(timeoutMs: number = this.#connectMs): Promise<void> {
     if (this.#client !== undefined) return;
     if (this.#connecting === undefined) {
@@ -67,7 +66,7 @@ export class PgConnection {
     await inTime(this.#connecting, timeoutMs, "no connection in time");
   }
 
-  /** Throws what the server or the connection said. After a time-out the statement may still be running. */
+  /** Throws the error of the server or the connection. After a timeout the statement may still be running. */
   async run(statement: PgStatement, timeoutMs: number): Promise<PgReply> {
     await this.ready(timeoutMs);
     if (!this.#keepsPrepared) return this.#run(statement, timeoutMs);
@@ -75,7 +74,7 @@ export class PgConnection {
       return await this.#run(statement, timeoutMs);
     } catch (error) {
       if (!isStatementElsewhere(error)) throw error;
-      // It was refused before it began. From now on it is sent whole each time, which the server plans each time.
+      // It failed before it began. From now on the whole text is sent each time, and the server plans it each time.
       this.#keepsPrepared = false;
       return this.#run(statement, timeoutMs);
     }
@@ -131,7 +130,7 @@ export class PgConnection {
   }
 }
 
-/** Not `end()` alone, which waits for what is under way: a connection that hangs would keep us hanging. */
+/** Not only `end()`, which waits for the statement under way: a connection that hangs would block us. */
 function cut(client: pg.Client): void {
   client.end().catch(() => {});
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();

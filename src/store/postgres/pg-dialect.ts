@@ -11,9 +11,9 @@ import type { QueryResult as PgQueryResult } from "pg";
 import { createStatelessDriver } from "../sql/stateless-driver.ts";
 import type { Patience, PgPool, Query } from "./pg-pool.ts";
 
-/** A look-up has its answer within half a second, or its caller a 503. */
+/** A look-up is answered within half a second, or its caller gets 503. */
 const readPatience: Patience = { waitMs: 200, queryMs: 240 };
-/** Creating and deleting keys may take longer: no request of anybody's API waits for it. */
+/** Creating and deleting keys may take longer: they are not part of serving an API request. */
 export const writePatience: Patience = { waitMs: 2000, queryMs: 5000 };
 
 export function createPgDialect(pool: PgPool): Dialect {
@@ -22,7 +22,7 @@ export function createPgDialect(pool: PgPool): Dialect {
     createDriver: () =>
       createStatelessDriver(async (query) => {
         if (SelectQueryNode.is(query.query)) return toQueryResult(await pool.query(toQuery(query), readPatience));
-        // A write by itself is a transaction as well, and has to be as durable.
+        // A single write is a transaction too, and has to be as durable.
         const [result] = await pool.transaction([toQuery(query)], writePatience);
         return toQueryResult(result as PgQueryResult);
       }),

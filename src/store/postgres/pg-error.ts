@@ -1,16 +1,16 @@
 import { Unavailable } from "../../domain/unavailable.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
 
-/** The SQLSTATE of an error that the server sent; undefined for one of the connection, after which nothing is known. */
+/** The SQLSTATE of a server error; undefined for a connection error, after which the outcome is unknown. */
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return typeof code === "string" && typeof severity === "string" ? code : undefined;
 }
 
-/** A duplicate key, table or type: each is what one of two processes can get that make the same table at once. */
+/** A duplicate key, table or type: what a process can get if another one creates the same table at the same time. */
 const alreadyThere = new Set(["23505", "42P07", "42710"]);
 
-/** An error as the store's callers know it. Mistakes in our own SQL (class 42) stay what they are. */
+/** The error that callers of the store get. Bugs in our own SQL (class 42) stay unchanged. */
 export function toStoreError(error: unknown): unknown {
   const state = sqlStateOf(error);
   if (alreadyThere.has(state ?? ""))
@@ -24,13 +24,13 @@ export class DatabaseRefused extends Error {
   override readonly name = "DatabaseRefused";
 }
 
-/** What Node says of a certificate that it does not trust, and node-postgres of a server without TLS. */
+/** Node's errors for an untrusted certificate, and node-postgres' error for a server without TLS. */
 const untrusted = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
 const withoutTls = "The server does not support SSL connections";
 
 /**
- * What PgBouncer says, always as 08P01, when waiting will not help; and what to do about it. Its other errors pass, such
- * as that it has no connection to the server.
+ * Errors of PgBouncer, always with code 08P01, for which waiting does not help, and what to do about each. Its other
+ * errors are temporary, for example that it has no connection to the server.
  */
 const poolerRefusals: readonly [said: RegExp, remedy: string][] = [
   [/statement pooling mode/, "PgBouncer in statement pooling mode cannot carry transactions: set pool_mode = session"],
@@ -39,7 +39,7 @@ const poolerRefusals: readonly [said: RegExp, remedy: string][] = [
   [/authentication failed/, "PgBouncer does not let this user in"],
 ];
 
-/** The same error, or `DatabaseRefused` if it says that the settings are wrong. */
+/** The same error, or `DatabaseRefused` if the settings are wrong. */
 export function orRefused(error: unknown): unknown {
   if (error instanceof UnsafeTransaction) {
     const remedy = "set default_transaction_isolation = 'read committed' for the role and the database";
@@ -49,7 +49,7 @@ export function orRefused(error: unknown): unknown {
     | { code?: unknown; message?: string }
     | undefined;
   const byServer = /^(28|3D|42501)/.test(sqlStateOf(cause ?? {}) ?? "");
-  // node-postgres gives up by itself where it has no password to answer with.
+  // node-postgres gives up by itself if it has no password.
   if (byServer || cause?.message?.startsWith("SASL: "))
     return new DatabaseRefused(`the database refuses the connection: ${cause?.message}`);
   const message = cause?.message ?? "";
@@ -60,17 +60,17 @@ export function orRefused(error: unknown): unknown {
   return error;
 }
 
-/** Whether the server refused the statement for the data in it: it would again, and nothing of it has happened. */
+/** Whether the server refused the statement's data: it would refuse it again, and nothing has happened. */
 export function isDataError(error: unknown): boolean {
   return /^2[23]/.test(sqlStateOf(error) ?? "");
 }
 
-/** Whether a lock was not to be had in time. Nothing of the statement has happened. */
+/** Whether a lock was not available in time. Nothing of the statement has happened. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlStateOf(error) === "55P03";
 }
 
-/** Whether the server has no room for one more connection, or the pooler before it. */
+/** Whether the server, or the pooler in front of it, accepts no more connections. */
 export function isNoRoom(error: unknown): boolean {
   return (
     sqlStateOf(error) === "53300" ||
@@ -78,12 +78,12 @@ export function isNoRoom(error: unknown): boolean {
   );
 }
 
-/** Whether a pooler does not take a setting that was sent with the wish to connect. */
+/** Whether a pooler refuses a setting that was sent with the connection request. */
 export function isStartupSettingRefused(error: unknown): boolean {
   return sqlStateOf(error) === "08P01" && (error as Error).message.startsWith("unsupported startup parameter");
 }
 
-/** Whether the prepared statement is not where the connection leads now: a pooler leads each transaction elsewhere. */
+/** Whether the prepared statement is missing: a pooler may send each transaction to another server connection. */
 export function isStatementElsewhere(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === "26000" || state === "42P05";
@@ -98,14 +98,14 @@ export function isRolledBack(error: unknown): boolean {
   return state !== undefined && !/^(08|57P|58|XX|40003)/.test(state);
 }
 
-/** A transaction was not what its safety relies on. Nothing of it has happened. */
+/** A transaction did not have the settings that its safety depends on. Nothing of it has happened. */
 export class UnsafeTransaction extends Unavailable {
   constructor() {
     super("the database's transactions are not READ COMMITTED, and a pooler keeps us from setting it");
   }
 }
 
-/** Whether the connection is still of use: after an error of its own, or on a server that takes no writes, it is not. */
+/** Whether the connection can still be used: not after a connection error, and not on a server that accepts no writes. */
 export function isConnectionUsable(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== undefined && state !== "25006" && !state.startsWith("57") && !state.startsWith("08");

@@ -21,16 +21,16 @@ export interface Patience {
   readonly queryMs: number;
 }
 
-/** Queries that may wait for a connection; one more is refused. Verifications wait in front of the pool, not in it. */
+/** Most queries that wait for a connection; one more is refused. Verifications wait before the pool, not in it. */
 const queriesQueuedMax = 1000;
-/** How long the pool itself tries to get a connection, for the most patient. */
+/** How long the pool itself tries to connect, for the callers with the longest timeout. */
 const connectMs = 2000;
-/** How long a server that had no room for one more connection is not asked for one more. */
+/** After the server had no room for another connection, the pool opens none for this long. */
 const noRoomMs = 1000;
-/** Between two tries to connect where there is no open connection to wait for. */
+/** The pause between two attempts to connect if there is no open connection to wait for. */
 const pauseMs = 50;
 
-/** Connections for everything but the ledgers. A query that takes too long costs its connection, not its caller. */
+/** Connections for everything except the ledgers. A query that takes too long loses its connection. */
 export class PgPool {
   readonly #pool: pg.Pool;
   /** Connections whose latest commit the synchronous standby has not confirmed. */
@@ -39,7 +39,7 @@ export class PgPool {
   readonly #connectionsMax: number;
   readonly #startup = new StartupSettings();
   #open = 0;
-  /** What the server said when it had no room for one more connection, while the pool makes do with those it has. */
+  /** The server's error when it had no room for another connection. While set, the pool opens no new ones. */
   #noRoom: { error: unknown; timer: NodeJS.Timeout } | undefined;
 
   constructor({ url, connectionsMax }: PgPoolOptions) {
@@ -71,7 +71,7 @@ export class PgPool {
     return this.#withClient(patience, (client) => run(client, query, patience));
   }
 
-  /** Runs the queries as one transaction. `Unavailable` can mean that it was committed all the same. */
+  /** Runs the queries as one transaction. After `Unavailable` it may still have been committed. */
   transaction(queries: readonly Query[], patience: Patience): Promise<pg.QueryResult[]> {
     return this.#withClient(patience, async (client) => {
       const results: pg.QueryResult[] = [];
@@ -107,7 +107,7 @@ export class PgPool {
     }
   }
 
-  /** By the real clock, as the timers are that it waits with. */
+  /** Uses the real clock, because it waits with real timers. */
   async #connect(waitMs: number): Promise<pg.PoolClient> {
     const untilMs = systemClock.monotonicMs() + waitMs;
     for (;;) {
@@ -115,7 +115,7 @@ export class PgPool {
       try {
         return await inTime(connecting, Math.max(1, untilMs - systemClock.monotonicMs()), "no connection in time");
       } catch (error) {
-        // If it comes all the same, it goes to the next.
+        // If the connection arrives later, the next caller gets it.
         connecting.then(
           (client) => client.release(),
           () => {},
@@ -128,7 +128,7 @@ export class PgPool {
     }
   }
 
-  /** There is no room for one more connection: for a while those that are open are waited for instead. */
+  /** There is no room for another connection: for a while, queries wait for the open ones. */
   #makeDo(error: unknown): void {
     clearTimeout(this.#noRoom?.timer);
     this.#pool.options.max = Math.max(1, this.#open);
@@ -140,7 +140,7 @@ export class PgPool {
   }
 }
 
-/** A query that gets no reply in time costs its connection: whatever it still does, nobody may wait behind it. */
+/** A query without a reply in time loses its connection: it may still be running, and no other query may wait behind it. */
 function run(client: pg.PoolClient, { text, values }: Query, { queryMs }: Patience): Promise<pg.QueryResult> {
   return inTime(client.query({ text, values: [...values] }), queryMs, "no reply in time");
 }

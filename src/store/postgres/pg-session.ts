@@ -3,12 +3,12 @@ import pg from "pg";
 import { DatabaseRefused, isStartupSettingRefused } from "./pg-error.ts";
 
 /*
- * A pooler may lend a connection to the server to one client after the other. So nothing that is acknowledged relies on
- * the session, and nothing is set for it: a `SET` would stay behind for the next client. What must hold is set within
- * each transaction, by `beginSafely` or by the guarded statement itself.
+ * A pooler may give one server connection to different clients in turn. So nothing that is acknowledged depends on the
+ * session, and nothing is set for it: a `SET` would stay for the next client. Required settings are set within each
+ * transaction, by `beginSafely` or by the guarded statement itself.
  */
 
-/** Begins a transaction that is durable when it is acknowledged, and waits for no lock longer than a caller waits. */
+/** Begins a transaction that is durable when acknowledged, and waits for a lock no longer than its caller waits. */
 export const beginSafely = [
   "BEGIN ISOLATION LEVEL READ COMMITTED",
   "SET LOCAL synchronous_commit = on",
@@ -16,7 +16,7 @@ export const beginSafely = [
   "SET LOCAL statement_timeout = '5s'",
 ].join("; ");
 
-/** What helps and is not relied on: plans are made once, and the server ends what nobody waits for any more. */
+/** Helpful settings that nothing depends on: plans are made once, and the server ends statements without a caller. */
 const helpfulSettings = [
   "plan_cache_mode=force_generic_plan",
   "default_transaction_isolation=read\\ committed",
@@ -24,16 +24,16 @@ const helpfulSettings = [
   "statement_timeout=5s",
 ];
 
-/** The helpful settings, sent with the wish to connect, until a pooler refuses to take them. */
+/** The helpful settings. They are sent with the connection request, until a pooler refuses them. */
 export class StartupSettings {
   #isRefused = false;
 
-  /** For node-postgres; a URL that has `options` of its own overrides them. */
+  /** For node-postgres. `options` in the URL override them. */
   get options(): string | undefined {
     return this.#isRefused ? undefined : helpfulSettings.map((setting) => `-c ${setting}`).join(" ");
   }
 
-  /** Whether it is they that were refused: then they are left out from now on, and connecting again can help. */
+  /** Whether these settings were refused. Then they are left out from now on, and connecting again can help. */
   wereRefused(error: unknown): boolean {
     if (this.#isRefused || !isStartupSettingRefused(error)) return false;
     this.#isRefused = true;
@@ -51,7 +51,7 @@ export function clientConfig(url: string, connectMs: number): ClientConfig {
   };
 }
 
-/** Throws `DatabaseRefused` where the URL cannot be used, such as when it names a certificate that is not there. */
+/** Throws `DatabaseRefused` if the URL cannot be used, for example because it names a missing certificate file. */
 export function checkUrl(url: string): void {
   try {
     new pg.Client({ connectionString: url });
@@ -62,7 +62,7 @@ export function checkUrl(url: string): void {
 
 const int8 = 20;
 
-/** 64-bit integers as numbers: ours are moments and counts, far below 2^53. */
+/** 64-bit integers as numbers: ours are times and counts, far below 2^53. */
 function parserOf(oid: number, format?: "text" | "binary"): unknown {
   return oid === int8 ? Number : pg.types.getTypeParser(oid, format as "text");
 }
