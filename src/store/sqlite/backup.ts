@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { DataFolderError, databaseFileIn } from "./data-folder.ts";
 
-/** More pages than any file has. Node refuses SQLite's own word for all of them, a negative number. */
+/** More pages than any file has. SQLite's own value for "all pages", a negative number, is refused by Node. */
 const pagesMax = 2 ** 31 - 1;
 
 /**
@@ -15,7 +15,7 @@ export async function backUpDataFolder(path: string, targetFile: string): Promis
   if (existsSync(targetFile)) throw new DataFolderError(`${targetFile} exists already`);
   const source = new DatabaseSync(databaseFile, { readOnly: true, timeout: 5000 });
   try {
-    // All pages in one step: a copy in several would start over whenever the service writes in between.
+    // All pages in one step: a copy in several steps would restart whenever the service writes in between.
     await backup(source, targetFile, { rate: pagesMax });
   } finally {
     source.close();

@@ -10,10 +10,10 @@ export type CheckResult =
 /** Reads all data of the file. Takes a second for 64 MB, and minutes for gigabytes. */
 export function checkData(db: DatabaseSync): CheckResult {
   try {
-    // Not `quick_check`: that one does not compare indexes with their tables, and a look-up goes through an index.
+    // Not `quick_check`: it does not compare indexes with their tables, and look-ups use an index.
     const [found] = db.prepare("PRAGMA integrity_check(1)").all() as { integrity_check: string }[];
     if (found?.integrity_check !== "ok") return { outcome: "damaged", reason: String(found?.integrity_check) };
-    // Each table can be whole and still be of another moment than the others.
+    // Each table can be intact and still be from another point in time than the others.
     const orphan = db.prepare('SELECT "table" AS name FROM pragma_foreign_key_check LIMIT 1').get();
     if (orphan !== undefined) return { outcome: "damaged", reason: `a row of ${orphan.name} belongs to nothing` };
     return { outcome: "sound" };
@@ -22,7 +22,7 @@ export function checkData(db: DatabaseSync): CheckResult {
   }
 }
 
-/** A read error can pass, and is no result. What SQLite calls malformed stays so. */
+/** A read error can be temporary, so it is no result. What SQLite calls malformed stays malformed. */
 export function failedCheck(error: unknown): CheckResult {
   const { errcode, message } = error as { errcode?: number; message: string };
   return { outcome: isDamage(errcode) && !isReadError(errcode) ? "damaged" : "unknown", reason: message };

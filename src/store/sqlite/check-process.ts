@@ -1,4 +1,4 @@
-// Checks a data file in a process of its own, when it is told to on standard input. Prints what it found as JSON.
+// Checks a data file in a separate process. Starts on a message on standard input, and prints the result as JSON.
 import { writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { checkData, failedCheck } from "./check-data.ts";

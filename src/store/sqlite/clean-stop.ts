@@ -2,19 +2,19 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, wri
 import { DataFolderError } from "./data-folder.ts";
 
 /*
- * A note beside the data file (`latchkey.db-state`) tells whether the file was closed in order. It names the size and the
- * time of the last change that the file had then. A crash needs no step of its own to make the note untrue: what a process
- * writes after it has opened the file changes the file or leaves a write-ahead log beside it.
+ * A note beside the data file (`latchkey.db-state`) tells whether the file was closed cleanly. It contains the file's
+ * size and modification time at that moment. After a crash the note is wrong without any further step: every write
+ * after opening changes the file or leaves a write-ahead log beside it.
  */
 
 export interface DataFileState {
-  /** `unclean`: not known to be as it was when it was closed in order. */
+  /** `unclean`: the file may have changed since it was closed cleanly, or never was. */
   readonly state: "new" | "clean" | "unclean";
   /** Of the file and the write-ahead log beside it. */
   readonly bytes: number;
 }
 
-/** To be called before the file is opened. Throws `DataFolderError` where there was a file and it is gone or empty. */
+/** Must be called before the file is opened. Throws `DataFolderError` if there was a file and it is gone or empty. */
 export function readDataFileState(file: string): DataFileState {
   const note = readNote(file);
   const stats = statsOf(file);
@@ -30,19 +30,19 @@ export function readDataFileState(file: string): DataFileState {
   return { state: isClean ? "clean" : "unclean", bytes: Number(stats.size + logBytes) };
 }
 
-/** From now on a missing file is known to have been there. */
+/** From now on it is known that the file existed, should it be missing. */
 export function noteOpened(file: string): void {
   try {
     writeFileSync(noteFileOf(file), "opened\n", { flag: "wx" });
   } catch {
-    // There is a note already. Or the disk takes none: then a lost file is taken for a new one, as it would be anyway.
+    // There is a note already, or the disk is full. In that case a lost file would look like a first start.
   }
 }
 
-/** To be called after the last connection was closed, where the file is known to be sound. */
+/** Must be called after the last connection was closed, and only if the file is known to be sound. */
 export function noteClosed(file: string): void {
   const stats = statsOf(file);
-  // A log that is still there holds what the file does not.
+  // A remaining log contains data that the file does not have.
   if (stats === undefined || statsOf(`${file}-wal`) !== undefined) return;
   const written = `${noteFileOf(file)}.new`;
   try {

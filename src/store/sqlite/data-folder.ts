@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
-/** The folder cannot be used; the message says why in words for the person who started the service. */
+/** The folder cannot be used. The message explains it to the person who started the service. */
 export class DataFolderError extends Error {
   override readonly name = "DataFolderError";
 }
@@ -17,9 +17,9 @@ export function databaseFileIn(path: string): string {
 }
 
 /**
- * Makes the folder and claims it for this process until `release` or the process's end, however it ends: the claim is
- * an exclusive transaction on a file of its own, which the operating system drops with the process. It stands apart
- * from the data so that a backup can read the data meanwhile.
+ * Creates the folder and claims it for this process until `release` or the end of the process. The claim is an exclusive
+ * transaction on a separate file, so the operating system drops it even after a crash. It is not on the data file, so
+ * that a backup can read the data meanwhile.
  */
 export function claimDataFolder(path: string): DataFolder {
   try {

@@ -6,21 +6,21 @@ import { fileURLToPath } from "node:url";
 import type { CheckResult } from "./check-data.ts";
 
 export interface FileCheck {
-  /** Begins to read the file. Until then the process only gets ready. */
+  /** Starts reading the file. Before that the process only prepares. */
   begin(): void;
   readonly result: Promise<CheckResult>;
-  /** Ends it, however far it is. */
+  /** Stops the check, finished or not. */
   stop(): Promise<void>;
 }
 
 export type PrepareCheck = (file: string) => FileCheck;
 
-/** Below this priority come only programs that run when nothing else does. */
+/** A low priority. Lower ones are for programs that run only on an idle machine. */
 const lowPriority = 10;
 
 /**
- * A check of a whole data file, which takes minutes for gigabytes. It is a process and not a thread, because a thread
- * inside SQLite cannot be stopped: the service could not end before the check does.
+ * Checks a whole data file, which takes minutes for gigabytes. In a process, not in a thread: a thread inside SQLite
+ * cannot be stopped, so the service could not stop before the check is done.
  */
 export function prepareFileCheck(file: string): FileCheck {
   const program = fileURLToPath(new URL("./check-process.ts", import.meta.url));
@@ -29,7 +29,7 @@ export function prepareFileCheck(file: string): FileCheck {
   child.stdin.on("error", () => {});
   const ended = once(child, "close").catch((error: NodeJS.ErrnoException) => [error.code]);
   const result = new Promise<CheckResult>((resolve) => {
-    // Read before the process has ended, which takes longer than the check of a small file.
+    // Read before the process has ended: its end takes longer than the check of a small file.
     createInterface(child.stdout).once("line", (line) => resolve(JSON.parse(line) as CheckResult));
     void ended.then(([code, signal]) => resolve({ outcome: "unknown", reason: `it ended with ${code ?? signal}` }));
   });
@@ -46,11 +46,11 @@ export function prepareFileCheck(file: string): FileCheck {
   };
 }
 
-/** Requests come first. Where the system does not allow it, the check competes with them. */
+/** Gives requests priority. If the system does not allow it, the check competes with them. */
 function lowerPriority(pid: number | undefined): void {
   try {
     if (pid !== undefined) os.setPriority(pid, lowPriority);
   } catch {
-    // As said above.
+    // The system does not allow it.
   }
 }

@@ -6,14 +6,14 @@ import type { FileCheck, PrepareCheck } from "./file-check.ts";
 import type { OpenFiles } from "./open-files.ts";
 
 const compareEveryMs = 1000;
-/** Between two checks, so that a disk with errors is not read without end. */
+/** The pause between two checks, so that a disk with errors is not read all the time. */
 const checkPauseMs = 10_000;
 const damagedRemedy = "Stop the service and put a backup into an empty data folder.";
 const lostRemedy = "Its data can be saved as long as the service runs: see docs/operations.md before you stop it.";
 
 /**
- * The health of the data file. A problem: the file was found to be damaged, or its path does not name it any more. A doubt:
- * it has not been checked since it may have been damaged.
+ * The health of the data file. Problem: the file is damaged, or its path now names another file or none. Doubt: the file
+ * may be damaged and has not been checked since.
  */
 export class FileHealth implements StoreHealth {
   readonly #file: string;
@@ -36,7 +36,7 @@ export class FileHealth implements StoreHealth {
     this.#prepareCheck = options.prepareCheck;
   }
 
-  /** The file is to be checked while it is served. The check gets ready now, and begins with `watch`. */
+  /** The file will be checked while it is in use. The check is prepared now and starts with `watch`. */
   prepareCheck(): void {
     this.#doubt = notChecked();
     this.#check = this.#prepareCheck(this.#file);
@@ -50,21 +50,21 @@ export class FileHealth implements StoreHealth {
     return this.#doubt;
   }
 
-  /** The file is open. From now on it is compared with what its path names, and checked where that was prepared. */
+  /** The file is open. From now on its path is watched, and a prepared check starts. */
   watch(files: OpenFiles): void {
     this.#files = files;
     this.#comparing = setInterval(() => void this.refresh(), compareEveryMs).unref();
     if (this.#check !== undefined) this.#beginCheck();
   }
 
-  /** The file was checked, before it is used or while it is. */
+  /** Takes the result of a check, made before or during use of the file. */
   async take(result: CheckResult): Promise<void> {
     const wasServed = this.#check !== undefined;
     this.#check = undefined;
     await this.refresh();
     if (this.#stopped) return;
     const file = this.#file;
-    // What was checked is the file that the path names, and that may be another one.
+    // The check read the file at the path, and that may be another file now.
     if (this.#lost !== undefined) this.#pauseChecks();
     else if (result.outcome === "sound") {
       this.#doubt = undefined;
@@ -82,7 +82,7 @@ export class FileHealth implements StoreHealth {
     }
   }
 
-  /** Reading or writing failed in a way that only a check can tell whether the file is damaged. */
+  /** Reading or writing failed. Only a check can tell whether the file is damaged. */
   suspect(cause: unknown): void {
     if (this.#doubt !== undefined || this.#damaged !== undefined || this.#stopped) return;
     this.#log.error("the data file could not be read or written; it is checked again", cause, { file: this.#file });
@@ -92,7 +92,7 @@ export class FileHealth implements StoreHealth {
   }
 
   refresh(): Promise<void> {
-    // One at a time, however many ask: a file system that hangs would use up all threads that wait for it.
+    // One at a time: with a file system that hangs, each would block one of Node's few threads.
     this.#comparison ??= this.#compare().finally(() => {
       this.#comparison = undefined;
     });
@@ -103,7 +103,7 @@ export class FileHealth implements StoreHealth {
     this.#listeners.push(listener);
   }
 
-  /** Ends the check and the comparisons. Resolves to whether the file is known to be sound and in its place. */
+  /** Stops the check and the comparisons. Resolves to whether the file is known to be sound and in its place. */
   async stop(): Promise<boolean> {
     if (!this.#stopped) await this.refresh();
     this.#stopped = true;
@@ -129,7 +129,7 @@ export class FileHealth implements StoreHealth {
     void check.result.then((result) => this.take(result));
   }
 
-  /** A check that is wanted meanwhile begins at the end of the pause. */
+  /** A check requested during the pause starts at its end. */
   #pauseChecks(): void {
     this.#pause ??= setTimeout(() => {
       this.#pause = undefined;

@@ -1,4 +1,4 @@
-/** For values of a data file, which holds what somebody put there. */
+/** For values from a data file: any program may have written to it. */
 export function isIntegerIn(min: number, value: unknown, max: number): value is number {
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }

@@ -5,11 +5,11 @@ interface OpenFile {
   readonly handle: FileHandle;
 }
 
-/** Compares files that this process has open with the files that their paths name now. */
+/** Compares the files that this process has open with the files at their paths now. */
 export class OpenFiles {
   readonly #files: readonly OpenFile[];
 
-  /** Paths without a file are left out. */
+  /** Paths without a file are skipped. */
   static async open(paths: readonly string[]): Promise<OpenFiles> {
     const opened = await Promise.all(
       paths.map(async (path) => {
@@ -34,8 +34,8 @@ export class OpenFiles {
   }
 
   /**
-   * To be called after SQLite has closed the files: the system drops all locks of a process on a file when the process
-   * closes any of its handles of that file.
+   * Must be called after SQLite has closed the files: when a process closes any handle of a file, the system drops all
+   * its locks on that file.
    */
   async close(): Promise<void> {
     await Promise.all(this.#files.map(({ handle }) => handle.close()));
@@ -44,7 +44,7 @@ export class OpenFiles {
 
 async function differenceOf(path: string, handle: FileHandle): Promise<string | undefined> {
   try {
-    // The handle is asked each time: on some file systems the number of a file changes while it is open.
+    // Read from the handle each time: on some file systems the inode number of an open file changes.
     const [named, opened] = await Promise.all([stat(path, { bigint: true }), handle.stat({ bigint: true })]);
     return named.ino === opened.ino && named.dev === opened.dev ? undefined : `${path} was replaced`;
   } catch (error) {

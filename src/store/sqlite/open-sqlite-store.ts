@@ -23,13 +23,13 @@ export interface SqliteEngine extends SqlEngine {
 
 export interface SqliteStoreOptions extends SqliteWriterOptions {
   readonly log: Log;
-  /** Takes the place of the check in tests. */
+  /** Replaces the check in tests. */
   readonly prepareCheck?: PrepareCheck;
 }
 
 /** A file up to this size is checked before it is used, which takes up to a tenth of a second. */
 const checkFirstBytes = 8 * 2 ** 20;
-/** A larger one is checked while it is served: up to this size at every start, beyond it if it was not closed in order. */
+/** A larger file is checked while it is in use: up to this size at every start, above it only after an unclean stop. */
 const checkAlwaysBytes = 64 * 2 ** 20;
 
 /** The embedded store: one file, one process. The caller holds the claim on the folder. */
@@ -52,11 +52,11 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     if (health.problem === undefined) await migrateUp(engine, options.clock.nowMs());
   } catch (error) {
     await health.stop();
-    // Otherwise the writer thread would live on, and the process with it.
+    // Otherwise the writer thread would keep the process alive.
     await engine?.close();
     throw damage === undefined ? error : new DataFolderError(damagedAtStart(file, damage as Error));
   }
-  // Not before: a start that is refused says nothing but why.
+  // Logged only now: a refused start prints nothing but the reason.
   if (state === "unclean") log.info("the data file is not known to have been closed in order: it is checked", { file });
   noteOpened(file);
   const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
@@ -77,7 +77,7 @@ function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
 
 function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, file: string): () => Promise<void> {
   return async () => {
-    // The check first: a connection that is still open would keep the write-ahead log in place.
+    // The check is stopped first: its open connection would keep the write-ahead log in place.
     const isSound = await health.stop();
     await engine.close();
     await files.close();
@@ -91,8 +91,8 @@ function damagedAtStart(file: string, { message }: Error): string {
 
 export async function openSqliteEngine(options: SqliteWriterOptions): Promise<SqliteEngine> {
   const writer = await SqliteWriter.open(options);
-  // A connection of its own for reading, on the event loop: in WAL mode it never waits for the writer, and a look-up
-  // takes microseconds where a hop to another thread would take tens of them.
+  // A separate connection for reading, on the event loop: in WAL mode it never waits for the writer, and a look-up takes
+  // microseconds. A message to another thread would take tens of them.
   const reader = new DatabaseSync(options.file, { readOnly: true, timeout: 5000 });
   return {
     db: new Kysely<Schema>({ dialect: createSqliteDialect(reader, writer, options.onDamage ?? (() => {})) }),

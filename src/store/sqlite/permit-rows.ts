@@ -4,7 +4,7 @@ import { limitMax } from "../../domain/rate-limit.ts";
 import type { KeyedPermitAsk, PermitResult } from "../permit-ledger.ts";
 import { isIntegerIn } from "./is-integer-in.ts";
 
-/** Settles one ask inside the transaction that is open. */
+/** Settles one ask inside the open transaction. */
 export function exchangeAsk(
   prepare: (sql: string) => StatementSync,
   { keyId, ...ask }: KeyedPermitAsk,
@@ -45,7 +45,7 @@ interface PermitRow {
   ratelimit_duration_ms: number;
 }
 
-/** Throws on a row that this code never wrote: taken as it stands, it could grant permits beyond the limit. */
+/** Throws on a row that this code cannot have written: using it could grant permits above the limit. */
 function windowOf(row: PermitRow): PermitWindow {
   if (!isSound(row)) throw new Error("the stored window is damaged");
   return {
@@ -73,7 +73,7 @@ function isSound(row: PermitRow): boolean {
   );
 }
 
-/** A denial changes nothing, and need not be written. */
+/** A denial changes nothing, so it is not written. */
 function isSame(a: PermitWindow, b: PermitWindow): boolean {
   return (
     a.gen === b.gen &&

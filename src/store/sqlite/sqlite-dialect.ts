@@ -15,8 +15,8 @@ import type { SqliteWriter } from "./sqlite-writer.ts";
 import type { SqlValue, Statement, StatementResult } from "./writer-protocol.ts";
 
 /**
- * Kysely on the embedded engine: SELECTs run here and now on the read connection, everything else in the writer thread.
- * `onDamage` is called when the file could not be read as it should be.
+ * Kysely on the embedded engine: SELECTs run synchronously on the read connection, everything else in the writer thread.
+ * `onDamage` is called if the file could not be read properly.
  */
 export function createSqliteDialect(
   reader: DatabaseSync,

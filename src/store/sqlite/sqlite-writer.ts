@@ -28,17 +28,17 @@ export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> 
   readonly file: string;
   /** Is told what the wall clock shows, which refills follow. */
   readonly watch?: LedgerWatch;
-  /** Takes the place of the clock of windows in tests, which nobody can set. */
+  /** Replaces, in tests, the windows' clock, which cannot be set. */
   readonly windowClock?: Pick<Clock, "nowMs">;
-  /** The writer thread died. What it had under way is unknown; only a new process can go on. */
+  /** The writer thread died. The outcome of its current work is unknown; only a new process can continue. */
   readonly onDeath: (cause: unknown) => void;
   /** Whether the file is to be checked before it is used: see `SqliteWriter.checked`. Default: false. */
   readonly checkFirst?: boolean;
-  /** The file could not be read or written as it should be. */
+  /** The file could not be read or written properly. */
   readonly onDamage?: (cause: unknown) => void;
 }
 
-/** The event loop's side of the writer thread. Everything that waits shares one transaction and one flush to disk. */
+/** The event loop's side of the writer thread. All waiting writes share one transaction and one flush to disk. */
 export class SqliteWriter implements UsageEngine, PermitEngine {
   readonly #worker: Worker;
   readonly #clock: Clock;
@@ -46,7 +46,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   readonly #watch: LedgerWatch | undefined;
   readonly #onDamage: (cause: unknown) => void;
   readonly #jobs: GroupCommit<WriterJob, JobResult>;
-  /** Takes the reply that is awaited: there is one request under way at most. */
+  /** Gets the next reply: at most one request is under way. */
   #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
   /** From the moment the file is open until it is closed or the thread has died. */
   #serving = false;
@@ -86,7 +86,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
       cause = error;
     });
     this.#worker.on("exit", (code) => {
-      // Whoever still waits would do so for ever; for an answered request this changes nothing.
+      // A request still waiting would wait forever. For an answered one this changes nothing.
       this.#awaited?.reject(new Unavailable("the writer thread died", { cause }));
       if (!this.#serving) return;
       this.#serving = false;
@@ -94,7 +94,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     });
   }
 
-  /** What the check of the file found, where one was asked for. */
+  /** The result of the file's check, if one was requested. */
   get checked(): CheckResult | undefined {
     return this.#checked;
   }

@@ -4,7 +4,7 @@ import { remainingMax, settle, type UsageCounter } from "../../domain/usage.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../usage-ledger.ts";
 import { isIntegerIn } from "./is-integer-in.ts";
 
-/** Settles one charge inside the transaction that is open. */
+/** Settles one charge inside the open transaction. */
 export function settleCharge(
   prepare: (sql: string) => StatementSync,
   { keyId, wanted }: Charge,
@@ -32,7 +32,7 @@ interface UsageRow {
   refilled_through_ms: number;
 }
 
-/** Throws on a row that this code never wrote: settled as it stands, it could grant uses that nobody has. */
+/** Throws on a row that this code cannot have written: using it could grant uses that were never issued. */
 function counterOf(row: UsageRow): UsageCounter {
   if (!isSound(row)) throw new Error("the stored counter is damaged");
   return {

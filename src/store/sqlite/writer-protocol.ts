@@ -4,17 +4,17 @@ import type { CheckResult } from "./check-data.ts";
 
 /* What the event loop and the writer thread tell each other. Plain data: it crosses threads by structured clone. */
 
-/** One piece of work, done wholly or not at all. */
+/** One unit of work: all of it happens, or nothing. */
 export type WriterJob =
   | { readonly kind: "statements"; readonly statements: readonly Statement[] }
   | { readonly kind: "settle"; readonly charges: readonly Charge[] }
   | { readonly kind: "exchange"; readonly asks: readonly KeyedPermitAsk[] };
 
-/** When a transaction happens. There is one at a time: from that moment on every row is its own. */
+/** The time of a transaction. There is one transaction at a time, so from then on it has all rows to itself. */
 export interface WriterTime {
-  /** By the wall clock, which refills follow. */
+  /** From the wall clock, for refills. */
   readonly nowMs: number;
-  /** By the clock of windows, which nobody can set. */
+  /** From the windows' clock, which cannot be set. */
   readonly windowNowMs: number;
 }
 
@@ -44,10 +44,10 @@ export interface WriterFailure {
 
 export type WriterRequest = { readonly jobs: readonly WriterJob[]; readonly time: WriterTime } | "close";
 
-/** What the writer thread is started with. */
+/** The writer thread's start parameters. */
 export interface WriterSetup {
   readonly file: string;
-  /** Whether the file is to be checked before anything is written. */
+  /** Whether to check the file before anything is written. */
   readonly checkFirst: boolean;
 }
 

@@ -1,4 +1,4 @@
-// The only writer of the data file, in a thread of its own: waiting for the disk must never stall the event loop.
+// The only writer of the data file, in its own thread: waiting for the disk must never block the event loop.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { checkData } from "./check-data.ts";
@@ -24,7 +24,7 @@ const port = parentPort;
 const setup = workerData as WriterSetup;
 const db = openForWriting(setup.file);
 const prepared = new Map<string, StatementSync>();
-/** What went wrong with the file in the transaction that is under way. */
+/** A problem with the file in the current transaction. */
 let damage: WriterFailure | undefined;
 
 port.on("message", (request: WriterRequest) => {
@@ -75,7 +75,7 @@ function runAlone(job: WriterJob, { nowMs, windowNowMs }: WriterTime): JobResult
     db.exec("RELEASE job");
     return { kind: "statements", results };
   } catch (error) {
-    // Some errors (a full disk) end the whole transaction: then no other job of it has happened either.
+    // Some errors (a full disk) end the whole transaction: then none of its other jobs has happened either.
     if (!db.isTransaction) throw error;
     db.exec("ROLLBACK TO job");
     db.exec("RELEASE job");
