@@ -11,23 +11,23 @@ import type { KeyChange } from "./key-changes.ts";
 import type { KeyMutation, KeyStore } from "./key-store.ts";
 
 export interface KeyCacheOptions {
-  /** How long a key may be served without looking again; 0 turns the cache off. */
+  /** How long a cached key may be served; 0 turns the cache off. */
   readonly ttlMs: number;
   readonly keysMax: number;
-  /** Look-ups in the store at once; more wait their turn. A flood of unknown keys cannot take more than these. */
+  /** Most concurrent look-ups in the store; more are queued. So a flood of unknown keys cannot overload the store. */
   readonly lookupsMax: number;
-  /** Look-ups waiting for their turn; one more is refused with `Unavailable`. */
+  /** Most queued look-ups; one more is refused with `Unavailable`. */
   readonly lookupsQueuedMax: number;
   /** Where callers wait for a look-up, those who share one too. */
   readonly room: WaitingRoom;
 }
 
-/** Changes of keys with unknown digests that are kept; beyond them everything is forgotten. */
+/** Most remembered changes of keys with unknown digests; above this the whole cache is cleared. */
 const outdatedMax = 10_000;
 
 /**
- * Remembers verified keys. Only keys that exist are remembered, and only for a while; this replica's own changes show at
- * once. Callers who miss the same key share one look-up.
+ * A cache of verified keys. Only existing keys are cached, and only for a limited time; this replica's own changes are
+ * visible immediately. Concurrent misses of the same key share one look-up.
  */
 export class CachedKeyStore implements KeyStore {
   readonly #store: KeyStore;
@@ -37,15 +37,16 @@ export class CachedKeyStore implements KeyStore {
   readonly #keys: DigestMap<CachedKey>;
   readonly #alike = new Alike();
   /**
-   * Keys that changed while the digests of their secrets were not known, by the end of what was remembered of them until
-   * then; in its order. To look for them among millions would stop everything for a tenth of a second.
+   * Keys that changed while the digests of their secrets were unknown. The value is the expiry of the newest entry that
+   * may be outdated; entries are in this order. Searching the cache for them would block everything for a tenth of a
+   * second.
    */
   readonly #outdated = new Map<string, number>();
   readonly #underWay = new Map<string, Lookup>();
   readonly #room: WaitingRoom;
   readonly #turns: Turn[] = [];
   #lookups = 0;
-  /** Counts changes: a look-up that began before one must not put the key back as it was. */
+  /** Counts changes. A look-up that began before a change must not cache the old state of the key. */
   #changes = 0;
 
   readonly create: KeyStore["create"];
@@ -89,7 +90,7 @@ export class CachedKeyStore implements KeyStore {
   #begin(digest: string): Lookup {
     const found = this.#lookUp(digest).finally(() => {
       this.#room.leave(lookup.callers);
-      // A change meanwhile may have made room for a newer look-up, which others have joined since.
+      // After a change in the meantime, this entry may already belong to a newer look-up.
       if (this.#underWay.get(digest) === lookup) this.#underWay.delete(digest);
     });
     const lookup = { found, callers: 1 };
@@ -130,8 +131,8 @@ export class CachedKeyStore implements KeyStore {
   }
 
   /**
-   * For a change whose outcome is not known, or a deletion that another replica or a lost reply was ahead of: the key may
-   * have changed all the same.
+   * For a change whose outcome or digests are unknown: its reply was lost, or the key was already deleted. The key may
+   * have changed anyway.
    */
   #outdate(keyId: string): void {
     const nowMs = this.#clock.monotonicMs();
@@ -142,11 +143,11 @@ export class CachedKeyStore implements KeyStore {
     if (this.#outdated.size >= outdatedMax) this.forgetAll();
     this.#outdated.delete(keyId);
     this.#outdated.set(keyId, this.#endOfWhatIsRememberedNow());
-    // One of these may be for the key: whoever comes from now on must not join it.
+    // One of these may be for the key: later callers must not join it.
     this.#underWay.clear();
   }
 
-  /** Also what was remembered just after the change, in the same millisecond. */
+  /** Also true for entries cached just after the change, in the same millisecond. */
   #isOutdated(key: CachedKey): boolean {
     return this.#outdated.size > 0 && key.untilMs <= (this.#outdated.get(key.id) ?? 0);
   }
@@ -162,12 +163,12 @@ export class CachedKeyStore implements KeyStore {
       const key = await this.#store.findByDigest(digest);
       return key !== undefined && changesBefore === this.#changes ? this.#remember(digest, key) : key;
     } catch (error) {
-      // Those in line would wait as long again for the same.
+      // The queued look-ups would wait just as long for the same error.
       if (error instanceof Unavailable && !error.isOfOneKey)
         for (const turn of this.#turns.splice(0)) turn.reject(error);
       throw error;
     } finally {
-      // The place goes straight to the next in line: a newcomer in between would be one too many.
+      // The place goes directly to the next in the queue: a new caller in between would be one too many.
       const next = this.#turns.shift();
       if (next === undefined) this.#lookups--;
       else next.begin();
@@ -199,7 +200,7 @@ interface Lookup {
   callers: number;
 }
 
-/** A look-up that waits for its place. */
+/** A look-up in the queue. */
 interface Turn {
   readonly begin: () => void;
   readonly reject: (error: Unavailable) => void;

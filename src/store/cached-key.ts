@@ -1,7 +1,7 @@
 import type { BalanceSeen, JsonObject, Key } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
-/** A key as it is remembered: one object for it and its time, since there can be millions of them. */
+/** A cached key and its expiry in one object, since there can be millions of them. */
 export class CachedKey implements Key {
   readonly id: string;
   readonly apiId: string;
@@ -12,7 +12,7 @@ export class CachedKey implements Key {
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
   readonly counter: BalanceSeen | undefined;
-  /** In whole milliseconds, which for some weeks of monotonic time take no room of their own. */
+  /** In whole milliseconds: for some weeks of monotonic time V8 then needs no extra memory for the number. */
   readonly untilMs: number;
 
   constructor(key: Key, untilMs: number, alike: Alike) {
@@ -32,7 +32,7 @@ export class CachedKey implements Key {
 const noMeta: JsonObject = Object.freeze({});
 const alikeMax = 10_000;
 
-/** One copy of what many keys have alike: every look-up brings its own. */
+/** Keeps one copy of values that many keys share. Without it every look-up would add its own copy. */
 export class Alike {
   readonly #texts = new Map<string, string>();
   readonly #rules = new Map<string, RateLimit>();
@@ -49,7 +49,7 @@ export class Alike {
 function oneOf<Value>(known: Map<string, Value>, name: string, value: Value): Value {
   const first = known.get(name);
   if (first !== undefined) return first;
-  // Begun anew now and then: what no key has any more is not kept for ever.
+  // Cleared when full, so that values which no key uses any more do not stay forever.
   if (known.size >= alikeMax) known.clear();
   known.set(name, value);
   return value;

@@ -1,11 +1,10 @@
-/** How large a part is about to be. A Map that grows copies itself, and everything waits: 40 µs for this many, 100 ms for a million. */
+/** About the size of one part. A growing Map copies itself and blocks: 40 µs for this many entries, 100 ms for a million. */
 const partSize = 1024;
 const partsMax = 4096;
 
 /**
- * A bounded map whose names are SHA-256 digests in base64url. It is made of many small maps, so that no step of it takes
- * long, however many there are. Each part lets its oldest go first: as digests are spread evenly, that is about the oldest
- * of all.
+ * A bounded map with SHA-256 digests in base64url as keys. It consists of many small maps, so that no step takes long.
+ * When it is full, the oldest entry of one part is evicted. Digests are evenly spread, so that is about the oldest of all.
  */
 export class DigestMap<Value> {
   readonly #sizeMax: number;
@@ -28,7 +27,7 @@ export class DigestMap<Value> {
     return this.#partOf(digest).get(digest);
   }
 
-  /** Whatever is set counts as young from then on. */
+  /** A value that is set again becomes the newest. */
   set(digest: string, value: Value): void {
     const part = this.#partOf(digest);
     if (!part.delete(digest)) this.#size++;
@@ -50,7 +49,7 @@ export class DigestMap<Value> {
     this.#size = 0;
   }
 
-  /** The first two characters are twelve even bits. */
+  /** The first two characters are twelve evenly distributed bits. */
   #partOf(digest: string): Map<string, Value> {
     const bits = ((sixBits[digest.charCodeAt(0)] as number) << 6) | (sixBits[digest.charCodeAt(1)] as number);
     return this.#parts[bits & this.#mask] as Map<string, Value>;

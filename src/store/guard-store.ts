@@ -5,8 +5,8 @@ import type { StoreHealth } from "./store-health.ts";
 import type { ChargeResult } from "./usage-ledger.ts";
 
 /**
- * The store, as far as its health allows. With a problem every call throws `Unavailable`. With a doubt, what is found is
- * answered, and what is not found is `Unavailable` instead: a damaged file must never make a valid key look invalid.
+ * Wraps a store according to its health. With a problem every call throws `Unavailable`. With a doubt, "not found"
+ * becomes `Unavailable`, other answers stay: a damaged file must never make a valid key look invalid.
  */
 export function guardStore(store: Store, health: StoreHealth): Store {
   const { keys, rootKeys } = store;
@@ -14,7 +14,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
   async function whileUsable<Answer>(ask: () => AtOnce<Answer>): Promise<Answer> {
     if (health.problem !== undefined) throw health.problem;
     const answer = await ask();
-    // What was written meanwhile may have gone to a file that is lost: it must not be acknowledged.
+    // The write may have gone to a file that was lost meanwhile: it must not be acknowledged.
     if (health.problem !== undefined) throw health.problem;
     return answer;
   }
@@ -46,7 +46,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     rootKeys: {
       async digests() {
         const digests = await whileUsable(() => rootKeys.digests());
-        // None would mean that a new root key is generated.
+        // An empty answer would cause a new root key to be generated.
         if (digests.length === 0 && health.doubt !== undefined) throw health.doubt;
         return digests;
       },

@@ -1,13 +1,13 @@
-/** Word of keys that were changed or deleted, between replicas. */
+/** Messages between replicas about changed and deleted keys. */
 export interface KeyChanges {
   /**
-   * Tells the other replicas. Resolves when they have been told or it is clear that they cannot be now: then they learn
-   * when the link is back, or when their memory of the key ends. Never throws.
+   * Tells the other replicas. Resolves when the message was sent, or cannot be sent now: then the replicas learn of the
+   * change when the link is back, or when their cached key expires. Never throws.
    */
   announce(change: KeyChange): Promise<void>;
 }
 
-/** The digests of the key's secrets; undefined when they are not known, and whoever remembers the key must look. */
+/** `digests` are those of the key's secrets. Undefined: they are unknown, and a cache has to check its entries by key id. */
 export interface KeyChange {
   readonly keyId: string;
   readonly digests: readonly string[] | undefined;

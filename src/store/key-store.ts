@@ -3,8 +3,8 @@ import type { Key, NewKey } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
 /**
- * Keys and their secrets. Every method may throw `Unavailable`. Safe to call concurrently; what a method has answered,
- * every later call sees.
+ * Keys and their secrets. Every method may throw `Unavailable`. Safe to call concurrently; every call sees the effect of
+ * calls that were answered before it.
  */
 export interface KeyStore {
   /**
@@ -16,7 +16,7 @@ export interface KeyStore {
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
   findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
 
-  /** The key that this digest is a secret of. `anew` looks past whatever is remembered of it; what is remembered is answered at once. */
+  /** The key with this digest of a secret. A cached key is answered synchronously; `anew` bypasses the cache. */
   findByDigest(secretDigest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined>;
 
   /**

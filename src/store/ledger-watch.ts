@@ -2,12 +2,12 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { sleptMs } from "../ambient/clock.ts";
 import { ClockJumps, type ClockSighting, clockJumpMs } from "../domain/clock-jumps.ts";
 
-/** Counters with early refills are told of at most this often. */
+/** Counters with early refills are logged at most this often. */
 const toldEveryMs = 60_000;
 
 /**
- * Raises the alarm when the ledger's clock is wrong: windows and refills go by it. One for all lanes of a process, so
- * that a jump is told once. How to put things right again: docs/operations.md.
+ * Reports a wrong ledger clock, because windows and refills depend on it. There is one for all lanes of a process, so
+ * that a jump is reported once. How to repair the effects: docs/operations.md.
  */
 export class LedgerWatch {
   readonly #ambient: Pick<Ambient, "clock" | "log" | "metrics">;
@@ -20,7 +20,7 @@ export class LedgerWatch {
     this.#jumps = new ClockJumps(readSleptMs);
   }
 
-  /** An answer of the ledger showed its clock. */
+  /** Called with the clock of each answer of the ledger. */
   sawClock(sighting: ClockSighting): void {
     const byMs = this.#jumps.notice(sighting);
     if (byMs === 0) return;
@@ -29,7 +29,7 @@ export class LedgerWatch {
     this.#ambient.log.warn("the ledger's clock jumped", { direction, byMs: Math.abs(byMs) });
   }
 
-  /** A counter holds the refill of a boundary that is this far in the ledger's future: it came too early. */
+  /** A counter was refilled too early: for a boundary that is still this far in the future. */
   sawRefillAhead(aheadMs: number): void {
     if (aheadMs <= clockJumpMs) return;
     this.#ambient.metrics.refillAhead();

@@ -1,7 +1,7 @@
-/** Digests of generated root keys: apart from issued keys, so that one can never act as the other. */
+/** Digests of generated root keys. Separate from issued keys, so that one can never be used as the other. */
 export interface RootKeyStore {
   digests(): Promise<readonly string[]>;
 
-  /** Keeps the digest if no other is kept yet; answers whether it did. Of several callers at once, one succeeds. */
+  /** Stores the digest if there is none yet; returns whether it did. Of several concurrent callers one succeeds. */
   addFirst(digest: string, nowMs: number): Promise<boolean>;
 }

@@ -4,21 +4,21 @@ import type { RootKeyStore } from "./root-key-store.ts";
 import type { StoreHealth } from "./store-health.ts";
 import type { UsageEngine } from "./usage-ledger.ts";
 
-/** Everything that is kept. One contract suite holds every implementation to the same behaviour. */
+/** All stored data. One contract suite tests every implementation for the same behaviour. */
 export interface Store {
   readonly keys: KeyStore;
   readonly rootKeys: RootKeyStore;
-  /** The counters. Lanes are independent of each other, and a key always goes to the same one: see `laneOf`. */
+  /** The counters. Lanes are independent of each other; a key always uses the same lane, see `laneOf`. */
   readonly usageLanes: readonly UsageEngine[];
-  /** The windows of strict limits, in lanes likewise. */
+  /** The windows of strict limits, in lanes too. */
   readonly permitLanes: readonly PermitEngine[];
-  /** Absent where the store can be used whenever it is open. */
+  /** Absent if the store can always be used while it is open. */
   readonly health?: StoreHealth;
   /**
-   * Removes what nobody will ask for again: kept answers that have expired by then, traces of processes that are gone.
-   * Harmless at any time. Throws `Unavailable`.
+   * Deletes what is no longer needed: expired idempotent answers, and rows of processes that have ended. Safe at any
+   * time. Throws `Unavailable`.
    */
   tidy(nowMs: number): Promise<void>;
-  /** Finishes what is under way and lets go of the data. */
+  /** Finishes the work under way and releases the data. */
   close(): Promise<void>;
 }

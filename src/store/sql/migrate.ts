@@ -1,15 +1,15 @@
 import { type Migration, migrations } from "./migrations.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
-/** The data was written by a newer version, which this one cannot be trusted to understand. */
+/** The data was written by a newer version; this version may not understand it. */
 export class SchemaTooNew extends Error {
   override readonly name = "SchemaTooNew";
 }
 
 /**
- * Applies what is missing, each migration in a transaction of its own, so that an interrupted run can go on. Any number
- * of processes may do so at once: each transaction begins by inserting the migration's name, where the others wait for
- * it to end and then find the name taken.
+ * Applies the missing migrations, each in its own transaction, so that an interrupted run can continue. Any number of
+ * processes may do so at the same time: each transaction first inserts the migration's name. The others wait there for
+ * it to end, and then find that the name exists.
  */
 export async function migrateUp(
   engine: SqlEngine,
@@ -50,7 +50,7 @@ async function ensureTable({ db, atomically }: SqlEngine): Promise<void> {
   await unlessTaken(atomically([table.compile()]));
 }
 
-/** Whether it was done by us; if not, another process did it at the same time. */
+/** Whether we applied it; if not, another process did at the same time. */
 async function unlessTaken(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;

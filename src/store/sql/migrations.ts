@@ -58,7 +58,7 @@ export const migrations: readonly Migration[] = [
     up: ({ schema }) => [
       schema
         .createTable("root_keys")
-        // Always 1: the primary key that lets only one of several first starts keep its key.
+        // Always 1, and the primary key: of several first starts only one can store its root key.
         .addColumn("slot", "integer", (column) => column.primaryKey())
         .addColumn("digest", "text", (column) => column.notNull())
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())
@@ -125,7 +125,7 @@ export const migrations: readonly Migration[] = [
         .alterTable("key_permits")
         .addColumn("clamped_ends_at_ms", "bigint", (column) => column.notNull().defaultTo(0))
         .compile(),
-      // With what duration a window was opened is not known, as its rule may have changed since: so the longest there is.
+      // The duration that a window was opened with is unknown, because its rule may have changed: so the longest one.
       // A shorter one could end the window early, and grant it twice.
       sql`UPDATE key_permits SET window_duration_ms = 2592000000 WHERE gen > 0`.compile(db),
     ],

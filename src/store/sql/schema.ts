@@ -1,6 +1,6 @@
 /*
- * The tables as Kysely sees them. Only column types that every engine keeps alike are used: text, and integers up to
- * 2^53; booleans are 0 or 1, moments are Unix milliseconds, JSON and digests are text.
+ * The tables as Kysely sees them. Only column types that behave the same on every engine are used: text, and integers up
+ * to 2^53. Booleans are 0 or 1, times are Unix milliseconds, JSON and digests are text.
  */
 
 export interface Schema {
@@ -20,7 +20,7 @@ export interface Schema {
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
   };
-  /** Apart from keys, so that a key can have several while one is being replaced. */
+  /** Separate from keys, so that a key can have several secrets while one is being replaced. */
   key_secrets: { digest: string; key_id: string; created_at_ms: number };
   key_usage: {
     key_id: string;
@@ -42,7 +42,7 @@ export interface Schema {
     granted: number;
     spent: number;
     contended: number;
-    /** The key's own limit and duration over again; none while it has no rate limit. */
+    /** A copy of the key's limit and duration; null while the key has no rate limit. */
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
   };

@@ -1,7 +1,7 @@
 import type { CompiledQuery, Kysely, QueryResult } from "kysely";
 import type { Schema } from "./schema.ts";
 
-/** What the shared queries ask of a database. */
+/** What the shared queries need from a database. */
 export interface SqlEngine {
   /** Builds every query; runs single ones. */
   readonly db: Kysely<Schema>;
@@ -17,7 +17,7 @@ export interface SqlEngine {
   ledgerNowMs(): Promise<number>;
 }
 
-/** A row with that primary or unique key is there already. */
+/** A row with that primary or unique key already exists. */
 export class UniqueViolation extends Error {
   override readonly name = "UniqueViolation";
 }
