@@ -10,7 +10,7 @@ import { toApiError } from "./to-api-error.ts";
 /** How a request reached us. */
 export type Protocol = "json" | "connect" | "grpc" | "grpc-web";
 
-/** One call of one method, the same whatever protocol it came by. */
+/** One call of one method, the same for every protocol. */
 export interface Call {
   readonly endpoint: Endpoint;
   readonly protocol: Protocol;
@@ -27,14 +27,14 @@ export interface Endpoint {
   handle(request: MessageShape<DescMessage>, context: CallContext): AtOnce<MessageInitShape<DescMessage>>;
 }
 
-/** What a method may know beside the message. */
+/** What a method gets beside the message. */
 export interface CallContext {
   readonly call: Pick<Call, "requestId" | "header">;
-  /** The root key the caller showed; only where the method asks for one. */
+  /** The caller's root key; only for methods that require one. */
   readonly rootKey: Secret | undefined;
 }
 
-/** Throws, or rejects with, nothing but `ApiError`. Answers at once where the method does. */
+/** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
 export type RunCall = (call: Call) => AtOnce<MessageInitShape<DescMessage>>;
 
 /** The way of every call: authorise, read, answer, account for it. Nothing is told of a message to a caller without a right. */
@@ -59,7 +59,7 @@ export function createRunCall(
     return presented;
   }
 
-  /** One line a second at most: an outage makes as many of these as there are calls. */
+  /** At most one line a second: in an outage every call fails. */
   let silentUntilMs = Number.NEGATIVE_INFINITY;
   let unlogged = 0;
   function undecided(fields: LogFields, error: ApiError): void {
@@ -114,7 +114,7 @@ export function createRunCall(
   }
 }
 
-/** What the store said, and the code of what it heard itself; never a message of somebody else's. */
+/** The store's own message and the code of its cause; never the cause's message, which may repeat input. */
 function reasonsOf({ cause }: ApiError): LogFields {
   const origin = cause instanceof Error ? (cause.cause as { code?: unknown } | undefined) : undefined;
   return {

@@ -15,7 +15,7 @@ import { toApiError } from "./to-api-error.ts";
 export interface HealthWatchDeps {
   readonly readiness: Readiness;
   readonly statusOf: (service: string) => Status;
-  /** Fires when the service shuts down: every watch ends then. */
+  /** Fires when the service shuts down; then every watch ends. */
   readonly shutdownSignal: AbortSignal;
   readonly watches: OpenStreams;
   readonly newRequestId: () => string;
@@ -80,7 +80,7 @@ function open(
   if (deps.shutdownSignal.aborted) stream.end();
 }
 
-/** Tells all watches of every change, and ends them at shutdown. Never rejects. */
+/** Notifies all watches of every change, and ends them at shutdown. Never rejects. */
 async function followReadiness(watches: Map<ServerHttp2Stream, Watch>, deps: HealthWatchDeps): Promise<void> {
   const { readiness, shutdownSignal, statusOf } = deps;
   while (!shutdownSignal.aborted) {
@@ -95,7 +95,7 @@ async function followReadiness(watches: Map<ServerHttp2Stream, Watch>, deps: Hea
   for (const stream of watches.keys()) attempt(stream, () => stream.end());
 }
 
-/** What fails for one watch must not keep the others from being told. */
+/** A failure of one watch must not keep the others from being notified. */
 function attempt(stream: ServerHttp2Stream, work: () => unknown): void {
   try {
     if (!stream.closed && !stream.destroyed) work();
@@ -104,7 +104,7 @@ function attempt(stream: ServerHttp2Stream, work: () => unknown): void {
   }
 }
 
-/** A `HealthCheckResponse` with its status, which is below 128, in the frame of gRPC. */
+/** A `HealthCheckResponse` in a gRPC frame. Its status is below 128, so one byte holds it. */
 function frameOf(status: Status): Buffer {
   const statusField = 1 << 3;
   return Buffer.of(0, 0, 0, 0, 2, statusField, status);

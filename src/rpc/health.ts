@@ -30,7 +30,7 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
     handle: async () => ({ statuses: Object.fromEntries([...known].map((name) => [name, { status: status() }])) }),
   };
 
-  /** For protocols that `createHealthWatch` leaves to Connect. */
+  /** For the protocols that `createHealthWatch` does not serve itself. */
   function addWatch(router: ConnectRouter): void {
     router.rpc(Health.method.watch, async function* watch({ service }, { signal }) {
       if (!known.has(service)) {

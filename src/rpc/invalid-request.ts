@@ -12,7 +12,7 @@ export class InvalidRequest extends Error {
   readonly violations: readonly Violation[];
 
   constructor(violations: readonly Violation[]) {
-    // Two unknown fields are told of in the same words: once is enough.
+    // Two unknown fields give the same message: once is enough.
     const distinct = [...new Map(violations.map((violation) => [printViolation(violation), violation]))];
     super(
       distinct
@@ -24,11 +24,11 @@ export class InvalidRequest extends Error {
   }
 }
 
-/** Collects what is wrong with one request, so that the caller learns of it all at once. */
+/** Collects all problems of one request, so that the caller sees them together. */
 export class Violations {
   readonly #found: Violation[] = [];
 
-  /** Throws as soon as the list is full: a hostile request must not keep us looking for more. */
+  /** Throws as soon as the list is full: a hostile request must not cost unlimited work. */
   add(path: string, message: string): void {
     this.#found.push({ path, message });
     if (this.#found.length === VIOLATIONS_MAX) this.throwIfAny();

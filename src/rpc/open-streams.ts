@@ -6,17 +6,17 @@ export interface OpenStreamsMax {
   readonly perConnection: number;
 }
 
-/** Bounds streams that need no credential and stay open for as long as their client wants. */
+/** Limits the number of streams that need no credential and stay open as long as the client wants. */
 export class OpenStreams {
   readonly #max: OpenStreamsMax;
   readonly #onRefused: () => void;
   readonly #connectionOf = new Map<ServerHttp2Stream, Http2Session>();
   readonly #perConnection = new Map<Http2Session, number>();
-  /** One for all: to encode an error of its own for each would cost more than what is refused. */
+  /** One error for all: encoding one for each stream would cost more than the stream. */
   readonly #tooMany = new ApiError("SERVICE_UNAVAILABLE", "too many streams of this kind are open; try again", {
     retryAfterMs: 1000,
   });
-  /** One for all streams. */
+  /** One listener for all streams. */
   readonly #onClose: (this: ServerHttp2Stream) => void;
 
   constructor(max: OpenStreamsMax, onRefused: () => void) {
@@ -32,7 +32,7 @@ export class OpenStreams {
     return this.#connectionOf.size;
   }
 
-  /** Counts the stream until it closes. Throws `ApiError` if there are too many already, or its client has gone. */
+  /** Counts the stream until it closes. Throws `ApiError` if there are too many, or its client has gone. */
   enter(stream: ServerHttp2Stream): void {
     const { session } = stream;
     const ofSession = session === undefined ? 0 : (this.#perConnection.get(session) ?? 0);

@@ -3,7 +3,7 @@ import type { HttpHandler } from "./http-handler.ts";
 import type { Readiness } from "./readiness.ts";
 import { sendJson } from "./respond.ts";
 
-/** For those who run the service: is the process alive, should it get requests. */
+/** Liveness and readiness probes. */
 export function createProbes(readiness: Readiness): Map<string, HttpHandler> {
   return new Map<string, HttpHandler>([
     ["/livez", (_, res) => sendJson(res, 200, '{"status":"alive"}')],
@@ -18,9 +18,9 @@ export function createProbes(readiness: Readiness): Map<string, HttpHandler> {
   ]);
 }
 
-/** The OpenAPI document, generated beside the code that it describes. */
+/** The OpenAPI document, generated together with the code that it describes. */
 export function createOpenApiHandler(): HttpHandler {
-  // As bytes, which all answers share: a string would be copied for each client that does not take its answer.
+  // As bytes, shared by all answers: a string would be copied for each client that reads slowly.
   const document = readFileSync(new URL("../../gen/openapi.json", import.meta.url));
   return (_, res) => sendJson(res, 200, document);
 }

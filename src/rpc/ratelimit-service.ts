@@ -7,10 +7,10 @@ import { streamHandler } from "./connect-endpoints.ts";
 import type { HttpHandler } from "./http-handler.ts";
 import { shieldStreams } from "./shield-streams.ts";
 
-/** Replicas put everything of a turn into one message, and they are trusted. */
+/** Large, because replicas put everything of one event loop turn into one message. They are trusted. */
 const messageBytesMax = 8 * 1024 * 1024;
 
-/** The internal rate-limit service. Whoever serves it sees to it that only replicas get here. */
+/** The internal rate-limit service. The internal listener makes sure that only replicas can call it. */
 export function createRatelimitService(deps: {
   readonly coordinator: Coordinator;
   readonly hub: WindowHub;

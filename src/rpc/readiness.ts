@@ -1,10 +1,10 @@
 import type { AtOnce } from "../domain/at-once.ts";
 
-/** Whether new requests should be sent here. Being alive is another question: that is so while the process answers. */
+/** Whether new requests should be sent here. Liveness is something else: the process is alive while it answers. */
 export class Readiness {
   #ready = false;
   readonly #listeners = new Set<() => void>();
-  /** Finds out anew what `set` is to be called with; what was set last counts if that fails. */
+  /** Checks readiness again and calls `set`. If the check fails, the last value stays. */
   readonly refresh: () => AtOnce<void>;
 
   constructor(refresh: () => AtOnce<void> = () => {}) {

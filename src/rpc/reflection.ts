@@ -37,7 +37,7 @@ export function addReflection(router: ConnectRouter, services: readonly DescServ
   }
 }
 
-/** Each file is encoded once: that takes a millisecond, and anybody may ask for it as often as they like. */
+/** Each file is encoded once: that takes a millisecond, and any client may ask for it as often as it likes. */
 function createFileAnswers() {
   const encoded = new Map<DescFile, Uint8Array[]>();
   const encode = (file: DescFile) => {

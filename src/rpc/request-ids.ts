@@ -2,7 +2,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { base62Alphabet } from "../domain/base62.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 
-/** Ids of one millisecond differ in this: to print the time and fresh chance for each would cost more than all else of it. */
+/** Ids of the same millisecond differ only in this: new random bytes for each id would cost more than everything else. */
 const endings = Array.from(base62Alphabet, (first) => Array.from(base62Alphabet, (second) => first + second)).flat();
 
 /** Makes an id for every request. */

@@ -1,6 +1,6 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 
-/** What may be said of a stream that failed, by code. Connect's own messages can repeat what was sent. */
+/** Fixed messages for failed streams, by code. Connect's own messages can repeat what was sent. */
 const messages = new Map<Code, string>([
   [Code.Canceled, "the stream was cancelled"],
   [Code.DeadlineExceeded, "the stream's deadline has passed"],
@@ -9,7 +9,7 @@ const messages = new Map<Code, string>([
   [Code.Unavailable, "the service is shutting down"],
 ]);
 
-/** Gives every failure of a streaming method a fixed message; one that is not known is the client's malformed message. */
+/** Gives every failure of a streaming method a fixed message. An unknown failure is reported as a malformed message. */
 export const shieldStreams: Interceptor = (next) => async (request) => {
   if (!request.stream) return next(request);
   try {

@@ -4,10 +4,10 @@ import { IdempotencyConflict } from "../usecases/idempotency.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
-/** What is thrown again and again is phrased once: to find out each time where an error was made costs more than to find a key. */
+/** Errors that are thrown often are converted once: creating a stack trace each time costs more than finding a key. */
 const phrased = new WeakMap<Unavailable, ApiError>();
 
-/** The one place where what went wrong inside becomes what a caller is told. */
+/** The only place that turns an internal error into the caller's error. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof InvalidRequest) {

@@ -3,7 +3,7 @@ import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 
 /* Between Connect's idea of an HTTP exchange and Node's. */
 
-/** Writes a response of Connect's, trailers included. Stops where the client goes away. */
+/** Writes a response of Connect, including trailers. Stops when the client disconnects. */
 export async function sendUniversalResponse(
   response: UniversalServerResponse,
   res: ServerResponse,
@@ -15,7 +15,7 @@ export async function sendUniversalResponse(
   };
   for await (const chunk of response.body ?? []) {
     if (res.destroyed) return;
-    // Not before the first chunk: until then the implementation may still set headers.
+    // Only with the first chunk: before that the implementation may still set headers.
     writeHead();
     if (!res.write(chunk)) await drained(res);
   }
@@ -25,14 +25,14 @@ export async function sendUniversalResponse(
   res.end();
 }
 
-/** Fires when the client has gone, or has been answered. */
+/** Fires when the client has gone or the answer was sent. */
 export function abortSignalOf(res: ServerResponse): AbortSignal {
   const controller = new AbortController();
   res.once("close", () => controller.abort());
   return controller.signal;
 }
 
-/** Resolves when more can be written, or never will be. */
+/** Resolves when more can be written, or when the response has closed. */
 function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -43,16 +43,16 @@ function drained(res: ServerResponse): Promise<void> {
   });
 }
 
-/** As Node takes them. */
+/** In the form that Node expects. */
 export function plain(headers: Headers | undefined): Record<string, string> {
   const entries = Object.fromEntries(headers ?? []);
   const message = entries["grpc-message"];
-  // Connect escapes more than gRPC asks for, and some clients take back only what gRPC asks for.
+  // Connect escapes more characters than gRPC requires, and some clients unescape only the required ones.
   if (message !== undefined) entries["grpc-message"] = escapeGrpcMessage(decodeURIComponent(message));
   return entries;
 }
 
-/** Leaves printable ASCII as it is, but for the percent sign. */
+/** Keeps printable ASCII unchanged, except for the percent sign. */
 function escapeGrpcMessage(message: string): string {
   return message.replace(/[^ -$&-~]+/gu, encodeURIComponent);
 }

@@ -5,7 +5,7 @@ import { InvalidRequest, type Violation } from "./invalid-request.ts";
 
 const validator = createValidator();
 
-/** Holds a message to the rules written in its proto file, and answers it. */
+/** Checks a message against the rules of its proto file, and returns it. */
 export function validated<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>): MessageShape<Desc> {
   const result = validator.validate(desc, message);
   if (result.kind === "error") throw result.error;
@@ -13,7 +13,7 @@ export function validated<Desc extends DescMessage>(desc: Desc, message: Message
   throw new InvalidRequest(result.violations.map(toViolation));
 }
 
-/** Compiles the rules of a message ahead of its first use, which would otherwise pay for it. */
+/** Compiles the rules of a message before its first use, which would otherwise be slow. */
 export function prepareRules(desc: DescMessage): void {
   validator.validate(desc, create(desc));
 }

@@ -59,8 +59,8 @@ interface FieldReader {
 const messageReaders = new WeakMap<DescMessage, Reader>();
 
 /**
- * Compiles a message once, so that a field nobody taught this file to read fails on the first request of its method,
- * whatever that request holds. A message that contains itself would never finish compiling; no request does.
+ * Compiles a message once, so that a field which this file cannot read fails on the first request of its method, whatever
+ * that request contains. A message that contains itself would never finish compiling; no request message does.
  */
 function messageReader(desc: DescMessage): Reader {
   let read = messageReaders.get(desc);

@@ -166,7 +166,7 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 const space = 0x20;
 const json = Buffer.from("application/json");
-/** How requests begin that are not for a target. Others are for Node: CONNECT, whole URLs, methods nobody knows. */
+/** How requests for other paths begin. Node gets everything else: CONNECT, absolute URLs, unknown methods. */
 const otherLines = ["GET /", "HEAD /", "POST /", "PUT /", "PATCH /", "DELETE /", "OPTIONS /"].map((line) =>
   Buffer.from(line),
 );
