@@ -52,7 +52,7 @@ export function createCreateKey(deps: CreateKeyDeps): CreateKey {
     const nowMs = clock.nowMs();
     const idempotency = idempotencyKey && createIdempotency<CreatedKey>(idempotencyKey, request);
     if (request.expiresAtMs !== undefined && isExpired(request.expiresAtMs, nowMs)) {
-      // The repeat of a request that was good when it came first gets its answer all the same.
+      // A repeated request gets its first answer, even if its expiry has passed meanwhile.
       const kept = await idempotency?.find(keys, nowMs);
       if (kept === undefined) throw new ExpiresInThePast(request.expiresAtMs);
       return kept;

@@ -1,6 +1,6 @@
 import type { KeyStore } from "../store/key-store.ts";
 
-/** Answers whether there was such a key. From then on this replica finds it no more. */
+/** Returns whether there was such a key. From then on this replica does not find it. */
 export type DeleteKey = (keyId: string) => Promise<boolean>;
 
 export function createDeleteKey(deps: { keys: Pick<KeyStore, "mutate"> }): DeleteKey {

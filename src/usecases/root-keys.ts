@@ -5,7 +5,7 @@ import { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { RootKeyStore } from "../store/root-key-store.ts";
 
-/** Whether the secret is a root key, in a time that does not tell how close it came. */
+/** Whether the secret is a root key, compared in constant time. */
 export type IsRootKey = (presented: Secret) => boolean;
 
 const rootKeyBytes = 32;
@@ -22,7 +22,7 @@ export class KnownRootKeys {
     this.#digests = digests;
   }
 
-  /** In a time that does not tell how close the secret came. Throws `Unavailable` until the root keys are known. */
+  /** Compares in constant time. Throws `Unavailable` until the root keys are known. */
   has(presented: Secret): boolean {
     if (this.#digests === undefined) throw new Unavailable("the root keys are not known yet");
     const digest = sha256(presented.reveal());
@@ -32,8 +32,8 @@ export class KnownRootKeys {
 }
 
 /**
- * The root keys of the settings if there are any: then only those count, so that setting one retires a generated one.
- * Otherwise the generated one, made at the first start.
+ * The root keys from the settings, if any. Then only those are valid, so that setting one retires a generated one.
+ * Otherwise the root key that was generated at the first start.
  */
 export class RootKeys extends KnownRootKeys {
   readonly #deps: RootKeysDeps;
@@ -50,8 +50,8 @@ export class RootKeys extends KnownRootKeys {
   }
 
   /**
-   * Reads the root keys from the store; where there are none, generates one and answers it, this one time only.
-   * `handOver` puts it where its owner finds it, before it counts, so that a crash never loses it.
+   * Reads the root keys from the store. If there are none, generates one and returns it, this one time only. `handOver`
+   * writes it to a file before it becomes valid, so that a crash never loses it.
    */
   async load(handOver: (rootKey: Secret) => HandedOver): Promise<Secret | undefined> {
     const { store, clock, random } = this.#deps;
@@ -68,11 +68,11 @@ export class RootKeys extends KnownRootKeys {
   }
 }
 
-/** A generated root key in the hands of its owner, before it is known whether it counts. */
+/** A generated root key that was written to a file, before it is known whether it becomes the valid one. */
 export interface HandedOver {
-  /** It counts. */
+  /** It is the valid one. */
   keep(): void;
-  /** Another process was first, and its key counts. */
+  /** Another process was first, and its root key is the valid one. */
   takeBack(): void;
 }
 

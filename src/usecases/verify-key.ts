@@ -26,7 +26,7 @@ export interface VerifyKeyDeps extends Pick<Ambient, "clock" | "random"> {
 
 /**
  * The path of one verification. A refusal is a verdict; failing to decide is an exception, so that an outage is never
- * reported as an invalid key, nor as a valid one. A key from memory without a counter is decided at once.
+ * reported as an invalid key, nor as a valid one. A cached key without a counter is decided synchronously.
  */
 export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
   const { keys, limiter, usage, clock, random, cacheKeysMax } = deps;
@@ -56,7 +56,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     return goOn(limiter.take(key.id, key.rateLimit), decideBy);
   }
 
-  /** The ledger knows the key no more, or not with such a limit: what is remembered of it is out of date. */
+  /** The ledger does not know the key, or not with this limit: the cached key is out of date. */
   async function decideAnew({ digest, apiId, isAnew }: Question): Promise<Verdict> {
     if (isAnew) return { code: "NOT_FOUND" };
     return decide(await keys.findByDigest(digest, { anew: true }), { digest, apiId, isAnew: true });
@@ -83,14 +83,14 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
   }
 }
 
-/** What is decided, and whether it has been before. */
+/** The request, and whether the key was already read again from the store. */
 interface Question {
   readonly digest: string;
   readonly apiId: string | undefined;
   readonly isAnew: boolean;
 }
 
-/** Nobody was let through by a use that is not known to have been spent: its permit goes back. */
+/** The use is not known to have been spent, so the caller was not let through: the permit is given back. */
 async function giveBackAndThrow(permit: Permit | undefined, error: unknown): Promise<never> {
   await permit?.giveBack();
   throw error;
