@@ -1,7 +1,7 @@
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { RateLimiter } from "./limiter.ts";
 
-/** Each key by the limiter of its mode. */
+/** Chooses the limiter by the mode of each key's limit. */
 export function limiterByMode(limiterOf: Readonly<Record<RateLimit["mode"], RateLimiter>>): RateLimiter {
   return {
     take: (keyId, rule) => limiterOf[rule.mode].take(keyId, rule),
