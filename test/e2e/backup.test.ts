@@ -2,9 +2,9 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileS
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
-import { testRootKey } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const uses = 1_000_000;
 

@@ -1,18 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../src/ambient/clock.ts";
-import { createLog } from "../../src/ambient/log.ts";
-import { createMetrics } from "../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../src/ambient/random.ts";
-import { WindowTable } from "../../src/domain/window-table.ts";
-import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
-import { createPublicApi } from "../../src/server/public-api.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
+import { composePublicApi } from "../support/compose-public-api.ts";
 import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
-import { testRootKey } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const clients = 96;
 const uses = 1000;
@@ -32,19 +25,7 @@ function createReadThenWriteLedger(): UsageLedger {
 }
 
 async function serveWithLedger(usage: UsageLedger): Promise<string> {
-  const ambient = { clock: systemClock, metrics: createMetrics() };
-  const { onePort, setReady } = createPublicApi({
-    ...ambient,
-    keys: createMemoryStore(systemClock).keys,
-    usage,
-    limiter: new LocalLimiter(new WindowTable(1), ambient),
-    isRootKey: () => true,
-    random: createSystemRandom(),
-    log: createLog("error", () => {}),
-    fastPath: true,
-    cacheKeysMax: 1000,
-    connectionsMax: 1000,
-  });
+  const { onePort, setReady } = composePublicApi(() => ({ usage }));
   setReady(true);
   onTestFinished(() => onePort.close(0));
   return `http://127.0.0.1:${await onePort.listen(0, "127.0.0.1")}`;

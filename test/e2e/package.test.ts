@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { testRootKey } from "../support/in-process-server.ts";
 import { installPackage, type PackedFile, packPackage, userEnvironment } from "../support/installed-package.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { readText, root } from "../support/repository.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const exec = promisify(execFile);
 

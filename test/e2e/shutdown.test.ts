@@ -11,10 +11,10 @@ import { createClient } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { callOverFreshConnections, type FreshBook } from "../support/fresh-callers.ts";
-import { testRootKey } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const uses = 1_000_000;
 

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { formatKey } from "../../src/domain/key-format.ts";
 import { createClient } from "../../src/sdk/index.ts";
-import { testRootKey } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const unknownKey = formatKey(undefined, new Uint8Array(24)).key;
 const json = { "content-type": "application/json", connection: "close" };

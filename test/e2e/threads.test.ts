@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createClient, type VerifyKeyResponse } from "../../src/sdk/index.ts";
 import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
-import { startTestServer, testRootKey } from "../support/in-process-server.ts";
+import { startTestServer } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { openConnections, type VerifyOverOne } from "../support/open-connections.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
@@ -12,6 +12,7 @@ import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { hasRedis, startTestRedis } from "../support/test-redis.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const threads = 2;
 const connections = 24;

@@ -4,10 +4,11 @@ import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, vi } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
-import { startTestServer, testRootKey } from "../support/in-process-server.ts";
+import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 /** Lets a signal end the one worker thread that the service has: its writer. */
 const killWriterOnSignal = `process.on("worker", (writer) => process.on("SIGUSR2", () => writer.terminate()))`;

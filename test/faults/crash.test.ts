@@ -2,8 +2,8 @@ import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { accountFor, CrashLoad } from "../support/crash-load.ts";
-import { testRootKey } from "../support/in-process-server.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const kills = 30;
 const uses = 100_000_000;

@@ -6,9 +6,9 @@ import { sha256 } from "../../src/ambient/crypto.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import { createClient } from "../../src/sdk/index.ts";
 import { damageEveryFourthPage, emptyLog, misplaceLeaves, overwritePage } from "../support/damage-file.ts";
-import { testRootKey } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const environmentOf = (dataDir: string) => ({
   LATCHKEY_DATA_DIR: dataDir,

@@ -7,8 +7,8 @@ import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process
 import { postJson } from "../support/post-json.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 import { RawSocket } from "./hostile/raw-socket.ts";
-import { testRootKey } from "./hostile/test-root-key.ts";
 
 /* Bytes that once ended, filled or held up the process: against the real one. */
 

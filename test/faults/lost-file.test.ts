@@ -2,9 +2,10 @@ import { copyFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
-import { startTestServer, testRootKey } from "../support/in-process-server.ts";
+import { startTestServer } from "../support/in-process-server.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 
 const unavailable = { code: "SERVICE_UNAVAILABLE", status: 503 };
 

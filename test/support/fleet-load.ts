@@ -4,8 +4,8 @@ import type { KeysClient } from "../../src/sdk/index.ts";
 import { clientOf } from "./clients.ts";
 import { accountFor } from "./crash-load.ts";
 import type { Fleet } from "./fleet.ts";
-import { testRootKey } from "./in-process-server.ts";
 import type { LatchkeyProcess } from "./latchkey-process.ts";
+import { testRootKey } from "./test-root-key.ts";
 
 /** A counted key and what its callers have been told. */
 interface CountedKey {

@@ -1,5 +1,5 @@
-import { testRootKey } from "./in-process-server.ts";
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
+import { testRootKey } from "./test-root-key.ts";
 
 /** Several replicas, each a process of its own, on one database. */
 export class Fleet {

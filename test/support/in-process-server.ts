@@ -7,8 +7,7 @@ import { Secret } from "../../src/domain/secret.ts";
 import { startServer } from "../../src/server/start.ts";
 import { startCoordinator } from "../../src/server/start-coordinator.ts";
 import { tempFolder } from "./temp-folder.ts";
-
-export const testRootKey = "root-key-of-the-tests-0123456789abcdef";
+import { testRootKey } from "./test-root-key.ts";
 
 export interface TestServer {
   readonly baseUrl: string;

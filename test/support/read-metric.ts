@@ -1,6 +1,10 @@
 /** The sum of a metric over all its labels, or over those that are named, as the service tells it; 0 when it has none. */
 export async function readMetric(internalPort: number, name: string): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text();
-  const samples = text.split("\n").filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  return sumMetric(await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text(), name);
+}
+
+/** The same of metrics in their printed form. */
+export function sumMetric(printed: string, name: string): number {
+  const samples = printed.split("\n").filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
   return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
 }

@@ -1,10 +1,10 @@
 import { FaultyProxy } from "./faulty-proxy.ts";
-import { testRootKey } from "./in-process-server.ts";
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
 import { readMetric } from "./read-metric.ts";
 import type { StrictAnswer, StrictRule } from "./strict-book.ts";
 import type { StrictReplica } from "./strict-load.ts";
 import { createStrictKeys, HttpReplica } from "./strict-replica.ts";
+import { testRootKey } from "./test-root-key.ts";
 
 export interface ClusterOptions {
   readonly edges: number;

@@ -1,8 +1,8 @@
 import type { KeysClient } from "../../src/sdk/index.ts";
 import { type ClientKind, clientOf } from "./clients.ts";
-import { testRootKey } from "./in-process-server.ts";
 import type { StrictAnswer, StrictRule } from "./strict-book.ts";
 import type { StrictReplica } from "./strict-load.ts";
+import { testRootKey } from "./test-root-key.ts";
 
 const grpcUnavailable = 14;
 const kinds: readonly ClientKind[] = ["sdk", "grpc"];

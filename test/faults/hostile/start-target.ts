@@ -4,8 +4,8 @@ import http from "node:http";
 import http2 from "node:http2";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
+import { testRootKey } from "../../support/test-root-key.ts";
 import type { FromTarget, TargetState } from "./target.ts";
-import { testRootKey } from "./test-root-key.ts";
 
 export interface Target {
   readonly port: number;

@@ -1,19 +1,14 @@
 import { onTestFinished } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
 import { sha256 } from "../../../src/ambient/crypto.ts";
-import { createLog } from "../../../src/ambient/log.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { formatKey } from "../../../src/domain/key-format.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
-import { WindowTable } from "../../../src/domain/window-table.ts";
-import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
-import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import type { UsageEngine } from "../../../src/store/usage-ledger.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
-import { createMemoryStore } from "../../support/memory-store.ts";
+import { composePublicApi } from "../../support/compose-public-api.ts";
+import { sumMetric } from "../../support/read-metric.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
 export interface CrowdedServer {
@@ -35,12 +30,10 @@ export interface CrowdedServer {
 export async function startCrowded(
   options: { room?: (onTurnedAway: () => void) => WaitingRoom; connectionsMax?: number; fastPath?: boolean } = {},
 ): Promise<CrowdedServer> {
-  const metrics = createMetrics();
   const random = createSystemRandom();
-  const ambient = { clock: systemClock, metrics, random, log: createLog("error", () => {}) };
-  const store = createMemoryStore(systemClock);
   const onTurnedAway = () => metrics.shed("call");
-  const room = options.room?.(onTurnedAway) ?? new WaitingRoom(100, onTurnedAway);
+  const { room: makeRoom = (onFull) => new WaitingRoom(100, onFull), ...bounds } = options;
+  const room = makeRoom(onTurnedAway);
   const cache = { ttlMs: 60_000, keysMax: 10_000, lookupsMax: 8, lookupsQueuedMax: 100, room };
   let charged = 0;
   let held = Promise.resolve();
@@ -51,17 +44,11 @@ export async function startCrowded(
       return (store.usageLanes[0] as UsageEngine).settle(charges);
     },
   };
-  const { onePort } = createPublicApi({
-    ...ambient,
-    fastPath: true,
-    cacheKeysMax: cache.keysMax,
-    connectionsMax: 10_000,
-    ...options,
-    keys: new CachedKeyStore(store.keys, cache, ambient),
-    usage: new CoalescingUsageLedger([engine], { ...ambient, room }),
-    limiter: new LocalLimiter(new WindowTable(10), ambient),
-    isRootKey: () => false,
-  });
+  const { onePort, store, metrics } = composePublicApi((parts) => ({
+    ...bounds,
+    keys: new CachedKeyStore(parts.keys, cache, parts),
+    usage: new CoalescingUsageLedger([engine], { ...parts, room }),
+  }));
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));
   return {
@@ -82,11 +69,7 @@ export async function startCrowded(
     get charged() {
       return charged;
     },
-    async shed(what) {
-      const [, count = "0"] =
-        new RegExp(`^latchkey_shed_total\\{what="${what}"\\} (\\d+)$`, "m").exec(await metrics.render()) ?? [];
-      return Number(count);
-    },
+    shed: async (what) => sumMetric(await metrics.render(), `latchkey_shed_total{what="${what}"}`),
     connections: () => onePort.connections,
   };
 }

@@ -2,10 +2,10 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { clientOf } from "../../support/clients.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { FleetLoad } from "../../support/fleet-load.ts";
-import { testRootKey } from "../../support/in-process-server.ts";
 import { OtherKeys } from "../../support/other-keys.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 
 const countedKeys = 6;
 

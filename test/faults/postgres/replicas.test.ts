@@ -6,10 +6,10 @@ import { createClient } from "../../../src/sdk/index.ts";
 import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { problemsWithUse, useTogether, useUpTogether } from "../../support/exact-usage.ts";
 import { Fleet } from "../../support/fleet.ts";
-import { testRootKey } from "../../support/in-process-server.ts";
 import { query } from "../../support/run-statement.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 
 const replicas = 3;
 const clients = 96;

@@ -5,9 +5,9 @@ import { createClient } from "../../../src/sdk/index.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { FleetLoad } from "../../support/fleet-load.ts";
-import { testRootKey } from "../../support/in-process-server.ts";
 import { query } from "../../support/run-statement.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 import { lockRow, through } from "./lane-fixture.ts";
 
 /** The deadline of the documentation, and what a busy machine may add to it. */

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { redisTimeoutMs } from "../../../src/ratelimit/redis/locate-server.ts";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
 import { admittedOf, type LoggedAnswer, latenciesOf, oddAnswers } from "../../support/answer-log.ts";
-import { testRootKey } from "../../support/in-process-server.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
 import { pacedLoad } from "../../support/paced-load.ts";
 import { readMetric } from "../../support/read-metric.ts";
@@ -12,6 +11,7 @@ import { rememberKey } from "../../support/remember-key.ts";
 import { settles } from "../../support/settles.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 import { hasRedis } from "../../support/test-redis.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 import { replicasOverLimit } from "../../support/window-log.ts";
 
 const replicas = 3;

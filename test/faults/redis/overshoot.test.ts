@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
 import { endsOutOfRange, type LoggedAnswer, latenciesOf, oddAnswers } from "../../support/answer-log.ts";
-import { testRootKey } from "../../support/in-process-server.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
 import { pacedLoad } from "../../support/paced-load.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { rememberKey } from "../../support/remember-key.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 import { hasRedis } from "../../support/test-redis.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 import { countSharedWindows, overshootOf, replicasOverLimit, type WindowRule } from "../../support/window-log.ts";
 
 /* The short form of `npm run bench:local`. */

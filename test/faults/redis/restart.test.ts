@@ -4,10 +4,10 @@ import net from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
-import { testRootKey } from "../../support/in-process-server.ts";
 import { type LatchkeyProcess, startLatchkey } from "../../support/latchkey-process.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 
 const limit = 20;
 const durationMs = 30_000;

@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
 import { Fleet } from "../../support/fleet.ts";
-import { testRootKey } from "../../support/in-process-server.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
 import { readMetric } from "../../support/read-metric.ts";
 import { RedisServer } from "../../support/redis-server.ts";
@@ -10,6 +9,7 @@ import { rememberKey } from "../../support/remember-key.ts";
 import { settles } from "../../support/settles.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 import { hasRedis } from "../../support/test-redis.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 
 /** What the documentation promises. */
 const seenMs = 1000;

@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startTarget } from "../../faults/hostile/start-target.ts";
-import { testRootKey } from "../../faults/hostile/test-root-key.ts";
 import { startLatchkey } from "../../support/latchkey-process.ts";
 import { postJson } from "../../support/post-json.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 import type { AttackedKeys } from "./field.ts";
 
 /** The process that is attacked. */

@@ -3,28 +3,21 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { onTestFinished } from "vitest";
 import { sha256 } from "../../../src/ambient/crypto.ts";
-import { createLog } from "../../../src/ambient/log.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../../src/ambient/random.ts";
 import type { NewKey } from "../../../src/domain/key.ts";
 import { formatKey } from "../../../src/domain/key-format.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
-import { WindowTable } from "../../../src/domain/window-table.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
-import type { RateLimiter } from "../../../src/ratelimit/limiter.ts";
-import { LocalLimiter } from "../../../src/ratelimit/local/local-limiter.ts";
+import { limiterByMode } from "../../../src/ratelimit/limiter-by-mode.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { malformedResponse } from "../../../src/rpc/http1-response.ts";
 import type { RequestListener } from "../../../src/rpc/request-listener.ts";
 import { defaultPatience } from "../../../src/server/port/connections.ts";
-import { createPublicApi } from "../../../src/server/public-api.ts";
 import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
-import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import type { KeyStore } from "../../../src/store/key-store.ts";
 import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
-import { createMemoryStore } from "../../support/memory-store.ts";
+import { type ApiParts, composePublicApi } from "../../support/compose-public-api.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
 const far = 4_102_444_800_000;
@@ -122,53 +115,49 @@ export async function startTwins(): Promise<TwinServers> {
 }
 
 async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewKey[]) {
-  const store = createMemoryStore(clock);
-  for (const key of keys) await store.keys.create(key);
-  const metrics = createMetrics();
-  const lines: string[] = [];
-  const log = createLog("debug", (line) => lines.push(line));
-  const ambient = { clock, metrics, log, random: createSystemRandom() };
+  let strict: StrictLimiter | undefined;
   const room = new WaitingRoom(10_000);
   const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100, room };
-  const strict = new StrictLimiter({
-    ...ambient,
-    channel: new Coordinator(store.permitLanes, ambient).join((keyId) => strict.recall(keyId)),
-    poolsMax: 100,
-    patienceMs: 450,
-    room,
-  });
-  const local = new LocalLimiter(new WindowTable(100), ambient);
-  const limiter: RateLimiter = {
-    take: (keyId, rule) => (rule.mode === "local" ? local : strict).take(keyId, rule),
-    look: (keyId, rule) => (rule.mode === "local" ? local : strict).look(keyId, rule),
+  const override = (parts: ApiParts) => {
+    strict = createStrictLimiter(parts, room);
+    return {
+      keys: new CachedKeyStore(failOnSome(parts.keys), cache, parts),
+      usage: failOnOne(parts.usage),
+      limiter: limiterByMode({ local: parts.limiter, strict }),
+      isRootKey: () => false,
+      fastPath,
+    };
   };
-  const { onePort, listener } = createPublicApi({
-    ...ambient,
-    keys: new CachedKeyStore(failOnSome(store.keys), cache, ambient),
-    usage: failOnOne(new CoalescingUsageLedger(store.usageLanes, { ...ambient, room })),
-    limiter,
-    isRootKey: () => false,
-    fastPath,
-    cacheKeysMax: cache.keysMax,
-    connectionsMax: 1000,
-  });
+  const { onePort, listener, store, metrics, logLines } = composePublicApi(override, { clock, logLevel: "debug" });
+  for (const key of keys) await store.keys.create(key);
   const port = await onePort.listen(0, "127.0.0.1");
   const bareServer = createBareServer(listener);
   await new Promise<void>((resolve) => bareServer.listen(0, "127.0.0.1", resolve));
   onTestFinished(async () => {
     bareServer.closeAllConnections();
     await onePort.close(0);
-    await strict.stop();
+    await strict?.stop();
   });
   return {
     port,
     barePort: (bareServer.address() as AddressInfo).port,
     account: async () => ({
       metrics: withoutTurns(await metrics.render()),
-      log: lines.map(withoutParticulars).sort(),
-      ids: lines.map((line) => JSON.parse(line).requestId),
+      log: logLines.map(withoutParticulars).sort(),
+      ids: logLines.map((line) => JSON.parse(line).requestId),
     }),
   };
+}
+
+function createStrictLimiter({ store, ...ambient }: ApiParts, room: WaitingRoom): StrictLimiter {
+  const limiter: StrictLimiter = new StrictLimiter({
+    ...ambient,
+    channel: new Coordinator(store.permitLanes, ambient).join((keyId) => limiter.recall(keyId)),
+    poolsMax: 100,
+    patienceMs: 450,
+    room,
+  });
+  return limiter;
 }
 
 /** A server of Node's alone. What it cannot read it refuses as the port does, behind the answers that are due. */

@@ -6,11 +6,12 @@ import { Secret } from "../../../src/domain/secret.ts";
 import { createClient } from "../../../src/sdk/index.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { DatabaseRefused } from "../../../src/store/postgres/pg-error.ts";
-import { startTestServer, testRootKey } from "../../support/in-process-server.ts";
+import { startTestServer } from "../../support/in-process-server.ts";
 import { runLatchkey, startLatchkey } from "../../support/latchkey-process.ts";
 import { opensslIsHere } from "../../support/make-certificate.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { hasPostgres } from "../../support/test-database.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
 import { password, type SecuredPostgres, startSecuredPostgres } from "./secured-postgres.ts";
 
 const missing = opensslIsHere ? "" : " (skipped: there is no openssl to make certificates with)";

@@ -1,0 +1,52 @@
+import { type Clock, systemClock } from "../../src/ambient/clock.ts";
+import { createLog, type LogLevel } from "../../src/ambient/log.ts";
+import { createMetrics, type MetricsRegistry } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
+import { WindowTable } from "../../src/domain/window-table.ts";
+import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
+import { createPublicApi, type PublicApi, type PublicApiDeps } from "../../src/server/public-api.ts";
+import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createMemoryStore } from "./memory-store.ts";
+import { testRootKey } from "./test-root-key.ts";
+
+/** What the API is composed of unless a test says otherwise. */
+export interface ApiParts extends PublicApiDeps {
+  readonly store: Store;
+}
+
+export interface ComposedApi extends PublicApi {
+  readonly store: Store;
+  readonly metrics: MetricsRegistry;
+  /** Everything logged so far, as printed. */
+  readonly logLines: readonly string[];
+}
+
+/**
+ * The public API on a store in memory, in this process. `override` is given the parts as they would be and answers the
+ * ones that are to be different, so that a test writes down only what it is about. It needs no test runner: programs
+ * that tests start use it too.
+ */
+export function composePublicApi(
+  override: (parts: ApiParts) => Partial<PublicApiDeps> = () => ({}),
+  { clock = systemClock, logLevel = "warn" }: { clock?: Clock; logLevel?: LogLevel } = {},
+): ComposedApi {
+  const logLines: string[] = [];
+  const log = createLog(logLevel, (line) => logLines.push(line));
+  const ambient = { clock, random: createSystemRandom(), metrics: createMetrics(), log };
+  const store = createMemoryStore(clock);
+  const parts: ApiParts = {
+    ...ambient,
+    store,
+    keys: store.keys,
+    usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, room: new WaitingRoom(10_000) }),
+    limiter: new LocalLimiter(new WindowTable(100), ambient),
+    isRootKey: (presented) => presented.reveal() === testRootKey,
+    fastPath: true,
+    cacheKeysMax: 1000,
+    connectionsMax: 20_000,
+  };
+  const api = createPublicApi({ ...parts, ...override(parts) });
+  return { ...api, store, metrics: ambient.metrics, logLines };
+}
