@@ -1,12 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../domain/seeded-random.ts";
-import { FaultyProxy } from "../support/faulty-proxy.ts";
-import { PostgresServer } from "../support/postgres-server.ts";
-import { StrictCluster } from "../support/strict-cluster.ts";
-import { killEdge, linkFaults, processFaults } from "../support/strict-faults.ts";
-import { demandOf, StrictLoad } from "../support/strict-load.ts";
-import { StrictTrial } from "../support/strict-trial.ts";
+import { demandOf, killEdge, linkFaults, processFaults, type StrictLoad, startTrial } from "../support/strict/index.ts";
 
 /* A third of the time with nine edges and nothing broken, the rest with everything broken in turn. */
 
@@ -20,24 +15,13 @@ const keys = demandOf([
   { keys: 1, limit: 100, durationMs: 5000 },
 ]);
 
-async function start(edges: number, underWayMax: number, patient: boolean) {
-  const postgres = await PostgresServer.start();
-  onTestFinished(() => postgres.remove());
-  const ledgerLink = await FaultyProxy.start(postgres.port);
-  const urls = { databaseUrl: postgres.url(), ledgerUrl: postgres.url(undefined, ledgerLink.port) };
-  const cluster = await StrictCluster.start({ edges, coordinators: 2, patient, ...urls });
-  const load = new StrictLoad(keys, await cluster.replicas(keys), underWayMax, seed);
-  await load.warmUp();
-  return { postgres, ledgerLink, cluster, load };
-}
-
 function say(name: string, { book, skipped }: StrictLoad): void {
   console.log(new Date().toISOString(), name, JSON.stringify({ ...book.figures, skipped }));
 }
 
 describe(`strict limits for ${minutes} minutes, seed ${seed}`, () => {
   it("nine edges, nothing broken: never over, and never short", async () => {
-    const { load, cluster } = await start(9, 8, true);
+    const { load, cluster } = await startTrial({ edges: 9, keys, underWayMax: 8, patient: true, seed });
     const lostBefore = cluster.linksLost;
     const untilMs = performance.now() + (minutes / 3) * 60_000;
     await load.during(async () => {
@@ -56,18 +40,14 @@ describe(`strict limits for ${minutes} minutes, seed ${seed}`, () => {
 
   it("everything broken in turn: never over, and mended by itself", async () => {
     const random = new SeededRandom(seed);
-    const { postgres, ledgerLink, cluster, load } = await start(3, 40, false);
-    const trial = new StrictTrial(load, cluster);
+    const started = await startTrial({ edges: 3, keys, underWayMax: 40, seed });
+    const { cluster, load, trial } = started;
     const untilMs = performance.now() + (minutes * 2 * 60_000) / 3;
     const times = new Map<string, number>();
     await load.during(async () => {
       while (performance.now() < untilMs) {
         const edge = random.integer(0, cluster.size - 1);
-        const breakable = [
-          killEdge(cluster, edge, load.book),
-          ...processFaults(cluster, postgres),
-          ...linkFaults(cluster, ledgerLink, random),
-        ];
+        const breakable = [killEdge(started, edge), ...processFaults(started), ...linkFaults(started, random)];
         const { fault, problems, figures } = await trial.run(random.pick(breakable));
         console.log(fault, JSON.stringify(figures));
         expect({ fault, problems }).toEqual({ fault, problems: [] });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { StrictBook } from "../../support/strict-book.ts";
+import { StrictBook } from "../../support/strict/index.ts";
 
 const limit = 3;
 const durationMs = 1000;

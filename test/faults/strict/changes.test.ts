@@ -7,8 +7,7 @@ import { openPostgresStore } from "../../../src/store/postgres/open-postgres-sto
 import type { Store } from "../../../src/store/store.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { createMemoryStore } from "../../support/memory-store.ts";
-import type { StrictAnswer } from "../../support/strict-book.ts";
-import { type HarnessReplica, StrictHarness } from "../../support/strict-harness.ts";
+import { type HarnessReplica, type StrictAnswer, StrictHarness } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 async function onPostgres(): Promise<Store> {

@@ -6,8 +6,7 @@ import type { PermitChannel } from "../../../src/ratelimit/strict/permit-channel
 import type { KeyedPermitAsk, PermitEngine } from "../../../src/store/permit-ledger.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { createMemoryStore } from "../../support/memory-store.ts";
-import { type HarnessOptions, StrictHarness } from "../../support/strict-harness.ts";
-import { demandOf, StrictLoad } from "../../support/strict-load.ts";
+import { demandOf, type HarnessOptions, StrictHarness, StrictLoad } from "../../support/strict/index.ts";
 
 const hourMs = 3_600_000;
 const keys = demandOf([

@@ -1,14 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../domain/seeded-random.ts";
-import { FaultyProxy } from "../../support/faulty-proxy.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
-import { StrictCluster } from "../../support/strict-cluster.ts";
-import { killEdge, linkFaults, processFaults } from "../../support/strict-faults.ts";
-import { demandOf, StrictLoad } from "../../support/strict-load.ts";
-import { type Fault, StrictTrial } from "../../support/strict-trial.ts";
+import {
+  demandOf,
+  type Fault,
+  killEdge,
+  linkFaults,
+  processFaults,
+  type StartedTrial,
+  startTrial,
+} from "../../support/strict/index.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { through } from "../postgres/lane-fixture.ts";
 
 const keys = demandOf([
   { keys: 8, limit: 1, durationMs: 1000 },
@@ -18,21 +20,12 @@ const keys = demandOf([
 const edges = 2;
 const demandPerEdge = keys.reduce((sum, { limit, demand }) => sum + limit * demand, 0) / edges;
 
-async function start() {
-  const postgres = await PostgresServer.start();
-  onTestFinished(() => postgres.remove());
-  const ledgerLink = await FaultyProxy.start(postgres.port);
-  const databaseUrl = postgres.url();
-  const ledgerUrl = through(databaseUrl, ledgerLink.port);
-  const cluster = await StrictCluster.start({ edges, coordinators: 2, databaseUrl, ledgerUrl });
-  const load = new StrictLoad(keys, await cluster.replicas(keys), 50);
-  await load.warmUp();
-  const trial = new StrictTrial(load, cluster);
-  return { postgres, ledgerLink, cluster, load, trial };
+function start(): Promise<StartedTrial> {
+  return startTrial({ edges, keys, underWayMax: 50 });
 }
 
 /** Breaks one thing after the other under one load. */
-async function runAll(trial: StrictTrial, load: StrictLoad, faults: readonly Fault[]): Promise<void> {
+async function runAll({ trial, load }: StartedTrial, faults: readonly Fault[]): Promise<void> {
   await load.during(async () => {
     await delay(1000);
     for (const fault of faults) {
@@ -54,14 +47,15 @@ describe.runIf(hasPostgres)("a strict limit is never exceeded, and serves again 
   const timeout = 120_000;
 
   it("an edge is killed: what is lost to the window is what that one held", { timeout }, async () => {
-    const { cluster, load, trial } = await start();
+    const started = await start();
+    const { cluster, load, trial } = started;
     await load.during(async () => {
       await delay(1000);
       for (const edge of [0, 1]) {
         const held = await cluster.heldBy(edge);
         const underWay = load.underWayAt(edge);
         const atMs = Date.now();
-        const { problems, figures } = await trial.run(killEdge(cluster, edge, load.book));
+        const { problems, figures } = await trial.run(killEdge(started, edge));
         const missing = load.book.missingAt(atMs);
         console.log(`edge ${edge} is killed`, JSON.stringify({ ...figures, held, underWay, missing }));
         expect(problems).toEqual([]);
@@ -73,12 +67,12 @@ describe.runIf(hasPostgres)("a strict limit is never exceeded, and serves again 
   });
 
   it("processes are killed or stand still", { timeout }, async () => {
-    const { postgres, cluster, load, trial } = await start();
-    await runAll(trial, load, processFaults(cluster, postgres));
+    const started = await start();
+    await runAll(started, processFaults(started));
   });
 
   it("links break, fall silent or lose answers", { timeout }, async () => {
-    const { ledgerLink, cluster, load, trial } = await start();
-    await runAll(trial, load, linkFaults(cluster, ledgerLink, new SeededRandom(5)));
+    const started = await start();
+    await runAll(started, linkFaults(started, new SeededRandom(5)));
   });
 });

@@ -4,10 +4,7 @@ import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { StandbyPair } from "../../support/standby-pair.ts";
-import { StrictCluster } from "../../support/strict-cluster.ts";
-import { demandOf, StrictLoad } from "../../support/strict-load.ts";
-import { createStrictKeys, HttpReplica } from "../../support/strict-replica.ts";
-import { StrictTrial } from "../../support/strict-trial.ts";
+import { demandOf, httpReplicas, StrictCluster, StrictLoad, StrictTrial } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 const hourMs = 3_600_000;
@@ -40,10 +37,7 @@ describe.runIf(hasPostgres)("a strict limit is never exceeded", { timeout: 120_0
     const settings = { databaseUrl: new Secret(await createTestDatabase()), databaseConnectionsMax: 4 };
     const servers = [];
     for (const clock of clocks) servers.push(await startTestServer({ settings, clock, ledgerKeepsItsClock: true }));
-    const baseUrls = servers.map(({ baseUrl }) => baseUrl);
-    const secrets = await createStrictKeys(baseUrls[0] as string, keys);
-    const replicas = baseUrls.map((baseUrl) => new HttpReplica(baseUrl, secrets));
-    const load = new StrictLoad(keys, replicas, 30);
+    const load = new StrictLoad(keys, await httpReplicas(servers, keys), 30);
     await load.during(async () => {
       await delay(2500);
       for (const clock of clocks) clock.offMs = -clock.offMs;

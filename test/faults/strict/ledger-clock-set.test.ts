@@ -5,8 +5,7 @@ import { systemClock } from "../../../src/ambient/clock.ts";
 import { sha256 } from "../../../src/ambient/crypto.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
-import type { Placed } from "../../support/strict-book.ts";
-import { createStrictKeys, HttpReplica } from "../../support/strict-replica.ts";
+import { type HttpReplica, httpReplicas, type Placed } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 const hourMs = 3_600_000;
@@ -81,14 +80,14 @@ async function setUp() {
   const settings = { databaseUrl: new Secret(url), databaseConnectionsMax: 4 };
   const servers = [];
   for (let i = 0; i < 3; i++) servers.push(await startTestServer({ settings, ledgerClock: ledger }));
-  const [{ baseUrl }, { logLines }] = servers as [Server, Server, Server];
-  const secrets = await createStrictKeys(baseUrl, Array(4).fill({ limit, durationMs }));
-  const [first, second, third] = servers.map((server) => new HttpReplica(server.baseUrl, secrets)) as Replicas;
+  const logLines = servers[1]?.logLines as string[];
+  const replicas = await httpReplicas(servers, Array(4).fill({ limit, durationMs }));
+  const [first, second, third] = replicas as [HttpReplica, HttpReplica, HttpReplica];
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());
   const tamper = async (key: number, change: string) => {
-    const digest = sha256(secrets[key] as string);
+    const digest = sha256(first.keys[key] as string);
     await client.query(
       `UPDATE key_permits SET ${change} WHERE key_id = (SELECT key_id FROM key_secrets WHERE digest = $1)`,
       [digest],
@@ -96,6 +95,3 @@ async function setUp() {
   };
   return { first, second, third, ledger, tamper, logLines };
 }
-
-type Server = Awaited<ReturnType<typeof startTestServer>>;
-type Replicas = [HttpReplica, HttpReplica, HttpReplica];

@@ -7,9 +7,7 @@ import { Secret } from "../../../src/domain/secret.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
 import { startTestServer, type TestServer } from "../../support/in-process-server.ts";
 import { readMetric } from "../../support/read-metric.ts";
-import { StrictHarness } from "../../support/strict-harness.ts";
-import { demandOf, type KeyDemand, StrictLoad } from "../../support/strict-load.ts";
-import { createStrictKeys, HttpReplica } from "../../support/strict-replica.ts";
+import { demandOf, httpReplicas, type KeyDemand, StrictHarness, StrictLoad } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 /* Everything in one process, over real connections: nine processes would spend two cores on starting. */
@@ -49,9 +47,7 @@ async function startEdges(count: number, coordinators: number): Promise<TestServ
 }
 
 async function loadOn(servers: readonly TestServer[], demand: readonly KeyDemand[]): Promise<StrictLoad> {
-  const keys = await createStrictKeys((servers[0] as TestServer).baseUrl, demand);
-  const replicas = servers.map(({ baseUrl }) => new HttpReplica(baseUrl, keys));
-  const load = new StrictLoad(demand, replicas, Math.ceil(60 / servers.length));
+  const load = new StrictLoad(demand, await httpReplicas(servers, demand), Math.ceil(60 / servers.length));
   await load.warmUp();
   return load;
 }

@@ -1,10 +1,14 @@
-import { FaultyProxy } from "./faulty-proxy.ts";
-import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
-import { readMetric } from "./read-metric.ts";
-import type { StrictAnswer, StrictRule } from "./strict-book.ts";
-import type { StrictReplica } from "./strict-load.ts";
-import { createStrictKeys, HttpReplica } from "./strict-replica.ts";
-import { testRootKey } from "./test-root-key.ts";
+import type { KeysClient } from "../../../src/sdk/index.ts";
+import { type ClientKind, clientOf } from "../clients.ts";
+import { FaultyProxy } from "../faulty-proxy.ts";
+import { type LatchkeyProcess, startLatchkey } from "../latchkey-process.ts";
+import { readMetric } from "../read-metric.ts";
+import { testRootKey } from "../test-root-key.ts";
+import type { StrictAnswer, StrictRule } from "./book.ts";
+import type { StrictReplica } from "./load.ts";
+
+const grpcUnavailable = 14;
+const kinds: readonly ClientKind[] = ["sdk", "grpc"];
 
 export interface ClusterOptions {
   readonly edges: number;
@@ -25,7 +29,6 @@ export class StrictCluster {
   /** By edge, then by coordinator. */
   readonly links: FaultyProxy[][] = [];
   readonly #killed = new Set<HttpReplica>();
-  #keys: readonly string[] = [];
   #replicas: HttpReplica[] = [];
 
   private constructor(options: ClusterOptions) {
@@ -50,8 +53,7 @@ export class StrictCluster {
 
   /** Makes the keys and answers whom to ask for them. */
   async replicas(rules: readonly StrictRule[]): Promise<readonly StrictReplica[]> {
-    this.#keys = await createStrictKeys(this.edge(0).baseUrl, rules);
-    this.#replicas = this.#edges.map(({ baseUrl }) => new HttpReplica(baseUrl, this.#keys));
+    this.#replicas = await httpReplicas(this.#edges, rules);
     return this.#edges.map((_, edge) => ({ ask: (key) => this.#ask(edge, key) }));
   }
 
@@ -92,7 +94,7 @@ export class StrictCluster {
   async replaceEdge(index: number): Promise<void> {
     const edge = await this.#startEdge(index);
     this.#edges[index] = edge;
-    this.#replicas[index] = new HttpReplica(edge.baseUrl, this.#keys);
+    this.#replicas[index] = new HttpReplica(edge.baseUrl, (this.#replicas[index] as HttpReplica).keys);
   }
 
   async replaceCoordinator(index: number): Promise<void> {
@@ -131,4 +133,53 @@ export class StrictCluster {
 
 function internalPortOf({ internalUrl }: LatchkeyProcess): number {
   return Number(new URL(internalUrl).port);
+}
+
+/** Makes a key for each rule through the first server, and answers how to ask each server for them. */
+export async function httpReplicas(
+  servers: readonly { readonly baseUrl: string }[],
+  rules: readonly StrictRule[],
+): Promise<HttpReplica[]> {
+  const client = clientOf("sdk", servers[0]?.baseUrl as string, testRootKey);
+  const create = async ({ limit, durationMs: duration }: StrictRule) =>
+    (await client.createKey({ apiId: "api", ratelimit: { async: false, limit, duration } })).key;
+  const keys = await Promise.all(rules.map(create));
+  return servers.map(({ baseUrl }) => new HttpReplica(baseUrl, keys));
+}
+
+/** A server that is asked with JSON and with gRPC in turns. */
+export class HttpReplica implements StrictReplica {
+  /** The secrets, one for each rule. */
+  readonly keys: readonly string[];
+  readonly #clients: readonly KeysClient[];
+  #calls = 0;
+
+  constructor(baseUrl: string, keys: readonly string[]) {
+    this.keys = keys;
+    this.#clients = kinds.map((kind) => clientOf(kind, baseUrl, testRootKey));
+  }
+
+  async ask(key: number): Promise<StrictAnswer> {
+    const client = this.#clients[this.#calls++ % this.#clients.length] as KeysClient;
+    try {
+      const { valid, code, ratelimit } = await client.verifyKey({ key: this.keys[key] as string });
+      if (ratelimit === undefined) return { outcome: "odd", what: `key ${key}: ${code} without its rate limit` };
+      const { limit = 0, remaining = 0, reset: resetMs = 0 } = ratelimit;
+      if (valid) return { outcome: "admitted", limit, remaining, resetMs };
+      if (code === "RATE_LIMITED") return { outcome: "limited", limit, remaining, resetMs };
+      return { outcome: "odd", what: `key ${key}: ${code}` };
+    } catch (error) {
+      return failureOf(error);
+    }
+  }
+}
+
+function failureOf(error: unknown): StrictAnswer {
+  const { status, code, rawMessage } = error as { status?: number; code?: unknown; rawMessage?: string };
+  if (status === 503) return { outcome: "unavailable" };
+  if (code === "NETWORK_ERROR" || code === "TIMEOUT") return { outcome: "unanswered" };
+  // The library says 14 for a connection that broke, too; the service's own answer has its own words.
+  const isAnswer = rawMessage?.startsWith("the service");
+  if (code === grpcUnavailable) return { outcome: isAnswer ? "unavailable" : "unanswered" };
+  return { outcome: "odd", what: String(error) };
 }

@@ -1,21 +1,22 @@
 import { onTestFinished } from "vitest";
-import { type Clock, systemClock } from "../../src/ambient/clock.ts";
-import { createMetrics } from "../../src/ambient/metrics.ts";
-import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import { Unavailable } from "../../src/domain/unavailable.ts";
-import { WaitingRoom } from "../../src/domain/waiting-room.ts";
-import { Coordinator } from "../../src/ratelimit/coordinator/coordinator.ts";
-import type { PermitChannel } from "../../src/ratelimit/strict/permit-channel.ts";
-import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
-import type { PermitEngine } from "../../src/store/permit-ledger.ts";
-import type { Store } from "../../src/store/store.ts";
-import { sampleKey } from "../contract/sample-keys.ts";
-import { deleteKey, setRateLimit } from "./mutate-key.ts";
-import type { StrictAnswer, StrictRule } from "./strict-book.ts";
-import type { StrictReplica } from "./strict-load.ts";
-import { TestClock } from "./test-clock.ts";
+import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import type { RateLimit } from "../../../src/domain/rate-limit.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
+import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
+import type { PermitChannel } from "../../../src/ratelimit/strict/permit-channel.ts";
+import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
+import type { PermitEngine } from "../../../src/store/permit-ledger.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { sampleKey } from "../../contract/sample-keys.ts";
+import { deleteKey, setRateLimit } from "../mutate-key.ts";
+import { TestClock } from "../test-clock.ts";
+import type { StrictAnswer, StrictRule } from "./book.ts";
+import type { StrictReplica } from "./load.ts";
 
 export interface HarnessOptions {
+  /** Closed by whoever opened it. */
   readonly store: Store;
   readonly rules: readonly StrictRule[];
   readonly replicas: number;
@@ -94,7 +95,6 @@ export class StrictHarness {
 
   async stop(): Promise<void> {
     await Promise.all(this.replicas.map(({ limiter }) => limiter.stop()));
-    await this.#store.close();
   }
 }
 

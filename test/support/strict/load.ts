@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { SeededRandom } from "../domain/seeded-random.ts";
-import { type StrictAnswer, StrictBook, type StrictRule } from "./strict-book.ts";
+import { SeededRandom } from "../../domain/seeded-random.ts";
+import { type StrictAnswer, StrictBook, type StrictRule } from "./book.ts";
 
 /** Who is asked. It answers every call: what went wrong is an answer too. */
 export interface StrictReplica {
