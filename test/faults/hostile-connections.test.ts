@@ -26,17 +26,7 @@ const goneWithinMs = 8000;
 
 let target: Target;
 let atStart: TargetState;
-const sockets: RawSocket[] = [];
-
-function dial(): RawSocket {
-  const socket = new RawSocket(target.port);
-  sockets.push(socket);
-  return socket;
-}
-
-function hangUpAll(): void {
-  for (const socket of sockets.splice(0)) socket.hangUp();
-}
+const dial = () => target.dial();
 
 /** 50 connections with the 100 streams each that they may have, none of which ever gets its body. */
 function openHalf5000(): RawSocket[] {
@@ -50,14 +40,14 @@ beforeAll(async () => {
   for (let wave = 0; wave < 3; wave++) {
     openHalf5000();
     await target.expectUnharmed();
-    hangUpAll();
+    target.hangUpAll();
     await target.expectNoConnections(goneWithinMs);
   }
   atStart = await target.state();
 });
 
 afterEach(async () => {
-  hangUpAll();
+  target.hangUpAll();
   await target.expectUnharmed();
   await target.expectNoConnections(goneWithinMs);
 });
@@ -225,7 +215,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
       const socket = dial().say(bytes.subarray(0, length));
       setTimeout(() => socket.hangUp(how), length % 7);
     }
-    await Promise.all(sockets.map(({ closed }) => closed));
+    await Promise.all(target.sockets.map(({ closed }) => closed));
   });
 
   it("with its answer on the way is nobody's error", async () => {
@@ -235,7 +225,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
       );
       setTimeout(() => socket.hangUp(how), round / 10);
     }
-    await Promise.all(sockets.map(({ closed }) => closed));
+    await Promise.all(target.sockets.map(({ closed }) => closed));
   });
 });
 

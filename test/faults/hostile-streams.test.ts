@@ -18,20 +18,14 @@ import { startTarget, type Target } from "./hostile/start-target.ts";
 const megabyte = 1024 * 1024;
 
 let target: Target;
-const sockets: RawSocket[] = [];
-
-function dial(): RawSocket {
-  const socket = new RawSocket(target.port);
-  sockets.push(socket);
-  return socket;
-}
+const dial = () => target.dial();
 
 beforeAll(async () => {
   target = await startTarget();
 });
 
 afterEach(async () => {
-  for (const socket of sockets.splice(0)) socket.hangUp();
+  target.hangUpAll();
   await target.expectUnharmed();
 });
 
@@ -66,7 +60,7 @@ describe("a stream that its client resets", () => {
       await dial()
         .say(Buffer.concat([hello(), opened, reset(1), getRequest(3, "/livez")]))
         .listen();
-      expect(sockets[0]?.heard.toString("latin1")).toContain('{"status":"alive"}');
+      expect(target.sockets[0]?.heard.toString("latin1")).toContain('{"status":"alive"}');
     },
   );
 

@@ -1,16 +1,14 @@
 import { DatabaseSync } from "node:sqlite";
-import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createMetrics } from "../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../src/ambient/random.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import { boundaryIndex, boundaryMs } from "../../src/domain/refill-calendar.ts";
-import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { refillRule } from "../contract/sample-keys.ts";
 import { charge, created, settled } from "../contract/usage-cases.ts";
+import { openTestStore } from "../support/open-test-store.ts";
 import { readText } from "../support/repository.ts";
+import { query } from "../support/run-statement.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { testOptions } from "./sqlite/open-test-engine.ts";
@@ -35,14 +33,9 @@ describe("the remedy for refills that came too early, as the docs have it, lets 
   it.runIf(hasPostgres)("on Postgres, while it serves", async () => {
     const clock = new TestClock(Date.now());
     const url = await createTestDatabase();
-    const options = { url, connectionsMax: 2, lanes: 1, usageTimeoutMs: 20_000, clock, ledgerClock: clock };
-    const store = await openPostgresStore({ ...options, metrics: createMetrics(), random: createSystemRandom() });
-    onTestFinished(() => store.close());
+    const store = await openTestStore({ url, connectionsMax: 2, lanes: 1, clock, ledgerClock: clock });
     const counters = await refilledEarly(store, clock);
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    onTestFinished(() => client.end());
-    await client.query(remedyFor("Postgres"));
+    await query(url, remedyFor("Postgres"));
     await expectNextRefill(store, clock, counters);
   });
 });

@@ -1,6 +1,8 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { CreateOutcome, KeyMutation, KeyStore } from "../../src/store/key-store.ts";
+import { foundAs, sampleKey } from "../contract/sample-keys.ts";
+import { TestClock } from "../support/test-clock.ts";
 
 interface HeldLookup {
   readonly digest: string;
@@ -22,8 +24,7 @@ export class HeldKeyStore implements KeyStore {
   }
 
   newKey(digest: string): NewKey {
-    const { counter: _, ...key } = keyOf(digest);
-    return { ...key, start: "abcd", createdAtMs: 0, secretDigest: digest, remaining: undefined, refill: undefined };
+    return sampleKey(new TestClock(), { id: `id of ${digest}`, secretDigest: digest });
   }
 
   get underWay(): number {
@@ -74,20 +75,8 @@ export class HeldKeyStore implements KeyStore {
   }
 
   #read(digest: string): Key | undefined {
-    return this.#digests.has(digest) ? { ...keyOf(digest), rateLimit: this.#digests.get(digest) } : undefined;
+    return this.#digests.has(digest)
+      ? { ...foundAs(this.newKey(digest)), rateLimit: this.#digests.get(digest) }
+      : undefined;
   }
-}
-
-function keyOf(digest: string): Key {
-  return {
-    id: `id of ${digest}`,
-    apiId: "api",
-    ownerId: undefined,
-    name: undefined,
-    meta: {},
-    enabled: true,
-    expiresAtMs: undefined,
-    rateLimit: undefined,
-    counter: undefined,
-  };
 }

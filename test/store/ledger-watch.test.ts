@@ -1,15 +1,14 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../src/ambient/random.ts";
 import { LedgerWatch } from "../../src/store/ledger-watch.ts";
-import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createdStrict } from "../contract/permit-asks.ts";
 import { exchange, settle } from "../contract/settle.ts";
+import { openTestStore } from "../support/open-test-store.ts";
 import { TestClock } from "../support/test-clock.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { hasPostgres } from "../support/test-database.ts";
 import { testOptions } from "./sqlite/open-test-engine.ts";
 
 const hourMs = 3_600_000;
@@ -27,11 +26,7 @@ describe("the watch on the ledger's clock", () => {
   it.runIf(hasPostgres)("tells of each jump once, with its size, from replies of the lanes to Postgres", async () => {
     const clock = new TestClock();
     const { watch, lines, counted } = watchOn(clock);
-    const url = await createTestDatabase();
-    const options = { url, connectionsMax: 2, lanes: 2, usageTimeoutMs: 20_000, ledgerClock: clock };
-    const metrics = createMetrics();
-    const store = await openPostgresStore({ ...options, clock, watch, metrics, random: createSystemRandom() });
-    onTestFinished(() => store.close());
+    const store = await openTestStore({ connectionsMax: 2, clock, ledgerClock: clock, watch });
     await jumpBackAndForth(store, clock);
     expect(lines).toMatchObject(jumps);
     expect(await counted('latchkey_ledger_clock_jumps_total\\{direction="backward"')).toBe("1");

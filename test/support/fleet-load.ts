@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import pg from "pg";
 import type { KeysClient } from "../../src/sdk/index.ts";
 import { clientOf } from "./clients.ts";
 import { accountFor } from "./crash-load.ts";
 import type { Fleet } from "./fleet.ts";
 import type { LatchkeyProcess } from "./latchkey-process.ts";
+import { query } from "./run-statement.ts";
 import { testRootKey } from "./test-root-key.ts";
 
 /** A counted key and what its callers have been told. */
@@ -156,13 +156,6 @@ function isUnavailable(error: unknown): boolean {
 }
 
 async function readLedger(databaseUrl: string): Promise<Map<string, number>> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    const { rows } = await client.query("SELECT key_id, remaining FROM key_usage");
-    return new Map(rows.map((row) => [row.key_id as string, Number(row.remaining)]));
-  } finally {
-    await client.end();
-  }
+  const { rows } = await query(databaseUrl, "SELECT key_id, remaining FROM key_usage");
+  return new Map(rows.map((row) => [row.key_id as string, Number(row.remaining)]));
 }

@@ -3,9 +3,10 @@ import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import pg from "pg";
+import type pg from "pg";
 import { freePort, LocalServer, runAs } from "./local-server.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
+import { query } from "./run-statement.ts";
 
 const superuser = "latchkey";
 
@@ -61,15 +62,8 @@ export class PostgresServer extends LocalServer {
   }
 
   /** Runs one statement as the superuser, on a connection of its own. */
-  async query(text: string, database?: string): Promise<pg.QueryResult> {
-    const client = new pg.Client({ connectionString: this.url(database), connectionTimeoutMillis: 5000 });
-    client.on("error", () => {});
-    await client.connect();
-    try {
-      return await client.query(text);
-    } finally {
-      await client.end();
-    }
+  query(text: string, database?: string): Promise<pg.QueryResult> {
+    return query(this.url(database), text, 5000);
   }
 
   configure(settings: Record<string, string>): void {

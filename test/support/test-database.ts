@@ -1,5 +1,5 @@
-import pg from "pg";
 import { inject } from "vitest";
+import { query } from "./run-statement.ts";
 
 /** Whether this run has servers. A suite that needs one says `describe.runIf(hasPostgres)`. */
 export const hasPostgres = inject("postgresUrl") !== undefined;
@@ -10,13 +10,7 @@ let made = 0;
 export async function createTestDatabase(): Promise<string> {
   const url = new URL(inject("postgresUrl") ?? "");
   const name = `test_${process.pid}_${performance.timeOrigin.toFixed(0)}_${++made}`;
-  const client = new pg.Client({ connectionString: url.href });
-  await client.connect();
-  try {
-    await client.query(`CREATE DATABASE ${name}`);
-  } finally {
-    await client.end();
-  }
+  await query(url.href, `CREATE DATABASE ${name}`);
   url.pathname = `/${name}`;
   return url.href;
 }

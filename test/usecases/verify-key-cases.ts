@@ -2,22 +2,14 @@ import { sha256 } from "../../src/ambient/crypto.ts";
 import type { Key } from "../../src/domain/key.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
+import { foundAs, sampleKey } from "../contract/sample-keys.ts";
+import { TestClock } from "../support/test-clock.ts";
 import { type Script, standing } from "./fakes.ts";
 
 /** When every case is decided. */
 export const nowMs = Date.UTC(2026, 0, 15, 12);
 export const secret = formatKey("live", new Uint8Array(24).fill(1)).key;
-export const plain: Key = {
-  id: "key_1",
-  apiId: "api_1",
-  ownerId: "owner",
-  name: "name",
-  meta: { plan: "pro" },
-  enabled: true,
-  expiresAtMs: undefined,
-  rateLimit: undefined,
-  counter: undefined,
-};
+export const plain = foundAs(sampleKey(new TestClock(), { id: "key_1", apiId: "api_1" }));
 const rateLimit = { mode: "strict", limit: 10, durationMs: 1000 } as const;
 const limited: Key = { ...plain, rateLimit };
 const limitedTo20: Key = { ...plain, rateLimit: { ...rateLimit, limit: 20 } };

@@ -5,6 +5,7 @@ import http2 from "node:http2";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
 import { testRootKey } from "../../support/test-root-key.ts";
+import { RawSocket } from "./raw-socket.ts";
 import type { FromTarget, TargetState } from "./target.ts";
 
 export interface Target {
@@ -13,6 +14,12 @@ export interface Target {
   /** Rejects when the process has ended, which it does when it is stopped, too. */
   readonly ended: Promise<never>;
   state(): Promise<TargetState>;
+  /** A new connection to it. */
+  dial(): RawSocket;
+  /** Those that were dialled. */
+  readonly sockets: readonly RawSocket[];
+  /** Ends all of them. */
+  hangUpAll(): void;
   /** Fails unless the process lives, serves over both versions of HTTP in time, and has complained of nothing. */
   expectUnharmed(): Promise<void>;
   /** Resolves once every connection is gone; fails when one stays. */
@@ -38,11 +45,21 @@ export async function startTarget(kind: "sound" | "broken" = "sound"): Promise<T
     return ((await nextMessage()) as { state: TargetState }).state;
   }
 
+  const sockets: RawSocket[] = [];
   return {
     port,
     pid: child.pid as number,
     ended,
     state,
+    sockets,
+    dial() {
+      const socket = new RawSocket(port);
+      sockets.push(socket);
+      return socket;
+    },
+    hangUpAll() {
+      for (const socket of sockets.splice(0)) socket.hangUp();
+    },
     async expectUnharmed() {
       const startedMs = performance.now();
       expect(await createOver1(port)).toContain('"key":');

@@ -9,6 +9,7 @@ import { openPostgresStore } from "../../../src/store/postgres/open-postgres-sto
 import { PermitLane } from "../../../src/store/postgres/permit-lane.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase } from "../../support/test-database.ts";
@@ -28,6 +29,7 @@ async function databaseOf(keyIds: readonly string[], given: Partial<NewKey>): Pr
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
   const store = await openPostgresStore({ ...ambient, url, connectionsMax: 4, lanes: 1, usageTimeoutMs: 20_000 });
   await Promise.all(keyIds.map((id) => store.keys.create({ ...sampleKey(new TestClock(), given), id })));
+  // Before the test begins: its own connections are all there are.
   await store.close();
   return url;
 }
@@ -50,6 +52,44 @@ function laneOptions(url: string, options: Partial<GuardedLaneOptions>): Guarded
 function closedWithTest<Lane extends { close(): void }>(lane: Lane): Lane {
   onTestFinished(() => lane.close());
   return lane;
+}
+
+/** A link that cuts one reply in ten, and that stalls now and then: what was asked has happened, and nobody learns of it. */
+export async function behindUnreliableLink(url: string): Promise<{ url: string; proxy: FaultyProxy }> {
+  const proxy = await FaultyProxy.start(Number(new URL(url).port));
+  let replies = 0;
+  proxy.onReply = ({ bytesFromServer }) => {
+    // A connection must be able to begin.
+    if (bytesFromServer < 1500) return "pass";
+    replies++;
+    if (replies % 10 === 0) return "cut";
+    return replies % 97 === 0 ? "stall" : "pass";
+  };
+  return { url: through(url, proxy.port), proxy };
+}
+
+/** What one would write first: a statement that is sent again, over a new connection, when no reply comes. */
+export function sendUntilAnswered(url: string): (text: string, values: unknown[]) => Promise<pg.QueryResult> {
+  let client: pg.Client | undefined;
+  const connected = async () => {
+    if (client !== undefined) return client;
+    const fresh = new pg.Client({ connectionString: url, query_timeout: 200 });
+    fresh.on("error", () => {});
+    await fresh.connect();
+    client = fresh;
+    return fresh;
+  };
+  onTestFinished(() => void client?.end().catch(() => {}));
+  return async (text, values) => {
+    for (;;) {
+      try {
+        return await (await connected()).query(text, values);
+      } catch {
+        client?.end().catch(() => {});
+        client = undefined;
+      }
+    }
+  };
 }
 
 /** Locks one row of a key, as a transaction of somebody else's would, until it is let go. */

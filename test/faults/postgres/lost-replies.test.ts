@@ -1,13 +1,11 @@
-import pg from "pg";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
-import type { Charge, ChargeResult, UsageEngine } from "../../../src/store/usage-ledger.ts";
-import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import type { UsageEngine } from "../../../src/store/usage-ledger.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { chargedInAll, databaseWith, openLane, through } from "./lane-fixture.ts";
+import { behindUnreliableLink, chargedInAll, databaseWith, openLane, sendUntilAnswered } from "./lane-fixture.ts";
 
 const keyIds = Array.from({ length: 40 }, (_, i) => `key_${i}`);
 const remaining = 1_000_000;
@@ -47,58 +45,29 @@ async function spendMany(engine: UsageEngine): Promise<Account> {
   return account;
 }
 
-/** A link that cuts one reply in ten, and that stalls now and then: what was asked has happened, and nobody learns of it. */
-async function unreliable(url: string): Promise<{ url: string; proxy: FaultyProxy }> {
-  const proxy = await FaultyProxy.start(Number(new URL(url).port));
-  let replies = 0;
-  proxy.onReply = ({ bytesFromServer }) => {
-    // A connection must be able to begin.
-    if (bytesFromServer < 1500) return "pass";
-    replies++;
-    if (replies % 10 === 0) return "cut";
-    return replies % 97 === 0 ? "stall" : "pass";
-  };
-  return { url: through(url, proxy.port), proxy };
-}
-
-/** What one would write first: an UPDATE for every key, sent again when no reply comes. */
+/** An UPDATE for every key, sent again when no reply comes. */
 function naiveEngine(url: string): UsageEngine {
-  let client: pg.Client | undefined;
-  const connected = async () => {
-    if (client !== undefined) return client;
-    const fresh = new pg.Client({ connectionString: url, query_timeout: 200 });
-    fresh.on("error", () => {});
-    await fresh.connect();
-    client = fresh;
-    return fresh;
-  };
+  const send = sendUntilAnswered(url);
   const update = `UPDATE key_usage k SET remaining = k.remaining - u.wanted
     FROM unnest($1::text[], $2::int[]) AS u (key_id, wanted) WHERE k.key_id = u.key_id RETURNING k.key_id, k.remaining`;
-  const settle = async (charges: readonly Charge[]): Promise<readonly ChargeResult[]> => {
-    for (;;) {
-      try {
-        const values = [charges.map(({ keyId }) => keyId), charges.map(({ wanted }) => wanted)];
-        const { rows } = await (await connected()).query(update, values);
-        const left = new Map(rows.map((row) => [row.key_id, Number(row.remaining)]));
-        return charges.map(({ keyId, wanted }) => ({
-          outcome: "settled",
-          granted: wanted,
-          remaining: left.get(keyId) as number,
-        }));
-      } catch {
-        client?.end().catch(() => {});
-        client = undefined;
-      }
-    }
+  return {
+    async settle(charges) {
+      const values = [charges.map(({ keyId }) => keyId), charges.map(({ wanted }) => wanted)];
+      const { rows } = await send(update, values);
+      const left = new Map(rows.map((row) => [row.key_id, Number(row.remaining)]));
+      return charges.map(({ keyId, wanted }) => ({
+        outcome: "settled",
+        granted: wanted,
+        remaining: left.get(keyId) as number,
+      }));
+    },
   };
-  onTestFinished(() => void client?.end().catch(() => {}));
-  return { settle };
 }
 
 describe.runIf(hasPostgres)("replies lost between the commit and the service", () => {
   it("charge nothing twice, in more than 10 000 uses", async () => {
     const url = await databaseWith(keyIds, remaining);
-    const link = await unreliable(url);
+    const link = await behindUnreliableLink(url);
     const account = await spendMany(openLane(link.url));
     const charged = await chargedInAll(url, keyIds.length, remaining);
 
@@ -111,7 +80,7 @@ describe.runIf(hasPostgres)("replies lost between the commit and the service", (
 
   it("are caught by this very test when an engine simply tries again", async () => {
     const url = await databaseWith(keyIds, remaining);
-    const link = await unreliable(url);
+    const link = await behindUnreliableLink(url);
     const account = await spendMany(naiveEngine(link.url));
     const charged = await chargedInAll(url, keyIds.length, remaining);
 

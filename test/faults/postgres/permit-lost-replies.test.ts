@@ -1,11 +1,9 @@
-import pg from "pg";
-import { describe, expect, it, onTestFinished } from "vitest";
-import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../../../src/store/permit-ledger.ts";
+import { describe, expect, it } from "vitest";
+import type { PermitEngine } from "../../../src/store/permit-ledger.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
-import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { query } from "../../support/run-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
-import { databaseWithLimits, openPermitLane, through } from "./lane-fixture.ts";
+import { behindUnreliableLink, databaseWithLimits, openPermitLane, sendUntilAnswered } from "./lane-fixture.ts";
 
 // Apart from each other, so that a return applied twice cannot hide a permit granted twice.
 const takers = Array.from({ length: 20 }, (_, i) => `taker_${i}`);
@@ -47,21 +45,12 @@ async function takeAndGive(engine: PermitEngine): Promise<Account> {
   return account;
 }
 
-/** A database whose givers hold permits, and a link to it that cuts one reply in ten and stalls now and then. */
-async function behindUnreliableLink() {
+/** A database whose givers hold permits, and an unreliable link to it. */
+async function setUp() {
   const url = await databaseWithLimits([...takers, ...givers], limit);
   const held = givers.map((keyId) => ({ keyId, ...permitAsk({ wantMin: heldByGiver }) }));
   await openPermitLane(url, { timeoutMs: 20_000 }).exchange(held);
-  const proxy = await FaultyProxy.start(Number(new URL(url).port));
-  let replies = 0;
-  proxy.onReply = ({ bytesFromServer }) => {
-    // A connection must be able to begin.
-    if (bytesFromServer < 1500) return "pass";
-    replies++;
-    if (replies % 10 === 0) return "cut";
-    return replies % 97 === 0 ? "stall" : "pass";
-  };
-  return { url, proxy, throughLink: through(url, proxy.port) };
+  return { url, link: await behindUnreliableLink(url) };
 }
 
 /** What has been taken and given back in all, by the ledger. */
@@ -73,44 +62,32 @@ async function ledgerOf(url: string): Promise<{ taken: number; returned: number 
   return { taken: await granted("taker"), returned: givers.length * heldByGiver - (await granted("giver")) };
 }
 
-/** What one would write first: an UPDATE, sent again when no reply comes. */
+/** An UPDATE, sent again when no reply comes. */
 function naiveEngine(url: string): PermitEngine {
-  let client: pg.Client | undefined;
-  const connected = async () => {
-    if (client !== undefined) return client;
-    const fresh = new pg.Client({ connectionString: url, query_timeout: 200 });
-    fresh.on("error", () => {});
-    await fresh.connect();
-    client = fresh;
-    return fresh;
-  };
+  const send = sendUntilAnswered(url);
   const update = `UPDATE key_permits p SET granted = p.granted + u.wanted - u.returned, gen = 1
     FROM unnest($1::text[], $2::int[], $3::int[]) AS u (key_id, wanted, returned) WHERE p.key_id = u.key_id RETURNING p.*`;
-  const exchange = async (asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> => {
-    const values = [asks.map((ask) => ask.keyId), asks.map((ask) => ask.wantMin), asks.map((ask) => ask.returned)];
-    for (;;) {
-      try {
-        await (await connected()).query(update, values);
-        const time = { endsInMs: 1, endsAtMs: 1, durationMs: 1, clockBehind: false };
-        const grant = { gen: 1, left: 0, outstanding: 0, ...time, contended: false, limit };
-        return asks.map(({ wantMin }) => ({ outcome: "settled", ...grant, granted: wantMin }));
-      } catch {
-        client?.end().catch(() => {});
-        client = undefined;
-      }
-    }
+  return {
+    async exchange(asks) {
+      await send(update, [
+        asks.map((ask) => ask.keyId),
+        asks.map((ask) => ask.wantMin),
+        asks.map((ask) => ask.returned),
+      ]);
+      const time = { endsInMs: 1, endsAtMs: 1, durationMs: 1, clockBehind: false };
+      const grant = { gen: 1, left: 0, outstanding: 0, ...time, contended: false, limit };
+      return asks.map(({ wantMin }) => ({ outcome: "settled", ...grant, granted: wantMin }));
+    },
   };
-  onTestFinished(() => void client?.end().catch(() => {}));
-  return { exchange };
 }
 
 describe.runIf(hasPostgres)("replies of the permit ledger lost between the commit and the service", () => {
   it("grant nothing twice and take nothing back twice", async () => {
-    const { url, proxy, throughLink } = await behindUnreliableLink();
-    const account = await takeAndGive(openPermitLane(throughLink));
+    const { url, link } = await setUp();
+    const account = await takeAndGive(openPermitLane(link.url));
     const { taken, returned } = await ledgerOf(url);
 
-    expect(proxy.cuts).toBeGreaterThan(40);
+    expect(link.proxy.cuts).toBeGreaterThan(40);
     expect(account.acknowledgedRounds).toBeGreaterThan(rounds / 2);
     expect(account.doubled).toBe(0);
     expect(account.granted).toBe(account.acknowledgedRounds * takers.length * takenARound);
@@ -122,11 +99,11 @@ describe.runIf(hasPostgres)("replies of the permit ledger lost between the commi
   });
 
   it("are caught by this very test when an engine simply asks again", async () => {
-    const { url, proxy, throughLink } = await behindUnreliableLink();
-    const account = await takeAndGive(naiveEngine(throughLink));
+    const { url, link } = await setUp();
+    const account = await takeAndGive(naiveEngine(link.url));
     const { taken, returned } = await ledgerOf(url);
 
-    expect(proxy.cuts).toBeGreaterThan(40);
+    expect(link.proxy.cuts).toBeGreaterThan(40);
     const told = account.acknowledgedRounds + account.unknownRounds;
     expect(taken).toBeGreaterThan(told * takers.length * takenARound);
     expect(returned).toBeGreaterThan(told * givers.length * returnedARound);

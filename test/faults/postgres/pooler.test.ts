@@ -1,11 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { Secret } from "../../../src/domain/secret.ts";
-import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
 import { DatabaseRefused, UnsafeTransaction } from "../../../src/store/postgres/pg-error.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
@@ -14,6 +10,7 @@ import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
 import { PgBouncer, type PgBouncerOptions } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { query } from "../../support/run-statement.ts";
@@ -42,11 +39,8 @@ async function pooled(options: PgBouncerOptions): Promise<{ pooler: PgBouncer; d
   return { pooler, direct: direct.href, url: pooler.through(direct.href) };
 }
 
-async function openStore(url: string, lanes = 2): Promise<Store> {
-  const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-  const store = await openPostgresStore({ ...ambient, url, connectionsMax, lanes, usageTimeoutMs: 5000 });
-  onTestFinished(() => store.close());
-  return store;
+function openStore(url: string, lanes = 2): Promise<Store> {
+  return openTestStore({ url, connectionsMax, lanes, usageTimeoutMs: 5000 });
 }
 
 async function connect(url: string): Promise<pg.Client> {

@@ -1,13 +1,10 @@
-import { describe, expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { describe, expect, it } from "vitest";
 import type { RateLimit } from "../../../src/domain/rate-limit.ts";
-import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange } from "../../contract/settle.ts";
 import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
@@ -25,9 +22,7 @@ const limits: readonly (RateLimit | undefined)[] = [
 describe.runIf(hasPostgres)("limits changed by many while permits are asked for and keys deleted", () => {
   it("fail nobody by a deadlock, and stand in the window's row as with the key", async () => {
     const url = await createTestDatabase();
-    const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-    const store = await openPostgresStore({ ...ambient, url, connectionsMax: 12, lanes: 2, usageTimeoutMs: 20_000 });
-    onTestFinished(() => store.close());
+    const store = await openTestStore({ url, connectionsMax: 12 });
     // Not strict at first: changes of one key race to make its window.
     const keys = Array.from({ length: keyCount * rounds }, () => sampleKey(new TestClock()));
     await Promise.all(keys.map((key) => store.keys.create(key)));

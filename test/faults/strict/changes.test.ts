@@ -1,24 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../../src/ambient/random.ts";
-import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { createMemoryStore } from "../../support/memory-store.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
 import { type HarnessReplica, type StrictAnswer, StrictHarness } from "../../support/strict/index.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
-
-async function onPostgres(): Promise<Store> {
-  const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-  const url = await createTestDatabase();
-  return openPostgresStore({ ...ambient, url, connectionsMax: 2, lanes: 1, usageTimeoutMs: 20_000 });
-}
+import { hasPostgres } from "../../support/test-database.ts";
 
 const stores: { name: string; open: () => Promise<Store> }[] = [
   { name: "in memory", open: async () => createMemoryStore(systemClock) },
-  ...(hasPostgres ? [{ name: "on Postgres", open: onPostgres }] : []),
+  ...(hasPostgres ? [{ name: "on Postgres", open: () => openTestStore({ connectionsMax: 2, lanes: 1 }) }] : []),
 ];
 const longMs = 60_000;
 

@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../../src/ambient/random.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { Secret } from "../../../src/domain/secret.ts";
-import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
 import { startTestServer, type TestServer } from "../../support/in-process-server.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
 import { readMetric } from "../../support/read-metric.ts";
 import { demandOf, httpReplicas, type KeyDemand, StrictHarness, StrictLoad } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
@@ -91,9 +88,7 @@ describe("never more than the limit, and all of it where it is asked for, in eve
   });
 
   it.runIf(hasPostgres)("of limits of 10 000: 5 replicas, asked without sockets", async () => {
-    const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-    const postgres = { url: await createTestDatabase(), connectionsMax: 2, lanes: 2, usageTimeoutMs: 20_000 };
-    const store = await openPostgresStore({ ...ambient, ...postgres });
+    const store = await openTestStore({ connectionsMax: 2 });
     const harness = await StrictHarness.start({ store, rules: hugeLimits, replicas: 5 });
     const load = new StrictLoad(hugeLimits, harness.replicas, 20_000);
     await load.run(5000);

@@ -1,40 +1,32 @@
-import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
-import { openPgEngine, openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
+import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
 let roles = 0;
 
-async function query(url: string, text: string): Promise<void> {
-  const client = new pg.Client(url);
-  await client.connect();
-  await client.query(text);
-  await client.end();
-}
-
 /** A database of a role's own that may have so many connections. */
 async function limitedTo(connections: number): Promise<{ url: string; limit: (connections: number) => Promise<void> }> {
   const admin = await createTestDatabase();
   const url = new URL(admin);
   const role = `limited_${process.pid}_${++roles}`;
-  const limit = (to: number) => query(admin, `ALTER ROLE ${role} CONNECTION LIMIT ${to}`);
+  const limit = async (to: number) => void (await query(admin, `ALTER ROLE ${role} CONNECTION LIMIT ${to}`));
   await query(admin, `CREATE ROLE ${role} LOGIN; ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${role}`);
   await limit(connections);
   url.username = role;
   return { url: url.href, limit };
 }
 
-async function openStore(url: string) {
-  const store = await openPostgresStore({ ...ambient, url, connectionsMax: 10, lanes: 1, usageTimeoutMs: 2000 });
-  onTestFinished(() => store.close());
-  return store;
+function openStore(url: string) {
+  return openTestStore({ url, connectionsMax: 10, lanes: 1, usageTimeoutMs: 2000 });
 }
 
 /** The code that a log line of the failure carries. */

@@ -1,13 +1,11 @@
 import { CompiledQuery, sql } from "kysely";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../../src/ambient/random.ts";
-import { openPgEngine, openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PgConnection, preparedText } from "../../../src/store/postgres/pg-connection.ts";
-import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
+import { openLane } from "../../faults/postgres/lane-fixture.ts";
 import { logCommits, loggedCommits } from "../../support/commit-log.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 /** What somebody may have set for everybody, each against what an acknowledged use asks for. */
@@ -81,12 +79,9 @@ describe.runIf(hasPostgres)("on a server with careless defaults", () => {
 
   it("every statement of a lane is durable and waits for locks no longer than it may", async () => {
     const url = await carelessDatabase();
-    const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-    const store = await openPostgresStore({ ...ambient, url, connectionsMax: 1, lanes: 1, usageTimeoutMs: 3000 });
-    onTestFinished(() => store.close());
+    await openTestStore({ url, connectionsMax: 1, lanes: 1, usageTimeoutMs: 3000 });
     await logCommits(url);
-    const lane = new UsageLane({ ...ambient, url, timeoutMs: 3000 });
-    onTestFinished(() => lane.close());
+    const lane = openLane(url, { timeoutMs: 3000 });
     await lane.settle([]);
     // The beginning of its writer, and its batch.
     const commit = { synchronous_commit: "on", isolation: "read committed", lock_timeout: "1s" };
