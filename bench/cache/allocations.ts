@@ -34,8 +34,10 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const codec = hotMethods[0] as HotMethod;
   const keys = caches.Latchkey(storeOf("nothing else"));
   const limiter = new LocalLimiter(new WindowTable(1), deps);
-  const verifyKey = createVerifyKey({ ...deps, keys, limiter, usage: { spend: unused }, cacheKeysMax: 1000 });
-  const endpoints = createKeysEndpoints({ ...deps, verifyKey, createKey: unused, deleteKey: unused });
+  const unusedKeys = { create: unused, findKeptAnswer: unused, mutate: unused };
+  const verifyDeps = { ...deps, limiter, usage: { spend: unused }, cacheKeysMax: 1000 };
+  const verifyKey = createVerifyKey({ ...verifyDeps, keys });
+  const endpoints = createKeysEndpoints({ ...verifyDeps, keys: { ...unusedKeys, findByDigest: keys.findByDigest } });
   const [hot] = hotEndpointsOf(endpoints);
   const runCall = createRunCall({ ...deps, isRootKey: () => false });
   const newRequestId = createRequestIds(deps);

@@ -9,24 +9,24 @@ import type { RateLimit } from "../domain/rate-limit.ts";
 import { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { Verdict } from "../domain/verification.ts";
-import type { CreateKey } from "../usecases/create-key.ts";
-import type { DeleteKey } from "../usecases/delete-key.ts";
+import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
+import { createDeleteKey, type DeleteKeyDeps } from "../usecases/delete-key.ts";
 import type { IdempotencyKey } from "../usecases/idempotency.ts";
-import type { VerifyKey } from "../usecases/verify-key.ts";
+import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
 import type { CallContext, Endpoint } from "./call.ts";
 import { checkMeta } from "./check-meta.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
-interface KeysServiceDeps extends Pick<Ambient, "log" | "metrics"> {
-  readonly createKey: CreateKey;
-  readonly verifyKey: VerifyKey;
-  readonly deleteKey: DeleteKey;
-}
+/** What the service itself uses, and what its use cases do. */
+export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps & DeleteKeyDeps;
 
 /** The methods of KeysService: messages in, use cases run, messages out. */
 export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
-  const { createKey, verifyKey, deleteKey, metrics, log } = deps;
+  const { metrics, log } = deps;
+  const createKey = createCreateKey(deps);
+  const verifyKey = createVerifyKey(deps);
+  const deleteKey = createDeleteKey(deps);
 
   const handlers: Handlers<typeof KeysService> = {
     async createKey(request, context) {

@@ -37,17 +37,14 @@ export function createClient(client: ClientOptions): KeysClient {
     throw new TypeError("rootKey must be visible ASCII characters only");
   }
 
-  return {
-    createKey: (request, options) => call(methods.createKey, request, options),
-    verifyKey: (request, options) => call(methods.verifyKey, request, options),
-    deleteKey: (request, options) => call(methods.deleteKey, request, options),
-  };
+  const calls = Object.entries(methods).map(
+    ([name, method]) =>
+      [name, (request: object, options?: IdempotentCallOptions) => call(method, request, options)] as const,
+  );
+  // The generator prints the table and the interface from the same methods.
+  return Object.fromEntries(calls) as unknown as KeysClient;
 
-  async function call<Response>(
-    method: Method,
-    request: object,
-    options: IdempotentCallOptions = {},
-  ): Promise<Response> {
+  async function call(method: Method, request: object, options: IdempotentCallOptions = {}): Promise<object> {
     const { signal, timeoutMs = clientTimeoutMs } = options;
     checkTimeout(timeoutMs);
     const headers = headersOf(method, options);
@@ -61,7 +58,7 @@ export function createClient(client: ClientOptions): KeysClient {
 
     const json = parseJson(answer.text);
     if (!answer.ok || !isObject(json)) throw errorOfAnswer(answer.status, answer.headers, json);
-    return json as Response;
+    return json;
   }
 
   function headersOf({ access }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {

@@ -23,10 +23,7 @@ import { createRequestListener, type RequestListener } from "../rpc/request-list
 import { prepareRules } from "../rpc/validate.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import { createCreateKey } from "../usecases/create-key.ts";
-import { createDeleteKey } from "../usecases/delete-key.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
-import { createVerifyKey } from "../usecases/verify-key.ts";
 import { defaultPatience, type Patience } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
@@ -68,12 +65,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const shutdown = new AbortController();
   const services = [KeysService, Health];
   const runCall = createRunCall(deps);
-  const keysEndpoints = createKeysEndpoints({
-    ...deps,
-    createKey: createCreateKey(deps),
-    verifyKey: createVerifyKey(deps),
-    deleteKey: createDeleteKey(deps),
-  });
+  const keysEndpoints = createKeysEndpoints(deps);
   const health = createHealth(
     readiness,
     services.map((service) => service.typeName),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { connectWire, type HttpAnswer } from "../rpc/exchange.ts";
-import { type CallName, encode, type Protocol, protocols } from "../rpc/protocols.ts";
+import { type CallName, encode, keyIdCalls, type Protocol, protocols } from "../rpc/protocols.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { endStream, frame, frameType, headerBlock, hello, openRequest, verifyHeaders } from "./hostile/http2-frames.ts";
 import { RawSocket } from "./hostile/raw-socket.ts";
@@ -11,7 +11,7 @@ const seed = Number(process.env.LATCHKEY_FUZZ_SEED ?? Date.now() % 2 ** 32);
 const perProtocolAndCall = 100;
 const rawConnections = 400;
 
-const goodBodies: Record<CallName, object> = {
+const goodBodies: Partial<Record<CallName, object>> = {
   createKey: {
     apiId: "api",
     prefix: "live",
@@ -25,7 +25,7 @@ const goodBodies: Record<CallName, object> = {
     enabled: true,
   },
   verifyKey: { key: "live_0123456789abcdefghijklmnopqrstuvwxyz", apiId: "api" },
-  deleteKey: { keyId: "key_0123456789abcdefghij" },
+  ...Object.fromEntries(keyIdCalls.map((call) => [call, { keyId: "key_0123456789abcdefghij" }])),
 };
 
 describe(`with seed ${seed}`, () => {

@@ -1,4 +1,4 @@
-import { type DescMethod, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import { type DescMethod, fromJson, getOption, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
@@ -6,9 +6,16 @@ import { trailerFlag, trailerParse } from "@connectrpc/connect/protocol-grpc-web
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
 import type { HttpAnswer } from "./exchange.ts";
 
 export type CallName = keyof typeof KeysService.method;
+
+const calls = Object.keys(KeysService.method) as CallName[];
+/** The methods that only a caller with the root key may call. */
+export const rootCalls = calls.filter((call) => getOption(KeysService.method[call], access) === Access.ROOT_KEY);
+/** The methods that name a key by its id. */
+export const keyIdCalls = calls.filter((call) => "keyId" in KeysService.method[call].input.field);
 
 /** One way for a message to travel. */
 export interface Protocol {

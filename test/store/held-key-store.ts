@@ -50,7 +50,7 @@ export class HeldKeyStore implements KeyStore {
     const digest = keyId.replace("id of ", "");
     if (!this.#digests.has(digest)) return undefined;
     if (mutation.kind === "delete") this.#digests.delete(digest);
-    else this.#digests.set(digest, mutation.rateLimit);
+    if (mutation.kind === "setRateLimit") this.#digests.set(digest, mutation.rateLimit);
     return [digest];
   }
 

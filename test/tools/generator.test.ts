@@ -56,13 +56,8 @@ describe("openapi.json", () => {
 
   it("refuses unknown fields in requests and tolerates them in answers", () => {
     const closed = Object.entries(openapi.components.schemas).filter(([, each]) => each.additionalProperties === false);
-    expect(closed.map(([name]) => name)).toEqual([
-      "CreateKeyRequest",
-      "Refill",
-      "Ratelimit",
-      "VerifyKeyRequest",
-      "DeleteKeyRequest",
-    ]);
+    const requests = routes.map(({ method }) => method.input.name);
+    expect(closed.map(([name]) => name).sort()).toEqual([...requests, "Refill", "Ratelimit"].sort());
   });
 
   it("states the bounds of the contract", () => {

@@ -42,6 +42,8 @@ function operation(method: Method, contract: Contract): object {
   const facts = factsOf(method);
   const [summary, description] = splitSummary(unwrap(method.comment));
   const answer = contract.messages.find((message) => message.name === method.response)?.comment;
+  const request = contract.messages.find((message) => message.name === method.request);
+  const isOnKey = request?.fields.some((field) => field.name === "keyId");
   return {
     operationId: method.name,
     tags: [tagOf(contract)],
@@ -57,7 +59,12 @@ function operation(method: Method, contract: Contract): object {
         headers: { "x-request-id": ref("headers", "RequestId") },
         content: json(method.response, facts.response),
       },
-      ...errorResponses([...(method.access === "root" ? [401 as const] : []), ...(facts.errors ?? [])]),
+      ...errorResponses([
+        ...(method.access === "root" ? [401 as const] : []),
+        // A method that names a key by its id answers this where there is no such key.
+        ...(isOnKey ? [404 as const] : []),
+        ...(facts.errors ?? []),
+      ]),
     },
   };
 }

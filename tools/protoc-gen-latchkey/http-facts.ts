@@ -51,7 +51,6 @@ const METHODS: Readonly<Record<string, MethodFacts>> = {
       requestId: "req_…",
     },
   },
-  "/v1/keys.deleteKey": { errors: [404] },
 };
 
 export function factsOf(method: { readonly path: string }): MethodFacts {

@@ -1,4 +1,4 @@
-import type { JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ErrorCode } from "../../../src/rpc/api-error.ts";
 import type { HeaderValues } from "../exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols } from "../protocols.ts";
@@ -43,11 +43,15 @@ const protoProtocols = protocols.filter(({ codec }) => codec === "proto");
 export const gatewayProtocols = protocols.filter(({ name }) => name.startsWith("json"));
 export const rpcProtocols = protocols.filter(({ name }) => !name.startsWith("json"));
 
-export const goodBodies: Record<CallName, JsonValue> = {
+/** Of methods that take more than the id of a key. */
+const ownBodies: Partial<Record<CallName, JsonObject>> = {
   createKey: { apiId: textCanary },
   verifyKey: { key: textCanary },
-  deleteKey: { keyId: textCanary },
 };
+
+export function goodBodyOf(call: CallName): JsonObject {
+  return ownBodies[call] ?? { keyId: textCanary };
+}
 
 type Rest = Partial<Pick<BadRequest, "says" | "neverSays" | "code" | "headers">>;
 
@@ -80,7 +84,7 @@ export function bad(name: string, call: CallName, rest: Partial<BadRequest>): Ba
     name: `${call}: ${name}`,
     on: protocols,
     call,
-    body: (protocol) => encode(protocol, call, goodBodies[call]),
+    body: (protocol) => encode(protocol, call, goodBodyOf(call)),
     headers: {},
     method: "POST",
     beforeProtocol: false,

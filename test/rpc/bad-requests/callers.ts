@@ -1,5 +1,5 @@
-import { encode } from "../protocols.ts";
-import { type BadRequest, bad, broken, type Setup, textCanary } from "./bad-request.ts";
+import { encode, keyIdCalls, rootCalls } from "../protocols.ts";
+import { type BadRequest, bad, broken, goodBodyOf, type Setup, textCanary } from "./bad-request.ts";
 
 /* Requests without the right, about what is not there, or repeated with a difference. */
 
@@ -35,10 +35,7 @@ const unauthorized = { code: "UNAUTHORIZED" } as const;
 export const callers: BadRequest[] = [
   ...wrongAuthorizations.flatMap(([name, authorization]) => {
     const headers = (setup: Setup) => ({ authorization: authorization(setup) });
-    return [
-      bad(`Authorization: ${name}`, "createKey", { headers, ...unauthorized }),
-      bad(`Authorization: ${name}`, "deleteKey", { headers, ...unauthorized }),
-    ];
+    return rootCalls.map((call) => bad(`Authorization: ${name}`, call, { headers, ...unauthorized }));
   }),
   bad("no Authorization, and nothing is told of the bad message", "createKey", {
     headers: { authorization: undefined },
@@ -52,6 +49,11 @@ export const callers: BadRequest[] = [
     headers: { "idempotency-key": usedIdempotencyKey },
     code: "CONFLICT",
   }),
-  broken("a key that is not there", "deleteKey", "", { keyId: "key_0000000000000000000000" }, { code: "NOT_FOUND" }),
-  broken("what is no id", "deleteKey", "", { keyId: textCanary }, { code: "NOT_FOUND" }),
+  ...keyIdCalls.flatMap((call) => {
+    const unknown = { ...goodBodyOf(call), keyId: "key_0000000000000000000000" };
+    return [
+      broken("a key that is not there", call, "", unknown, { code: "NOT_FOUND" }),
+      broken("what is no id", call, "", { ...goodBodyOf(call), keyId: textCanary }, { code: "NOT_FOUND" }),
+    ];
+  }),
 ];

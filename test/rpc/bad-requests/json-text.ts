@@ -1,3 +1,4 @@
+import { keyIdCalls } from "../protocols.ts";
 import { type BadRequest, badJson } from "./bad-request.ts";
 
 /* Bodies that are no JSON, or JSON that different readers would read differently. */
@@ -83,7 +84,7 @@ export const jsonTexts: BadRequest[] = [
   ...ambiguous.map(([name, field, body]) => badJson(name, "createKey", field, body)),
   badJson("NUL in the key", "verifyKey", "key", '{"key":"cnry\\u0000"}'),
   badJson("the key twice", "verifyKey", "", '{"key":"cnry","key":"cnry"}'),
-  badJson("the keyId twice", "deleteKey", "", '{"keyId":"cnry","keyId":"cnry"}'),
+  ...keyIdCalls.map((call) => badJson("the keyId twice", call, "", '{"keyId":"cnry","keyId":"cnry"}')),
 ];
 
 function bytesInText(...bytes: number[]): Uint8Array {

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { type BadRequest, broken, digitsCanary, textCanary } from "./bad-request.ts";
+import { keyIdCalls } from "../protocols.ts";
+import { type BadRequest, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
 
 /* Messages that can be read but break a rule of the proto file, or one that no proto rule can express. */
 
@@ -97,9 +98,11 @@ export const rules: BadRequest[] = [
   broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
   broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
   broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
-  broken("no keyId", "deleteKey", "keyId", {}),
-  broken("empty keyId", "deleteKey", "keyId", { keyId: "" }),
-  broken("keyId of 65 characters", "deleteKey", "keyId", { keyId: long(65) }),
+  ...keyIdCalls.flatMap((call) => [
+    broken("no keyId", call, "keyId", {}),
+    broken("empty keyId", call, "keyId", { ...goodBodyOf(call), keyId: "" }),
+    broken("keyId of 65 characters", call, "keyId", { ...goodBodyOf(call), keyId: long(65) }),
+  ]),
 ];
 
 /** Arrays in objects in arrays, as many levels as asked for, the outermost an object. */

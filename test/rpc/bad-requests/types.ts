@@ -1,4 +1,4 @@
-import type { CallName } from "../protocols.ts";
+import { type CallName, keyIdCalls } from "../protocols.ts";
 import { type BadRequest, badJson } from "./bad-request.ts";
 
 /* Fields of the wrong type, and names that are none of ours: what only JSON can say. */
@@ -38,7 +38,7 @@ const wrongTypes: [CallName, string, string[]][] = [
   ["createKey", "enabled", [text, number, list]],
   ["verifyKey", "key", wrongForText],
   ["verifyKey", "apiId", [number, list]],
-  ["deleteKey", "keyId", wrongForText],
+  ...keyIdCalls.map((call): [CallName, string, string[]] => [call, "keyId", wrongForText]),
 ];
 
 interface WrongName {
@@ -137,9 +137,11 @@ const wrongNames: WrongName[] = [
   },
   { call: "verifyKey", body: '{"key":"cnry","keyId":"cnry"}', field: "", neverSays: "keyId" },
   { call: "verifyKey", body: '{"key":"x","cnry_x1":7391}', field: "", says: "(known: key, apiId)" },
-  { call: "deleteKey", body: '{"cnry_x1":7391}', field: "", says: "(known: keyId)" },
-  { call: "deleteKey", body: '{"id":"cnry"}', field: "", says: "(known: keyId)" },
-  { call: "deleteKey", body: '{"key_id":"cnry"}', field: "", says: "did you mean keyId?", neverSays: "key_id" },
+  ...keyIdCalls.flatMap((call): WrongName[] => [
+    { call, body: '{"cnry_x1":7391}', field: "", says: "(known: keyId" },
+    { call, body: '{"id":"cnry"}', field: "", says: "(known: keyId" },
+    { call, body: '{"key_id":"cnry"}', field: "", says: "did you mean keyId?", neverSays: "key_id" },
+  ]),
 ];
 
 /** What JSON.stringify makes of NaN. Once it was taken for "absent", and issued keys without a limit. */
@@ -148,7 +150,8 @@ const nulls: [CallName, string][] = [
   ...["refill.carryOver", "ratelimit", "ratelimit.async", "ratelimit.limit", "ratelimit.duration", "name", "meta"],
   ...["expires", "enabled"],
 ].map((field) => ["createKey", field]);
-nulls.push(["verifyKey", "key"], ["verifyKey", "apiId"], ["deleteKey", "keyId"]);
+nulls.push(["verifyKey", "key"], ["verifyKey", "apiId"]);
+for (const call of keyIdCalls) nulls.push([call, "keyId"]);
 
 export const types: BadRequest[] = [
   ...nulls.map(([call, field]) =>

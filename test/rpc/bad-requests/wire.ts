@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { bytes, double, metaEntry, metaOf, nestedStructs, text, valueBytes, varint } from "../decoding/build-wire.ts";
 import { encode, frame, type Protocol } from "../protocols.ts";
-import { type BadRequest, bad, badProto, goodBodies, rpcProtocols, textCanary } from "./bad-request.ts";
+import { type BadRequest, bad, badProto, goodBodyOf, rpcProtocols, textCanary } from "./bad-request.ts";
 
 /* What is wrong below the fields: protobuf that cannot be read, frames that lie, headers of the RPC protocols. */
 
@@ -39,7 +39,7 @@ const framed = rpcProtocols.filter((protocol) => protocol.framed);
 const unframed = rpcProtocols.filter((protocol) => !protocol.framed);
 
 function badFrame(name: string, reframe: (frame: Uint8Array) => Uint8Array, rest: Partial<BadRequest> = {}) {
-  const body = (protocol: Protocol) => reframe(encode(protocol, "createKey", goodBodies.createKey));
+  const body = (protocol: Protocol) => reframe(encode(protocol, "createKey", goodBodyOf("createKey")));
   return bad(name, "createKey", { on: framed, field: "", body, ...rest });
 }
 
