@@ -121,7 +121,6 @@ async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; 
     limiter,
     isRootKey: () => false,
     fastPath: true,
-    cacheKeysMax: cache.keysMax,
     connectionsMax: 20_000,
   });
   return { port: await onePort.listen(0, "127.0.0.1"), close: () => onePort.close(1000) };

@@ -15,7 +15,6 @@ import { hotEndpointsOf } from "../../src/rpc/hot/hot-endpoints.ts";
 import { JsonCall } from "../../src/rpc/json-call.ts";
 import { createKeysEndpoints } from "../../src/rpc/keys-service.ts";
 import { createRequestIds } from "../../src/rpc/request-ids.ts";
-import { KnownDigests } from "../../src/usecases/known-digests.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { caches } from "./caches.ts";
 import { storeOf } from "./key-rows.ts";
@@ -35,7 +34,7 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const keys = caches.Latchkey(storeOf("nothing else"));
   const limiter = new LocalLimiter(new WindowTable(1), deps);
   const unusedKeys = { create: unused, findKeptAnswer: unused, mutate: unused };
-  const verifyDeps = { ...deps, limiter, usage: { spend: unused }, cacheKeysMax: 1000 };
+  const verifyDeps = { ...deps, limiter, usage: { spend: unused } };
   const verifyKey = createVerifyKey({ ...verifyDeps, keys });
   const endpoints = createKeysEndpoints({ ...verifyDeps, keys: { ...unusedKeys, findByDigest: keys.findByDigest } });
   const [hot] = hotEndpointsOf(endpoints);
@@ -45,7 +44,6 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const body = Buffer.from(JSON.stringify({ key }));
   await keys.findByDigest(sha256(key));
   const digest = sha256(key);
-  const known = KnownDigests.forKeys(1, random);
   const secret = new Secret(key);
   if (hot === undefined) throw new Error("the method is not as expected");
   const call = () => runCall(new JsonCall(hot, "req", {}, body, 0, body.length));
@@ -55,7 +53,7 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
     "the whole call": allocated(call),
     "of it, reading the request": allocated(() => codec.decodeJson(body, 0, body.length)),
     "of it, the use case": allocated(() => verifyKey({ key: secret, apiId: undefined })),
-    "of that, a digest that is known": allocated(() => known.digestOf(key)),
+    "of that, the digest": allocated(() => sha256(key)),
     "of that, the cache": allocated(() => keys.findByDigest(digest)),
     "writing the answer": allocated(() => codec.encodeJson(response)),
   };

@@ -12,7 +12,7 @@ const prefixLengthMax = 16;
 const prefixPattern = /^[A-Za-z](?:[A-Za-z0-9_]{0,14}[A-Za-z0-9])?$/;
 const checksumLength = 6;
 const shortestKey = base62Width(byteLengthMin) + checksumLength;
-export const longestKey = prefixLengthMax + 1 + base62Width(byteLengthMax) + checksumLength;
+const longestKey = prefixLengthMax + 1 + base62Width(byteLengthMax) + checksumLength;
 const startBodyLength = 4;
 const underscore = 0x5f;
 

@@ -36,8 +36,6 @@ export interface PublicApiDeps extends Ambient {
   /** Whether hot methods are served by hand and by their codecs where they can be. */
   readonly fastPath: boolean;
   readonly patience?: Patience;
-  /** Keys that `keys` holds in memory at most. */
-  readonly cacheKeysMax: number;
   /** Open connections at most. */
   readonly connectionsMax: number;
   /** Brings readiness up to date for a caller who asks for it. */

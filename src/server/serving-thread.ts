@@ -86,7 +86,6 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   log: remoteLog(home, setup.debug),
   metrics,
   fastPath: setup.fastPath,
-  cacheKeysMax: setup.cacheKeysMax,
   connectionsMax: setup.connectionsMax,
   refreshReadiness: () => home.ask("refreshReadiness"),
 });

@@ -79,8 +79,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     threads?.start(settings, { ...home, log }, rateLimits.local);
     undo.unshift(() => threads?.end());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
-    const { fastPath, cacheKeysMax, connectionsMax } = settings;
-    const api = { ...ambient, ...home, isRootKey, fastPath, cacheKeysMax, connectionsMax };
+    const { fastPath, connectionsMax } = settings;
+    const api = { ...ambient, ...home, isRootKey, fastPath, connectionsMax };
     const serving = threads ?? serveHere(createPublicApi(api));
     serving.learnRootKeys(rootKeys.digests);
     const readyState = new ReadyState(store.health, (ready) => serving.setReady(ready));

@@ -1,13 +1,14 @@
 import type { Ambient } from "../ambient/ambient.ts";
+import { sha256 } from "../ambient/crypto.ts";
 import { type AtOnce, goOn } from "../domain/at-once.ts";
 import type { BalanceSeen, Key } from "../domain/key.ts";
+import { isWellFormedKey } from "../domain/key-format.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
 import { decideSpend, type KeyVerdict, planVerification, type Spend, type Verdict } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import { KnownDigests } from "./known-digests.ts";
 
 export interface VerifyKeyRequest {
   readonly key: Secret;
@@ -16,12 +17,10 @@ export interface VerifyKeyRequest {
 
 export type VerifyKey = (request: VerifyKeyRequest) => AtOnce<Verdict>;
 
-export interface VerifyKeyDeps extends Pick<Ambient, "clock" | "random"> {
+export interface VerifyKeyDeps extends Pick<Ambient, "clock"> {
   readonly keys: Pick<KeyStore, "findByDigest">;
   readonly limiter: RateLimiter;
   readonly usage: UsageLedger;
-  /** Keys that `keys` holds in memory at most: twice as many digests find room here. */
-  readonly cacheKeysMax: number;
 }
 
 /**
@@ -29,14 +28,14 @@ export interface VerifyKeyDeps extends Pick<Ambient, "clock" | "random"> {
  * reported as an invalid key, nor as a valid one. A cached key without a counter is decided synchronously.
  */
 export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
-  const { keys, limiter, usage, clock, random, cacheKeysMax } = deps;
-  const digests = KnownDigests.forKeys(cacheKeysMax, random);
+  const { keys, limiter, usage, clock } = deps;
 
   return function verifyKey({ key: presented, apiId }) {
-    const digest = digests.digestOf(presented.reveal());
+    const text = presented.reveal();
     // Garbage ends here: a text whose checksum is wrong was never issued, and costs no look at the store.
-    if (digest === undefined) return { code: "NOT_FOUND" };
+    if (!isWellFormedKey(text)) return { code: "NOT_FOUND" };
 
+    const digest = sha256(text);
     const question = { digest, apiId, isAnew: false };
     return goOn(keys.findByDigest(digest), (found) => decide(found, question));
   };

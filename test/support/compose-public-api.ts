@@ -44,7 +44,6 @@ export function composePublicApi(
     limiter: new LocalLimiter(new WindowTable(100), ambient),
     isRootKey: (presented) => presented.reveal() === testRootKey,
     fastPath: true,
-    cacheKeysMax: 1000,
     connectionsMax: 20_000,
   };
   const api = createPublicApi({ ...parts, ...override(parts) });

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { createSystemRandom } from "../../src/ambient/random.ts";
 import type { Key } from "../../src/domain/key.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
@@ -15,7 +14,7 @@ const modes: { how: string; answering: Answering }[] = [
 
 function setUp(script: Script, answering: Answering, clock = new TestClock(nowMs)) {
   const { did, ...parts } = fakeParts(script, answering);
-  const deps = { ...parts, clock, random: createSystemRandom(), cacheKeysMax: 10 };
+  const deps = { ...parts, clock };
   const verifyKey = createVerifyKey(deps);
   return { did, verify: (key = secret, apiId?: string) => verifyKey({ key: new Secret(key), apiId }) };
 }
