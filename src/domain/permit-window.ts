@@ -1,6 +1,6 @@
 /**
- * A key's window as the permit ledger keeps it. Permits are charged here before anybody holds them: whatever becomes of
- * a holder, no more than `limit` can ever be spent in one window.
+ * A key's window as stored in the permit ledger. Permits are charged here before a replica holds them: even if a replica
+ * crashes, no more than `limit` can ever be spent in one window.
  *
  * What holds when the ledger's clock is set, as well:
  * - S1, never over: `granted` of one window never passes `limit`, and windows are counted up, never down. No clock is
@@ -27,7 +27,7 @@ export interface PermitWindow {
   readonly granted: number;
   /** How many of the granted ones are reported as spent. */
   readonly spent: number;
-  /** The end is near and everybody wants some: from then on only real demand is served. */
+  /** Few permits are left: from then on only waiting requests are served, and nothing in advance. */
   readonly contended: boolean;
 }
 
@@ -53,7 +53,7 @@ export interface PermitAsk {
   readonly returned: number;
   /** Permits spent since the last report. */
   readonly spent: number;
-  /** How many askers share the key, as far as is known: nobody takes more than half of an equal part in advance. */
+  /** The known number of askers that share the key: none gets more than half of an equal part in advance. */
   readonly holders: number;
 }
 
@@ -63,7 +63,7 @@ export interface PermitGrant {
   readonly granted: number;
   /** Permits that are still to be had. */
   readonly left: number;
-  /** Permits that are held by somebody, as far as is known: handed out and neither returned nor reported as spent. */
+  /** Permits that replicas may hold: handed out, and neither returned nor reported as spent. */
   readonly outstanding: number;
   /**
    * Time to the end that counts; 0 when no window is open, never more than `durationMs`. The ledger counts whole
@@ -75,8 +75,8 @@ export interface PermitGrant {
   /** The duration that the window was opened with. */
   readonly durationMs: number;
   /**
-   * The ledger's clock is seen to be behind, so that nobody knows when the window truly ends. Permits are given to those
-   * who wait only, and must be spent at once: held, they could outlive their window when the clock is right again.
+   * The ledger's clock is known to be behind, so the window's true end is unknown. Only waiting requests get permits, and
+   * must spend them immediately: held permits could outlive their window when the clock is right again.
    */
   readonly clockBehind: boolean;
   readonly contended: boolean;
@@ -111,7 +111,7 @@ export function exchangePermits(
       gen: after.gen,
       granted,
       left: available - granted,
-      // What is left of a window that has ended is nobody's.
+      // The permits of an ended window are worthless.
       outstanding: isOpen ? after.granted - after.spent : 0,
       endsInMs,
       endsAtMs,
