@@ -60,7 +60,7 @@ function contestant(kind: Kind, keys: number, threads: number): (ms: number) => 
       const [taken] = (await once(worker, "message")) as [number];
       return taken;
     });
-    // Somebody has to be waited for, or the process would end.
+    // Without something to wait for, the process would end.
     const alive = setInterval(() => {}, 1000);
     const taken = await Promise.all(counting);
     clearInterval(alive);

@@ -59,7 +59,7 @@ export async function connectContestants(links: RegionLinks): Promise<Record<Con
     }),
     flexibleRedis: flexible((rule, onSent) => {
       const limiter = new RateLimiterRedis({ ...rule, storeClient: redis });
-      // Its script, which it has just defined anew.
+      // Its script, which it has just defined again.
       const commands = redis as unknown as { rlflxIncr: (...args: unknown[]) => unknown };
       const increment = commands.rlflxIncr.bind(redis);
       commands.rlflxIncr = (...args) => {

@@ -24,7 +24,7 @@ interface Row {
   readonly limit?: number;
 }
 
-/** A store of every key there could be: each look-up makes its key anew, of strings in one piece, as a database's driver does. */
+/** A store of every possible key: each look-up creates a new key of flat strings, as a database driver does. */
 export function storeOf(kind: Kind): Pick<KeyStore, "findByDigest"> {
   const { ownerId, name, meta, remaining, limit }: Row = kinds[kind];
   let found = 0;

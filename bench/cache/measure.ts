@@ -43,7 +43,7 @@ async function pauses(name: CacheName): Promise<Record<string, number>> {
 async function nanosPerHit(name: CacheName, keys: number): Promise<number> {
   const cache = caches[name](storeOf("nothing else"));
   await fill(cache, 0, keys);
-  // Made anew for each hit, as a digest is: a string that was looked up before knows its hash.
+  // A new string for each hit, like a real digest: a string that was used before has its hash cached.
   const digests = Buffer.from(Array.from({ length: keys }, (_, n) => digestOf(n)).join(""), "latin1");
   const pass = (use: (digest: string) => unknown) =>
     cpuMsOf(() => {

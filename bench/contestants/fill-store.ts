@@ -24,7 +24,7 @@ export async function fillStore(dataDir: string, count: number, keysFile: string
   const folder = claimDataFolder(dataDir);
   const first = await createFirst(folder.databaseFile);
   const db = new DatabaseSync(folder.databaseFile, { enableForeignKeyConstraints: false });
-  // What is lost with the machine is made anew. Digests come in no order: every page of their index is written to.
+  // Data lost with the machine is created again. Digests come in random order: every page of their index is written.
   db.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000");
   const copyKey = db.prepare(copyStatement(db, "keys", ["id"], "id"));
   const copySecret = db.prepare(copyStatement(db, "key_secrets", ["digest", "key_id"], "key_id"));

@@ -72,7 +72,7 @@ export async function startLatchkey(
   };
 }
 
-/** One verification, of any contestant: whoever answers otherwise does not do the work that is compared. */
+/** One verification, of any contestant. A contestant with another answer does not do the work that is compared. */
 export async function verify(port: number, key: string): Promise<string> {
   const text = await post(port, "/v1/keys.verifyKey", { key });
   if (JSON.parse(text).valid !== true) throw new Error(`a key was not valid: ${text}`);

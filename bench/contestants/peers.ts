@@ -7,7 +7,7 @@ import { barePort, type ServerProcess, startServer } from "./server-process.ts";
 const folder = join(import.meta.dirname, "../peers");
 const production = { environment: { NODE_ENV: "production" } };
 
-/** Peers are a package of their own, so that whoever only runs Latchkey does not install them. */
+/** Peers are a separate package, so that users who only run Latchkey do not install them. */
 export function installPeers(): void {
   // npm writes the first when it has installed everything.
   const [installed, wanted] = ["node_modules/.package-lock.json", "package-lock.json"].map((name) =>

@@ -47,7 +47,7 @@ export function prepareLoads(folder: string): Loads {
   };
   const runWrk = (port: number, script: string, { connections = 32, pinned = true }: HttpLoadOptions, ms: number) => {
     const url = `http://127.0.0.1:${port}/v1/keys.verifyKey`;
-    // Whoever is slow is to be measured, not to be given up.
+    // A slow contestant is measured, not given up.
     const options = ["-t1", `-c${connections}`, `-d${seconds(ms)}`, "--timeout", "10s", "--latency"];
     return runProgram(pinned, wrk, ...options, "-s", script, url);
   };
