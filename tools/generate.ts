@@ -1,4 +1,4 @@
-// Writes everything under gen/ anew from proto/. `npm test` runs it into the working tree and fails on a difference.
+// Generates everything under gen/ again from proto/. `npm test` runs it into the working tree and fails on a difference.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

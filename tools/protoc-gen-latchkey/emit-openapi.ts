@@ -49,7 +49,7 @@ function operation(method: Method, contract: Contract): object {
     tags: [tagOf(contract)],
     summary,
     ...(description && { description }),
-    // Said even where it is empty: a missing list would leave it to the reader whether somebody forgot it.
+    // Written even if it is empty: a missing list could also be a mistake.
     security: method.access === "root" ? [{ rootKey: [] }] : [],
     ...(facts.idempotencyKey && { parameters: [ref("parameters", "IdempotencyKey")] }),
     requestBody: { required: true, content: json(method.request, facts.request) },
