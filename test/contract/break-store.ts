@@ -8,7 +8,7 @@ import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 
-/** A store with one mistake that somebody could make: the plain store, but for one part. */
+/** A store with one plausible mistake: the simple store with one part replaced. */
 export interface BrokenStore {
   readonly mistake: string;
   open(clock: Clock): Store;

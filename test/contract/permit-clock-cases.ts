@@ -10,7 +10,7 @@ function setBy(clock: TestClock, ms: number): void {
   clock.stepTo(clock.nowMs() + ms);
 }
 
-/** What the ledger of permits promises when somebody sets its clock. */
+/** What the permit ledger promises when its clock is set. */
 export const permitClockCases: readonly ContractCase[] = [
   {
     name: "a clock that is set back and right again within the duration grants no window twice",

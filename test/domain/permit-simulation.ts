@@ -10,7 +10,7 @@ export interface SimulatedLoad {
   readonly windows: number;
   /** One replica for each. */
   readonly rttsMs: readonly number[];
-  /** Whether the ledger's side tells the others when somebody is short. */
+  /** Whether the ledger's side tells the other replicas when one lacks permits. */
   readonly recalls: boolean;
   readonly refusedShare?: number;
   readonly lostShare?: number;

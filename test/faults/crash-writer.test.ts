@@ -40,7 +40,7 @@ describe("the death of the writer thread", { timeout: 20_000 }, () => {
     const [writer] = await started;
     const { key } = await client.createKey({ apiId: "api", remaining: 10 });
 
-    // While somebody else holds the file the writer waits, and so does everybody behind it.
+    // While another process holds the file the writer waits, and so do all calls behind it.
     const holder = new DatabaseSync(join(dataDir, "latchkey.db"));
     holder.exec("BEGIN IMMEDIATE");
     const outcomes = Array.from({ length: 20 }, () => client.verifyKey({ key }).catch((error: unknown) => error));

@@ -52,7 +52,7 @@ async function outcomesOf({ baseUrl }: LatchkeyProcess, keys: readonly string[])
   return counts;
 }
 
-/** How many of the keys are not found in the file by whoever trusts it. */
+/** How many of the keys are not found if the file is trusted. */
 function missesIn(file: string, keys: readonly string[]): number {
   const db = new DatabaseSync(file, { readOnly: true });
   const find = db.prepare("SELECT 1 FROM key_secrets JOIN keys ON keys.id = key_secrets.key_id WHERE digest = ?");

@@ -12,7 +12,7 @@ import { frameType, hello, parseFrames } from "./hostile/http2-frames.ts";
 import { RawSocket } from "./hostile/raw-socket.ts";
 import { type CrowdedServer, startCrowded } from "./overload/crowded-server.ts";
 
-/* More than the service can take: some are turned away, at once and by name, and nobody else is harmed. */
+/* More load than the service can take: some calls are rejected immediately and by name; the others are not affected. */
 
 interface Answer {
   readonly status: number;

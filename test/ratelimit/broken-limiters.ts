@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { root } from "../support/repository.ts";
 import type { Product } from "./simulated-replicas.ts";
 
-/** A mistake that somebody could make in one of the product's files: the text that is there, and what stands there then. */
+/** A plausible mistake in one of the product's files: the original text and its replacement. */
 export interface BrokenLimiter {
   readonly mistake: string;
   readonly file: string;

@@ -24,7 +24,7 @@ interface SharedWindow extends OwnWindow {
  * remain, without them it knows exactly.
  */
 export class ReplicaModel {
-  /** Nobody else ever counts the key: then there is one window, and nothing that is heard changes it. */
+  /** No other replica ever counts the key: then there is one window, and no news changes it. */
   readonly #isAlone: boolean;
   #own: OwnWindow | undefined;
   #shared: SharedWindow | undefined;
@@ -53,7 +53,7 @@ export class ReplicaModel {
       ...(own !== undefined && own.admissions.size >= rule.limit ? [own.endsMs] : []),
       ...(shared !== undefined && shared.admissions.size + shared.others >= rule.limit ? [shared.endsMs] : []),
     ];
-    // Nothing passes before the last full window ends: who was told sooner would come in vain.
+    // Nothing passes before the last full window ends: with an earlier time a caller would come too early.
     if (full.length > 0) return [Math.max(...full)];
     const open = [own?.endsMs, shared?.endsMs].filter((endsMs) => endsMs !== undefined);
     return open.length > 0 ? open : [nowMs + rule.durationMs];

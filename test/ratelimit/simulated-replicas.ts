@@ -191,7 +191,7 @@ class World {
     this.#note(`${ms} ms later`);
   }
 
-  /** Everything arrives, and everybody is told of everything: then all know the same. */
+  /** All messages arrive, so that all replicas know the same. */
   async #quieten(): Promise<void> {
     for (const replica of this.#replicas) {
       replica.isCutOff = false;

@@ -35,7 +35,7 @@ const limiter = new SharedLimiter({
 // The first asks for the row; from then on everything is decided at once.
 await limiter.take("k", { ...rule, limit: 0 });
 
-// The threads move the clock themselves: whoever finds a window full opens the way to the next.
+// The threads move the clock themselves: a thread that finds a window full moves it to the next window.
 for (;;) {
   const nowMs = Atomics.load(flags, 0);
   const window = Math.floor(nowMs / rule.durationMs);

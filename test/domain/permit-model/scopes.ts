@@ -40,7 +40,7 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
     "the duration changes while the clock is set",
     scope({ ...clockSet, takes: 2, setByMs: -longMs, settings: 2, shortenings: 1 }),
   ],
-  // For E1, from every state: nothing is lost and nobody crashes, at the beginning of a long window.
+  // For E1, from every state: no message is lost and no replica crashes, at the beginning of a long window.
   ["permits lie idle", scope({ limit: 3, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 3, lulls: 1 })],
   [
     "refused uses give permits back",

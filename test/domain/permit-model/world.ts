@@ -83,7 +83,7 @@ interface Flight {
   readonly grant: PermitGrant | undefined;
   /** When the window ends by that answer, in true time. */
   readonly endsAtMs: number;
-  /** Its sender has crashed: nobody is there for the answer. */
+  /** Its sender has crashed: the answer reaches no one. */
   readonly orphan: boolean;
 }
 
@@ -212,7 +212,7 @@ export class World {
     else this.flights[index] = { ...flight, grant, endsAtMs: this.nowMs + grant.endsInMs };
   }
 
-  /** Somebody sets the ledger's clock: off, or right again. */
+  /** Sets the ledger's clock: to a wrong time, or right again. */
   setClock(): void {
     this.clockAheadMs = this.clockAheadMs === 0 ? this.scope.setByMs : 0;
     this.seenBehindMs = undefined;
@@ -233,7 +233,7 @@ export class World {
     this.seenBehindMs = undefined;
   }
 
-  /** Somebody waits, and no window was opened for it: so the last one still counts. */
+  /** A request waits and no window was opened for it: so the last window still counts. */
   private stillOpen({ gen }: PermitWindow): void {
     if (this.clockAheadMs >= (this.openedAheadMs[gen] as number)) return;
     this.seenBehindMs ??= this.nowMs;

@@ -92,7 +92,7 @@ export function sendUntilAnswered(url: string): (text: string, values: unknown[]
   };
 }
 
-/** Locks one row of a key, as a transaction of somebody else's would, until it is let go. */
+/** Locks one row of a key, as a foreign transaction would, until it is released. */
 export async function lockRow(
   url: string,
   table: "key_usage" | "key_permits",

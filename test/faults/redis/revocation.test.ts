@@ -15,7 +15,7 @@ import { testRootKey } from "../../support/test-root-key.ts";
 const seenMs = 1000;
 /** A new connection is tried at least every second. */
 const backMs = 4000;
-/** How long a replica remembers a key where nobody tells it anything. */
+/** How long a replica caches a key if no message arrives. */
 const shortTtlMs = 1500;
 /** For an answer to come, on a busy machine. */
 const answerMs = 250;

@@ -39,7 +39,7 @@ class ReplicaClock implements Clock {
   }
 }
 
-/** Takes blocks back that nobody has reported on for a while: how many of them were spent cannot be known. */
+/** Takes blocks back that were not reported on for a while: how many of their permits were spent cannot be known. */
 function reclaiming(lane: PermitEngine): PermitEngine {
   const blocks = new Map<string, { gen: number; outstanding: number; heardMs: number }>();
   const patienceMs = 120;
@@ -71,7 +71,7 @@ function repeating(random: SeededRandom): (lane: PermitEngine) => PermitEngine {
   });
 }
 
-/** Settles by the clock of whoever asks. */
+/** Settles by the asking replica's clock. */
 function byOwnClock(clock: ReplicaClock): (lane: PermitEngine, coordinator: number) => PermitEngine {
   return (lane, coordinator) => ({
     exchange(asks) {

@@ -159,7 +159,7 @@ interface Control {
   close(): void;
 }
 
-/** A server that nobody attacks, which the honest client asks as often. */
+/** A server that is not attacked. The honest client asks it as often. */
 async function startControl(): Promise<Control> {
   const server = http.createServer((req, res) => req.resume().on("end", () => res.end("{}")));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

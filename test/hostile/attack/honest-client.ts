@@ -6,10 +6,10 @@ import http2 from "node:http2";
 
 export interface HonestOrder {
   readonly port: number;
-  /** Of a server of Node's that nobody attacks. */
+  /** Of one of Node's own servers that is not attacked. */
   readonly controlPort: number;
   readonly plainKey: string;
-  /** Used by nobody else, so that each answer tells one use fewer than the one before. */
+  /** Used by no other client, so that each answer shows one use fewer than the one before. */
   readonly countedKey: string;
 }
 
@@ -17,7 +17,7 @@ export interface HonestOrder {
 export interface HonestReport {
   /** How long each answer took. */
   readonly tookMs: readonly number[];
-  /** The same of a server that nobody attacks, at the same time: what the machine alone does to a server. */
+  /** The same for a server that is not attacked, at the same time: the effect of the machine alone. */
   readonly controlTookMs: readonly number[];
   /** Answers that were not right, and connections that were lost. */
   readonly wrong: readonly string[];

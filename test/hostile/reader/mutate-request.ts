@@ -2,7 +2,7 @@ import type { SeededRandom } from "../../domain/seeded-random.ts";
 
 const bytesMax = 20_000;
 
-/** One to four changes, most of them small: what is far from a good request is refused by everybody. */
+/** One to four changes, most of them small: every reader refuses what is far from a good request. */
 export function mutateRequest(request: Buffer, others: readonly Buffer[], random: SeededRandom): Buffer {
   let text = request.toString("latin1");
   for (let changes = random.integer(1, random.pick([1, 2, 4])); changes > 0; changes--) {

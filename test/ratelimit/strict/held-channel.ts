@@ -35,7 +35,7 @@ export class HeldChannel implements PermitChannel {
     await nextTurn();
   }
 
-  /** Nobody will know what became of the oldest message. */
+  /** The outcome of the oldest message stays unknown. */
   async lose(): Promise<void> {
     this.#next().reject(new Unavailable("the coordinator is away"));
     await nextTurn();

@@ -7,7 +7,7 @@ import {
   ExchangeResponseSchema,
 } from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
 
-/** Somebody who speaks to the internal service without our link: bytes as they are, answers as they come. */
+/** A client of the internal service without our link: raw bytes, answers as they come. */
 export function openRawStream(address: string, authorization?: string) {
   const client = new grpc.Client(address, grpc.credentials.createInsecure());
   onTestFinished(() => client.close());

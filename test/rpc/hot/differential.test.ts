@@ -64,7 +64,7 @@ async function expectSame(twins: TwinServers, requests: readonly RawRequest[]): 
   const [expected, accounted] = await twins.accounts();
   expect(accounted.metrics).toEqual(expected.metrics);
   expect(accounted.log).toEqual(expected.log);
-  // Whoever is told an id finds it in the log.
+  // A caller's request id can be found in the log.
   expect(expected.ids.filter((id) => !reference.heardIds.has(id))).toEqual([]);
   expect(accounted.ids.filter((id) => !fast.heardIds.has(id))).toEqual([]);
 }

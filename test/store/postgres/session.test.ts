@@ -8,7 +8,7 @@ import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
-/** What somebody may have set for everybody, each against what an acknowledged use asks for. */
+/** Settings that an administrator may have made for all sessions, each unsafe for an acknowledged use. */
 const careless = {
   synchronous_commit: "off",
   default_transaction_isolation: "serializable",
