@@ -60,7 +60,7 @@ function toLimbs(bytes: Uint8Array): number[] {
   return limbs;
 }
 
-/** How many characters at the text's end are of the alphabet. */
+/** The number of characters at the text's end that belong to the alphabet. */
 export function base62LengthAtEnd(text: string): number {
   let at = text.length;
   while (at > 0 && isOfAlphabet[text.charCodeAt(at - 1)] === 1) at--;

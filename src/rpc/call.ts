@@ -37,7 +37,7 @@ export interface CallContext {
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
 export type RunCall = (call: Call) => AtOnce<MessageInitShape<DescMessage>>;
 
-/** The way of every call: authorise, read, answer, account for it. Nothing is told of a message to a caller without a right. */
+/** The steps of every call: authorise, read, answer, account. An unauthorised caller learns nothing about its message. */
 export function createRunCall(
   deps: Pick<Ambient, "clock" | "log" | "metrics"> & { readonly isRootKey: IsRootKey },
 ): RunCall {

@@ -5,7 +5,7 @@ import { formatId, idRandomLength } from "../domain/id.ts";
 /** Ids of the same millisecond differ only in this: new random bytes for each id would cost more than everything else. */
 const endings = Array.from(base62Alphabet, (first) => Array.from(base62Alphabet, (second) => first + second)).flat();
 
-/** Makes an id for every request. */
+/** Creates an id for every request. */
 export function createRequestIds({ clock, random }: Pick<Ambient, "clock" | "random">): () => string {
   let lead = "";
   let leadMs = Number.NaN;

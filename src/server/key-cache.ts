@@ -12,20 +12,20 @@ interface KeyCacheDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly room: WaitingRoom;
 }
 
-/** The keys, remembered in this thread. */
+/** Caches keys in this thread. */
 export function cacheKeys(keys: KeyStore, settings: Settings, deps: KeyCacheDeps): CachedKeyStore {
   const cached = new CachedKeyStore(keys, optionsOf(settings, deps), deps);
   deps.metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cached.size);
   return cached;
 }
 
-/** The keys, for threads that remember them themselves: what is left are the bounds on look-ups, once for all of them. */
+/** For serving threads, which have their own caches: only bounds the look-ups in the store, for all threads together. */
 export function lineUpLookups(
   keys: KeyStore,
   settings: Settings,
   { clock, metrics, room }: KeyCacheDeps,
 ): CachedKeyStore {
-  // The threads count what they find and what they miss.
+  // The threads count their own hits and misses.
   const uncounted = { ...metrics, keyCache() {} };
   return new CachedKeyStore(keys, { ...optionsOf(settings, { room }), ttlMs: 0 }, { clock, metrics: uncounted });
 }

@@ -36,7 +36,7 @@ const tickMs = 100;
 const sweepTicks = 20;
 const sweepMin = 1000;
 
-/** Local limits of this replica: as they were left, and kept in step with the others' where there is a hub. */
+/** Local limits of this replica: restored from the last run, and synchronised with other replicas if there is a hub. */
 export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
   const { settings, hub, clock, random, metrics, log } = deps;
   const file = join(settings.dataDir, `windows-${settings.port}`);
@@ -91,7 +91,7 @@ function shareWindows(slotsMax: number): SharedWindows {
   };
 }
 
-/** What cannot be read is left behind: keys then begin new windows, which is better than no service. */
+/** An unreadable file is ignored: keys then begin new windows, which is better than no service. */
 function takeSaved(file: string, { clock, log }: Pick<Ambient, "clock" | "log">): SavedWindows | undefined {
   try {
     return takeSavedWindows(file, clock.nowMs());

@@ -38,7 +38,7 @@ export interface PublicApiDeps extends Ambient {
   readonly patience?: Patience;
   /** Open connections at most. */
   readonly connectionsMax: number;
-  /** Brings readiness up to date for a caller who asks for it. */
+  /** Updates readiness before it is reported to a caller. */
   readonly refreshReadiness?: () => AtOnce<void>;
 }
 

@@ -24,7 +24,7 @@ import { KnownRootKeys } from "../usecases/root-keys.ts";
 import { lookupsQueuedMax } from "./key-cache.ts";
 import { createPublicApi } from "./public-api.ts";
 
-/** Callers of this thread who wait for a look-up, those who share one too. The home thread counts one of them for each look-up. */
+/** Most callers of this thread that wait for a look-up. The main thread counts only one of them for each look-up. */
 const callersMax = 100_000;
 const sweepEveryMs = 100;
 /** Every cached row is checked within this many sweeps. */
@@ -57,7 +57,7 @@ const keys = new CachedKeyStore(
   {
     ttlMs: setup.cacheTtlMs,
     keysMax: setup.cacheKeysMax,
-    // The home thread bounds the look-ups of all together.
+    // The main thread bounds the look-ups of all threads together.
     lookupsMax: lookupsQueuedMax,
     lookupsQueuedMax,
     room: new WaitingRoom(callersMax),

@@ -32,7 +32,7 @@ export interface RunningServer {
 
 export interface ServerOptions extends Pick<Ambient, "clock" | "random" | "log"> {
   readonly settings: Settings;
-  /** The store is lost to this process; only a new one can go on. */
+  /** This process cannot use its store any more; only a new process can continue. */
   readonly onFatal: (cause: unknown) => void;
   /** Replaces the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;

@@ -17,7 +17,7 @@ interface SharedLimiterDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly listener: WindowListener | undefined;
 }
 
-/** Of a key that has just got its row, the row can be given away again before it is used: rare, and rarer twice. */
+/** A key's new row can be given to another key before it is used. That is rare, and rarer twice in a row. */
 const triesMax = 5;
 
 /**

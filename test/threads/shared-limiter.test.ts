@@ -10,7 +10,7 @@ import { TestClock } from "../support/test-clock.ts";
 
 const rule: RateLimit = { mode: "local", limit: 3, durationMs: 1000 };
 
-/** A table at home and limiters of two threads, all in this one. */
+/** The main thread's table and the limiters of two threads, all in this thread. */
 function setUp(slotsMax = 2) {
   const clock = new TestClock();
   const ambient = { clock, metrics: createMetrics() };

@@ -26,7 +26,7 @@ const jobsQueuedMax = 10_000;
 
 export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly file: string;
-  /** Is told what the wall clock shows, which refills follow. */
+  /** Gets every reading of the wall clock, which refills follow. */
   readonly watch?: LedgerWatch;
   /** Replaces, in tests, the windows' clock, which cannot be set. */
   readonly windowClock?: Pick<Clock, "nowMs">;
