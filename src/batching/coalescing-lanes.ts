@@ -5,10 +5,10 @@ import { GroupCommit } from "./group-commit.ts";
 /** Most keys of one commit, and most keys waiting behind it in one lane. */
 const laneBounds = { batchMax: 500, queueMax: 50_000 };
 
-/** All items of one key that go into one commit, in the order in which they came. */
+/** All callers of one key that go into one commit, in the order in which they came. */
 export interface KeyGroup<Item> {
   readonly keyId: string;
-  readonly items: readonly Item[];
+  readonly callers: readonly { readonly item: Item }[];
 }
 
 /** Bounds how many callers wait. */
@@ -26,7 +26,7 @@ export interface CoalescingLanesOptions<Item, Result, Answer> {
    * of any of them. No key appears twice in one call.
    */
   readonly commits: readonly ((groups: readonly KeyGroup<Item>[]) => Promise<readonly Result[]>)[];
-  /** What a group's result means for each of its items, in order. What it throws, every caller of the group gets. */
+  /** What a group's result means for each of its callers, in order. What it throws, all of them get. */
   readonly answersOf: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
   readonly places: Places;
   readonly clock: Clock;
@@ -35,13 +35,13 @@ export interface CoalescingLanesOptions<Item, Result, Answer> {
 }
 
 /**
- * Answers any number of callers with few commits: all items of a key that wait become one group, and many keys share one
+ * Answers any number of callers with few commits: all callers of a key that wait become one group, and many keys share one
  * commit. A hot key thus costs one row per commit, however many callers it has. A key always goes to the same lane, and
  * each lane has one batch under way.
  */
 export class CoalescingLanes<Item, Result, Answer> {
   readonly #lanes: readonly Lane<Item, Result, Answer>[];
-  /** Groups not yet sent, by key: more items of the key may still join them. */
+  /** Groups not yet sent, by key: more callers of the key may still join them. */
   readonly #joinable = new Map<string, WaitingGroup<Item, Answer>>();
   readonly #name: string;
   readonly #places: Places;
@@ -64,15 +64,12 @@ export class CoalescingLanes<Item, Result, Answer> {
   /** Rejects when there is no place or the lane's queue is full, otherwise with what a commit or `answersOf` threw. */
   submit(keyId: string, item: Item): Promise<Answer> {
     const joinable = this.#joinable.get(keyId);
-    const refusal = this.#places.enter(joinable?.items.length ?? 0);
+    const refusal = this.#places.enter(joinable?.callers.length ?? 0);
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
-      const caller = { resolve, reject };
-      if (joinable === undefined) this.#send({ keyId, items: [item], callers: [caller] });
-      else {
-        joinable.items.push(item);
-        joinable.callers.push(caller);
-      }
+      const caller = { item, resolve, reject };
+      if (joinable === undefined) this.#send({ keyId, callers: [caller] });
+      else joinable.callers.push(caller);
     });
   }
 
@@ -104,7 +101,7 @@ export class CoalescingLanes<Item, Result, Answer> {
     try {
       const answers = this.#answersOf(group, result);
       if (answers.length !== callers.length)
-        throw new Error(`${this.#name}: ${answers.length} answers for ${callers.length} items`);
+        throw new Error(`${this.#name}: ${answers.length} answers for ${callers.length} callers`);
       callers.forEach((caller, i) => {
         caller.resolve(answers[i] as Answer);
       });
@@ -117,9 +114,13 @@ export class CoalescingLanes<Item, Result, Answer> {
 type Lane<Item, Result, Answer> = GroupCommit<WaitingGroup<Item, Answer>, Result>;
 
 interface WaitingGroup<Item, Answer> extends KeyGroup<Item> {
-  readonly items: Item[];
-  /** One for each item. */
-  readonly callers: { readonly resolve: (answer: Answer) => void; readonly reject: (error: unknown) => void }[];
+  readonly callers: Caller<Item, Answer>[];
+}
+
+interface Caller<Item, Answer> {
+  readonly item: Item;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** The lane of a key, of so many. */

@@ -14,12 +14,12 @@ export class CoalescingUsageLedger implements UsageLedger {
     this.#lanes = new CoalescingLanes({
       name: "usage",
       commits: engines.map(
-        (engine) => (groups) => engine.settle(groups.map(({ keyId, items }) => ({ keyId, wanted: items.length }))),
+        (engine) => (groups) => engine.settle(groups.map(({ keyId, callers }) => ({ keyId, wanted: callers.length }))),
       ),
-      answersOf({ items }, result) {
+      answersOf({ callers }, result) {
         if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
           watch?.sawRefillAhead(result.refilledAheadMs);
-        return items.map((_, i) => spendOf(i, result));
+        return callers.map((_, i) => spendOf(i, result));
       },
       places: room,
       clock,

@@ -31,15 +31,15 @@ class CountedPlaces {
 function setUp({ laneCount = 1, batchMax = 100, queueMax = 100 } = {}) {
   const held = Array.from(
     { length: laneCount },
-    (): Lane => new HeldCommits(({ keyId, items }) => `${keyId}[${items.join()}]`),
+    (): Lane => new HeldCommits((group) => `${group.keyId}[${itemsOf(group).join()}]`),
   );
   const places = new CountedPlaces();
   const lanes = new CoalescingLanes<string, string, string>({
     name: "test",
     commits: held.map(({ commit }) => commit),
-    answersOf({ items }, result) {
+    answersOf(group, result) {
       if (result === "bad") throw new Unavailable("a bad row");
-      const answers = items.map((item) => `${result}:${item}`);
+      const answers = itemsOf(group).map((item) => `${result}:${item}`);
       return result === "one less" ? answers.slice(1) : answers;
     },
     places,
@@ -54,7 +54,8 @@ function submitAll(lanes: CoalescingLanes<string, string, string>, all: readonly
   return all.map((each) => lanes.submit(each.slice(0, 1), each));
 }
 
-const groupsOf = (lane: Lane) => lane.batches.map((batch) => batch.map(({ keyId, items }) => [keyId, ...items]));
+const itemsOf = ({ callers }: KeyGroup<string>) => callers.map(({ item }) => item);
+const groupsOf = (lane: Lane) => lane.batches.map((batch) => batch.map((group) => [group.keyId, ...itemsOf(group)]));
 const fulfilled = (value: string) => ({ status: "fulfilled", value });
 const rejected = (reason: Error) => ({ status: "rejected", reason });
 
@@ -209,7 +210,7 @@ describe("CoalescingLanes", () => {
   });
 
   it.each([
-    ["one answer too few", "one less", new Error("test: 1 answers for 2 items")],
+    ["one answer too few", "one less", new Error("test: 1 answers for 2 callers")],
     ["answers that cannot be told", "bad", new Unavailable("a bad row")],
   ])("fails the callers of a group with %s, and disturbs no other", async (_, result, reason) => {
     const { lanes, lane, places } = setUp();
@@ -261,7 +262,7 @@ describe("CoalescingLanes", () => {
         await lanes.drained();
         expect(places.taken).toBe(0);
         const sent = lane.batches.flat();
-        const sentItems = sent.flatMap(({ items }) => items);
+        const sentItems = sent.flatMap(itemsOf);
         expect(new Set(sentItems).size).toBe(sentItems.length);
         for (const batch of lane.batches) expect(new Set(batch.map(({ keyId }) => keyId)).size).toBe(batch.length);
         for (const keyId of ["a", "b", "c"]) {
@@ -270,8 +271,8 @@ describe("CoalescingLanes", () => {
         }
         for (const [i, outcome] of (await Promise.all(outcomes)).entries()) {
           const item = submitted[i] as string;
-          const group = sent.find(({ items }) => items.includes(item));
-          const answer = group && `${group.keyId}[${group.items.join()}]:${item}`;
+          const group = sent.find((each) => itemsOf(each).includes(item));
+          const answer = group && `${group.keyId}[${itemsOf(group).join()}]:${item}`;
           expect([answer, "it fails", "the test queue is full"]).toContain(outcome);
           if (outcome === "the test queue is full") expect(group).toBeUndefined();
         }

@@ -56,23 +56,23 @@ export class Coordinator {
   }
 
   async #exchange(engine: PermitEngine, groups: readonly KeyGroup<MemberAsk>[]): Promise<readonly PermitResult[]> {
-    const asks = groups.map(({ keyId, items }) => ({
+    const asks = groups.map(({ keyId, callers }) => ({
       keyId,
-      ...mergeAsks(items.map(askOf), this.#holders.count(keyId, items.map(memberOf))),
+      ...mergeAsks(callers.map(askOf), this.#holders.count(keyId, callers.map(memberOf))),
     }));
     const results = await engine.exchange(asks);
     this.#answeredAtMs = this.#clock.monotonicMs();
     return results;
   }
 
-  #answersOf({ keyId, items }: KeyGroup<MemberAsk>, result: PermitResult): readonly PermitResult[] {
+  #answersOf({ keyId, callers }: KeyGroup<MemberAsk>, result: PermitResult): readonly PermitResult[] {
     if (result.outcome !== "settled") {
       if (result.outcome === "missing") this.#holders.forget(keyId);
-      return items.map(() => result);
+      return callers.map(() => result);
     }
-    const shares = shareOut(items.map(askOf), result.granted);
+    const shares = shareOut(callers.map(askOf), result.granted);
     let short = 0;
-    const answers = items.map(({ member, ask }, i) => {
+    const answers = callers.map(({ item: { member, ask } }, i) => {
       const granted = shares[i] as number;
       short += Math.max(0, ask.wantMin - granted);
       this.#holders.note(keyId, member, result.gen, ask, granted);
@@ -80,7 +80,7 @@ export class Coordinator {
       this.#metrics.permits("returned", ask.returned);
       return { ...result, granted };
     });
-    if (short > 0 && result.outstanding > 0) this.#recall(keyId, items.map(memberOf));
+    if (short > 0 && result.outstanding > 0) this.#recall(keyId, callers.map(memberOf));
     return answers;
   }
 
@@ -97,8 +97,8 @@ interface MemberAsk {
   readonly ask: PermitAsk;
 }
 
-const memberOf = ({ member }: MemberAsk) => member;
-const askOf = ({ ask }: MemberAsk) => ask;
+const memberOf = ({ item }: { readonly item: MemberAsk }) => item.member;
+const askOf = ({ item }: { readonly item: MemberAsk }) => item.ask;
 
 /** For the asks of all keys together. One key may have them all: a replica has few asks for a key under way. */
 function placesForAsks(): Places {
