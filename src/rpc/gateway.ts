@@ -1,11 +1,12 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
 import type { HotMethod } from "../codec/codec-runtime.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
 import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { encodeJson, JsonCall, type JsonMethod } from "./json-call.ts";
-import { readBody } from "./read-body.ts";
+import { collectBody, type ReadBody } from "./read-body.ts";
 import { sendJson } from "./respond.ts";
 
 /**
@@ -27,14 +28,25 @@ export function createGateway(
   );
 }
 
+/** An answer from memory is made and sent, without a promise, in the turn in which the request's last byte came. */
 function handlerOf(method: JsonMethod, runCall: RunCall): HttpHandler {
-  return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
+  return function handle(req, res, requestId, fail) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
     requireJson(req);
-    const body = await readBody(req);
-    const answered = runCall(new JsonCall(method, requestId, req.headers, body, 0, body.length));
-    const response = answered instanceof Promise ? await answered : answered;
-    sendJson(res, 200, encodeJson(method, response), { "x-request-id": requestId });
+    const send = (response: MessageInitShape<DescMessage>) =>
+      sendJson(res, 200, encodeJson(method, response), ["x-request-id", requestId]);
+    const takeBody = (body: ReadBody) => {
+      try {
+        if (body instanceof ApiError) throw body;
+        const response = runCall(new JsonCall(method, requestId, req.headers, body, 0, body.length));
+        if (response instanceof Promise) response.then(send).catch(fail);
+        else send(response);
+      } catch (thrown) {
+        fail(thrown);
+      }
+    };
+    collectBody(req, req.headers["content-length"], { takeBody });
+    return undefined;
   };
 }
 

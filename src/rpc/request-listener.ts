@@ -15,22 +15,24 @@ export function createRequestListener(
 ): RequestListener {
   const { newRequestId, log } = deps;
 
-  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  return function answer(req, res) {
     const requestId = newRequestId();
     // A client that breaks off in the middle is no error of ours; without a listener it would end the process.
     req.on("error", ignore);
     res.on("error", ignore);
+    const failed = (thrown: unknown) => void fail(req, res, requestId, thrown);
     try {
-      // Node reads on first: where the rest of a request is malformed, its client gets the refusal and no answer before it.
-      await undefined;
       requireHost(req);
-      await (handlers.get(pathOf(req)) ?? notFound)(req, res, requestId);
+      const handler = handlers.get(pathOf(req)) ?? notFound;
+      handler(req, res, requestId, failed)?.catch(failed);
     } catch (thrown) {
-      fail(req, res, requestId, thrown);
+      failed(thrown);
     }
-  }
+  };
 
-  function fail(req: IncomingMessage, res: ServerResponse, requestId: string, thrown: unknown): void {
+  async function fail(req: IncomingMessage, res: ServerResponse, requestId: string, thrown: unknown): Promise<void> {
+    // At once is too early for an answer: see `HttpHandler`.
+    await undefined;
     const error = toApiError(thrown);
     // What a call threw is an ApiError: it has been accounted for.
     if (error !== thrown && error.code === "INTERNAL_SERVER_ERROR")
@@ -40,13 +42,11 @@ export function createRequestListener(
     if (res.headersSent) res.destroy();
     else sendError(res, error, requestId);
   }
-
-  return answer;
 }
 
 function ignore(): void {}
 
-const notFound: HttpHandler = (req, res, requestId) => {
+const notFound: HttpHandler = async (req, res, requestId) => {
   // gRPC clients look for a status in the trailers; the only headers that count as such are those that end the stream.
   if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
     const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };

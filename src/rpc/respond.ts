@@ -1,28 +1,18 @@
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
 
-/** Answers with JSON. Does nothing when the client has gone or has been answered. */
-export function sendJson(
-  res: ServerResponse,
-  status: number,
-  body: string | Buffer,
-  headers: OutgoingHttpHeaders = {},
-): void {
+/** Answers with JSON. Headers are names and values in turn. Does nothing when the client has gone or has been answered. */
+export function sendJson(res: ServerResponse, status: number, body: string | Buffer, headers: string[] = []): void {
   if (res.headersSent || res.destroyed) return;
-  res.writeHead(status, {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(body),
-    ...headers,
-  });
+  const length = `${Buffer.byteLength(body)}`;
+  res.writeHead(status, ["content-type", "application/json", "content-length", length, ...headers]);
   res.end(body);
 }
 
 /** Answers with an error in the gateway's form. */
 export function sendError(res: ServerResponse, error: ApiError, requestId: string): void {
-  sendJson(res, errorCodes[error.code].status, errorBody(error, requestId), {
-    "x-request-id": requestId,
-    ...errorHeaders(error),
-  });
+  const headers = ["x-request-id", requestId, ...Object.entries(errorHeaders(error)).flat()];
+  sendJson(res, errorCodes[error.code].status, errorBody(error, requestId), headers);
 }
 
 export function errorBody({ code, message }: ApiError, requestId: string): string {

@@ -59,9 +59,10 @@ function createMetricsHandler(metrics: MetricsRegistry): HttpHandler {
 function createGuard(secret: Secret | undefined, metrics: MetricsRegistry): (handler: HttpHandler) => HttpHandler {
   if (secret === undefined) return (handler) => handler;
   const expected = sha256(`Bearer ${secret.reveal()}`);
-  return (handler) => (req, res, requestId) => {
-    if (equalDigests(sha256(req.headers.authorization ?? ""), expected)) return handler(req, res, requestId);
-    metrics.internalRefused();
-    throw new ApiError("UNAUTHORIZED", "the internal listener asks for Authorization: Bearer and the shared secret");
-  };
+  return (handler) =>
+    (req, ...rest) => {
+      if (equalDigests(sha256(req.headers.authorization ?? ""), expected)) return handler(req, ...rest);
+      metrics.internalRefused();
+      throw new ApiError("UNAUTHORIZED", "the internal listener asks for Authorization: Bearer and the shared secret");
+    };
 }
