@@ -13,7 +13,10 @@ export function enableCompileCache(environment: NodeJS.ProcessEnv): void {
   // Node itself obeys these two. Protecting a folder that the operator chose is up to the operator.
   if (environment.NODE_COMPILE_CACHE || environment.NODE_DISABLE_COMPILE_CACHE) return;
   const folder = claimPrivateFolder(join(cacheHome(environment), "latchkey"));
-  if (folder !== undefined) module.enableCompileCache(folder);
+  if (folder === undefined) return;
+  module.enableCompileCache(folder);
+  // For the threads and processes that this one starts.
+  environment.NODE_COMPILE_CACHE = folder;
 }
 
 /** The cache folder of this user. */

@@ -12,12 +12,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { crc32 } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { claimPrivateFolder } from "../../src/cli/compile-cache.ts";
-import { sourceProgram } from "../support/artefact.ts";
-import { runLatchkey } from "../support/latchkey-process.ts";
+import { builtProgram, sourceProgram } from "../support/artefact.ts";
+import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { root } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
@@ -136,6 +136,22 @@ describe("compiled code", { timeout }, () => {
     expect(readdirSync(cache, { recursive: true })).toEqual(before);
   });
 
+  it("is kept of threads too, and the service runs from it", async () => {
+    const folder = home();
+    const environment = { XDG_CACHE_HOME: folder, LATCHKEY_WORKERS: "2", LATCHKEY_DRAIN_MS: "0" };
+    const latchkey = await startLatchkey({ ...environment, LATCHKEY_DATA_DIR: tempFolder() });
+    latchkey.kill("SIGTERM");
+    expect(await latchkey.exited).toBe(0);
+    const kept = filesBelow(join(folder, "latchkey")).map((file) => readFileSync(file));
+    for (const script of ["serving-thread.js", "writer-worker.js"]) {
+      const source = readFileSync(join(dirname(builtProgram()), script));
+      expect(
+        kept.filter((entry) => isEntryOf(entry, source)),
+        script,
+      ).toHaveLength(1);
+    }
+  });
+
   it("is not kept where there is no home, and the service runs all the same", async () => {
     const planted = { marker: join(home(), "marker") };
     expect(await runs(planted, { HOME: "", XDG_CACHE_HOME: "not/absolute" })).toBe(false);
@@ -166,10 +182,7 @@ async function plantCode(): Promise<Planted & { readonly cache: string }> {
   const code = Buffer.from(
     `import fs from "node:fs"; export function main() { fs.writeFileSync(${JSON.stringify(marker)}, "planted"); }`,
   );
-  const files = readdirSync(cache, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((file) => isEntryOf(readFileSync(file), source));
+  const files = filesBelow(cache).filter((file) => isEntryOf(readFileSync(file), source));
   expect(files).toHaveLength(1);
   for (const file of files) {
     const header = readFileSync(file).subarray(0, 20);
@@ -178,6 +191,12 @@ async function plantCode(): Promise<Planted & { readonly cache: string }> {
     writeFileSync(file, Buffer.concat([header, code]));
   }
   return { cache, marker };
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
 }
 
 function isEntryOf(entry: Buffer, source: Buffer): boolean {
