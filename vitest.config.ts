@@ -1,6 +1,13 @@
 import { defineConfig } from "vitest/config";
 
-const faults = ["test/faults/**/*.test.ts", "test/hostile/*.test.ts"];
+/** They hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
+const alone = [
+  "test/faults/{damaged-file,hostile-*,lost-file,overload}.test.ts",
+  "test/faults/postgres/{database-up,outage,permit-locks,replicas,slow}.test.ts",
+  "test/faults/redis/*.test.ts",
+  "test/faults/strict/{faults,ledger-clock-set}.test.ts",
+  "test/hostile/{attack,cuts}.test.ts",
+];
 
 export default defineConfig({
   test: {
@@ -8,13 +15,21 @@ export default defineConfig({
     // Many tests start processes and wait for them; a deadline is there to end a hang, not to measure.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 2,
     projects: [
-      { extends: true, test: { name: "all", include: ["test/**/*.test.ts"], exclude: faults } },
-      // After the others and one at a time: they load the machine, and some of them hold the service to a deadline.
       {
         extends: true,
-        test: { name: "faults", include: faults, fileParallelism: false, sequence: { groupOrder: 1 } },
+        test: {
+          name: "all",
+          include: ["test/**/*.test.ts"],
+          exclude: alone,
+          // One more than two cores can run: many of them wait for a process, a window or a disk.
+          maxWorkers: 3,
+        },
+      },
+      // After the others and one at a time.
+      {
+        extends: true,
+        test: { name: "alone", include: alone, fileParallelism: false, sequence: { groupOrder: 1 } },
       },
     ],
   },

@@ -7,8 +7,7 @@ import { generate } from "./generate.ts";
 
 const root = join(import.meta.dirname, "..");
 
-const checks: Record<string, () => Promise<void> | void> = {
-  "generated code is up to date": compareGenerated,
+const checks: Record<string, () => Promise<void>> = {
   "the contract is tidy": () => run("buf", "lint"),
   "the contract breaks no released one": () => run("buf", "breaking", "proto", "--against", "proto/released.binpb"),
   "format and lint": () => run("biome", "check", "--error-on-warnings", "."),
@@ -17,17 +16,23 @@ const checks: Record<string, () => Promise<void> | void> = {
   "nothing is unused": () => run("knip", "--no-progress"),
 };
 
-let failed = 0;
-for (const [name, check] of Object.entries(checks)) {
+// First, because it writes a file that the contract imports. The others side by side.
+const first = await check("generated code is up to date", compareGenerated);
+const others = await Promise.all(Object.entries(checks).map(([name, step]) => check(name, step)));
+// Told last, where it is seen.
+const failures = [first, ...others].filter((failure) => failure !== undefined);
+for (const failure of failures) console.log(failure);
+if (failures.length > 0) process.exit(1);
+
+async function check(name: string, step: () => Promise<void> | void): Promise<string | undefined> {
   try {
-    await check();
+    await step();
     console.log(`ok    ${name}`);
+    return undefined;
   } catch (error) {
-    failed++;
-    console.log(`FAIL  ${name}\n${(error as Error).message}`);
+    return `FAIL  ${name}\n${(error as Error).message}`;
   }
 }
-if (failed > 0) process.exit(1);
 
 function compareGenerated(): void {
   const fresh = mkdtempSync(join(tmpdir(), "latchkey-gen-"));
