@@ -61,7 +61,7 @@ function local(ids: readonly string[], limit: number, synced = false): (ms: numb
     inBursts(ms, async () => {
       for (let i = 0; i < burst; i++) {
         const permit = limiter.take(pick(ids), rule);
-        if (permit.outcome === "admitted") permit.keep();
+        if (permit.outcome === "admitted") permit.commit();
       }
     });
 }

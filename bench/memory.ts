@@ -17,7 +17,7 @@ export async function bytesPerWindow(windows: number): Promise<number> {
     (await heldBy(() => {
       const table = new WindowTable(windows);
       const limiter = new LocalLimiter(table, ambient);
-      for (let i = 0; i < windows; i++) limiter.take(idOf(i), rule).keep();
+      for (let i = 0; i < windows; i++) limiter.take(idOf(i), rule).commit();
       return table;
     })) / windows
   );

@@ -5,7 +5,7 @@ import { systemClock } from "../src/ambient/clock.ts";
 import { createLog } from "../src/ambient/log.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
 import { WaitingRoom } from "../src/domain/waiting-room.ts";
-import { Coordinators } from "../src/ratelimit/strict/coordinators.ts";
+import { CoordinatorClient } from "../src/ratelimit/strict/coordinator-client.ts";
 import type { PermitChannel } from "../src/ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../src/ratelimit/strict/strict-limiter.ts";
 
@@ -73,7 +73,7 @@ export async function connectContestants(links: RegionLinks): Promise<Record<Con
 
 /** An edge's own objects, as the server puts them together. */
 async function latchkey(port: number): Promise<Contestant> {
-  const coordinators = new Coordinators([`127.0.0.1:${port}`], {
+  const coordinators = new CoordinatorClient([`127.0.0.1:${port}`], {
     secret: undefined,
     onRecall: (keyId) => limiter.recall(keyId),
     log: createLog("warn", (line) => process.stderr.write(line)),
@@ -91,12 +91,12 @@ async function latchkey(port: number): Promise<Contestant> {
     clock: systemClock,
     metrics: createMetrics(),
     poolsMax: 1000,
-    patienceMs: 450,
+    timeoutMs: 450,
     room: new WaitingRoom(50_000),
   });
   while (!coordinators.isUp) await new Promise((resolve) => setTimeout(resolve, 10));
   const toDecision = (permit: Awaited<ReturnType<StrictLimiter["take"]>>): Decision => {
-    permit.keep();
+    permit.commit();
     return { admitted: permit.outcome === "admitted", endsAtMs: permit.resetMs };
   };
   return {

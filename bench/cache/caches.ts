@@ -1,13 +1,13 @@
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
-import type { AtOnce } from "../../src/domain/at-once.ts";
 import type { Key } from "../../src/domain/key.ts";
+import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
 import type { KeyStore } from "../../src/store/key-store.ts";
 
 export interface Cache {
-  findByDigest(digest: string): AtOnce<Key | undefined>;
+  findByDigest(digest: string): MaybePromise<Key | undefined>;
   /** Of a key whose digests are not known. */
   forgetKey(keyId: string): void;
   forgetAll(): void;
@@ -47,8 +47,8 @@ export const caches = {
     });
     return {
       findByDigest: (digest) => cache.findByDigest(digest),
-      forgetKey: (keyId) => cache.forget({ keyId, digests: undefined }),
-      forgetAll: () => cache.forgetAll(),
+      forgetKey: (keyId) => cache.invalidate({ keyId, digests: undefined }),
+      forgetAll: () => cache.invalidateAll(),
     };
   },
 };

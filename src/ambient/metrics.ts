@@ -54,7 +54,7 @@ export interface MetricsRegistry extends Metrics {
 export type MetricsSnapshot = readonly object[];
 
 /** Renders the merged numbers of several threads: those with the same name and labels are added. */
-export function renderTogether(snapshots: readonly MetricsSnapshot[]): Promise<string> {
+export function renderMerged(snapshots: readonly MetricsSnapshot[]): Promise<string> {
   // For all metrics, even those that only one thread has: the library's own merging leaves some out.
   const summed = snapshots.map((snapshot) => snapshot.map((metric) => ({ ...metric, aggregator: "sum" })));
   return AggregatorRegistry.aggregate(summed).metrics();

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
-import { rootKeyFileOf } from "../server/hand-over-root-key.ts";
 import type { RunningServer } from "../server/start.ts";
+import { rootKeyFileOf } from "../server/write-root-key.ts";
 
 /**
  * What a start tells the person who started it. The lines to paste work as they are.

@@ -8,7 +8,7 @@ const slewMax = 0.0005;
 const answerMaxMs = 1000;
 
 /** What a remote clock showed, at some moment between two readings of this replica's monotonic clock. */
-export interface ClockSighting {
+export interface ClockReading {
   readonly shownMs: number;
   /** When the question was sent, and when the answer came. */
   readonly sentAtMs: number;
@@ -33,16 +33,16 @@ export class ClockJumps {
   }
 
   /** Returns how far the clock has jumped since the previous answer: forward above 0, backward below 0, else 0. */
-  notice({ shownMs, sentAtMs, receivedAtMs }: ClockSighting): number {
+  detect({ shownMs, sentAtMs, receivedAtMs }: ClockReading): number {
     // The clock shows whole milliseconds: the true time may be almost one more.
-    const seen = { leastMs: shownMs - receivedAtMs, mostMs: shownMs + 1 - sentAtMs, atMs: receivedAtMs };
+    const seen = { minMs: shownMs - receivedAtMs, maxMs: shownMs + 1 - sentAtMs, atMs: receivedAtMs };
     const last = this.#last;
     if (last === undefined || receivedAtMs - sentAtMs <= answerMaxMs) this.#last = seen;
     if (last === undefined) return 0;
     const allowedMs = clockJumpMs + Math.max(0, receivedAtMs - last.atMs) * slewMax;
-    const backMs = last.leastMs - seen.mostMs;
+    const backMs = last.minMs - seen.maxMs;
     if (backMs > allowedMs) return this.#jumped(seen, -backMs);
-    const forwardMs = seen.leastMs - last.mostMs;
+    const forwardMs = seen.minMs - last.maxMs;
     if (forwardMs <= allowedMs) return 0;
     const awakeMs = forwardMs - this.#justSleptMs();
     return awakeMs > allowedMs ? this.#jumped(seen, awakeMs) : 0;
@@ -62,7 +62,7 @@ export class ClockJumps {
 
 /** The smallest and largest possible offset of a clock from the monotonic one. */
 interface Bounds {
-  readonly leastMs: number;
-  readonly mostMs: number;
+  readonly minMs: number;
+  readonly maxMs: number;
   readonly atMs: number;
 }

@@ -15,11 +15,11 @@ export interface Key {
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
   /** Present if the key has a usage counter. Only the ledger knows the exact count. */
-  readonly counter: BalanceSeen | undefined;
+  readonly counter: LastKnownBalance | undefined;
 }
 
 /** The last balance of a counter that this replica has seen. Refusals show it; no decision uses it. */
-export interface BalanceSeen {
+export interface LastKnownBalance {
   remaining: number;
 }
 

@@ -32,14 +32,14 @@ export const retryMinMs = 5;
 export const retryMaxMs = 25;
 
 /** How long a denial holds while the ledger's clock is behind. Then the ledger is asked again: its clock may be right. */
-export const behindMs = 1000;
+export const clockBehindDenialMs = 1000;
 
 /** A replica that lacks permits asks for returned ones at least so many times during the rest of the window. */
-export const probes = 8;
+export const retriesMin = 8;
 
 /**
  * A replica returns all permits when it has had no request for this long, and for so many times its usual pause between
  * two requests. Its callers may have moved to another replica, which then needs the permits.
  */
 export const idleMinMs = 100;
-export const idlePauses = 8;
+export const idlePausesMin = 8;

@@ -42,19 +42,19 @@ export class PermitPool {
   protected left = 0;
   protected limit = 0;
   protected endsAtMs = 0;
-  protected clockBehind = false;
-  protected contended = false;
+  protected isClockBehind = false;
+  protected isContended = false;
   /** The smallest `remaining` that was shown in this window. */
-  protected shownLeast = Number.POSITIVE_INFINITY;
+  protected shownMin = Number.POSITIVE_INFINITY;
 
-  protected recalled = false;
-  protected underWay = false;
+  protected isRecalled = false;
+  protected isInFlight = false;
   /** The number of the last message. A late or repeated answer has another number and is ignored. */
-  protected messages = 0;
+  protected lastMessageNumber = 0;
   /** No message is sent before this: the pause between two attempts. */
-  protected quietUntilMs = 0;
+  protected backoffUntilMs = 0;
   /** When surplus permits are returned and spent ones reported. */
-  protected tidyDueMs = 0;
+  protected returnDueMs = 0;
   /** Since when the ledger's answers have not covered all waiting requests. 0: they have. */
   protected shortSinceMs = 0;
   protected deniedUntilMs = 0;
@@ -80,32 +80,32 @@ export class PermitPool {
   }
 
   /** A waiting request has given up. */
-  leave(): void {
+  cancelWait(): void {
     if (this.waiting > 0) this.waiting--;
   }
 
   /** The permit was used: only now it counts as spent. */
-  charged(gen: number): void {
+  commit(gen: number): void {
     if (gen !== this.gen || this.inUse === 0) return;
     this.inUse--;
     this.spent++;
   }
 
   /** The permit was not used. In its own window it serves another request; in a later window it is worthless. */
-  giveBack(gen: number, nowMs: number): PermitVerdict {
+  release(gen: number, nowMs: number): PermitVerdict {
     if (gen !== this.gen || this.inUse === 0) return this.verdict(0);
     this.inUse--;
     if (!this.isOpen(nowMs)) return this.verdict(0);
     this.held++;
-    return this.verdict(this.serve());
+    return this.verdict(this.admitWaiting());
   }
 
   /** When the next message is due if nothing else happens. Undefined: none is, or one is still unanswered. */
   nextDueMs(nowMs: number): number | undefined {
-    if (this.underWay) return undefined;
-    if (this.waiting > 0) return Math.max(nowMs, this.quietUntilMs, this.isTooLate(nowMs) ? this.nextOpensMs : 0);
+    if (this.isInFlight) return undefined;
+    if (this.waiting > 0) return Math.max(nowMs, this.backoffUntilMs, this.isTooLate(nowMs) ? this.nextOpensMs : 0);
     if (!this.isOpen(nowMs)) return undefined;
-    const dueMs = Math.max(nowMs, this.quietUntilMs, this.isLow(nowMs) ? 0 : this.nextTidyMs());
+    const dueMs = Math.max(nowMs, this.backoffUntilMs, this.isLow(nowMs) ? 0 : this.nextReturnMs());
     return dueMs < this.expiresAtMs ? dueMs : undefined;
   }
 
@@ -121,11 +121,11 @@ export class PermitPool {
     const spent = this.spent;
     this.held -= returned;
     this.spent = 0;
-    this.recalled = false;
-    this.underWay = true;
-    this.messages++;
+    this.isRecalled = false;
+    this.isInFlight = true;
+    this.lastMessageNumber++;
     return {
-      number: this.messages,
+      number: this.lastMessageNumber,
       sentAtMs: nowMs,
       ask: { wantMin: this.waiting, wantMax: this.waiting + inAdvance, gen: this.gen, returned, spent, holders: 1 },
     };
@@ -133,71 +133,71 @@ export class PermitPool {
 
   /** The ledger's answer. An answer to any message but the current one changes nothing. */
   answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-    if (!this.isUnderWay(message)) return this.verdict(0);
-    this.underWay = false;
-    this.tidyDueMs = nowMs + tuning.holdMs;
+    if (!this.isCurrent(message)) return this.verdict(0);
+    this.isInFlight = false;
+    this.returnDueMs = nowMs + tuning.holdMs;
     const sampleMs = nowMs - message.sentAtMs;
     this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
 
     const expiresAtMs = this.expiry(message, grant, nowMs);
     if (nowMs >= expiresAtMs) return this.verdict(0);
-    if (grant.gen !== this.gen) this.enter(grant.gen);
+    if (grant.gen !== this.gen) this.startWindow(grant.gen);
     // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
     // that is behind proves nothing.
     if (!grant.clockBehind) this.expiresAtMs = Math.max(this.expiresAtMs, expiresAtMs);
     this.lastsUntilMs = grant.clockBehind ? expiresAtMs : this.expiresAtMs;
-    this.clockBehind = grant.clockBehind;
+    this.isClockBehind = grant.clockBehind;
     this.nextOpensMs = message.sentAtMs + grant.endsInMs + this.rttMs * tuning.jitterShare;
     this.held += grant.granted;
     this.left = grant.left;
     this.limit = grant.limit;
     this.endsAtMs = grant.endsAtMs;
-    this.contended = grant.contended;
+    this.isContended = grant.contended;
     // This replica has returned and reported nothing since it sent the message: other replicas hold the rest.
     const elsewhere = grant.outstanding - this.held - this.inUse - this.spent;
-    const admitted = this.serve();
+    const admitted = this.admitWaiting();
     if (this.waiting === 0) this.shortSinceMs = 0;
-    return this.waiting === 0 || this.left > 0 ? this.verdict(admitted) : this.short(admitted, elsewhere, nowMs);
+    return this.waiting === 0 || this.left > 0 ? this.verdict(admitted) : this.onShortage(admitted, elsewhere, nowMs);
   }
 
   /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
   lost(message: PermitMessage, nowMs: number): void {
-    if (!this.isUnderWay(message)) return;
-    this.underWay = false;
-    this.quietUntilMs = nowMs + tuning.holdMs;
-    this.tidyDueMs = nowMs + tuning.holdMs;
+    if (!this.isCurrent(message)) return;
+    this.isInFlight = false;
+    this.backoffUntilMs = nowMs + tuning.holdMs;
+    this.returnDueMs = nowMs + tuning.holdMs;
   }
 
   /** Another replica wants permits, or this one stops: the next message is due now and returns all of them. */
   recall(): void {
-    this.recalled = true;
+    this.isRecalled = true;
   }
 
   /** The key's limit was changed: denials under the old limit no longer hold. */
   limitChanged(): void {
     this.deniedUntilMs = 0;
     this.shortSinceMs = 0;
-    this.quietUntilMs = 0;
-    this.shownLeast = Number.POSITIVE_INFINITY;
+    this.backoffUntilMs = 0;
+    this.shownMin = Number.POSITIVE_INFINITY;
   }
 
   /** The key was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */
   drop(): void {
-    this.enter(this.gen);
+    this.startWindow(this.gen);
     this.waiting = 0;
-    this.underWay = false;
+    this.isInFlight = false;
   }
 
   /** What the caller is shown. Undefined if no window is open. `remaining` never rises within a window. */
   state(nowMs: number): RateLimitState | undefined {
     if (nowMs >= this.lastsUntilMs) return undefined;
-    this.shownLeast = Math.min(this.shownLeast, this.left + this.held);
-    return { limit: this.limit, remaining: this.shownLeast, resetMs: this.endsAtMs };
+    this.shownMin = Math.min(this.shownMin, this.left + this.held);
+    return { limit: this.limit, remaining: this.shownMin, resetMs: this.endsAtMs };
   }
 
   /** Time to the window's end while the ledger's clock, which `state` reports, is known to be wrong; else undefined. */
   endsInMs(nowMs: number): number | undefined {
-    return this.clockBehind ? this.lastsUntilMs - nowMs : undefined;
+    return this.isClockBehind ? this.lastsUntilMs - nowMs : undefined;
   }
 
   /** Permits that could be spent now, if their window is open. */
@@ -207,7 +207,7 @@ export class PermitPool {
 
   /** Whether the pool can be replaced by a new one: no waiting request, no unanswered message, no open window. */
   isIdle(nowMs: number): boolean {
-    return this.waiting === 0 && !this.underWay && !this.isOpen(nowMs) && nowMs >= this.lastsUntilMs;
+    return this.waiting === 0 && !this.isInFlight && !this.isOpen(nowMs) && nowMs >= this.lastsUntilMs;
   }
 
   protected isOpen(nowMs: number): boolean {
@@ -216,11 +216,11 @@ export class PermitPool {
 
   /** Whether other replicas lack permits, or requests here have stopped: then only waiting requests get permits here. */
   protected isYielding(nowMs: number): boolean {
-    return this.isOpen(nowMs) && (this.contended || this.recalled || nowMs >= this.rateAtMs + this.idleAfterMs());
+    return this.isOpen(nowMs) && (this.isContended || this.isRecalled || nowMs >= this.rateAtMs + this.idleAfterMs());
   }
 
-  protected isUnderWay(message: PermitMessage): boolean {
-    return this.underWay && message.number === this.messages;
+  protected isCurrent(message: PermitMessage): boolean {
+    return this.isInFlight && message.number === this.lastMessageNumber;
   }
 
   /** Counted from before the ledger read its clock. A little early: for a slow clock here, and for the ledger's tick. */
@@ -229,22 +229,22 @@ export class PermitPool {
     return message.sentAtMs + (endsInMs - tuning.ledgerTickMs) * tuning.clockTrust;
   }
 
-  protected enter(gen: number): void {
+  protected startWindow(gen: number): void {
     this.gen = gen;
     this.expiresAtMs = 0;
     this.lastsUntilMs = 0;
-    this.clockBehind = false;
-    this.contended = false;
-    this.recalled = false;
+    this.isClockBehind = false;
+    this.isContended = false;
+    this.isRecalled = false;
     this.held = 0;
     this.inUse = 0;
     this.spent = 0;
     this.deniedUntilMs = 0;
     this.shortSinceMs = 0;
-    this.shownLeast = Number.POSITIVE_INFINITY;
+    this.shownMin = Number.POSITIVE_INFINITY;
   }
 
-  protected serve(): number {
+  protected admitWaiting(): number {
     const admitted = Math.min(this.held, this.waiting);
     this.held -= admitted;
     this.inUse += admitted;
@@ -253,25 +253,25 @@ export class PermitPool {
   }
 
   /** No permits are left and requests wait. They are denied if no permit can come back, or none came for too long. */
-  protected short(admitted: number, elsewhere: number, nowMs: number): PermitVerdict {
+  protected onShortage(admitted: number, elsewhere: number, nowMs: number): PermitVerdict {
     const settled = elsewhere <= 0 && this.inUse === 0;
     if (this.shortSinceMs === 0) this.shortSinceMs = nowMs;
     const shortMs = nowMs - this.shortSinceMs;
     if (!settled && shortMs < tuning.holdMs + 2 * this.rttMs) {
-      this.quietUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
+      this.backoffUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
       return this.verdict(admitted);
     }
     // Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end.
-    const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / tuning.probes));
-    const memoryMs = settled ? (this.clockBehind ? tuning.behindMs : Number.POSITIVE_INFINITY) : pauseMs;
+    const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / tuning.retriesMin));
+    const memoryMs = settled ? (this.isClockBehind ? tuning.clockBehindDenialMs : Number.POSITIVE_INFINITY) : pauseMs;
     this.deniedUntilMs = Math.min(this.lastsUntilMs, nowMs + memoryMs);
-    const turnedAway = this.waiting;
+    const deniedCount = this.waiting;
     this.waiting = 0;
-    return this.verdict(admitted, turnedAway, settled);
+    return this.verdict(admitted, deniedCount, settled);
   }
 
-  protected verdict(admitted: number, turnedAway = 0, settled = false): PermitVerdict {
-    return { gen: this.gen, admitted, denied: turnedAway, settled };
+  protected verdict(admitted: number, deniedCount = 0, settled = false): PermitVerdict {
+    return { gen: this.gen, admitted, denied: deniedCount, settled };
   }
 
   protected demandPerMs(nowMs: number): number {
@@ -280,7 +280,7 @@ export class PermitPool {
 
   /** After this time without requests the replica counts as idle. */
   protected idleAfterMs(): number {
-    return Math.max(tuning.idleMinMs, tuning.idlePauses / this.ratePerMs);
+    return Math.max(tuning.idleMinMs, tuning.idlePausesMin / this.ratePerMs);
   }
 
   /** How much demand one block should cover. */
@@ -301,13 +301,13 @@ export class PermitPool {
   }
 
   /** If other replicas lack permits, all are returned; otherwise the surplus, once it is half of them or more. */
-  protected nextTidyMs(): number {
-    const yielding = this.contended || this.recalled;
+  protected nextReturnMs(): number {
+    const yielding = this.isContended || this.isRecalled;
     if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;
-    if (yielding) return this.recalled ? 0 : this.tidyDueMs;
+    if (yielding) return this.isRecalled ? 0 : this.returnDueMs;
     const needed = this.ratePerMs * (this.blockMs() + this.rttMs);
     const surplusMs = tuning.demandMemoryMs * Math.log((2 * needed) / this.held);
-    return Math.max(this.tidyDueMs, this.rateAtMs + Math.min(surplusMs, this.idleAfterMs()));
+    return Math.max(this.returnDueMs, this.rateAtMs + Math.min(surplusMs, this.idleAfterMs()));
   }
 }
 

@@ -14,7 +14,7 @@ export interface WindowReport {
   readonly endsInMs: number;
   readonly durationMs: number;
   /** The window before, which is over; 0 when it knows of none. */
-  readonly over: number;
+  readonly previousGen: number;
 }
 
 /** What the others have done. */
@@ -45,7 +45,7 @@ export function mergeReport(
   report: WindowReport,
   nowMs: number,
 ): { readonly window: SharedWindow; readonly news: WindowNews } {
-  const open = kept !== undefined && nowMs < kept.endsAtMs && kept.gen !== report.over ? kept : undefined;
+  const open = kept !== undefined && nowMs < kept.endsAtMs && kept.gen !== report.previousGen ? kept : undefined;
   const { gen, endsAtMs, counts } = open ?? { gen: report.gen, endsAtMs: nowMs + report.endsInMs, counts: noCounts };
   const counted = gen === report.gen || endsAtMs - nowMs - report.endsInMs <= report.durationMs / 2;
   const merged = new Map(counts);

@@ -10,13 +10,13 @@ const shareOfOneKey = 1 / 10;
 export class WaitingRoom {
   readonly #places: number;
   readonly #placesOfOneKey: number;
-  readonly #onTurnedAway: () => void;
+  readonly #onRejected: () => void;
   #taken = 0;
 
-  constructor(places: number, onTurnedAway: () => void = () => {}) {
+  constructor(places: number, onRejected: () => void = () => {}) {
     this.#places = places;
     this.#placesOfOneKey = Math.max(1, Math.floor(places * shareOfOneKey));
-    this.#onTurnedAway = onTurnedAway;
+    this.#onRejected = onRejected;
   }
 
   get taken(): number {
@@ -29,7 +29,7 @@ export class WaitingRoom {
       this.#taken++;
       return undefined;
     }
-    this.#onTurnedAway();
+    this.#onRejected();
     return sameKey < this.#placesOfOneKey ? full : keyFull;
   }
 

@@ -37,9 +37,9 @@ export class WindowRows {
     return left;
   }
 
-  /** What identifies the windows that were just charged, for `keep` and `giveBack`. */
-  era(slot: number): number {
-    return this.#get(slot, column.era);
+  /** What identifies the windows that were just charged, for `commit` and `release`. */
+  epoch(slot: number): number {
+    return this.#get(slot, column.epoch);
   }
 
   mineEndsMs(slot: number): number {
@@ -47,14 +47,14 @@ export class WindowRows {
   }
 
   /** What was taken has been used. */
-  keep(slot: number, era: number): void {
-    if (this.#get(slot, column.era) === era) this.#add(slot, column.held, -1);
+  commit(slot: number, epoch: number): void {
+    if (this.#get(slot, column.epoch) === epoch) this.#add(slot, column.held, -1);
   }
 
   /** What was taken was not used: uncounted, in the windows in which it was counted only. */
-  giveBack(slot: number, era: number, mineEndsMs: number): void {
+  release(slot: number, epoch: number, mineEndsMs: number): void {
     if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -1);
-    if (this.#get(slot, column.era) !== era) return;
+    if (this.#get(slot, column.epoch) !== epoch) return;
     this.#add(slot, column.held, -1);
     this.#add(slot, column.share, -1);
   }
@@ -104,7 +104,7 @@ export class WindowRows {
       count: this.#get(slot, column.share) - this.#get(slot, column.held),
       endsInMs,
       durationMs: this.#get(slot, column.durationMs),
-      over: this.#get(slot, column.over),
+      previousGen: this.#get(slot, column.previousGen),
     };
   }
 
@@ -137,8 +137,8 @@ export class WindowRows {
 
   /** For another key: nothing is left of the one before. */
   clear(slot: number): void {
-    // A new era: what was taken for the key that had the slot before is none of this one's business.
-    this.#add(slot, column.era, 1);
+    // A new epoch: what was taken for the key that had the slot before is none of this one's business.
+    this.#add(slot, column.epoch, 1);
     this.#set(slot, column.mineEndsMs, 0);
     this.#set(slot, column.shareEndsMs, 0);
     this.#set(slot, column.gen, 0);
@@ -188,10 +188,10 @@ export class WindowRows {
   }
 
   #beginShare(slot: number, gen: number, endsMs: number): void {
-    this.#set(slot, column.over, this.#get(slot, column.gen));
+    this.#set(slot, column.previousGen, this.#get(slot, column.gen));
     this.#set(slot, column.gen, gen);
     this.#set(slot, column.shareEndsMs, endsMs);
-    this.#add(slot, column.era, 1);
+    this.#add(slot, column.epoch, 1);
     this.#set(slot, column.share, 0);
     this.#set(slot, column.held, 0);
     this.#set(slot, column.told, 0);
@@ -244,13 +244,13 @@ const column = {
   share: 2,
   shareEndsMs: 3,
   /** Counts the times that the share began anew: what was taken before is none of this share's business. */
-  era: 4,
+  epoch: 4,
   /** Of the share: taken, and not yet known to be used. Not reported, since a reported count cannot go down again. */
   held: 5,
   durationMs: 6,
   /** The shared window, and the one before it. */
   gen: 7,
-  over: 8,
+  previousGen: 8,
   /** How much of the share the others have been told. */
   told: 9,
   others: 10,

@@ -61,8 +61,8 @@ export class WindowTable {
   }
 
   /** Frees slots whose windows are over, looking at so many. */
-  sweep(nowMs: number, looks: number): void {
-    for (let i = Math.min(looks, this.#ids.length); i > 0; i--) {
+  sweep(nowMs: number, slotsToCheck: number): void {
+    for (let i = Math.min(slotsToCheck, this.#ids.length); i > 0; i--) {
       const slot = this.#hand;
       this.#hand = (slot + 1) % this.#ids.length;
       if (this.#ids[slot] === "" || !this.#giveUpIfOver(slot, nowMs)) continue;

@@ -5,6 +5,6 @@ import type { RateLimiter } from "./limiter.ts";
 export function limiterByMode(limiterOf: Readonly<Record<RateLimit["mode"], RateLimiter>>): RateLimiter {
   return {
     take: (keyId, rule) => limiterOf[rule.mode].take(keyId, rule),
-    look: (keyId, rule) => limiterOf[rule.mode].look(keyId, rule),
+    peek: (keyId, rule) => limiterOf[rule.mode].peek(keyId, rule),
   };
 }

@@ -1,4 +1,4 @@
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 
 /** Enforces the rate limits of keys. */
@@ -7,10 +7,10 @@ export interface RateLimiter {
    * Takes one permit from the key's window, if one is left, and opens a window if none is open. Answers synchronously
    * unless it has to wait. Throws or rejects with `Unavailable` if it cannot decide.
    */
-  take(keyId: string, rule: RateLimit): AtOnce<Permit>;
+  take(keyId: string, rule: RateLimit): MaybePromise<Permit>;
 
   /** The key's state, without taking a permit. */
-  look(keyId: string, rule: RateLimit): AtOnce<RateLimitState>;
+  peek(keyId: string, rule: RateLimit): MaybePromise<RateLimitState>;
 }
 
 /**
@@ -21,7 +21,7 @@ export interface Permit extends RateLimitState {
   /** `missing`: the key no longer exists. */
   readonly outcome: "admitted" | "limited" | "missing";
   /** It was used. */
-  keep(): void;
+  commit(): void;
   /** It was not used: the charge is undone, in its own window only. Returns the key's state afterwards. */
-  giveBack(): AtOnce<RateLimitState>;
+  release(): MaybePromise<RateLimitState>;
 }

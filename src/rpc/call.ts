@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { LogFields } from "../ambient/log.ts";
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import { Secret } from "../domain/secret.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
 import { ApiError } from "./api-error.ts";
@@ -24,7 +24,7 @@ export interface Call {
 export interface Endpoint {
   readonly method: DescMethod;
   readonly access: "public" | "root";
-  handle(request: MessageShape<DescMessage>, context: CallContext): AtOnce<MessageInitShape<DescMessage>>;
+  handle(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
 }
 
 /** What a method gets beside the message. */
@@ -35,7 +35,7 @@ export interface CallContext {
 }
 
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
-export type RunCall = (call: Call) => AtOnce<MessageInitShape<DescMessage>>;
+export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 
 /** The steps of every call: authorise, read, answer, account. An unauthorised caller learns nothing about its message. */
 export function createRunCall(
@@ -43,7 +43,7 @@ export function createRunCall(
 ): RunCall {
   const { isRootKey, clock, log, metrics } = deps;
 
-  function answer(call: Call): AtOnce<MessageInitShape<DescMessage>> {
+  function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
     const rootKey = endpoint.access === "root" ? authorise(call.header("authorization")) : undefined;
     return endpoint.handle(call.read(), { call, rootKey });

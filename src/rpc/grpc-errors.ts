@@ -3,7 +3,7 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
 import { errorHeaders } from "./respond.ts";
-import { plain } from "./universal-http.ts";
+import { toNodeHeaders } from "./universal-http.ts";
 
 /** An error as Connect is to phrase it, in whatever protocol. */
 export function toConnectError(error: ApiError, requestId: string): ConnectError {
@@ -39,7 +39,7 @@ export function errorTrailers(error: ApiError, requestId: string): Trailers {
 }
 
 function encode(error: ApiError, requestId: string): Trailers {
-  const trailers = plain(setTrailerStatus(new Headers(), toConnectError(error, requestId)));
+  const trailers = toNodeHeaders(setTrailerStatus(new Headers(), toConnectError(error, requestId)));
   const details = Buffer.from(trailers[detailsName] ?? "", "base64");
   encoded.set(error, { trailers, details, idAt: details.indexOf(requestId, 0, "latin1") });
   return trailers;

@@ -35,11 +35,11 @@ export function malformedResponse(error: Error, requestId: string): string {
 }
 
 /** To a client that connects when too many have. Ends the connection. */
-export function crowdedResponse(requestId: string): string {
-  const crowded = new ApiError("SERVICE_UNAVAILABLE", "too many connections are open; try again", {
+export function overloadedResponse(requestId: string): string {
+  const overloaded = new ApiError("SERVICE_UNAVAILABLE", "too many connections are open; try again", {
     retryAfterMs: 1000,
   });
-  return printError(crowded, requestId, "connection: close\r\n");
+  return printError(overloaded, requestId, "connection: close\r\n");
 }
 
 function printError(error: ApiError, requestId: string, ending: string): string {

@@ -4,7 +4,7 @@ import type { Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latch
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
-import { type AtOnce, goOn } from "../domain/at-once.ts";
+import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
@@ -55,7 +55,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
         metrics.verified(verdict.code);
         return toResponse(verdict, call.requestId);
       };
-      return goOn(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), answer);
+      return andThen(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), answer);
     },
 
     async deleteKey(request, { call: { requestId } }) {
@@ -76,7 +76,7 @@ type Handlers<Service extends DescService> = {
   [Name in keyof Service["method"]]: (
     request: MessageShape<Service["method"][Name]["input"]>,
     context: CallContext,
-  ) => AtOnce<MessageInitShape<Service["method"][Name]["output"]>>;
+  ) => MaybePromise<MessageInitShape<Service["method"][Name]["output"]>>;
 };
 
 /** A method that does not say who may call it does not start. */

@@ -22,9 +22,9 @@ export class OpenStreams {
   constructor(max: OpenStreamsMax, onRefused: () => void) {
     this.#max = max;
     this.#onRefused = onRefused;
-    const leave = (stream: ServerHttp2Stream) => this.#leave(stream);
+    const remove = (stream: ServerHttp2Stream) => this.#remove(stream);
     this.#onClose = function onClose() {
-      leave(this);
+      remove(this);
     };
   }
 
@@ -45,7 +45,7 @@ export class OpenStreams {
     stream.on("close", this.#onClose);
   }
 
-  #leave(stream: ServerHttp2Stream): void {
+  #remove(stream: ServerHttp2Stream): void {
     const session = this.#connectionOf.get(stream);
     if (session === undefined) return;
     this.#connectionOf.delete(stream);

@@ -1,13 +1,13 @@
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 
 /** Whether new requests should be sent here. Liveness is something else: the process is alive while it answers. */
 export class Readiness {
   #ready = false;
   readonly #listeners = new Set<() => void>();
   /** Checks readiness again and calls `set`. If the check fails, the last value stays. */
-  readonly refresh: () => AtOnce<void>;
+  readonly refresh: () => MaybePromise<void>;
 
-  constructor(refresh: () => AtOnce<void> = () => {}) {
+  constructor(refresh: () => MaybePromise<void> = () => {}) {
     this.refresh = refresh;
   }
 

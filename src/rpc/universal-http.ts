@@ -11,7 +11,7 @@ export async function sendUniversalResponse(
 ): Promise<void> {
   const writeHead = () => {
     if (res.headersSent) return;
-    res.writeHead(response.status, { ...plain(response.header), "x-request-id": requestId });
+    res.writeHead(response.status, { ...toNodeHeaders(response.header), "x-request-id": requestId });
   };
   for await (const chunk of response.body ?? []) {
     if (res.destroyed) return;
@@ -21,7 +21,7 @@ export async function sendUniversalResponse(
   }
   if (res.destroyed) return;
   writeHead();
-  if (response.trailer) res.addTrailers(plain(response.trailer));
+  if (response.trailer) res.addTrailers(toNodeHeaders(response.trailer));
   res.end();
 }
 
@@ -44,7 +44,7 @@ function drained(res: ServerResponse): Promise<void> {
 }
 
 /** In the form that Node expects. */
-export function plain(headers: Headers | undefined): Record<string, string> {
+export function toNodeHeaders(headers: Headers | undefined): Record<string, string> {
   const entries = Object.fromEntries(headers ?? []);
   const message = entries["grpc-message"];
   // Connect escapes more characters than gRPC requires, and some clients unescape only the required ones.

@@ -7,7 +7,7 @@ import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse } from "../rpc/http1-response.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
-import { defaultPatience } from "./port/connections.ts";
+import { defaultTimeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 
@@ -26,7 +26,7 @@ export interface InternalListenerOptions extends Pick<Ambient, "clock" | "random
 }
 
 /** A replica's stream stays open for as long as the replica runs. This is the longest time of a timer. */
-const patience = { ...defaultPatience, requestMs: 2 ** 31 - 1 };
+const timeouts = { ...defaultTimeouts, requestMs: 2 ** 31 - 1 };
 const closeGraceMs = 100;
 
 /**
@@ -43,7 +43,7 @@ export async function startInternalListener(options: InternalListenerOptions): P
     listener: createRequestListener(guarded, { newRequestId, log }),
     malformed: (error) => malformedResponse(error, newRequestId()),
     guard: new Guard(options),
-    patience,
+    timeouts,
   });
   return { port: await onePort.listen(port, host), close: () => onePort.close(closeGraceMs) };
 }

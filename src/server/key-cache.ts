@@ -20,7 +20,7 @@ export function cacheKeys(keys: KeyStore, settings: Settings, deps: KeyCacheDeps
 }
 
 /** For serving threads, which have their own caches: only bounds the look-ups in the store, for all threads together. */
-export function lineUpLookups(
+export function limitLookups(
   keys: KeyStore,
   settings: Settings,
   { clock, metrics, room }: KeyCacheDeps,

@@ -5,14 +5,14 @@ import type { RateLimits } from "./rate-limits.ts";
 import { redisAccessOf } from "./redis-access.ts";
 
 /** A cache of keys: of this thread, or of all serving threads. */
-export interface KeyMemory {
-  forget(change: KeyChange): void;
-  forgetAll(): void;
+export interface KeyCache {
+  invalidate(change: KeyChange): void;
+  invalidateAll(): void;
 }
 
 interface KeyChangesDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly settings: Settings;
-  readonly memory: KeyMemory;
+  readonly memory: KeyCache;
   readonly rateLimits: RateLimits;
 }
 
@@ -21,13 +21,13 @@ interface KeyChangesDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
  * messages. A gauge shows whether it does.
  */
 export async function connectKeyChanges(deps: KeyChangesDeps): Promise<KeyChanges & { close(): void }> {
-  const { settings, memory, rateLimits, metrics } = deps;
+  const { settings, memory: cache, rateLimits, metrics } = deps;
   const access = redisAccessOf(settings);
   if (access === undefined) {
-    return { announce: async ({ keyId }) => rateLimits.keyChanged(keyId), close() {} };
+    return { broadcast: async ({ keyId }) => rateLimits.keyChanged(keyId), close() {} };
   }
   const onChange = (change: KeyChange) => {
-    memory.forget(change);
+    cache.invalidate(change);
     rateLimits.keyChanged(change.keyId);
   };
   const { RedisKeyChanges } = await import("../ratelimit/redis/redis-key-changes.ts");
@@ -36,7 +36,7 @@ export async function connectKeyChanges(deps: KeyChangesDeps): Promise<KeyChange
     access,
     replica: rateLimits.local.replica,
     onChange,
-    onGap: () => memory.forgetAll(),
+    onGap: () => cache.invalidateAll(),
   });
   metrics.gauge(
     "latchkey_key_changes_up",
@@ -44,9 +44,9 @@ export async function connectKeyChanges(deps: KeyChangesDeps): Promise<KeyChange
     () => Number(redis.isUp),
   );
   return {
-    announce(change) {
+    broadcast(change) {
       rateLimits.keyChanged(change.keyId);
-      return redis.announce(change);
+      return redis.broadcast(change);
     },
     close: () => redis.close(),
   };

@@ -11,7 +11,7 @@ import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { WindowHub } from "../ratelimit/local/window-hub.ts";
 import { numbersFrom } from "../ratelimit/local/window-numbers.ts";
 import { WindowSync } from "../ratelimit/local/window-sync.ts";
-import type { SharedWindows } from "../threads/methods.ts";
+import type { WindowMemory } from "../threads/methods.ts";
 
 export interface LocalLimits {
   readonly limiter: LocalLimiter;
@@ -19,7 +19,7 @@ export interface LocalLimits {
   /** Is told which windows have changed; undefined if this replica is alone. */
   readonly listener: WindowListener | undefined;
   /** The shared memory of the windows; undefined with one thread. */
-  readonly shared: SharedWindows | undefined;
+  readonly windowMemory: WindowMemory | undefined;
   /** This replica's name, unique among replicas. */
   readonly replica: string;
   /** Sends the last report to the other replicas and saves the open windows. No permit may be taken afterwards. */
@@ -42,10 +42,10 @@ export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
   const file = join(settings.dataDir, `windows-${settings.port}`);
   const saved = takeSaved(file, deps);
   const replica = saved?.replica ?? Buffer.from(random.bytes(9)).toString("base64url");
-  const shared = settings.workers > 1 ? shareWindows(settings.windowsMax) : undefined;
+  const windowMemory = settings.workers > 1 ? allocateWindowMemory(settings.windowsMax) : undefined;
   const table = new WindowTable(settings.windowsMax, {
     nextGen: numbersFrom(random),
-    shared: shared && { memory: shared.rows, guard: new SharedRowGuard(shared.guard) },
+    shared: windowMemory && { memory: windowMemory.rows, guard: new SharedRowGuard(windowMemory.guard) },
   });
   for (const window of saved?.windows ?? []) table.restore(window, clock.monotonicMs());
 
@@ -73,7 +73,7 @@ export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
     limiter,
     table,
     listener: sync,
-    shared,
+    windowMemory,
     replica,
     async stop() {
       stopped = true;
@@ -84,7 +84,7 @@ export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
   };
 }
 
-function shareWindows(slotsMax: number): SharedWindows {
+function allocateWindowMemory(slotsMax: number): WindowMemory {
   return {
     rows: new SharedArrayBuffer(bytesOfRows(slotsMax)),
     guard: new SharedArrayBuffer(bytesOfGuard(slotsMax)),

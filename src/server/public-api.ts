@@ -3,7 +3,7 @@ import { hotMethods } from "../../gen/latchkey/v1/keys_hot.ts";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
@@ -12,7 +12,7 @@ import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
 import { createHotGrpc, type TakeStream } from "../rpc/hot/hot-grpc.ts";
 import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
-import { crowdedResponse, malformedResponse } from "../rpc/http1-response.ts";
+import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
@@ -24,7 +24,7 @@ import { prepareRules } from "../rpc/validate.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { IsRootKey } from "../usecases/root-keys.ts";
-import { defaultPatience, type Patience } from "./port/connections.ts";
+import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 
@@ -35,11 +35,11 @@ export interface PublicApiDeps extends Ambient {
   readonly isRootKey: IsRootKey;
   /** Whether hot methods are served by hand and by their codecs where they can be. */
   readonly fastPath: boolean;
-  readonly patience?: Patience;
+  readonly timeouts?: Timeouts;
   /** Open connections at most. */
   readonly connectionsMax: number;
   /** Updates readiness before it is reported to a caller. */
-  readonly refreshReadiness?: () => AtOnce<void>;
+  readonly refreshReadiness?: () => MaybePromise<void>;
 }
 
 const prepareEveryMs = 500;
@@ -58,7 +58,7 @@ export interface PublicApi {
 
 /** Everything that is served on the public port. */
 export function createPublicApi(deps: PublicApiDeps): PublicApi {
-  const { fastPath, patience = defaultPatience } = deps;
+  const { fastPath, timeouts = defaultTimeouts } = deps;
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
   const services = [KeysService, Health];
@@ -105,19 +105,19 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       byHand: new JsonByHand({
         ...hotDeps,
         httpDate: createHttpDate(deps.clock),
-        keepAliveMs: patience.keepAliveMs,
+        keepAliveMs: timeouts.keepAliveMs,
       }),
     }),
     takeStream: fastPath ? either(createHotGrpc(hotDeps), watchHealth) : watchHealth,
     malformed: (error) => malformedResponse(error, newRequestId()),
     onHttp1Request: (way) => deps.metrics.http1Request(way),
     guard: new Guard(deps),
-    patience,
+    timeouts,
     onStreamRefused,
-    crowd: {
+    connectionLimit: {
       connectionsMax: deps.connectionsMax,
-      response: () => crowdedResponse(newRequestId()),
-      onTurnedAway: () => deps.metrics.shed("connection"),
+      response: () => overloadedResponse(newRequestId()),
+      onRejected: () => deps.metrics.shed("connection"),
     },
   });
   return {

@@ -20,7 +20,7 @@ export interface RateLimits {
 }
 
 /** Together with all other steps of a verification this stays below half a second. */
-const permitPatienceMs = 450;
+const permitTimeoutMs = 450;
 
 export interface RateLimitsDeps extends Ambient {
   readonly settings: Settings;
@@ -40,7 +40,7 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
     ...deps,
     channel: coordinators ?? (coordinator as Coordinator).join(onRecall),
     poolsMax: settings.windowsMax,
-    patienceMs: permitPatienceMs,
+    timeoutMs: permitTimeoutMs,
   });
   metrics.gauge("latchkey_permits_held", "Permits of strict rate limits that this replica holds.", () => strict.held);
   for (const { address, link } of coordinators?.links ?? []) {
@@ -63,8 +63,8 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
 
 async function connectCoordinators({ settings, log }: RateLimitsDeps, onRecall: OnRecall) {
   if (settings.role !== "edge") return undefined;
-  const { Coordinators } = await import("../ratelimit/strict/coordinators.ts");
-  return new Coordinators(settings.coordinators, { secret: settings.internalSecret, onRecall, log });
+  const { CoordinatorClient } = await import("../ratelimit/strict/coordinator-client.ts");
+  return new CoordinatorClient(settings.coordinators, { secret: settings.internalSecret, onRecall, log });
 }
 
 async function connectRedis(deps: RateLimitsDeps) {

@@ -1,16 +1,16 @@
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { StoreHealth } from "../store/store-health.ts";
 
 /** Whether requests should come: between start and stop, while the store can be used. */
 export class ReadyState {
   readonly #health: StoreHealth | undefined;
-  readonly #tell: (ready: boolean) => AtOnce<void>;
+  readonly #notify: (ready: boolean) => MaybePromise<void>;
   #isOpen = false;
-  #told = false;
+  #notified = false;
 
-  constructor(health: StoreHealth | undefined, tell: (ready: boolean) => AtOnce<void>) {
+  constructor(health: StoreHealth | undefined, notify: (ready: boolean) => MaybePromise<void>) {
     this.#health = health;
-    this.#tell = tell;
+    this.#notify = notify;
     // It fails only if a thread has died, and that ends the process anyway.
     health?.onChange(() => void this.#update().catch(() => {}));
   }
@@ -23,8 +23,8 @@ export class ReadyState {
 
   async #update(): Promise<void> {
     const ready = this.#isOpen && this.#health?.problem === undefined;
-    if (ready === this.#told) return;
-    this.#told = ready;
-    await this.#tell(ready);
+    if (ready === this.#notified) return;
+    this.#notified = ready;
+    await this.#notify(ready);
   }
 }

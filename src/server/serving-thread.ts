@@ -9,15 +9,15 @@ import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import { SharedRowGuard } from "../ratelimit/local/shared-row-guard.ts";
 import { numbersFrom } from "../ratelimit/local/window-numbers.ts";
 import { CachedKeyStore } from "../store/cached-key-store.ts";
-import type { HomeMethods, ServingMethods, ServingSetup } from "../threads/methods.ts";
+import type { MainThreadMethods, ServingMethods, ServingSetup } from "../threads/methods.ts";
 import {
-  type HomeLink,
+  type MainThreadLink,
   remoteKeys,
   remoteListener,
   remoteLog,
   remoteStrictLimiter,
   remoteUsage,
-} from "../threads/remote-home.ts";
+} from "../threads/remote-main-thread.ts";
 import { SharedLimiter } from "../threads/shared-limiter.ts";
 import { ThreadLink } from "../threads/thread-link.ts";
 import { KnownRootKeys } from "../usecases/root-keys.ts";
@@ -38,22 +38,22 @@ const rootKeys = new KnownRootKeys();
 
 const methods: ServingMethods = {
   listen: (port, host) => onePort.listen(port, host, { reusePort: true }),
-  learnRootKeys: (digests) => rootKeys.learn(digests),
+  setRootKeys: (digests) => rootKeys.setDigests(digests),
   setReady: (ready) => setReady(ready),
-  tellTimeBy: (unixOffsetMs) => localLimiter.tellTimeBy(unixOffsetMs),
-  forget: (change) => keys.forget(change),
-  forgetAll: () => keys.forgetAll(),
+  setUnixOffset: (unixOffsetMs) => localLimiter.setUnixOffset(unixOffsetMs),
+  invalidate: (change) => keys.invalidate(change),
+  invalidateAll: () => keys.invalidateAll(),
   snapshot: () => metrics.snapshot(),
-  startClosing: () => onePort.startClosing(),
+  startShutdown: () => onePort.startShutdown(),
   stopStreams: () => stopStreams(),
   close: (graceMs) => onePort.close(graceMs),
 };
 if (parentPort === null) throw new Error("this runs in a worker thread");
-const home: HomeLink = new ThreadLink<ServingMethods, HomeMethods>(parentPort, methods);
-parentPort.on("message", (batch) => home.hear(batch));
+const mainThread: MainThreadLink = new ThreadLink<ServingMethods, MainThreadMethods>(parentPort, methods);
+parentPort.on("message", (batch) => mainThread.onMessage(batch));
 
 const keys = new CachedKeyStore(
-  remoteKeys(home),
+  remoteKeys(mainThread),
   {
     ttlMs: setup.cacheTtlMs,
     keysMax: setup.cacheKeysMax,
@@ -67,27 +67,27 @@ const keys = new CachedKeyStore(
 const localLimiter = new SharedLimiter({
   rows: new WindowRows(setup.windows.rows, numbersFrom(random)),
   guard: new SharedRowGuard(setup.windows.guard),
-  askForRow: (keyId) => home.ask("rowOf", keyId),
-  lookAtHome: (keyId, rule) => home.ask("look", keyId, rule),
-  listener: setup.hasListener ? remoteListener(home) : undefined,
+  askForRow: (keyId) => mainThread.ask("rowOf", keyId),
+  peekOnMainThread: (keyId, rule) => mainThread.ask("peek", keyId, rule),
+  listener: setup.hasListener ? remoteListener(mainThread) : undefined,
   clock,
   metrics,
 });
-localLimiter.tellTimeBy(setup.unixOffsetMs);
+localLimiter.setUnixOffset(setup.unixOffsetMs);
 setInterval(() => localLimiter.sweep(Math.ceil(localLimiter.size / sweeps)), sweepEveryMs).unref();
 
 const { onePort, setReady, stopStreams } = createPublicApi({
   keys,
-  usage: remoteUsage(home),
-  limiter: limiterByMode({ local: localLimiter, strict: remoteStrictLimiter(home) }),
+  usage: remoteUsage(mainThread),
+  limiter: limiterByMode({ local: localLimiter, strict: remoteStrictLimiter(mainThread) }),
   isRootKey: (presented) => rootKeys.has(presented),
   clock,
   random,
-  log: remoteLog(home, setup.debug),
+  log: remoteLog(mainThread, setup.debug),
   metrics,
   fastPath: setup.fastPath,
   connectionsMax: setup.connectionsMax,
-  refreshReadiness: () => home.ask("refreshReadiness"),
+  refreshReadiness: () => mainThread.ask("refreshReadiness"),
 });
 metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);
 metrics.gauge("latchkey_thread_connections", "Open connections of each serving thread.", () => onePort.connections, {

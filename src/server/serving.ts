@@ -1,14 +1,14 @@
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { PublicApi } from "./public-api.ts";
 
 /** What serves the public port: this thread, or several other threads. */
 export interface Serving {
   /** Resolves to the bound port, or rejects if it cannot be bound. */
   listen(port: number, host: string): Promise<number>;
-  learnRootKeys(digests: readonly string[] | undefined): void;
-  setReady(ready: boolean): AtOnce<void>;
+  setRootKeys(digests: readonly string[] | undefined): void;
+  setReady(ready: boolean): MaybePromise<void>;
   /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
-  startClosing(): void;
+  startShutdown(): void;
   /** Ends streams that would otherwise stay open, such as health watches. */
   stopStreams(): void;
   /** Stops listening. Resolves when all requests under way are answered; after `graceMs` the rest is cut off. */
@@ -19,9 +19,9 @@ export interface Serving {
 export function serveHere({ onePort, setReady, stopStreams }: PublicApi): Serving {
   return {
     listen: (port, host) => onePort.listen(port, host),
-    learnRootKeys() {},
+    setRootKeys() {},
     setReady,
-    startClosing: () => onePort.startClosing(),
+    startShutdown: () => onePort.startShutdown(),
     stopStreams,
     close: (graceMs) => onePort.close(graceMs),
   };

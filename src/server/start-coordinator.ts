@@ -15,7 +15,7 @@ import { OnePort } from "./port/one-port.ts";
 import { createCoordinator } from "./rate-limits.ts";
 import { ReadyState } from "./ready-state.ts";
 import type { RunningServer, ServerOptions } from "./start.ts";
-import { within } from "./within.ts";
+import { waitAtMost } from "./wait-at-most.ts";
 
 const closeGraceMs = 1000;
 /** Time for settled answers to be sent: permits in an unsent answer would be lost. */
@@ -33,7 +33,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
     const coordinator = createCoordinator(store.permitLanes, ambient);
     const hub = new MemoryHub(() => clock.monotonicMs(), Buffer.from(random.bytes(9)).toString("base64url"));
     const shutdown = new AbortController();
-    await within(storeWaitMs, usable);
+    await waitAtMost(storeWaitMs, usable);
     const internal = await startInternalListener({
       ...ambient,
       host: settings.internalHost,

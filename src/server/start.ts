@@ -5,21 +5,21 @@ import { createMetrics } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
-import { announceChanges } from "../store/announcing-key-store.ts";
+import { broadcastChanges } from "../store/broadcasting-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
-import { handOverRootKey, rootKeyFileOf } from "./hand-over-root-key.ts";
 import { startInternalListener } from "./internal-listener.ts";
-import { cacheKeys, lineUpLookups } from "./key-cache.ts";
+import { cacheKeys, limitLookups } from "./key-cache.ts";
 import { connectKeyChanges } from "./key-changes.ts";
 import { openStore, storeWaitMs, untilAvailable } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
 import { startRateLimits } from "./rate-limits.ts";
 import { ReadyState } from "./ready-state.ts";
 import { serveHere } from "./serving.ts";
-import { ServingThreads } from "./serving-threads.ts";
-import { within } from "./within.ts";
+import { ServingThreadPool } from "./serving-thread-pool.ts";
+import { waitAtMost } from "./wait-at-most.ts";
+import { rootKeyFileOf, writeRootKey } from "./write-root-key.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -39,7 +39,7 @@ export interface ServerOptions extends Pick<Ambient, "clock" | "random" | "log">
 }
 
 /** Clients with open connections have this long for one more request, whose answer tells them to leave. */
-const farewellMs = 250;
+const lastRequestMs = 250;
 const shutdownGraceMs = 10_000;
 const tidyEveryMs = 3_600_000;
 
@@ -55,19 +55,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   try {
     const room = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
     metrics.gauge("latchkey_calls_waiting", "Calls that wait for a look-up, a permit or a commit.", () => room.taken);
-    const threads = settings.workers > 1 ? new ServingThreads(options.onFatal) : undefined;
-    const cachedKeys = (threads ? lineUpLookups : cacheKeys)(store.keys, settings, { ...ambient, room });
+    const threads = settings.workers > 1 ? new ServingThreadPool(options.onFatal) : undefined;
+    const cachedKeys = (threads ? limitLookups : cacheKeys)(store.keys, settings, { ...ambient, room });
     const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room, watch });
     const rateLimits = await startRateLimits({ ...ambient, settings, room, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
     const changes = await connectKeyChanges({ ...ambient, settings, memory: threads ?? cachedKeys, rateLimits });
     undo.unshift(() => changes.close());
-    const keys = announceChanges(threads ? announceChanges(cachedKeys, threads) : cachedKeys, changes);
+    const keys = broadcastChanges(threads ? broadcastChanges(cachedKeys, threads) : cachedKeys, changes);
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
 
     const internal = await startInternalListener({
       ...ambient,
-      metrics: threads?.togetherWith(metrics) ?? metrics,
+      metrics: threads?.mergeMetrics(metrics) ?? metrics,
       host: settings.internalHost,
       port: settings.internalPort,
       secret: settings.internalSecret,
@@ -75,14 +75,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     });
     undo.unshift(() => internal.close());
     const refreshReadiness = () => store.health?.refresh();
-    const home = { keys, usage, limiter: rateLimits.limiter, refreshReadiness };
-    threads?.start(settings, { ...home, log }, rateLimits.local);
+    const services = { keys, usage, limiter: rateLimits.limiter, refreshReadiness };
+    threads?.start(settings, { ...services, log }, rateLimits.local);
     undo.unshift(() => threads?.end());
     const isRootKey = (presented: Secret) => rootKeys.has(presented);
     const { fastPath, connectionsMax } = settings;
-    const api = { ...ambient, ...home, isRootKey, fastPath, connectionsMax };
+    const api = { ...ambient, ...services, isRootKey, fastPath, connectionsMax };
     const serving = threads ?? serveHere(createPublicApi(api));
-    serving.learnRootKeys(rootKeys.digests);
+    serving.setRootKeys(rootKeys.digests);
     const readyState = new ReadyState(store.health, (ready) => serving.setReady(ready));
     let stopping = false;
     const prepare = async () => {
@@ -91,7 +91,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         () => rootKeys.read(),
         () => stopping,
       );
-      serving.learnRootKeys(rootKeys.digests);
+      serving.setRootKeys(rootKeys.digests);
       // Before the first connection is accepted. If the root key is not generated yet, no caller can have one.
       if (rootKeys.digests !== undefined) await readyState.setOpen(!stopping);
     };
@@ -101,7 +101,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const prepared = prepare();
     // `ready` rejects with the failure.
     prepared.catch(() => {});
-    await within(storeWaitMs, prepared);
+    await waitAtMost(storeWaitMs, prepared);
     const port = await serving.listen(settings.port, settings.host);
 
     const tidy = () => {
@@ -114,8 +114,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const becomeReady = async () => {
       await prepared;
       // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.
-      const generated = await rootKeys.load((rootKey) => handOverRootKey(rootKeyFileOf(settings), rootKey));
-      serving.learnRootKeys(rootKeys.digests);
+      const generated = await rootKeys.load((rootKey) => writeRootKey(rootKeyFileOf(settings), rootKey));
+      serving.setRootKeys(rootKeys.digests);
       await readyState.setOpen(!stopping);
       tidy();
       return generated;
@@ -132,8 +132,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         stopping = true;
         await readyState.setOpen(false);
         await delay(settings.drainMs);
-        serving.startClosing();
-        await delay(Math.min(settings.drainMs, farewellMs));
+        serving.startShutdown();
+        await delay(Math.min(settings.drainMs, lastRequestMs));
         serving.stopStreams();
         await serving.close(shutdownGraceMs);
         await usage.drained();

@@ -1,11 +1,11 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
-import type { AtOnce } from "../domain/at-once.ts";
 import type { Key } from "../domain/key.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
-import { Alike, CachedKey } from "./cached-key.ts";
+import { CachedKey, Interner } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyChange } from "./key-changes.ts";
 import type { KeyMutation, KeyStore } from "./key-store.ts";
@@ -35,16 +35,16 @@ export class CachedKeyStore implements KeyStore {
   readonly #clock: Clock;
   readonly #metrics: Metrics;
   readonly #keys: DigestMap<CachedKey>;
-  readonly #alike = new Alike();
+  readonly #interner = new Interner();
   /**
    * Keys that changed while the digests of their secrets were unknown. The value is the expiry of the newest entry that
    * may be outdated; entries are in this order. Searching the cache for them would block everything for a tenth of a
    * second.
    */
   readonly #outdated = new Map<string, number>();
-  readonly #underWay = new Map<string, Lookup>();
+  readonly #inFlight = new Map<string, Lookup>();
   readonly #room: WaitingRoom;
-  readonly #turns: Turn[] = [];
+  readonly #queue: QueuedLookup[] = [];
   #lookups = 0;
   /** Counts changes. A look-up that began before a change must not cache the old state of the key. */
   #changes = 0;
@@ -67,34 +67,34 @@ export class CachedKeyStore implements KeyStore {
     return this.#keys.size;
   }
 
-  findByDigest(digest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined> {
-    if (options?.anew) this.#forget([digest]);
+  findByDigest(digest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined> {
+    if (options?.fresh) this.#evict([digest]);
     const key = this.#keys.get(digest);
     if (key !== undefined && this.#clock.monotonicMs() < key.untilMs && !this.#isOutdated(key)) {
       this.#metrics.keyCache("hit");
       return key;
     }
-    return this.#joinOrBegin(digest);
+    return this.#joinOrStart(digest);
   }
 
-  #joinOrBegin(digest: string): Promise<Key | undefined> {
-    const underWay = this.#underWay.get(digest);
-    this.#metrics.keyCache(underWay === undefined ? "miss" : "shared");
-    const refusal = this.#room.enter(underWay?.callers ?? 0);
+  #joinOrStart(digest: string): Promise<Key | undefined> {
+    const inFlight = this.#inFlight.get(digest);
+    this.#metrics.keyCache(inFlight === undefined ? "miss" : "shared");
+    const refusal = this.#room.enter(inFlight?.callers ?? 0);
     if (refusal !== undefined) return Promise.reject(refusal);
-    if (underWay === undefined) return this.#begin(digest).found;
-    underWay.callers++;
-    return underWay.found;
+    if (inFlight === undefined) return this.#start(digest).found;
+    inFlight.callers++;
+    return inFlight.found;
   }
 
-  #begin(digest: string): Lookup {
+  #start(digest: string): Lookup {
     const found = this.#lookUp(digest).finally(() => {
       this.#room.leave(lookup.callers);
       // After a change in the meantime, this entry may already belong to a newer look-up.
-      if (this.#underWay.get(digest) === lookup) this.#underWay.delete(digest);
+      if (this.#inFlight.get(digest) === lookup) this.#inFlight.delete(digest);
     });
     const lookup = { found, callers: 1 };
-    this.#underWay.set(digest, lookup);
+    this.#inFlight.set(digest, lookup);
     return lookup;
   }
 
@@ -104,29 +104,29 @@ export class CachedKeyStore implements KeyStore {
       digests = await this.#store.mutate(keyId, mutation);
       return digests;
     } finally {
-      this.forget({ keyId, digests });
+      this.invalidate({ keyId, digests });
     }
   }
 
   /** Another replica has changed or deleted the key. */
-  forget({ keyId, digests }: KeyChange): void {
+  invalidate({ keyId, digests }: KeyChange): void {
     this.#changes++;
-    if (digests === undefined) this.#outdate(keyId);
-    else this.#forget(digests);
+    if (digests === undefined) this.#markOutdated(keyId);
+    else this.#evict(digests);
   }
 
   /** Other replicas may have changed or deleted any key. */
-  forgetAll(): void {
+  invalidateAll(): void {
     this.#changes++;
     this.#keys.clear();
     this.#outdated.clear();
-    this.#underWay.clear();
+    this.#inFlight.clear();
   }
 
-  #forget(digests: readonly string[]): void {
+  #evict(digests: readonly string[]): void {
     for (const digest of digests) {
       this.#keys.delete(digest);
-      this.#underWay.delete(digest);
+      this.#inFlight.delete(digest);
     }
   }
 
@@ -134,17 +134,17 @@ export class CachedKeyStore implements KeyStore {
    * For a change whose outcome or digests are unknown: its reply was lost, or the key was already deleted. The key may
    * have changed anyway.
    */
-  #outdate(keyId: string): void {
+  #markOutdated(keyId: string): void {
     const nowMs = this.#clock.monotonicMs();
     for (const [known, untilMs] of this.#outdated) {
       if (nowMs < untilMs) break;
       this.#outdated.delete(known);
     }
-    if (this.#outdated.size >= outdatedMax) this.forgetAll();
+    if (this.#outdated.size >= outdatedMax) this.invalidateAll();
     this.#outdated.delete(keyId);
-    this.#outdated.set(keyId, this.#endOfWhatIsRememberedNow());
+    this.#outdated.set(keyId, this.#newEntryExpiryMs());
     // One of these may be for the key: later callers must not join it.
-    this.#underWay.clear();
+    this.#inFlight.clear();
   }
 
   /** Also true for entries cached just after the change, in the same millisecond. */
@@ -152,46 +152,46 @@ export class CachedKeyStore implements KeyStore {
     return this.#outdated.size > 0 && key.untilMs <= (this.#outdated.get(key.id) ?? 0);
   }
 
-  #endOfWhatIsRememberedNow(): number {
+  #newEntryExpiryMs(): number {
     return Math.floor(this.#clock.monotonicMs()) + this.#options.ttlMs;
   }
 
   async #lookUp(digest: string): Promise<Key | undefined> {
-    await this.#turn();
+    await this.#waitForPlace();
     try {
       const changesBefore = this.#changes;
       const key = await this.#store.findByDigest(digest);
-      return key !== undefined && changesBefore === this.#changes ? this.#remember(digest, key) : key;
+      return key !== undefined && changesBefore === this.#changes ? this.#cache(digest, key) : key;
     } catch (error) {
       // The queued look-ups would wait just as long for the same error.
       if (error instanceof Unavailable && !error.isOfOneKey)
-        for (const turn of this.#turns.splice(0)) turn.reject(error);
+        for (const queued of this.#queue.splice(0)) queued.reject(error);
       throw error;
     } finally {
       // The place goes directly to the next in the queue: a new caller in between would be one too many.
-      const next = this.#turns.shift();
+      const next = this.#queue.shift();
       if (next === undefined) this.#lookups--;
-      else next.begin();
+      else next.start();
     }
   }
 
-  async #turn(): Promise<void> {
+  async #waitForPlace(): Promise<void> {
     if (this.#lookups < this.#options.lookupsMax) {
       this.#lookups++;
       return;
     }
-    if (this.#turns.length >= this.#options.lookupsQueuedMax)
+    if (this.#queue.length >= this.#options.lookupsQueuedMax)
       throw new Unavailable("too many keys are being looked up");
-    await new Promise<void>((begin, reject) => {
-      this.#turns.push({ begin, reject });
+    await new Promise<void>((start, reject) => {
+      this.#queue.push({ start, reject });
     });
   }
 
-  #remember(digest: string, key: Key): Key {
+  #cache(digest: string, key: Key): Key {
     if (this.#options.ttlMs === 0) return key;
-    const remembered = new CachedKey(key, this.#endOfWhatIsRememberedNow(), this.#alike);
-    this.#keys.set(digest, remembered);
-    return remembered;
+    const cached = new CachedKey(key, this.#newEntryExpiryMs(), this.#interner);
+    this.#keys.set(digest, cached);
+    return cached;
   }
 }
 
@@ -201,7 +201,7 @@ interface Lookup {
 }
 
 /** A look-up in the queue. */
-interface Turn {
-  readonly begin: () => void;
+interface QueuedLookup {
+  readonly start: () => void;
   readonly reject: (error: Unavailable) => void;
 }

@@ -18,7 +18,7 @@ export class CoalescingUsageLedger implements UsageLedger {
       ),
       answersOf({ callers }, result) {
         if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
-          watch?.sawRefillAhead(result.refilledAheadMs);
+          watch?.onRefillAhead(result.refilledAheadMs);
         return callers.map((_, i) => spendOf(i, result));
       },
       places: room,

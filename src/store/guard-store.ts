@@ -1,4 +1,4 @@
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { PermitResult } from "./permit-ledger.ts";
 import type { Store } from "./store.ts";
 import type { StoreHealth } from "./store-health.ts";
@@ -11,7 +11,7 @@ import type { ChargeResult } from "./usage-ledger.ts";
 export function guardStore(store: Store, health: StoreHealth): Store {
   const { keys, rootKeys } = store;
 
-  async function whileUsable<Answer>(ask: () => AtOnce<Answer>): Promise<Answer> {
+  async function whileUsable<Answer>(ask: () => MaybePromise<Answer>): Promise<Answer> {
     if (health.problem !== undefined) throw health.problem;
     const answer = await ask();
     // The write may have gone to a file that was lost meanwhile: it must not be acknowledged.
@@ -19,7 +19,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     return answer;
   }
 
-  async function found<Answer>(ask: () => AtOnce<Answer | undefined>): Promise<Answer | undefined> {
+  async function found<Answer>(ask: () => MaybePromise<Answer | undefined>): Promise<Answer | undefined> {
     const answer = await whileUsable(ask);
     if (answer === undefined && health.doubt !== undefined) throw health.doubt;
     return answer;

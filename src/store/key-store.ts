@@ -1,5 +1,5 @@
-import type { AtOnce } from "../domain/at-once.ts";
 import type { Key, NewKey } from "../domain/key.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
 /**
@@ -16,8 +16,8 @@ export interface KeyStore {
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
   findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
 
-  /** The key with this digest of a secret. A cached key is answered synchronously; `anew` bypasses the cache. */
-  findByDigest(secretDigest: string, options?: { readonly anew: boolean }): AtOnce<Key | undefined>;
+  /** The key with this digest of a secret. A cached key is answered synchronously; `fresh` bypasses the cache. */
+  findByDigest(secretDigest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined>;
 
   /**
    * Changes the key or deletes it, all or nothing, and resolves after COMMIT. Answers the digests of the secrets that the

@@ -1,6 +1,6 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { sleptMs } from "../ambient/clock.ts";
-import { ClockJumps, type ClockSighting, clockJumpMs } from "../domain/clock-jumps.ts";
+import { ClockJumps, type ClockReading, clockJumpMs } from "../domain/clock-jumps.ts";
 
 /** Counters with early refills are logged at most this often. */
 const toldEveryMs = 60_000;
@@ -21,8 +21,8 @@ export class LedgerWatch {
   }
 
   /** Called with the clock of each answer of the ledger. */
-  sawClock(sighting: ClockSighting): void {
-    const byMs = this.#jumps.notice(sighting);
+  onClockReading(reading: ClockReading): void {
+    const byMs = this.#jumps.detect(reading);
     if (byMs === 0) return;
     const direction = byMs > 0 ? "forward" : "backward";
     this.#ambient.metrics.ledgerClockJumped(direction);
@@ -30,7 +30,7 @@ export class LedgerWatch {
   }
 
   /** A counter was refilled too early: for a boundary that is still this far in the future. */
-  sawRefillAhead(aheadMs: number): void {
+  onRefillAhead(aheadMs: number): void {
     if (aheadMs <= clockJumpMs) return;
     this.#ambient.metrics.refillAhead();
     this.#ahead++;

@@ -1,6 +1,6 @@
 import type { LogFields, LogLevel } from "../ambient/log.ts";
 import type { MetricsSnapshot } from "../ambient/metrics.ts";
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { KeyChange } from "../store/key-changes.ts";
@@ -11,17 +11,17 @@ import type { WireError } from "./wire-error.ts";
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
 
 /** What a serving thread can ask the main thread. */
-export interface HomeMethods extends KeyStore, UsageLedger {
+export interface MainThreadMethods extends KeyStore, UsageLedger {
   /** The row that counts for a key with a local limit; undefined if all rows are in use. */
   rowOf(keyId: string): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */
   windowsChanged(slots: readonly number[], urgentSlots: readonly number[]): void;
-  takeStrict(keyId: string, rule: RateLimit): AtOnce<RemotePermitState>;
-  keepStrict(number: number): void;
-  giveBackStrict(number: number): AtOnce<RateLimitState>;
-  look(keyId: string, rule: RateLimit): AtOnce<RateLimitState>;
+  takeStrict(keyId: string, rule: RateLimit): MaybePromise<RemotePermitState>;
+  commitStrict(number: number): void;
+  releaseStrict(number: number): MaybePromise<RateLimitState>;
+  peek(keyId: string, rule: RateLimit): MaybePromise<RateLimitState>;
   /** Before it resolves, `setReady` has been called if readiness has changed. */
-  refreshReadiness(): AtOnce<void>;
+  refreshReadiness(): MaybePromise<void>;
   log(level: LogLevel, message: string, fields: LogFields | undefined, cause: WireError | undefined): void;
 }
 
@@ -41,15 +41,15 @@ export interface RemotePermitState extends RateLimitState {
 export interface ServingMethods {
   /** Resolves when this thread accepts connections on the port. */
   listen(port: number, host: string): Promise<number>;
-  learnRootKeys(digests: readonly string[] | undefined): void;
+  setRootKeys(digests: readonly string[] | undefined): void;
   setReady(ready: boolean): void;
   /** The offset from monotonic to Unix time, so that all threads show the same end of a window. */
-  tellTimeBy(unixOffsetMs: number): void;
+  setUnixOffset(unixOffsetMs: number): void;
   /** When it resolves, the thread no longer serves the key from its cache. */
-  forget(change: KeyChange): void;
-  forgetAll(): void;
+  invalidate(change: KeyChange): void;
+  invalidateAll(): void;
   snapshot(): Promise<MetricsSnapshot>;
-  startClosing(): void;
+  startShutdown(): void;
   stopStreams(): void;
   /** Resolves when all requests under way are answered. */
   close(graceMs: number): Promise<void>;
@@ -61,7 +61,7 @@ export interface ServingSetup {
   readonly thread: number;
   readonly monotonicOriginMs: number;
   readonly unixOffsetMs: number;
-  readonly windows: SharedWindows;
+  readonly windows: WindowMemory;
   /** Whether windows are reported to other replicas. */
   readonly hasListener: boolean;
   readonly cacheTtlMs: number;
@@ -72,7 +72,7 @@ export interface ServingSetup {
 }
 
 /** The memory of windows that all threads count in. */
-export interface SharedWindows {
+export interface WindowMemory {
   readonly rows: SharedArrayBuffer;
   readonly guard: SharedArrayBuffer;
 }

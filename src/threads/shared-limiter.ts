@@ -1,6 +1,6 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Metrics } from "../ambient/metrics.ts";
-import type { AtOnce } from "../domain/at-once.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { RowGuard } from "../domain/row-guard.ts";
 import { Unavailable } from "../domain/unavailable.ts";
@@ -13,7 +13,7 @@ interface SharedLimiterDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly rows: WindowRows;
   readonly guard: RowGuard | undefined;
   readonly askForRow: (keyId: string) => Promise<Row | undefined>;
-  readonly lookAtHome: RateLimiter["look"];
+  readonly peekOnMainThread: RateLimiter["peek"];
   readonly listener: WindowListener | undefined;
 }
 
@@ -27,7 +27,7 @@ const triesMax = 5;
 export class SharedLimiter extends WindowCounter implements RateLimiter {
   readonly #guard: RowGuard | undefined;
   readonly #askForRow: (keyId: string) => Promise<Row | undefined>;
-  readonly #lookAtHome: RateLimiter["look"];
+  readonly #peekOnMainThread: RateLimiter["peek"];
   readonly #metrics: Metrics;
   readonly #rows = new Map<string, Row>();
   readonly #asked = new Map<string, Promise<Row | undefined>>();
@@ -37,24 +37,24 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     super(deps, deps.clock, deps.listener);
     this.#guard = deps.guard;
     this.#askForRow = deps.askForRow;
-    this.#lookAtHome = deps.lookAtHome;
+    this.#peekOnMainThread = deps.peekOnMainThread;
     this.#metrics = deps.metrics;
   }
 
-  take(keyId: string, rule: RateLimit): AtOnce<Permit> {
+  take(keyId: string, rule: RateLimit): MaybePromise<Permit> {
     const row = this.#rows.get(keyId);
     return (row && this.takeIn(row.slot, row.claim, keyId, rule)) ?? this.#takeInNewRow(keyId, rule);
   }
 
-  override look(keyId: string, rule: RateLimit): AtOnce<RateLimitState> {
+  override peek(keyId: string, rule: RateLimit): MaybePromise<RateLimitState> {
     const row = this.#rows.get(keyId);
-    const state = row && this.lookIn(row.slot, row.claim, rule);
-    return state ?? this.#lookAtHome(keyId, rule);
+    const state = row && this.peekIn(row.slot, row.claim, rule);
+    return state ?? this.#peekOnMainThread(keyId, rule);
   }
 
   /** Checks so many cached rows and drops those that belong to another key now. */
-  sweep(looks: number): void {
-    for (let i = 0; i < looks; i++) {
+  sweep(rowsToCheck: number): void {
+    for (let i = 0; i < rowsToCheck; i++) {
       const next = this.#sweep.next();
       if (next.done) {
         this.#sweep = this.#rows.entries();

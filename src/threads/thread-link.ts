@@ -22,44 +22,44 @@ const waitingMax = 200_000;
  * Two threads that call each other's methods. All calls and replies of one turn of the event loop go into one message, in
  * order: a message costs as much as dozens of calls.
  */
-export class ThreadLink<Mine extends object, Theirs extends object> {
+export class ThreadLink<Local extends object, Remote extends object> {
   readonly #port: ThreadPort;
-  readonly #mine: Mine;
+  readonly #local: Local;
   readonly #waiting = new Map<number, { resolve: (answer: never) => void; reject: (error: Error) => void }>();
   #outbox: (Question | Reply)[] = [];
   #lastNumber = 0;
 
-  constructor(port: ThreadPort, mine: Mine) {
+  constructor(port: ThreadPort, local: Local) {
     this.#port = port;
-    this.#mine = mine;
+    this.#local = local;
   }
 
   /** Must be called with every message of the port. */
-  hear(batch: readonly (Question | Reply)[]): void {
-    for (const said of batch) this.#hear(said);
+  onMessage(batch: readonly (Question | Reply)[]): void {
+    for (const sent of batch) this.#receive(sent);
   }
 
   /** Rejects with the other side's error, or with `Unavailable` if too many calls already wait. */
-  ask<Asked extends Name<Theirs>>(name: Asked, ...args: Args<Theirs[Asked]>): Promise<Answer<Theirs[Asked]>> {
+  ask<Asked extends Name<Remote>>(name: Asked, ...args: Args<Remote[Asked]>): Promise<Answer<Remote[Asked]>> {
     if (this.#waiting.size >= waitingMax) return Promise.reject(new Unavailable("too many wait for another thread"));
     const number = ++this.#lastNumber;
-    this.#say([number, name, args]);
+    this.#send([number, name, args]);
     return new Promise((resolve, reject) => this.#waiting.set(number, { resolve, reject }));
   }
 
   /** Calls a method without waiting for an answer. */
-  tell<Told extends Name<Theirs>>(name: Told, ...args: Args<Theirs[Told]>): void {
-    this.#say([0, name, args]);
+  notify<Notified extends Name<Remote>>(name: Notified, ...args: Args<Remote[Notified]>): void {
+    this.#send([0, name, args]);
   }
 
   /** The other side is gone: all waiting calls are rejected. */
-  lose(cause: unknown): void {
+  onDisconnect(cause: unknown): void {
     for (const { reject } of this.#waiting.values()) reject(new Unavailable("a thread died", { cause }));
     this.#waiting.clear();
   }
 
-  #say(said: Question | Reply): void {
-    this.#outbox.push(said);
+  #send(sent: Question | Reply): void {
+    this.#outbox.push(sent);
     if (this.#outbox.length > 1) return;
     setImmediate(() => {
       const batch = this.#outbox;
@@ -68,7 +68,7 @@ export class ThreadLink<Mine extends object, Theirs extends object> {
     });
   }
 
-  #hear([number, nameOrIsAnswer, content]: Question | Reply): void {
+  #receive([number, nameOrIsAnswer, content]: Question | Reply): void {
     if (typeof nameOrIsAnswer === "string") {
       this.#answer(number, nameOrIsAnswer, content as readonly never[]);
       return;
@@ -80,16 +80,16 @@ export class ThreadLink<Mine extends object, Theirs extends object> {
   }
 
   #answer(number: number, name: string, args: readonly never[]): void {
-    const method = (this.#mine as Methods)[name] as Methods[string];
+    const method = (this.#local as Methods)[name] as Methods[string];
     if (number === 0) {
-      method.apply(this.#mine, args as never[]);
+      method.apply(this.#local, args as never[]);
       return;
     }
-    const fail = (error: unknown) => this.#say([number, false, toWire(error)]);
+    const fail = (error: unknown) => this.#send([number, false, toWire(error)]);
     try {
-      const answer = method.apply(this.#mine, args as never[]);
-      if (answer instanceof Promise) answer.then((value: unknown) => this.#say([number, true, value]), fail);
-      else this.#say([number, true, answer]);
+      const answer = method.apply(this.#local, args as never[]);
+      if (answer instanceof Promise) answer.then((value: unknown) => this.#send([number, true, value]), fail);
+      else this.#send([number, true, answer]);
     } catch (error) {
       fail(error);
     }

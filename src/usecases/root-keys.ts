@@ -18,7 +18,7 @@ export class KnownRootKeys {
     return this.#digests;
   }
 
-  learn(digests: readonly string[] | undefined): void {
+  setDigests(digests: readonly string[] | undefined): void {
     this.#digests = digests;
   }
 
@@ -41,39 +41,39 @@ export class RootKeys extends KnownRootKeys {
   constructor(deps: RootKeysDeps) {
     super();
     this.#deps = deps;
-    if (deps.configured.length > 0) this.learn(deps.configured.map((key) => sha256(key.reveal())));
+    if (deps.configured.length > 0) this.setDigests(deps.configured.map((key) => sha256(key.reveal())));
   }
 
   /** Reads the root keys from the store, if there are any. */
   async read(): Promise<void> {
-    if (this.digests === undefined) this.learn(await storedDigests(this.#deps.store));
+    if (this.digests === undefined) this.setDigests(await storedDigests(this.#deps.store));
   }
 
   /**
-   * Reads the root keys from the store. If there are none, generates one and returns it, this one time only. `handOver`
+   * Reads the root keys from the store. If there are none, generates one and returns it, this one time only. `write`
    * writes it to a file before it becomes valid, so that a crash never loses it.
    */
-  async load(handOver: (rootKey: Secret) => HandedOver): Promise<Secret | undefined> {
+  async load(write: (rootKey: Secret) => WrittenRootKey): Promise<Secret | undefined> {
     const { store, clock, random } = this.#deps;
     await this.read();
     if (this.digests !== undefined) return undefined;
 
     const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);
-    const handedOver = handOver(generated);
+    const written = write(generated);
     const isFirst = await store.addFirst(sha256(generated.reveal()), clock.nowMs());
-    if (isFirst) handedOver.keep();
-    else handedOver.takeBack();
-    this.learn(await storedDigests(store));
+    if (isFirst) written.commit();
+    else written.rollback();
+    this.setDigests(await storedDigests(store));
     return isFirst ? generated : undefined;
   }
 }
 
 /** A generated root key that was written to a file, before it is known whether it becomes the valid one. */
-export interface HandedOver {
+export interface WrittenRootKey {
   /** It is the valid one. */
-  keep(): void;
+  commit(): void;
   /** Another process was first, and its root key is the valid one. */
-  takeBack(): void;
+  rollback(): void;
 }
 
 interface RootKeysDeps extends Pick<Ambient, "clock" | "random"> {

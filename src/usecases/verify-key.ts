@@ -1,8 +1,8 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { sha256 } from "../ambient/crypto.ts";
-import { type AtOnce, goOn } from "../domain/at-once.ts";
-import type { BalanceSeen, Key } from "../domain/key.ts";
+import type { Key, LastKnownBalance } from "../domain/key.ts";
 import { isWellFormedKey } from "../domain/key-format.ts";
+import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
 import { decideSpend, type KeyVerdict, planVerification, type Spend, type Verdict } from "../domain/verification.ts";
@@ -15,7 +15,7 @@ export interface VerifyKeyRequest {
   readonly apiId: string | undefined;
 }
 
-export type VerifyKey = (request: VerifyKeyRequest) => AtOnce<Verdict>;
+export type VerifyKey = (request: VerifyKeyRequest) => MaybePromise<Verdict>;
 
 export interface VerifyKeyDeps extends Pick<Ambient, "clock"> {
   readonly keys: Pick<KeyStore, "findByDigest">;
@@ -36,48 +36,53 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     if (!isWellFormedKey(text)) return { code: "NOT_FOUND" };
 
     const digest = sha256(text);
-    const question = { digest, apiId, isAnew: false };
-    return goOn(keys.findByDigest(digest), (found) => decide(found, question));
+    const question = { digest, apiId, isFresh: false };
+    return andThen(keys.findByDigest(digest), (found) => decide(found, question));
   };
 
-  function decide(found: Key | undefined, question: Question): AtOnce<Verdict> {
+  function decide(found: Key | undefined, question: Question): MaybePromise<Verdict> {
     const plan = planVerification(found, { apiId: question.apiId, nowMs: clock.nowMs() });
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
     if (plan.next === "refuse") {
-      const looked = key.rateLimit && limiter.look(key.id, key.rateLimit);
-      return goOn(looked, (state) => verdictOn(plan.code, key, state));
+      const peeked = key.rateLimit && limiter.peek(key.id, key.rateLimit);
+      return andThen(peeked, (state) => verdictOn(plan.code, key, state));
     }
 
-    if (key.rateLimit === undefined) return decideUnder(undefined, key);
-    const decideBy = (permit: Permit) =>
-      permit.outcome === "missing" ? decideAnew(question) : decideUnder(permit, key);
-    return goOn(limiter.take(key.id, key.rateLimit), decideBy);
+    if (key.rateLimit === undefined) return decideWithPermit(undefined, key);
+    const decideByPermit = (permit: Permit) =>
+      permit.outcome === "missing" ? decideFresh(question) : decideWithPermit(permit, key);
+    return andThen(limiter.take(key.id, key.rateLimit), decideByPermit);
   }
 
   /** The ledger does not know the key, or not with this limit: the cached key is out of date. */
-  async function decideAnew({ digest, apiId, isAnew }: Question): Promise<Verdict> {
-    if (isAnew) return { code: "NOT_FOUND" };
-    return decide(await keys.findByDigest(digest, { anew: true }), { digest, apiId, isAnew: true });
+  async function decideFresh({ digest, apiId, isFresh }: Question): Promise<Verdict> {
+    if (isFresh) return { code: "NOT_FOUND" };
+    return decide(await keys.findByDigest(digest, { fresh: true }), { digest, apiId, isFresh: true });
   }
 
-  function decideUnder(permit: Permit | undefined, key: Key): AtOnce<Verdict> {
+  function decideWithPermit(permit: Permit | undefined, key: Key): MaybePromise<Verdict> {
     if (permit?.outcome === "limited") return verdictOn("RATE_LIMITED", key, permit);
     const { counter } = key;
     if (counter === undefined) {
-      permit?.keep();
+      permit?.commit();
       return verdictOn("VALID", key, permit);
     }
     return usage.spend(key.id).then(
-      (spend) => decideCounted(permit, key, counter, spend),
-      (error: unknown) => giveBackAndThrow(permit, error),
+      (spend) => decideAfterSpend(permit, key, counter, spend),
+      (error: unknown) => releaseAndThrow(permit, error),
     );
   }
 
-  function decideCounted(permit: Permit | undefined, key: Key, counter: BalanceSeen, spend: Spend): AtOnce<Verdict> {
+  function decideAfterSpend(
+    permit: Permit | undefined,
+    key: Key,
+    counter: LastKnownBalance,
+    spend: Spend,
+  ): MaybePromise<Verdict> {
     if (spend.outcome !== "missing") counter.remaining = spend.remaining;
-    if (spend.outcome !== "spent") return goOn(permit?.giveBack(), (state) => decideSpend(key, spend, state));
-    permit?.keep();
+    if (spend.outcome !== "spent") return andThen(permit?.release(), (state) => decideSpend(key, spend, state));
+    permit?.commit();
     return decideSpend(key, spend, permit);
   }
 }
@@ -86,12 +91,12 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 interface Question {
   readonly digest: string;
   readonly apiId: string | undefined;
-  readonly isAnew: boolean;
+  readonly isFresh: boolean;
 }
 
 /** The use is not known to have been spent, so the caller was not let through: the permit is given back. */
-async function giveBackAndThrow(permit: Permit | undefined, error: unknown): Promise<never> {
-  await permit?.giveBack();
+async function releaseAndThrow(permit: Permit | undefined, error: unknown): Promise<never> {
+  await permit?.release();
   throw error;
 }
 

@@ -2,15 +2,15 @@ import { MessageChannel } from "node:worker_threads";
 import type { Clock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
-import { announceChanges } from "../../src/store/announcing-key-store.ts";
+import { broadcastChanges } from "../../src/store/broadcasting-key-store.ts";
 import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
 import { createDeferredStore } from "../../src/store/deferred-store.ts";
 import { guardStore } from "../../src/store/guard-store.ts";
 import type { KeyStore } from "../../src/store/key-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createHomeMethods, type Home } from "../../src/threads/home-methods.ts";
-import type { HomeMethods, ServingMethods } from "../../src/threads/methods.ts";
-import { type HomeLink, remoteKeys } from "../../src/threads/remote-home.ts";
+import { createMainThreadMethods, type MainThread } from "../../src/threads/main-thread-methods.ts";
+import type { MainThreadMethods, ServingMethods } from "../../src/threads/methods.ts";
+import { type MainThreadLink, remoteKeys } from "../../src/threads/remote-main-thread.ts";
 import { ThreadLink } from "../../src/threads/thread-link.ts";
 
 /**
@@ -22,7 +22,7 @@ export function createLayeredStore(real: Store, clock: Clock): Store {
   fulfil(guardStore(real, { problem: undefined, doubt: undefined, refresh: async () => {}, onChange() {} }));
   const bounds = { ttlMs: 0, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 100, room: new WaitingRoom(1000) };
   const cache = new CachedKeyStore(store.keys, bounds, { clock, metrics: createMetrics() });
-  const link = connect(announceChanges(cache, { announce: async () => {} }));
+  const link = connect(broadcastChanges(cache, { broadcast: async () => {} }));
   return {
     ...store,
     keys: remoteKeys(link.serving),
@@ -33,11 +33,14 @@ export function createLayeredStore(real: Store, clock: Clock): Store {
   };
 }
 
-function connect(keys: KeyStore): { readonly serving: HomeLink; close(): void } {
+function connect(keys: KeyStore): { readonly serving: MainThreadLink; close(): void } {
   const { port1, port2 } = new MessageChannel();
-  const home = new ThreadLink<HomeMethods, ServingMethods>(port1, createHomeMethods({ keys } as Home, 1));
-  const serving: HomeLink = new ThreadLink<ServingMethods, HomeMethods>(port2, {} as ServingMethods);
-  port1.on("message", (batch) => home.hear(batch));
-  port2.on("message", (batch) => serving.hear(batch));
+  const mainThread = new ThreadLink<MainThreadMethods, ServingMethods>(
+    port1,
+    createMainThreadMethods({ keys } as MainThread, 1),
+  );
+  const serving: MainThreadLink = new ThreadLink<ServingMethods, MainThreadMethods>(port2, {} as ServingMethods);
+  port1.on("message", (batch) => mainThread.onMessage(batch));
+  port2.on("message", (batch) => serving.onMessage(batch));
   return { serving, close: () => port1.close() };
 }

@@ -5,7 +5,7 @@ import { ask, endsAtMs, exhausted, plenty, poolWith, startMs } from "./permit-po
 describe("lost", () => {
   it("brings nothing back and sends nothing again", () => {
     const { pool } = poolWith({ ...plenty, contended: true });
-    pool.charged(7);
+    pool.commit(7);
     const message = ask(pool, startMs + 100);
     expect(message.ask).toMatchObject({ returned: 4, spent: 1 });
     pool.lost(message, startMs + 200);
@@ -24,10 +24,10 @@ describe("lost", () => {
   });
 });
 
-describe("giveBack", () => {
+describe("release", () => {
   it("lets another request use the permit", () => {
     const { pool } = poolWith({ ...plenty, granted: 1 });
-    pool.giveBack(7, startMs + 30);
+    pool.release(7, startMs + 30);
     expect(pool.take(startMs + 30)).toEqual({ outcome: "admitted", gen: 7 });
   });
 
@@ -36,14 +36,14 @@ describe("giveBack", () => {
     ["whose window is over", 7, startMs + 50_000],
   ])("drops a permit %s", (_, gen, nowMs) => {
     const { pool } = poolWith({ ...plenty, granted: 1 });
-    expect(pool.giveBack(gen, nowMs).admitted).toBe(0);
+    expect(pool.release(gen, nowMs).admitted).toBe(0);
     expect(pool.take(nowMs).outcome).toBe("wait");
   });
 
   it("takes back no more than is in use", () => {
     const { pool } = poolWith({ ...plenty, granted: 1 });
-    pool.charged(7);
-    pool.giveBack(7, startMs + 30);
+    pool.commit(7);
+    pool.release(7, startMs + 30);
     expect(pool.take(startMs + 30).outcome).toBe("wait");
   });
 });
@@ -61,7 +61,7 @@ describe("a change of the key", () => {
     const message = ask(pool, startMs + 30);
     pool.drop();
     expect(pool.answered(message, plenty, startMs + 40).admitted).toBe(0);
-    expect(pool.giveBack(7, startMs + 40).admitted).toBe(0);
+    expect(pool.release(7, startMs + 40).admitted).toBe(0);
     expect(pool.isIdle(startMs + 40)).toBe(true);
     expect(pool.take(startMs + 40).outcome).toBe("wait");
   });
@@ -78,7 +78,7 @@ describe("state", () => {
     pool.state(startMs + 30);
     pool.take(startMs + 30);
     expect(pool.state(startMs + 30)?.remaining).toBe(903);
-    pool.giveBack(7, startMs + 31);
+    pool.release(7, startMs + 31);
     pool.recall();
     pool.answered(ask(pool, startMs + 31), { ...plenty, granted: 0, left: 950 }, startMs + 40);
     expect(pool.state(startMs + 40)?.remaining).toBe(903);
@@ -90,12 +90,12 @@ describe("state", () => {
   });
 });
 
-describe("leave", () => {
+describe("cancelWait", () => {
   it("asks for one permit less", () => {
     const pool = new PermitPool();
     pool.take(startMs);
     pool.take(startMs);
-    pool.leave();
+    pool.cancelWait();
     expect(ask(pool, startMs).ask.wantMin).toBe(1);
   });
 });

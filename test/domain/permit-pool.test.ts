@@ -192,7 +192,7 @@ describe("answered", () => {
     const message = ask(pool, startMs);
     const last = { ...exhausted, granted: 1, outstanding: 1 };
     expect(pool.answered(message, last, startMs + 10)).toMatchObject({ admitted: 1, denied: 0 });
-    expect(pool.giveBack(7, startMs + 12)).toMatchObject({ gen: 7, admitted: 1, denied: 0 });
+    expect(pool.release(7, startMs + 12)).toMatchObject({ gen: 7, admitted: 1, denied: 0 });
   });
 
   it("denies those who wait once its own uses are charged and reported", () => {
@@ -200,7 +200,7 @@ describe("answered", () => {
     pool.take(startMs);
     pool.take(startMs);
     pool.answered(ask(pool, startMs), { ...exhausted, granted: 1, outstanding: 1 }, startMs + 10);
-    pool.charged(7);
+    pool.commit(7);
     const report = ask(pool, startMs + 15);
     expect(report.ask).toMatchObject({ gen: 7, spent: 1, wantMin: 1 });
     expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, settled: true });
@@ -216,7 +216,7 @@ describe("answers of a ledger whose clock is behind", () => {
     pool.take(startMs);
     pool.take(startMs);
     const message = ask(pool, startMs);
-    pool.leave();
+    pool.cancelWait();
     const verdict = pool.answered(message, { ...behind, granted: 2, left: 5, outstanding: 2 }, startMs + 20);
     expect(verdict).toMatchObject({ gen: 7, admitted: 1 });
     expect(pool.take(startMs + 30).outcome).toBe("wait");

@@ -124,8 +124,8 @@ class Simulation {
       this.#waitsMs.push(this.#nowMs - arrivedAtMs);
     }
     this.#after(useMs, () => {
-      if (refused) this.#settle(replica, replica.pool.giveBack(gen, this.#nowMs));
-      else replica.pool.charged(gen);
+      if (refused) this.#settle(replica, replica.pool.release(gen, this.#nowMs));
+      else replica.pool.commit(gen);
       this.#pump(replica);
     });
   }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { mergeReport, type SharedWindow, type WindowReport } from "../../src/domain/shared-window.ts";
 
 function report(changes: Partial<WindowReport> = {}): WindowReport {
-  return { replica: "a", gen: 1, count: 3, endsInMs: 1000, durationMs: 1000, over: 0, ...changes };
+  return { replica: "a", gen: 1, count: 3, endsInMs: 1000, durationMs: 1000, previousGen: 0, ...changes };
 }
 
 /** Merges one after the other, all at the same moment unless it says otherwise. */
@@ -67,13 +67,13 @@ describe("mergeReport", () => {
   });
 
   it("puts the next window in the place of one that a replica knows to be over, counts and all", () => {
-    const { last, window } = merge([{}, { replica: "b", count: 4 }, { gen: 2, over: 1, count: 1, atMs: 990 }]);
+    const { last, window } = merge([{}, { replica: "b", count: 4 }, { gen: 2, previousGen: 1, count: 1, atMs: 990 }]);
     expect(last).toEqual({ gen: 2, endsInMs: 1000, others: 0, replicas: 1, counted: true });
     expect(window?.counts).toEqual(new Map([["a", 1]]));
   });
 
   it("does not mistake a replica that knows of no window before for one that does", () => {
-    expect(merge([{ gen: 7 }, { replica: "b", gen: 2, over: 0 }]).last?.gen).toBe(7);
+    expect(merge([{ gen: 7 }, { replica: "b", gen: 2, previousGen: 0 }]).last?.gen).toBe(7);
   });
 
   describe("with a report of another window than the open one, which has 1000 ms left", () => {

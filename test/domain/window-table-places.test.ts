@@ -53,7 +53,7 @@ describe("a full table", () => {
     expect(table.rows.remaining(slot, 3, 1000)).toBe(3);
     expect(table.rows.endsMs(slot, rule, 1000)).toBe(2000);
     table.rows.take(slot, rule, 1000);
-    expect(table.report(slot, "a", 1000)).toMatchObject({ over: 0, count: 0 });
+    expect(table.report(slot, "a", 1000)).toMatchObject({ previousGen: 0, count: 0 });
   });
 });
 
@@ -104,7 +104,7 @@ describe("saved windows", () => {
   it("tell the others that the window before is over when the next one opens", () => {
     const restored = restore([{ ...open, gen: 42, shareEndsInMs: -5 }], 0);
     restored.rows.take(0, rule, 0);
-    expect(restored.report(0, "a", 0)).toMatchObject({ over: 42, count: 0 });
+    expect(restored.report(0, "a", 0)).toMatchObject({ previousGen: 42, count: 0 });
   });
 
   it("are refused when there is no place for them", () => {

@@ -18,7 +18,7 @@ function take({ table, slot }: ReturnType<typeof setUp>, times: number, nowMs: n
 }
 
 function keepAll({ table, slot }: ReturnType<typeof setUp>, times: number): void {
-  for (let i = 0; i < times; i++) table.rows.keep(slot, table.rows.era(slot));
+  for (let i = 0; i < times; i++) table.rows.commit(slot, table.rows.epoch(slot));
 }
 
 /** Lets the table hear that answer to a report which it sends and hears at the same moment. */
@@ -66,7 +66,7 @@ describe("a replica alone", () => {
   it("counts nothing that it refuses", () => {
     const all = setUp();
     take(all, 100, 0);
-    all.table.rows.giveBack(all.slot, all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot));
+    all.table.rows.release(all.slot, all.table.rows.epoch(all.slot), all.table.rows.mineEndsMs(all.slot));
     expect(take(all, 2, 1)).toBe(1);
     expect(take(all, 4, 1000)).toBe(3);
   });
@@ -104,16 +104,16 @@ describe("what is given back", () => {
   it("can be taken again in the same window", () => {
     const all = setUp();
     take(all, 3, 0);
-    all.table.rows.giveBack(all.slot, all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot));
+    all.table.rows.release(all.slot, all.table.rows.epoch(all.slot), all.table.rows.mineEndsMs(all.slot));
     expect(take(all, 9, 1)).toBe(1);
   });
 
   it("changes nothing in a later window", () => {
     const all = setUp();
     take(all, 3, 0);
-    const [era, mineEndsMs] = [all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot)];
+    const [epoch, mineEndsMs] = [all.table.rows.epoch(all.slot), all.table.rows.mineEndsMs(all.slot)];
     take(all, 3, 1000);
-    all.table.rows.giveBack(all.slot, era, mineEndsMs);
+    all.table.rows.release(all.slot, epoch, mineEndsMs);
     expect(all.table.rows.remaining(all.slot, 3, 1001)).toBe(0);
     keepAll(all, 3);
     expect(all.table.report(all.slot, "a", 1001)?.count).toBe(3);
@@ -122,12 +122,12 @@ describe("what is given back", () => {
   it("changes nothing for another key that has the slot now", () => {
     const all = setUp(1);
     take(all, 3, 0);
-    const [era, mineEndsMs] = [all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot)];
+    const [epoch, mineEndsMs] = [all.table.rows.epoch(all.slot), all.table.rows.mineEndsMs(all.slot)];
     all.table.sweep(1000, 1);
     expect(all.table.slotOf("other")).toBe(all.slot);
     take(all, 3, 1000);
-    all.table.rows.giveBack(all.slot, era, mineEndsMs);
-    all.table.rows.keep(all.slot, era);
+    all.table.rows.release(all.slot, epoch, mineEndsMs);
+    all.table.rows.commit(all.slot, epoch);
     expect(all.table.rows.remaining(all.slot, 3, 1001)).toBe(0);
     expect(all.table.report(all.slot, "a", 1001)?.count).toBe(0);
   });
@@ -142,7 +142,7 @@ describe("a report", () => {
     tell();
     keepAll(all, 1);
     tell();
-    all.table.rows.giveBack(all.slot, all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot));
+    all.table.rows.release(all.slot, all.table.rows.epoch(all.slot), all.table.rows.mineEndsMs(all.slot));
     tell();
     keepAll(all, 1);
     tell();
@@ -158,10 +158,10 @@ describe("a report", () => {
       count: 0,
       endsInMs: 1000,
       durationMs: 1000,
-      over: 0,
+      previousGen: 0,
     });
     take(all, 1, 1000);
-    expect(all.table.report(all.slot, "a", 1000)).toMatchObject({ gen: 2, over: 1 });
+    expect(all.table.report(all.slot, "a", 1000)).toMatchObject({ gen: 2, previousGen: 1 });
   });
 
   it("is not made of a window that is over", () => {
@@ -273,11 +273,11 @@ describe("joining a window that others have open", () => {
   it("leaves the share behind when it belongs to the window before, and nothing of that comes back", () => {
     const all = setUp();
     take(all, 2, 0);
-    const [era, mineEndsMs] = [all.table.rows.era(all.slot), all.table.rows.mineEndsMs(all.slot)];
+    const [epoch, mineEndsMs] = [all.table.rows.epoch(all.slot), all.table.rows.mineEndsMs(all.slot)];
     hear(all, { gen: 9, endsInMs: 990, counted: false }, 900);
-    all.table.rows.giveBack(all.slot, era, mineEndsMs);
-    all.table.rows.keep(all.slot, era);
-    expect(all.table.report(all.slot, "a", 901)).toMatchObject({ gen: 9, count: 0, over: 1 });
+    all.table.rows.release(all.slot, epoch, mineEndsMs);
+    all.table.rows.commit(all.slot, epoch);
+    expect(all.table.report(all.slot, "a", 901)).toMatchObject({ gen: 9, count: 0, previousGen: 1 });
     expect(all.table.rows.remaining(all.slot, 3, 901)).toBe(2);
   });
 });

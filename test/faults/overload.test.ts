@@ -102,7 +102,7 @@ describe("a flood of one counted key", () => {
   });
 
   it("would crowd the others out if it could take the whole room", async () => {
-    const server = await startCrowded({ room: (onTurnedAway) => new RoomWithoutShares(100, onTurnedAway) });
+    const server = await startCrowded({ room: (onRejected) => new RoomWithoutShares(100, onRejected) });
     const { others } = await flood(server, 100);
     expect(others.filter(({ status }) => status === 503).length).toBeGreaterThan(25);
   });

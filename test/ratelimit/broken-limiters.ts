@@ -83,7 +83,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "gives back in a later shared window",
     file: rows,
-    from: "if (this.#get(slot, column.era) !== era) return;",
+    from: "if (this.#get(slot, column.epoch) !== epoch) return;",
     to: "",
   },
   {
@@ -166,7 +166,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "goes on in a shared window that somebody knows to be over",
     file: shared,
-    from: " && kept.gen !== report.over ?",
+    from: " && kept.gen !== report.previousGen ?",
     to: " ?",
   },
   {

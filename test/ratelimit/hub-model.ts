@@ -18,7 +18,7 @@ export class HubModel {
 
   check(keyId: string, report: WindowReport, news: WindowNews, nowMs: number): void {
     const before = this.#told.get(keyId);
-    const mustOpen = before === undefined || nowMs >= before.endsAtMs || before.gen === report.over;
+    const mustOpen = before === undefined || nowMs >= before.endsAtMs || before.gen === report.previousGen;
     const told = mustOpen ? { gen: report.gen, endsAtMs: nowMs + report.endsInMs, counts: new Map() } : before;
     this.#told.set(keyId, told);
     const said = JSON.stringify({ report, news });

@@ -55,7 +55,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
   it("carries word of changed keys", async () => {
     const [a, b] = [new RedisReplica(cluster.url, "a"), new RedisReplica(cluster.url, "b")];
     for (const replica of [a, b]) await replica.isUp(true);
-    await a.changes.announce({ keyId: "key_1", digests: ["d"] });
+    await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });
     await vi.waitFor(() => expect(b.heard).toEqual(["gap", { keyId: "key_1", digests: ["d"] }]), soon);
   });
 
@@ -133,7 +133,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
     expect(a.hub.isReachable).toBe(true);
     // Those of other masters go on.
     expect(await b.tell(1, lost, kept)).toMatchObject([undefined, { others: 3 }]);
-    await a.changes.announce({ keyId: "key_2", digests: ["d"] });
+    await a.changes.broadcast({ keyId: "key_2", digests: ["d"] });
     for (const replica of [a, b]) await replica.isUp(true);
     // A server that may not have heard of everything is told everything again.
     expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);

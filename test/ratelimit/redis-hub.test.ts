@@ -30,7 +30,7 @@ async function connect(server: RedisServer): Promise<RedisWindowHub & { readonly
 }
 
 function report(changes: Partial<WindowReport> = {}): WindowReport {
-  return { replica: "a", gen: 1, count: 3, endsInMs: durationMs, durationMs, over: 0, ...changes };
+  return { replica: "a", gen: 1, count: 3, endsInMs: durationMs, durationMs, previousGen: 0, ...changes };
 }
 
 async function tell(hub: WindowHub, changes: Partial<WindowReport> = {}, keyId = "k") {
@@ -46,9 +46,9 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
 
   it.each([
     ["add up what is reported", ({ replica, count }) => ({ replica: `${replica} ${count}` })],
-    ["go on in a window that is over", () => ({ over: 0 })],
+    ["go on in a window that is over", () => ({ previousGen: 0 })],
     ["count a window before the open one in it", () => ({ durationMs: 10 * durationMs })],
-    ["count in the window that was reported last", ({ gen }) => ({ over: gen === 1 ? 2 : 1 })],
+    ["count in the window that was reported last", ({ gen }) => ({ previousGen: gen === 1 ? 2 : 1 })],
   ] satisfies [string, (report: WindowReport) => Partial<WindowReport>][])(
     "would be noticed to %s",
     async (_, mistake) => {
@@ -74,7 +74,10 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
     const gen = 2 ** 52 - 1;
     expect(await tell(hub, { gen })).toMatchObject({ gen });
     expect(await tell(hub, { gen: gen - 1, replica: "b" })).toMatchObject({ gen });
-    expect(await tell(hub, { gen: gen - 2, over: gen, replica: "b" })).toMatchObject({ gen: gen - 2, others: 0 });
+    expect(await tell(hub, { gen: gen - 2, previousGen: gen, replica: "b" })).toMatchObject({
+      gen: gen - 2,
+      others: 0,
+    });
   });
 
   it("end by Redis' own clock and leave nothing behind", async () => {
@@ -188,7 +191,7 @@ function anyReport(random: SeededRandom): KeyedReport {
       gen: random.integer(1, 5),
       count: random.integer(0, 50),
       endsInMs: random.pick([0.1, 0.3, 0.4, 0.7, 1]) * durationMs,
-      over: random.chance(0.2) ? random.integer(1, 5) : 0,
+      previousGen: random.chance(0.2) ? random.integer(1, 5) : 0,
     }),
   };
 }

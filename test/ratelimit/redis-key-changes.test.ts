@@ -65,10 +65,10 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
     ["of a key that has none", { keyId: "key_3", digests: [] }],
   ])("are heard by all others and not by the one that made them, %s", async (_, made) => {
     const [a, b, c] = (await joinAll(await startTestRedis(), "a", "b", "c")) as [Replica, Replica, Replica];
-    await a.changes.announce(made);
+    await a.changes.broadcast(made);
     for (const { heard } of [b, c]) await vi.waitFor(() => expect(heard).toEqual([made]), soon);
     // What came after on the same way has arrived, so its own would have too.
-    await b.changes.announce(change);
+    await b.changes.broadcast(change);
     await vi.waitFor(() => expect(a.heard).toEqual([change]), soon);
     expect([a.events, c.events.slice(0, 1)]).toEqual([["announced", "heard"], ["heard"]]);
   });
@@ -133,7 +133,7 @@ describe.runIf(hasRedis)("while Redis is away", () => {
       const server = await startTestRedis();
       const [a, b] = (await joinAll(server, "a", "b")) as [Replica, Replica];
       server.pause();
-      const announced = a.changes.announce(change);
+      const announced = a.changes.broadcast(change);
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
       server.resume();
       await announced;
@@ -147,7 +147,7 @@ describe.runIf(hasRedis)("while Redis is away", () => {
     await server.kill();
     const startedMs = performance.now();
     const made = Array.from({ length: 5 }, (_, i) => ({ keyId: `key_${i}`, digests: [`d${i}`] }));
-    for (const one of made) await a.changes.announce(one);
+    for (const one of made) await a.changes.broadcast(one);
     expect(performance.now() - startedMs).toBeLessThan(1500);
     expect(a.events).toEqual(made.map(() => "unsent"));
     await server.restart();
@@ -171,7 +171,7 @@ describe.runIf(hasRedis)("while Redis is away", () => {
     await allUp([a, b]);
     b.heard.length = 0;
     link.abandonAll();
-    await a.changes.announce(change);
+    await a.changes.broadcast(change);
     await vi.waitFor(() => expect(b.heard).toEqual([change]), { ...soon, timeout: 5000 });
     await allUp([a]);
   });
@@ -195,9 +195,9 @@ async function announceWithoutLink(server: RedisServer, from: Replica, times: nu
   await redis.client("KILL", "ID", Math.min(...id.map(Number)));
   const made = Array.from({ length: times }, (_, i) => ({ keyId: `key_${i}`, digests: [`d${i}`] }));
   await vi.waitFor(async () => {
-    await from.changes.announce(made[0] as KeyChange);
+    await from.changes.broadcast(made[0] as KeyChange);
     expect(from.events).toContain("unsent");
   }, soon);
-  await Promise.all(made.slice(1).map((one) => from.changes.announce(one)));
+  await Promise.all(made.slice(1).map((one) => from.changes.broadcast(one)));
   return made;
 }

@@ -66,7 +66,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     // Without a window to report, too.
     await expect(b.tell(1)).rejects.toThrow(/^OOM/);
     // It can still carry messages.
-    await a.changes.announce({ keyId: "key_1", digests: ["d"] });
+    await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });
     await vi.waitFor(() => expect(b.heard).toContainEqual({ keyId: "key_1", digests: ["d"] }), soon);
     expect([a.changes.isUp, a.logged.changes]).toEqual([true, []]);
 
@@ -86,7 +86,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     await expect(a.tell(1, "k")).rejects.toThrow(/^READONLY/);
     await a.isUp(false);
     // What is announced meanwhile would reach nobody who is with the new one.
-    await a.changes.announce({ keyId: "key_1", digests: undefined });
+    await a.changes.broadcast({ keyId: "key_1", digests: undefined });
     await server.command("REPLICAOF NO ONE");
     await a.isUp(true);
     expect(a.heard.slice(heardBefore)).toContain("gap");

@@ -38,13 +38,13 @@ describe.runIf(hasRedis)("a master that a Sentinel knows", () => {
     for (const one of [a, b]) await one.isUp(true);
     await a.tell(3, "k");
     expect(await b.tell(1, "k")).toMatchObject([{ others: 3 }]);
-    await a.changes.announce({ keyId: "key_1", digests: ["d"] });
+    await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });
     await vi.waitFor(() => expect(b.heard).toEqual(["gap", { keyId: "key_1", digests: ["d"] }]), soon);
     const before = await a.hub.exchange([]);
 
     await master.kill();
     await a.isUp(false);
-    await a.changes.announce({ keyId: "key_2", digests: ["d"] });
+    await a.changes.broadcast({ keyId: "key_2", digests: ["d"] });
     for (const one of [a, b]) await one.isUp(true);
     expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);
     await a.tell(4, "k");

@@ -99,10 +99,10 @@ export class SimulatedReplica {
     if (random.chance(0.4)) {
       taken.model.takeBack(taken.admission);
       // In one thread, always at once.
-      this.#checkState(taken.key, taken.permit.giveBack() as RateLimitState);
+      this.#checkState(taken.key, taken.permit.release() as RateLimitState);
     } else {
       taken.admission.isHeld = false;
-      taken.permit.keep();
+      taken.permit.commit();
     }
   }
 
@@ -176,13 +176,13 @@ export class SimulatedReplica {
 
   /** Everything that can be seen without taking anything. */
   check(keys: readonly SimulatedKey[]): void {
-    for (const key of keys) this.#checkState(key, this.#limiter.look(key.id, key.rule));
+    for (const key of keys) this.#checkState(key, this.#limiter.peek(key.id, key.rule));
   }
 
   /** What only was expected of the others has been corrected by news: nothing is refused that would be within the limit. */
   checkExactly(key: SimulatedKey): void {
     const { most } = this.#modelOf(key).remaining(key.rule.limit, this.#nowMs);
-    const { remaining } = this.#limiter.look(key.id, key.rule);
+    const { remaining } = this.#limiter.peek(key.id, key.rule);
     if (remaining !== most) throw new Violation(`${this.name}: ${remaining} of ${most} left of ${key.id}, all quiet`);
   }
 

@@ -65,7 +65,7 @@ function setUp(slotsMax = 2000) {
   const use = (key: string, urgent = false) => {
     const slot = table.slotOf(key) as number;
     table.rows.take(slot, rule, clock.monotonicMs());
-    table.rows.keep(slot, table.rows.era(slot));
+    table.rows.commit(slot, table.rows.epoch(slot));
     sync.changed(slot, urgent);
     return slot;
   };
@@ -250,7 +250,7 @@ describe("WindowSync", () => {
   it("learns what the others have used", async () => {
     const all = setUp();
     const slot = all.use("k");
-    const report = { replica: "b", gen: 1, count: 98, endsInMs: 10_000, durationMs: 10_000, over: 0 };
+    const report = { replica: "b", gen: 1, count: 98, endsInMs: 10_000, durationMs: 10_000, previousGen: 0 };
     await all.hub.inner.exchange([{ keyId: "k", report }]);
     await tick(all);
     expect(all.table.rows.remaining(slot, 100, 0)).toBe(1);

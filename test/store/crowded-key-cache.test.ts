@@ -18,17 +18,17 @@ describe("CachedKeyStore", () => {
     await find(all, "other");
     all.clock.advance(500);
     change(all);
-    all.cache.forget({ keyId: "id of k", digests: undefined });
+    all.cache.invalidate({ keyId: "id of k", digests: undefined });
     all.clock.advance(1);
-    const anew = await find(all, "k");
-    expect(anew?.rateLimit).toEqual(anew && strict);
+    const again = await find(all, "k");
+    expect(again?.rateLimit).toEqual(again && strict);
     await find(all, "other");
     await find(all, "k");
     expect(all.store.asked, "what is looked up after the change is remembered as ever").toEqual([
       "k",
       "other",
       "k",
-      ...(anew ? [] : ["k"]),
+      ...(again ? [] : ["k"]),
     ]);
   });
 
@@ -39,7 +39,7 @@ describe("CachedKeyStore", () => {
     await nextTurn();
     const answerBefore = store.readNow();
     await deleteKey(store, "id of k");
-    cache.forget({ keyId: "id of k", digests: undefined });
+    cache.invalidate({ keyId: "id of k", digests: undefined });
     const after = cache.findByDigest("k");
     answerBefore();
     await before;
@@ -51,7 +51,7 @@ describe("CachedKeyStore", () => {
     const all = setUp({ keysMax: 10_000 });
     all.store.add("k");
     await find(all, "k");
-    for (let i = 0; i <= 10_000; i++) all.cache.forget({ keyId: `id of somebody ${i}`, digests: undefined });
+    for (let i = 0; i <= 10_000; i++) all.cache.invalidate({ keyId: `id of somebody ${i}`, digests: undefined });
     expect(all.cache.size).toBe(0);
     all.clock.advance(1);
     expect(await find(all, "k")).toBeDefined();

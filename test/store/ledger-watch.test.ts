@@ -45,11 +45,11 @@ describe("the watch on the ledger's clock", () => {
   it("tells of counters that were refilled too early, once a minute, and counts them", async () => {
     const clock = new TestClock();
     const { watch, lines, counted } = watchOn(clock);
-    for (let i = 0; i < 5; i++) watch.sawRefillAhead(hourMs);
+    for (let i = 0; i < 5; i++) watch.onRefillAhead(hourMs);
     clock.advance(60_000);
-    watch.sawRefillAhead(hourMs - 60_000);
+    watch.onRefillAhead(hourMs - 60_000);
     // As it can be around midnight after a failover to a clock that is a little behind.
-    watch.sawRefillAhead(4000);
+    watch.onRefillAhead(4000);
     expect(lines).toMatchObject([
       { level: "warn", msg: expect.stringContaining("refilled too early"), aheadMs: hourMs, settlements: 1 },
       { level: "warn", aheadMs: hourMs - 60_000, settlements: 5 },

@@ -20,8 +20,8 @@ export class Fleet {
     atEnd?: (undo: () => void) => void,
   ): Promise<Fleet> {
     // Patient, however busy the machine is: what these tests count is uses, not 503s.
-    const patience = { LATCHKEY_USAGE_TIMEOUT_MS: "2000" };
-    const environment = { DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey, ...patience };
+    const timeouts = { LATCHKEY_USAGE_TIMEOUT_MS: "2000" };
+    const environment = { DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey, ...timeouts };
     const starting = Array.from({ length: replicas }, (_, i) =>
       startLatchkey({ ...environment, ...own(i) }, undefined, atEnd),
     );

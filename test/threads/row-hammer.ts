@@ -27,7 +27,7 @@ const limiter = new SharedLimiter({
   rows: new WindowRows(rows),
   guard: isGuarded ? sharedGuard : undefined,
   askForRow: async () => ({ slot: 0, claim: sharedGuard.claimOf(0) }),
-  lookAtHome: () => ({ limit: 0, remaining: 0, resetMs: 0 }),
+  peekOnMainThread: () => ({ limit: 0, remaining: 0, resetMs: 0 }),
   listener: undefined,
   clock: { nowMs: () => 0, monotonicMs: () => Atomics.load(flags, 0) },
   metrics: createMetrics(),

@@ -19,7 +19,7 @@ function setUp(slotsMax = 2) {
     new SharedArrayBuffer(bytesOfGuard(slotsMax)),
   ];
   const table = new WindowTable(slotsMax, { shared: { memory, guard: new SharedRowGuard(guardMemory) } });
-  const atHome = new LocalLimiter(table, ambient);
+  const onMainThread = new LocalLimiter(table, ambient);
   const questions: string[] = [];
   const createLimiter = () =>
     new SharedLimiter({
@@ -31,7 +31,7 @@ function setUp(slotsMax = 2) {
         const slot = table.slotOf(keyId);
         return slot === undefined ? undefined : { slot, claim: table.claimOf(slot) };
       },
-      lookAtHome: (keyId, by) => atHome.look(keyId, by),
+      peekOnMainThread: (keyId, by) => onMainThread.peek(keyId, by),
       listener: undefined,
     });
   return { clock, table, questions, one: createLimiter(), two: createLimiter() };
@@ -51,8 +51,8 @@ describe("limiters that share rows", () => {
     const { one, two } = setUp();
     const permit = await one.take("k", rule);
     expect(await two.take("k", rule)).toMatchObject({ remaining: 1 });
-    expect(await permit.giveBack()).toMatchObject({ remaining: 2 });
-    expect(two.look("k", rule)).toMatchObject({ remaining: 2 });
+    expect(await permit.release()).toMatchObject({ remaining: 2 });
+    expect(two.peek("k", rule)).toMatchObject({ remaining: 2 });
   });
 
   it("ask again for a row that was given to another key, and touch nothing of that key's", async () => {
@@ -61,8 +61,8 @@ describe("limiters that share rows", () => {
     clock.advance(1000);
     table.sweep(clock.monotonicMs(), 1);
     expect(await one.take("l", rule)).toMatchObject({ remaining: 2 });
-    await old.giveBack();
-    old.keep();
+    await old.release();
+    old.commit();
     expect(one.take("l", rule)).toMatchObject({ remaining: 1 });
     await expect(one.take("k", rule)).rejects.toMatchObject({ name: "Unavailable" });
     expect(questions).toEqual(["k", "l", "k"]);
@@ -70,10 +70,10 @@ describe("limiters that share rows", () => {
 
   it("tell where a key stands that they have no row of, taking none", async () => {
     const { one, two, table } = setUp();
-    expect(await two.look("k", rule)).toMatchObject({ remaining: 3 });
+    expect(await two.peek("k", rule)).toMatchObject({ remaining: 3 });
     expect(table.size).toBe(0);
     await one.take("k", rule);
-    expect(await two.look("k", rule)).toMatchObject({ remaining: 2 });
+    expect(await two.peek("k", rule)).toMatchObject({ remaining: 2 });
   });
 
   it("forget rows that were given away", async () => {

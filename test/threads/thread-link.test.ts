@@ -28,10 +28,10 @@ function setUp() {
   let messages = 0;
   const here = new ThreadLink<object, Other>(port1, {});
   const there = new ThreadLink<Other, object>(port2, other);
-  port1.on("message", (batch) => here.hear(batch));
+  port1.on("message", (batch) => here.onMessage(batch));
   port2.on("message", (batch) => {
     messages++;
-    there.hear(batch);
+    there.onMessage(batch);
   });
   onTestFinished(() => port1.close());
   return { here, messages: () => messages };
@@ -46,7 +46,7 @@ describe("a link between threads", () => {
 
   it("sends everything that is said in one turn as one message, in its order", async () => {
     const { here, messages } = setUp();
-    for (let i = 0; i < 100; i++) here.tell("note", `${i}`);
+    for (let i = 0; i < 100; i++) here.notify("note", `${i}`);
     expect(await here.ask("noted")).toEqual(Array.from({ length: 100 }, (_, i) => `${i}`));
     expect(messages()).toBe(1);
   });
@@ -65,7 +65,7 @@ describe("a link between threads", () => {
   it("leaves nobody waiting for a thread that is gone", async () => {
     const { here } = setUp();
     const asked = here.ask("double", 1);
-    here.lose(new Error("it fell over"));
+    here.onDisconnect(new Error("it fell over"));
     await expect(asked).rejects.toMatchObject({ name: "Unavailable", cause: { message: "it fell over" } });
   });
 });

@@ -32,7 +32,7 @@ export function fakeParts(script: Script, answering: Answering) {
 
   const keys: Pick<KeyStore, "findByDigest"> = {
     findByDigest(digest, options) {
-      did.push(options?.anew ? `find fresh ${digest}` : `find ${digest}`);
+      did.push(options?.fresh ? `find fresh ${digest}` : `find ${digest}`);
       return answering(found);
     },
   };
@@ -47,14 +47,14 @@ export function fakeParts(script: Script, answering: Answering) {
       return answering(() => ({
         ...standing.taken,
         outcome: permits(),
-        keep: () => void did.push("commit"),
-        giveBack() {
+        commit: () => void did.push("commit"),
+        release() {
           did.push("release");
           return stand("released");
         },
       }));
     },
-    look(keyId, { limit }) {
+    peek(keyId, { limit }) {
       did.push(`peek at ${limit} for ${keyId}`);
       return stand("peeked");
     },

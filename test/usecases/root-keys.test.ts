@@ -25,7 +25,7 @@ async function load(
     did.push("hand over");
     handedOver.push(rootKey.reveal());
     handOver(rootKey);
-    return { keep: () => void did.push("keep"), takeBack: () => void did.push("take back") };
+    return { commit: () => void did.push("keep"), rollback: () => void did.push("take back") };
   });
   return { rootKeys, generated, handedOver, did };
 }
@@ -179,11 +179,11 @@ describe("a secret", () => {
   it("is a root key while it is among those that are known", () => {
     const known = new KnownRootKeys();
     expect(known.digests).toBeUndefined();
-    known.learn([sha256("one"), sha256("two")]);
+    known.setDigests([sha256("one"), sha256("two")]);
     expect([one, two, new Secret("three")].map((key) => known.has(key))).toEqual([true, true, false]);
-    known.learn([sha256("two")]);
+    known.setDigests([sha256("two")]);
     expect([one, two].map((key) => known.has(key))).toEqual([false, true]);
-    known.learn(undefined);
+    known.setDigests(undefined);
     expect(() => known.has(two)).toThrow(Unavailable);
   });
 });

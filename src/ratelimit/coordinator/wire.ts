@@ -59,12 +59,15 @@ export function toWireReports(
   id: number,
   reports: readonly KeyedReport[],
 ): MessageInitShape<typeof WindowReportsSchema> {
-  return { id, reports: reports.map(({ keyId, report }) => ({ keyId, ...report })) };
+  return {
+    id,
+    reports: reports.map(({ keyId, report: { previousGen, ...report } }) => ({ keyId, ...report, over: previousGen })),
+  };
 }
 
 export function fromWireReports({ reports }: WindowReports): KeyedReport[] {
   return reports.map(({ keyId, replica, gen, count, endsInMs, durationMs, over }) => {
-    const report = { replica, gen, count, endsInMs, durationMs, over };
+    const report = { replica, gen, count, endsInMs, durationMs, previousGen: over };
     // A window without an end would be kept for ever.
     const isPossible = [count, endsInMs, durationMs].every((number) => Number.isFinite(number) && number >= 0);
     if (!isPossible) throw new RangeError("an impossible report");

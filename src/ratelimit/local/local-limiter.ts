@@ -28,9 +28,9 @@ export class LocalLimiter extends WindowCounter implements RateLimiter {
     return this.takeIn(slot, this.#table.claimOf(slot), keyId, rule) as LocalPermit;
   }
 
-  override look(keyId: string, rule: RateLimit): RateLimitState {
+  override peek(keyId: string, rule: RateLimit): RateLimitState {
     const slot = this.#table.find(keyId);
-    const state = slot === undefined ? undefined : this.lookIn(slot, this.#table.claimOf(slot), rule);
+    const state = slot === undefined ? undefined : this.peekIn(slot, this.#table.claimOf(slot), rule);
     return state ?? this.untouched(rule);
   }
 }

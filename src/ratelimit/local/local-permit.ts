@@ -1,11 +1,11 @@
-import type { AtOnce } from "../../domain/at-once.ts";
+import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import type { Permit } from "../limiter.ts";
 
 /** Who gave the permit out, and hears what became of it. */
 export interface PermitIssuer {
-  keep(permit: LocalPermit): void;
-  giveBack(permit: LocalPermit): AtOnce<RateLimitState>;
+  commit(permit: LocalPermit): void;
+  release(permit: LocalPermit): MaybePromise<RateLimitState>;
 }
 
 /** Plain fields: one of these is made for every decision, and private ones would cost as much as the decision. */
@@ -20,7 +20,7 @@ export class LocalPermit implements Permit {
   /** The row, and the windows in it that it was charged to. */
   readonly slot: number;
   readonly claim: number;
-  readonly era: number;
+  readonly epoch: number;
   readonly mineEndsMs: number;
 
   constructor(
@@ -31,7 +31,7 @@ export class LocalPermit implements Permit {
     claim: number,
     left: number,
     resetMs: number,
-    era: number,
+    epoch: number,
     mineEndsMs: number,
   ) {
     this.limit = rule.limit;
@@ -43,15 +43,15 @@ export class LocalPermit implements Permit {
     this.rule = rule;
     this.slot = slot;
     this.claim = claim;
-    this.era = era;
+    this.epoch = epoch;
     this.mineEndsMs = mineEndsMs;
   }
 
-  keep(): void {
-    this.issuer.keep(this);
+  commit(): void {
+    this.issuer.commit(this);
   }
 
-  giveBack(): AtOnce<RateLimitState> {
-    return this.issuer.giveBack(this);
+  release(): MaybePromise<RateLimitState> {
+    return this.issuer.release(this);
   }
 }

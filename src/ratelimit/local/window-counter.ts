@@ -1,5 +1,5 @@
 import type { Clock } from "../../ambient/clock.ts";
-import type { AtOnce } from "../../domain/at-once.ts";
+import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import type { RowGuard } from "../../domain/row-guard.ts";
 import type { WindowRows } from "../../domain/window-rows.ts";
@@ -34,20 +34,20 @@ export abstract class WindowCounter implements PermitIssuer {
     this.#unixOffsetMs = clock.nowMs() - clock.monotonicMs();
   }
 
-  abstract look(keyId: string, rule: RateLimit): AtOnce<RateLimitState>;
+  abstract peek(keyId: string, rule: RateLimit): MaybePromise<RateLimitState>;
 
-  keep({ slot, claim, era }: LocalPermit): void {
+  commit({ slot, claim, epoch }: LocalPermit): void {
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return;
-    this.#rows.keep(slot, era);
+    this.#rows.commit(slot, epoch);
     if (this.#guard !== undefined) this.#guard.letGo(slot, claim);
   }
 
-  giveBack({ keyId, rule, slot, claim, era, mineEndsMs }: LocalPermit): AtOnce<RateLimitState> {
+  release({ keyId, rule, slot, claim, epoch, mineEndsMs }: LocalPermit): MaybePromise<RateLimitState> {
     if (this.#guard === undefined || this.#guard.hold(slot, claim)) {
-      this.#rows.giveBack(slot, era, mineEndsMs);
+      this.#rows.release(slot, epoch, mineEndsMs);
       this.#guard?.letGo(slot, claim);
     }
-    return this.look(keyId, rule);
+    return this.peek(keyId, rule);
   }
 
   /** From monotonic to Unix time, by which ends are told. */
@@ -55,7 +55,7 @@ export abstract class WindowCounter implements PermitIssuer {
     return this.#unixOffsetMs;
   }
 
-  tellTimeBy(unixOffsetMs: number): void {
+  setUnixOffset(unixOffsetMs: number): void {
     this.#unixOffsetMs = unixOffsetMs;
   }
 
@@ -82,7 +82,7 @@ export abstract class WindowCounter implements PermitIssuer {
       claim,
       left,
       resetMs,
-      rows.era(slot),
+      rows.epoch(slot),
       rows.mineEndsMs(slot),
     );
     const isUrgent = this.#listener !== undefined && this.#isUrgent(slot, rule.limit, left, nowMs);
@@ -92,7 +92,7 @@ export abstract class WindowCounter implements PermitIssuer {
   }
 
   /** Undefined when the row is another key's by now. */
-  protected lookIn(slot: number, claim: number, rule: RateLimit): RateLimitState | undefined {
+  protected peekIn(slot: number, claim: number, rule: RateLimit): RateLimitState | undefined {
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return undefined;
     const nowMs = this.#clock.monotonicMs();
     const remaining = this.#rows.remaining(slot, rule.limit, nowMs);

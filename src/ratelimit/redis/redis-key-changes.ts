@@ -79,7 +79,7 @@ export class RedisKeyChanges implements KeyChanges {
     return this.#subscriber.isUp && this.#options.clock.monotonicMs() - this.#heardAtMs <= silenceMaxMs;
   }
 
-  async announce(change: KeyChange): Promise<void> {
+  async broadcast(change: KeyChange): Promise<void> {
     if (await this.#publish({ ...change, from: this.#options.replica })) {
       this.#options.metrics.keyChange("announced");
       return;
@@ -147,7 +147,7 @@ export class RedisKeyChanges implements KeyChanges {
     this.#unsent = [];
     this.#isTooMuchUnsent = false;
     if (isTooMuch && !(await this.#publish({ from: this.#options.replica }))) this.#isTooMuchUnsent = true;
-    for (const change of changes) await this.announce(change);
+    for (const change of changes) await this.broadcast(change);
   }
 
   #hear(from: string, message: string): void {

@@ -72,8 +72,8 @@ export class RedisWindowNode {
   async exchange(reports: readonly KeyedReport[]): Promise<NodeAnswer> {
     const pipeline = this.#probe(this.#connection.redis);
     for (const { keyId, report } of reports) {
-      const { replica, gen, count, endsInMs, durationMs, over } = report;
-      pipeline.evalsha(scriptDigest, 1, windowKeyOf(keyId), replica, gen, count, endsInMs, durationMs, over);
+      const { replica, gen, count, endsInMs, durationMs, previousGen } = report;
+      pipeline.evalsha(scriptDigest, 1, windowKeyOf(keyId), replica, gen, count, endsInMs, durationMs, previousGen);
     }
     const results = await pipeline.exec();
     try {

@@ -13,7 +13,7 @@ export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics">
   /** Keys with an open window at most; a further one is `Unavailable`. */
   readonly poolsMax: number;
   /** How long a verification waits for a permit. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Where verifications wait for a permit. */
   readonly room: WaitingRoom;
 }
@@ -55,7 +55,7 @@ export class StrictLimiter implements RateLimiter {
     return this.#permit(entry, rule, taken.outcome === "admitted" ? taken.gen : undefined, nowMs);
   }
 
-  look(keyId: string, rule: RateLimit): RateLimitState {
+  peek(keyId: string, rule: RateLimit): RateLimitState {
     return this.stateOf(this.#entries.get(keyId), rule, this.#options.clock.monotonicMs());
   }
 
@@ -100,14 +100,14 @@ export class StrictLimiter implements RateLimiter {
 
   /** Only for permits. */
   charged(entry: Entry, gen: number): void {
-    entry.pool.charged(gen);
+    entry.pool.commit(gen);
     this.#watch(entry, this.#options.clock.monotonicMs());
   }
 
   /** Only for permits. */
-  giveBack(entry: Entry, gen: number, rule: RateLimit): RateLimitState {
+  release(entry: Entry, gen: number, rule: RateLimit): RateLimitState {
     const nowMs = this.#options.clock.monotonicMs();
-    this.#apply(entry, entry.pool.giveBack(gen, nowMs), nowMs);
+    this.#apply(entry, entry.pool.release(gen, nowMs), nowMs);
     this.#pump(entry, nowMs);
     return this.stateOf(entry, rule, nowMs);
   }
@@ -139,11 +139,11 @@ export class StrictLimiter implements RateLimiter {
   #wait(entry: Entry, rule: RateLimit, nowMs: number): Promise<Permit> {
     const refusal = this.#room.enter(entry.waiting.length);
     if (refusal !== undefined) {
-      entry.pool.leave();
+      entry.pool.cancelWait();
       throw refusal;
     }
     const permit = new Promise<Permit>((resolve, reject) => {
-      entry.waiting.push({ rule, resolve, reject, untilMs: nowMs + this.#options.patienceMs });
+      entry.waiting.push({ rule, resolve, reject, untilMs: nowMs + this.#options.timeoutMs });
     });
     this.#pump(entry, nowMs);
     return permit;
@@ -226,7 +226,7 @@ export class StrictLimiter implements RateLimiter {
     while (gone < entry.waiting.length && (entry.waiting[gone] as Waiting).untilMs <= nowMs) gone++;
     if (gone === 0) return;
     for (const { reject } of this.#leave(entry, gone)) {
-      entry.pool.leave();
+      entry.pool.cancelWait();
       reject(new Unavailable("no permit came in time"));
     }
     this.#watch(entry, nowMs);
@@ -284,12 +284,12 @@ class StrictPermit implements Permit {
     this.gen = gen;
   }
 
-  keep(): void {
+  commit(): void {
     if (this.gen !== undefined) this.limiter.charged(this.entry, this.gen);
   }
 
-  giveBack(): RateLimitState {
-    return this.gen === undefined ? this : this.limiter.giveBack(this.entry, this.gen, this.rule);
+  release(): RateLimitState {
+    return this.gen === undefined ? this : this.limiter.release(this.entry, this.gen, this.rule);
   }
 }
 
@@ -298,6 +298,6 @@ const noSuchKey: Permit = {
   limit: 0,
   remaining: 0,
   resetMs: 0,
-  keep() {},
-  giveBack: () => noSuchKey,
+  commit() {},
+  release: () => noSuchKey,
 };

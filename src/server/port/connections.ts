@@ -6,18 +6,18 @@ export interface Connections {
   /** Serves a connection. `seen` are the bytes that were already read from it. */
   serve(socket: Socket, seen: Buffer): void;
   /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
-  startClosing(): void;
+  startShutdown(): void;
   /** Closes connections without a request under way. */
   closeIdle(): void;
   /**
    * Closes connections and streams whose request or response has been incomplete for too long. Called every
-   * `lookEveryMs`: one timer for each connection or stream would cost more than one pass over all of them.
+   * `sweepEveryMs`: one timer for each connection or stream would cost more than one pass over all of them.
    */
-  look(): void;
+  sweep(): void;
 }
 
 /** How long a client may take for each step. */
-export interface Patience {
+export interface Timeouts {
   /** To send its first bytes. */
   readonly firstBytesMs: number;
   /** To send the headers of an HTTP/1.1 request. */
@@ -32,7 +32,7 @@ export interface Patience {
   readonly idleMs: number;
 }
 
-export const defaultPatience: Patience = {
+export const defaultTimeouts: Timeouts = {
   firstBytesMs: 10_000,
   headersMs: 10_000,
   requestMs: 30_000,
@@ -43,12 +43,12 @@ export const defaultPatience: Patience = {
 };
 
 /** Often enough for the shortest timeout, which is the one for headers. */
-export function lookEveryMs({ headersMs }: Patience): number {
+export function sweepEveryMs({ headersMs }: Timeouts): number {
   return Math.min(1000, headersMs);
 }
 
 /** Passes the connection to one of Node's servers, after putting the bytes that were read back into it. */
-export function handTo(server: EventEmitter, socket: Socket, seen: Buffer): void {
+export function transferTo(server: EventEmitter, socket: Socket, seen: Buffer): void {
   socket.pause();
   socket.unshift(seen);
   server.emit("connection", socket);

@@ -2,11 +2,11 @@ import type { Socket } from "node:net";
 import type { Http1Way } from "../../ambient/metrics.ts";
 import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
 import { ByteQueue } from "./byte-queue.ts";
-import type { Patience } from "./connections.ts";
+import type { Timeouts } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 import type { NodeHttp1 } from "./node-http1.ts";
 import { NodeRequests } from "./node-requests.ts";
-import type { Turns } from "./turns.ts";
+import type { RoundRobin } from "./round-robin.ts";
 
 /** Bytes that may wait to be served, including those of an incomplete request. Above this we stop reading. */
 const inputBytesMax = 16_384;
@@ -21,7 +21,7 @@ export interface Http1Deps {
   /** Absent: Node reads everything. */
   readonly byHand: JsonByHand | undefined;
   readonly node: NodeHttp1;
-  readonly turns: Turns;
+  readonly roundRobin: RoundRobin;
   readonly guard: Guard;
   /** The response to a request that does not arrive in time. */
   readonly timedOut: () => string;
@@ -99,9 +99,9 @@ export class Http1Connection {
   }
 
   /** From now on the next answer is the last, and says so. */
-  startClosing(): void {
+  startShutdown(): void {
     this.#isClosing = true;
-    this.#node?.startClosing();
+    this.#node?.startShutdown();
   }
 
   receive(chunk: Buffer): void {
@@ -109,7 +109,7 @@ export class Http1Connection {
     // A client that keeps sending without reading its answers makes no progress.
     if (this.socket.writableLength === 0) this.#quietSweeps = 0;
     this.#input.push(chunk);
-    if (this.#deps.turns.has(this)) this.#adjustReading();
+    if (this.#deps.roundRobin.has(this)) this.#adjustReading();
     else this.work();
   }
 
@@ -127,20 +127,20 @@ export class Http1Connection {
   }
 
   /** Closes the connection if a request or response has been incomplete for too long. Called every `everyMs`. */
-  sweep(everyMs: number, patience: Patience): void {
+  sweep(everyMs: number, timeouts: Timeouts): void {
     const { writableLength } = this.socket;
     const isTaking = writableLength !== this.#untakenBytes;
     this.#untakenBytes = writableLength;
     this.#quietSweeps = isTaking || (this.#isServing && writableLength === 0) ? 0 : this.#quietSweeps + 1;
     const quietMs = this.#quietSweeps * everyMs;
     if (writableLength > 0) {
-      if (quietMs > patience.answerMs) this.socket.destroy();
+      if (quietMs > timeouts.answerMs) this.socket.destroy();
     } else if (this.#state === "ending") {
-      if (quietMs > patience.headersMs) this.socket.destroy();
+      if (quietMs > timeouts.headersMs) this.socket.destroy();
     } else if (this.#state === "reading" && this.#input.length > 0 && this.#input.length < this.#neededBytes) {
       const partialMs = ++this.#partialSweeps * everyMs;
-      if (partialMs > (this.#hasHead ? patience.requestMs : patience.headersMs)) this.end(this.#deps.timedOut());
-    } else if (quietMs > patience.keepAliveMs) {
+      if (partialMs > (this.#hasHead ? timeouts.requestMs : timeouts.headersMs)) this.end(this.#deps.timedOut());
+    } else if (quietMs > timeouts.keepAliveMs) {
       this.socket.destroy();
     }
   }
@@ -161,7 +161,7 @@ export class Http1Connection {
       if (requests === requestsPerTurn || answers.length > answerBytesPerTurn) {
         this.#putBack(bytes, at);
         this.socket.write(answers);
-        this.#deps.turns.add(this);
+        this.#deps.roundRobin.add(this);
         return;
       }
       const found = reader.read(bytes, at);
@@ -269,7 +269,7 @@ export class Http1Connection {
   /** Continues in a later turn, if there is something to do. */
   continue(): void {
     if (this.#state === "lent" && this.#lendBytes === 0 && this.#node?.isServing === false) this.#state = "reading";
-    if (this.#input.length >= this.#neededBytes || this.#isFinished) this.#deps.turns.add(this);
+    if (this.#input.length >= this.#neededBytes || this.#isFinished) this.#deps.roundRobin.add(this);
   }
 
   #drained(): void {

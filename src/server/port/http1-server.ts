@@ -2,11 +2,11 @@ import type { Socket } from "node:net";
 import type { Http1Way } from "../../ambient/metrics.ts";
 import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
-import { type Connections, lookEveryMs, type Patience } from "./connections.ts";
+import { type Connections, sweepEveryMs, type Timeouts } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 import { Http1Connection, type Http1Deps } from "./http1-connection.ts";
 import { NodeHttp1 } from "./node-http1.ts";
-import { Turns } from "./turns.ts";
+import { RoundRobin } from "./round-robin.ts";
 
 export interface Http1Options {
   readonly listener: RequestListener;
@@ -21,18 +21,18 @@ export interface Http1Options {
 
 /** All HTTP/1.1 connections. */
 export class Http1Server implements Connections {
-  readonly #patience: Patience;
+  readonly #timeouts: Timeouts;
   readonly #deps: Http1Deps;
   readonly #connections = new Set<Http1Connection>();
   #isClosing = false;
 
-  constructor(options: Http1Options, patience: Patience) {
+  constructor(options: Http1Options, timeouts: Timeouts) {
     const { listener, malformed, byHand, onHttp1Request: onRequest = () => {}, guard } = options;
-    this.#patience = patience;
+    this.#timeouts = timeouts;
     this.#deps = {
       byHand,
-      node: new NodeHttp1(listener, malformed, guard, patience),
-      turns: new Turns(guard),
+      node: new NodeHttp1(listener, malformed, guard, timeouts),
+      roundRobin: new RoundRobin(guard),
       guard,
       timedOut: () => malformed(Object.assign(new Error("timed out"), { code: "ERR_HTTP_REQUEST_TIMEOUT" })),
       onRequest,
@@ -43,23 +43,23 @@ export class Http1Server implements Connections {
     const connection = new Http1Connection(socket, this.#deps);
     this.#connections.add(connection);
     socket.on("close", () => this.#connections.delete(connection));
-    if (this.#isClosing) connection.startClosing();
+    if (this.#isClosing) connection.startShutdown();
     connection.receive(seen);
   }
 
-  startClosing(): void {
+  startShutdown(): void {
     this.#isClosing = true;
-    for (const connection of this.#connections) connection.startClosing();
+    for (const connection of this.#connections) connection.startShutdown();
   }
 
   closeIdle(): void {
     for (const connection of this.#connections) if (connection.isIdle) connection.socket.destroy();
   }
 
-  look(): void {
-    const everyMs = lookEveryMs(this.#patience);
+  sweep(): void {
+    const everyMs = sweepEveryMs(this.#timeouts);
     for (const connection of this.#connections) {
-      this.#deps.guard.run(connection.socket, () => connection.sweep(everyMs, this.#patience));
+      this.#deps.guard.run(connection.socket, () => connection.sweep(everyMs, this.#timeouts));
     }
   }
 

@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import type { Socket } from "node:net";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
-import { type Connections, handTo, lookEveryMs, type Patience } from "./connections.ts";
+import { type Connections, sweepEveryMs, type Timeouts, transferTo } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 
 /** A stream as Node hands it out. */
@@ -14,12 +14,12 @@ type StreamListener = (
   rawHeaders: string[],
 ) => void;
 
-/** How long a stream is open, and how long its answer is not taken; counted in calls of `look`. */
-interface StreamWatch {
+/** How long a stream is open, and how long its answer is not taken; counted in calls of `sweep`. */
+interface StreamProgress {
   /** Since the stream was opened. */
-  looks: number;
+  sweeps: number;
   /** Consecutive sweeps in which the client has read nothing of its answer. */
-  stuckLooks: number;
+  stuckSweeps: number;
   pendingBytes: number;
 }
 
@@ -40,7 +40,7 @@ const unusedSweepsMax = 5;
 export class Http2Connections implements Connections {
   readonly #guard: Guard;
   readonly #server: http2.Http2Server;
-  readonly #patience: Patience;
+  readonly #timeouts: Timeouts;
   readonly #onRefused: () => void;
   readonly #sessions = new Set<http2.ServerHttp2Session>();
   /** Sessions that have not sent their settings yet, with the number of sweeps since they began. */
@@ -54,7 +54,7 @@ export class Http2Connections implements Connections {
   /** Bytes of the streams opened since `#boundHalfOpen` last counted. */
   #openedBytes = 0;
   /** Only for streams that were open during a sweep. Most streams close before one. */
-  readonly #watches = new WeakMap<http2.ServerHttp2Stream, StreamWatch>();
+  readonly #progress = new WeakMap<http2.ServerHttp2Stream, StreamProgress>();
   #isClosing = false;
 
   /** `takeStream` is offered every stream first. `onRefused` is called for each stream refused for lack of room. */
@@ -62,11 +62,11 @@ export class Http2Connections implements Connections {
     listener: RequestListener,
     takeStream: TakeStream | undefined,
     guard: Guard,
-    patience: Patience,
+    timeouts: Timeouts,
     onRefused: () => void = () => {},
   ) {
     this.#guard = guard;
-    this.#patience = patience;
+    this.#timeouts = timeouts;
     this.#onRefused = onRefused;
     this.#server = http2.createServer({
       settings: { maxConcurrentStreams: 100, maxHeaderListSize: 16_384 },
@@ -79,10 +79,10 @@ export class Http2Connections implements Connections {
   }
 
   serve(socket: Socket, seen: Buffer): void {
-    handTo(this.#server, socket, seen);
+    transferTo(this.#server, socket, seen);
   }
 
-  startClosing(): void {
+  startShutdown(): void {
     this.#isClosing = true;
     // A session that has just begun may have requests on the way: its client cannot know yet that it should leave.
     for (const session of this.#sessions) if (!this.#unused.has(session)) session.close();
@@ -96,28 +96,29 @@ export class Http2Connections implements Connections {
     }
   }
 
-  look(): void {
-    for (const stream of this.#streams.keys()) this.#guard.run(stream, () => this.#lookAt(stream));
+  sweep(): void {
+    for (const stream of this.#streams.keys()) this.#guard.run(stream, () => this.#sweepStream(stream));
     this.#boundUntaken();
-    for (const [session, looks] of this.#unsettled) {
-      this.#unsettled.set(session, looks + 1);
-      const isLate = (looks + 1) * lookEveryMs(this.#patience) > this.#patience.firstBytesMs;
+    for (const [session, sweeps] of this.#unsettled) {
+      this.#unsettled.set(session, sweeps + 1);
+      const isLate = (sweeps + 1) * sweepEveryMs(this.#timeouts) > this.#timeouts.firstBytesMs;
       if (isLate) this.#guard.run(session, () => session.destroy());
     }
   }
 
-  #lookAt(stream: http2.ServerHttp2Stream): void {
-    const { requestMs, answerMs } = this.#patience;
-    const everyMs = lookEveryMs(this.#patience);
+  #sweepStream(stream: http2.ServerHttp2Stream): void {
+    const { requestMs, answerMs } = this.#timeouts;
+    const everyMs = sweepEveryMs(this.#timeouts);
     const { writableLength } = stream;
-    const watch = this.#watches.get(stream) ?? { looks: 0, stuckLooks: 0, pendingBytes: 0 };
-    this.#watches.set(stream, watch);
-    watch.looks++;
+    const progress = this.#progress.get(stream) ?? { sweeps: 0, stuckSweeps: 0, pendingBytes: 0 };
+    this.#progress.set(stream, progress);
+    progress.sweeps++;
     // A stream may be silent, for example a health watch. But an answer that the client does not read stays in memory.
-    watch.stuckLooks = writableLength > 0 && writableLength === watch.pendingBytes ? watch.stuckLooks + 1 : 0;
-    watch.pendingBytes = writableLength;
-    const isLate = !stream.readableEnded && watch.looks * everyMs > requestMs;
-    if (isLate || watch.stuckLooks * everyMs > answerMs) stream.close(http2.constants.NGHTTP2_CANCEL);
+    progress.stuckSweeps =
+      writableLength > 0 && writableLength === progress.pendingBytes ? progress.stuckSweeps + 1 : 0;
+    progress.pendingBytes = writableLength;
+    const isLate = !stream.readableEnded && progress.sweeps * everyMs > requestMs;
+    if (isLate || progress.stuckSweeps * everyMs > answerMs) stream.close(http2.constants.NGHTTP2_CANCEL);
   }
 
   /** While unread answers exceed their bound, closes the oldest streams that made no progress since the last sweep. */
@@ -126,7 +127,7 @@ export class Http2Connections implements Connections {
     for (const stream of this.#streams.keys()) bytes += stream.writableLength;
     for (const stream of this.#streams.keys()) {
       if (bytes <= untakenBytesMax) return;
-      if (!this.#watches.get(stream)?.stuckLooks) continue;
+      if (!this.#progress.get(stream)?.stuckSweeps) continue;
       bytes -= stream.writableLength;
       this.#guard.run(stream, () => stream.close(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM));
     }
@@ -149,7 +150,7 @@ export class Http2Connections implements Connections {
       // Later, so that streams which came in the same packet are opened first.
       if (this.#isClosing) setImmediate(() => this.#guard.run(session, () => session.close()));
     });
-    session.setTimeout(this.#patience.idleMs, () => {
+    session.setTimeout(this.#timeouts.idleMs, () => {
       const isUsed = [...this.#streams.keys()].some((stream) => stream.session === session);
       // `close` would wait for the rest of a frame that was only partly sent.
       if (isUsed) session.close();
@@ -176,7 +177,7 @@ export class Http2Connections implements Connections {
     this.#server.off("stream", compat);
     const streams = this.#streams;
     // One function for all streams: a closure for each would cost the garbage collector time.
-    const forget = function (this: http2.ServerHttp2Stream): void {
+    const onClose = function (this: http2.ServerHttp2Stream): void {
       streams.delete(this);
     };
     this.#server.on("stream", (stream, headers, flags, rawHeaders) => {
@@ -187,7 +188,7 @@ export class Http2Connections implements Connections {
       if (stream.closed || stream.destroyed) return;
       const headerBytes = lengthOf(rawHeaders);
       streams.set(stream, headerBytes);
-      stream.on("close", forget);
+      stream.on("close", onClose);
       this.#openedBytes += costOf(headerBytes);
       if (this.#openedBytes > halfOpenStepBytes) this.#boundHalfOpen();
       const isTaken = takeStream?.(stream, headers, flags) ?? false;

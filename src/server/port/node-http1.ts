@@ -1,6 +1,6 @@
 import http from "node:http";
 import type { RequestListener } from "../../rpc/request-listener.ts";
-import { lookEveryMs, type Patience } from "./connections.ts";
+import { sweepEveryMs, type Timeouts } from "./connections.ts";
 import type { Guard } from "./guard.ts";
 import type { NodeSocket } from "./node-socket.ts";
 
@@ -19,14 +19,14 @@ export class NodeHttp1 {
   readonly #clients = new WeakMap<object, NodeClient>();
   readonly #listener: RequestListener;
 
-  constructor(listener: RequestListener, malformed: (error: Error) => string, guard: Guard, patience: Patience) {
+  constructor(listener: RequestListener, malformed: (error: Error) => string, guard: Guard, timeouts: Timeouts) {
     this.#guard = guard;
     this.#listener = listener;
     this.#server = http.createServer({
-      headersTimeout: patience.headersMs,
-      requestTimeout: patience.requestMs,
-      connectionsCheckingInterval: lookEveryMs(patience),
-      keepAliveTimeout: patience.keepAliveMs,
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: timeouts.requestMs,
+      connectionsCheckingInterval: sweepEveryMs(timeouts),
+      keepAliveTimeout: timeouts.keepAliveMs,
       // The listener checks it and answers with an error that names the missing header.
       requireHostHeader: false,
     });

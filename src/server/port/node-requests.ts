@@ -46,7 +46,7 @@ export class NodeRequests implements NodeClient {
       write: (chunk, encoding) => socket.writableEnded || socket.write(chunk, encoding),
       end: () => owner.end(""),
       destroy: () => socket.destroy(),
-      hungry: () => {
+      onRead: () => {
         if (!this.#isFull) return;
         this.#isFull = false;
         owner.continue();
@@ -94,7 +94,7 @@ export class NodeRequests implements NodeClient {
     this.#socket.drained();
   }
 
-  startClosing(): void {
+  startShutdown(): void {
     const [exchange] = this.#exchanges;
     if (exchange !== undefined && !exchange.res.headersSent) exchange.res.setHeader("connection", "close");
   }

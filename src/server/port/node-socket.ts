@@ -1,13 +1,13 @@
 import { Duplex } from "node:stream";
 
 /** The real connection behind a `NodeSocket`. */
-interface Wire {
+interface Connection {
   /** Returns whether more may be written immediately. */
   write(chunk: Buffer | string, encoding: BufferEncoding): boolean;
   end(): void;
   destroy(): void;
   /** Node has room for more bytes. */
-  hungry(): void;
+  onRead(): void;
 }
 
 /**
@@ -15,12 +15,12 @@ interface Wire {
  * same connection before and after.
  */
 export class NodeSocket extends Duplex {
-  readonly #wire: Wire;
+  readonly #connection: Connection;
   #continueWriting: (() => void) | undefined;
 
-  constructor(wire: Wire) {
+  constructor(connection: Connection) {
     super({ autoDestroy: false });
-    this.#wire = wire;
+    this.#connection = connection;
   }
 
   /** The wire can take more bytes. */
@@ -31,21 +31,21 @@ export class NodeSocket extends Duplex {
   }
 
   override _read(): void {
-    this.#wire.hungry();
+    this.#connection.onRead();
   }
 
   override _write(chunk: Buffer | string, encoding: BufferEncoding, done: () => void): void {
-    if (this.#wire.write(chunk, encoding)) done();
+    if (this.#connection.write(chunk, encoding)) done();
     else this.#continueWriting = done;
   }
 
   override _final(done: () => void): void {
-    this.#wire.end();
+    this.#connection.end();
     done();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#wire.destroy();
+    this.#connection.destroy();
     done(error);
   }
 }

@@ -1,10 +1,10 @@
 import net from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
-import { type Connections, defaultPatience, lookEveryMs, type Patience } from "./connections.ts";
+import { type ConnectionLimit, rejectConnection, rejectingMax } from "./connection-limit.ts";
+import { type Connections, defaultTimeouts, sweepEveryMs, type Timeouts } from "./connections.ts";
 import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
-import { type Crowd, leavingMax, turnAway } from "./turn-away.ts";
 
 /** Every HTTP/2 client sends this first. No HTTP/1.1 request begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -19,9 +19,9 @@ const quietTurnsMin = 5;
 export interface OnePortOptions extends Http1Options {
   /** Is offered every HTTP/2 stream first. */
   readonly takeStream?: TakeStream;
-  readonly patience?: Patience;
+  readonly timeouts?: Timeouts;
   /** Absent: no limit. */
-  readonly crowd?: Crowd;
+  readonly connectionLimit?: ConnectionLimit;
   /** Called for every HTTP/2 stream that is refused because too many requests are incomplete. */
   readonly onStreamRefused?: () => void;
 }
@@ -39,30 +39,31 @@ export class OnePort {
    */
   readonly #undecided = new Map<net.Socket, number>();
   #accepted = 0;
-  readonly #looking: NodeJS.Timeout;
+  readonly #sweepTimer: NodeJS.Timeout;
 
   constructor(options: OnePortOptions) {
-    const { listener, takeStream, guard, patience = defaultPatience, crowd } = options;
-    this.#http1 = new Http1Server(options, patience);
-    this.#http2 = new Http2Connections(listener, takeStream, guard, patience, options.onStreamRefused);
+    const { listener, takeStream, guard, timeouts = defaultTimeouts, connectionLimit } = options;
+    this.#http1 = new Http1Server(options, timeouts);
+    this.#http2 = new Http2Connections(listener, takeStream, guard, timeouts, options.onStreamRefused);
     this.#all = [this.#http1, this.#http2];
-    const look = () => {
-      for (const connections of this.#all) connections.look();
-      this.#ageUndecided(patience.firstBytesMs / lookEveryMs(patience));
+    const sweep = () => {
+      for (const connections of this.#all) connections.sweep();
+      this.#ageUndecided(timeouts.firstBytesMs / sweepEveryMs(timeouts));
     };
-    this.#looking = setInterval(look, lookEveryMs(patience)).unref();
+    this.#sweepTimer = setInterval(sweep, sweepEveryMs(timeouts)).unref();
     this.#server = net.createServer({ noDelay: true }, (socket) => {
       this.#accepted++;
       guard.watch(socket);
       // Stays for the connection's whole life: Node removes its own listener when it lets go of a connection.
       socket.on("error", () => socket.destroy());
-      if (crowd !== undefined && this.#sockets.size >= crowd.connectionsMax) turnAway(socket, crowd);
+      if (connectionLimit !== undefined && this.#sockets.size >= connectionLimit.connectionsMax)
+        rejectConnection(socket, connectionLimit);
       else this.#receive(socket);
     });
     guard.watch(this.#server);
-    if (crowd !== undefined) {
-      this.#server.maxConnections = crowd.connectionsMax + leavingMax;
-      this.#server.on("drop", crowd.onTurnedAway);
+    if (connectionLimit !== undefined) {
+      this.#server.maxConnections = connectionLimit.connectionsMax + rejectingMax;
+      this.#server.on("drop", connectionLimit.onRejected);
     }
   }
 
@@ -83,13 +84,13 @@ export class OnePort {
   }
 
   /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
-  startClosing(): void {
-    for (const connections of this.#all) connections.startClosing();
+  startShutdown(): void {
+    for (const connections of this.#all) connections.startShutdown();
   }
 
   /** Stops listening. Resolves when all requests under way are answered; after `graceMs` the rest is cut off. */
   async close(graceMs: number): Promise<void> {
-    this.startClosing();
+    this.startShutdown();
     await this.#acceptWaiting();
     const closed = new Promise((resolve) => this.#server.close(resolve));
     // Their count restarts here.
@@ -107,7 +108,7 @@ export class OnePort {
     await closed;
     clearInterval(sweep);
     clearTimeout(cutOff);
-    clearInterval(this.#looking);
+    clearInterval(this.#sweepTimer);
     this.#http1.stop();
   }
 

@@ -166,7 +166,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     const sentAtMs = this.#options.clock.monotonicMs();
     const settled = await this.#run(this.#texts[locking], values, batch);
     const receivedAtMs = this.#options.clock.monotonicMs();
-    this.#options.watch?.sawClock({ shownMs: settled.now_ms as number, sentAtMs, receivedAtMs });
+    this.#options.watch?.onClockReading({ shownMs: settled.now_ms as number, sentAtMs, receivedAtMs });
     if (settled.fresh === 1) return this.#applied(writer, settled.result);
 
     // Already applied: by an attempt whose reply was lost, or by another process with the same writer id.

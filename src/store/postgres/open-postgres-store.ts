@@ -10,10 +10,10 @@ import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
 import { forgetText, nowText } from "./guarded-statement.ts";
 import { PermitLane } from "./permit-lane.ts";
-import { createPgDialect, toQuery, toQueryResult, writePatience } from "./pg-dialect.ts";
+import { createPgDialect, toQuery, toQueryResult, writeTimeouts } from "./pg-dialect.ts";
 import { orRefused } from "./pg-error.ts";
 import { pgMigrations } from "./pg-migrations.ts";
-import { type Patience, PgPool } from "./pg-pool.ts";
+import { PgPool, type Timeouts } from "./pg-pool.ts";
 import { checkUrl } from "./pg-session.ts";
 import { UsageLane } from "./usage-lane.ts";
 
@@ -80,7 +80,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 /** It locks nothing, but only a server that accepts writes runs it; a read-only one fails with its own code. */
 const checkText = "SELECT FROM usage_writers WHERE false FOR UPDATE";
-const checkPatience: Patience = { waitMs: 1000, queryMs: 1000 };
+const checkTimeouts: Timeouts = { waitMs: 1000, queryMs: 1000 };
 
 /** Connects at the first query. Throws `DatabaseRefused` if the URL itself cannot be used. */
 export function openPgEngine(options: PgEngineOptions): PgEngine {
@@ -89,16 +89,16 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
   return {
     db: new Kysely<Schema>({ dialect: createPgDialect(pool) }),
     async atomically(queries) {
-      const results = await pool.transaction(queries.map(toQuery), writePatience);
+      const results = await pool.transaction(queries.map(toQuery), writeTimeouts);
       return results.map(toQueryResult);
     },
     async ledgerNowMs() {
       if (options.ledgerClock !== undefined) return options.ledgerClock.nowMs();
-      const { rows } = await pool.query({ text: nowText, values: [] }, writePatience);
+      const { rows } = await pool.query({ text: nowText, values: [] }, writeTimeouts);
       return (rows[0] as { now_ms: number }).now_ms;
     },
     async check() {
-      await pool.query({ text: checkText, values: [] }, checkPatience);
+      await pool.query({ text: checkText, values: [] }, checkTimeouts);
     },
     close: () => pool.close(),
   };

@@ -1,8 +1,8 @@
 import pg from "pg";
 import { sha256 } from "../../ambient/crypto.ts";
-import { inTime } from "./in-time.ts";
 import { isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
 import { clientConfig, StartupSettings } from "./pg-session.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export interface PreparedText {
   /** Prepared under this name, once per connection. */
@@ -63,7 +63,7 @@ export class PgConnection {
         this.#connecting = undefined;
       });
     }
-    await inTime(this.#connecting, timeoutMs, "no connection in time");
+    await withTimeout(this.#connecting, timeoutMs, "no connection in time");
   }
 
   /** Throws the error of the server or the connection. After a timeout the statement may still be running. */
@@ -96,7 +96,7 @@ export class PgConnection {
     if (this.#client === undefined) throw new Error("the connection was lost");
     this.#doubtful = false;
     const query = this.#client.query({ ...(this.#keepsPrepared && { name }), text, values: [...values] });
-    const { rows } = await inTime(query, timeoutMs, "no reply in time");
+    const { rows } = await withTimeout(query, timeoutMs, "no reply in time");
     return { rows, doubtful: this.#doubtful };
   }
 

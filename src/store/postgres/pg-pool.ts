@@ -1,9 +1,9 @@
 import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import { inTime } from "./in-time.ts";
 import { isConnectionUsable, isNoRoom, isUnconfirmedCommit, toStoreError } from "./pg-error.ts";
 import { beginSafely, clientConfig, StartupSettings } from "./pg-session.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export interface PgPoolOptions {
   readonly url: string;
@@ -16,7 +16,7 @@ export interface Query {
 }
 
 /** How long a query may wait for a connection, and how long it may then take. */
-export interface Patience {
+export interface Timeouts {
   readonly waitMs: number;
   readonly queryMs: number;
 }
@@ -67,21 +67,21 @@ export class PgPool {
   }
 
   /** Throws `UniqueViolation` or `Unavailable`. */
-  query(query: Query, patience: Patience): Promise<pg.QueryResult> {
-    return this.#withClient(patience, (client) => run(client, query, patience));
+  query(query: Query, timeouts: Timeouts): Promise<pg.QueryResult> {
+    return this.#withClient(timeouts, (client) => run(client, query, timeouts));
   }
 
   /** Runs the queries as one transaction. After `Unavailable` it may still have been committed. */
-  transaction(queries: readonly Query[], patience: Patience): Promise<pg.QueryResult[]> {
-    return this.#withClient(patience, async (client) => {
+  transaction(queries: readonly Query[], timeouts: Timeouts): Promise<pg.QueryResult[]> {
+    return this.#withClient(timeouts, async (client) => {
       const results: pg.QueryResult[] = [];
       try {
-        await run(client, { text: beginSafely, values: [] }, patience);
-        for (const query of queries) results.push(await run(client, query, patience));
-        await run(client, { text: "COMMIT", values: [] }, patience);
+        await run(client, { text: beginSafely, values: [] }, timeouts);
+        for (const query of queries) results.push(await run(client, query, timeouts));
+        await run(client, { text: "COMMIT", values: [] }, timeouts);
         return results;
       } catch (error) {
-        if (isConnectionUsable(error)) await run(client, { text: "ROLLBACK", values: [] }, patience);
+        if (isConnectionUsable(error)) await run(client, { text: "ROLLBACK", values: [] }, timeouts);
         throw error;
       }
     });
@@ -92,7 +92,7 @@ export class PgPool {
     return this.#pool.end();
   }
 
-  async #withClient<Result>({ waitMs }: Patience, use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+  async #withClient<Result>({ waitMs }: Timeouts, use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
     if (this.#pool.waitingCount >= queriesQueuedMax) throw new Unavailable("too many queries wait for a connection");
     let client: pg.PoolClient | undefined;
     try {
@@ -113,7 +113,7 @@ export class PgPool {
     for (;;) {
       const connecting = this.#pool.connect();
       try {
-        return await inTime(connecting, Math.max(1, untilMs - systemClock.monotonicMs()), "no connection in time");
+        return await withTimeout(connecting, Math.max(1, untilMs - systemClock.monotonicMs()), "no connection in time");
       } catch (error) {
         // If the connection arrives later, the next caller gets it.
         connecting.then(
@@ -141,6 +141,6 @@ export class PgPool {
 }
 
 /** A query without a reply in time loses its connection: it may still be running, and no other query may wait behind it. */
-function run(client: pg.PoolClient, { text, values }: Query, { queryMs }: Patience): Promise<pg.QueryResult> {
-  return inTime(client.query({ text, values: [...values] }), queryMs, "no reply in time");
+function run(client: pg.PoolClient, { text, values }: Query, { queryMs }: Timeouts): Promise<pg.QueryResult> {
+  return withTimeout(client.query({ text, values: [...values] }), queryMs, "no reply in time");
 }

@@ -58,7 +58,7 @@ export class FileHealth implements StoreHealth {
   }
 
   /** Takes the result of a check, made before or during use of the file. */
-  async take(result: CheckResult): Promise<void> {
+  async applyCheck(result: CheckResult): Promise<void> {
     const wasServed = this.#check !== undefined;
     this.#check = undefined;
     await this.refresh();
@@ -126,7 +126,7 @@ export class FileHealth implements StoreHealth {
     const check = this.#check ?? this.#prepareCheck(this.#file);
     this.#check = check;
     check.begin();
-    void check.result.then((result) => this.take(result));
+    void check.result.then((result) => this.applyCheck(result));
   }
 
   /** A check requested during the pause starts at its end. */

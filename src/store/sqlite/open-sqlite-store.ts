@@ -47,7 +47,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   let engine: SqliteEngine | undefined;
   try {
     engine = await openSqliteEngine({ ...options, checkFirst, onDamage });
-    if (engine.writer.checked !== undefined) await health.take(engine.writer.checked);
+    if (engine.writer.checked !== undefined) await health.applyCheck(engine.writer.checked);
     // Nothing is written to a damaged file.
     if (health.problem === undefined) await migrateUp(engine, options.clock.nowMs());
   } catch (error) {

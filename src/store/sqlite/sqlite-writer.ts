@@ -129,7 +129,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     if (!this.#serving) throw new Unavailable("nothing was written: the store is closed");
     const sentAtMs = this.#clock.monotonicMs();
     const time = { nowMs: this.#clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
-    this.#watch?.sawClock({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
+    this.#watch?.onClockReading({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
     const reply = await this.#request({ jobs, time });
     if (typeof reply === "string" || "opened" in reply)
       throw new Error("the writer answered a batch with something else");

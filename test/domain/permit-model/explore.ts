@@ -64,7 +64,7 @@ function* replicaSteps(world: World, at: number): Generator<Step> {
   if (counts.takes > 0) yield [`${at} takes`, counted("takes", (to) => to.take(at))];
   if (counts.messages > 0 && world.hasToSend(at)) yield [`${at} sends`, counted("messages", (to) => to.send(at))];
   if (counts.leaves > 0 && world.hasWaiting(at)) {
-    yield [`one leaves ${at}`, counted("leaves", (to) => to.at(at).pool.leave())];
+    yield [`one leaves ${at}`, counted("leaves", (to) => to.at(at).pool.cancelWait())];
   }
   if (counts.recalls > 0) yield [`${at} is recalled`, counted("recalls", (to) => to.at(at).pool.recall())];
   if (counts.lulls > 0 && replica?.busy) yield [`${at} calms`, counted("lulls", (to) => (to.at(at).busy = false))];

@@ -109,7 +109,7 @@ function CreditsLost(): typeof PermitPool {
 
 function CountsCopies(): typeof PermitPool {
   return class extends PermitPool {
-    protected override isUnderWay(): boolean {
+    protected override isCurrent(): boolean {
       return true;
     }
   };
@@ -117,9 +117,9 @@ function CountsCopies(): typeof PermitPool {
 
 function GivesBackAnywhere(): typeof PermitPool {
   return class extends PermitPool {
-    override giveBack(_gen: number, nowMs: number): PermitVerdict {
+    override release(_gen: number, nowMs: number): PermitVerdict {
       if (this.isOpen(nowMs)) this.held++;
-      return this.verdict(this.serve());
+      return this.verdict(this.admitWaiting());
     }
   };
 }
@@ -150,15 +150,15 @@ function AcceptsLate(): typeof PermitPool {
 
 function DeniesTooSoon(): typeof PermitPool {
   return class extends PermitPool {
-    protected override short(admitted: number, _elsewhere: number, nowMs: number): PermitVerdict {
-      return super.short(admitted, 0, nowMs);
+    protected override onShortage(admitted: number, _elsewhere: number, nowMs: number): PermitVerdict {
+      return super.onShortage(admitted, 0, nowMs);
     }
   };
 }
 
 function NeverTidies(): typeof PermitPool {
   return class extends PermitPool {
-    protected override nextTidyMs(): number {
+    protected override nextReturnMs(): number {
       return Number.POSITIVE_INFINITY;
     }
   };
@@ -167,7 +167,7 @@ function NeverTidies(): typeof PermitPool {
 function ReportsEarly(): typeof PermitPool {
   return class extends PermitPool {
     override nextAsk(nowMs: number): PermitMessage | undefined {
-      for (let inUse = this.inUse; inUse > 0; inUse--) this.charged(this.gen);
+      for (let inUse = this.inUse; inUse > 0; inUse--) this.commit(this.gen);
       return super.nextAsk(nowMs);
     }
   };

@@ -261,13 +261,13 @@ export class World {
 
   charge(at: number, gen: number): void {
     this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
-    this.pool(at).charged(gen);
+    this.pool(at).commit(gen);
   }
 
   refuse(at: number, gen: number): void {
     this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
     this.admitted[gen] = (this.admitted[gen] ?? 0) - 1;
-    this.settle(at, this.pool(at).giveBack(gen, this.nowMs), 0);
+    this.settle(at, this.pool(at).release(gen, this.nowMs), 0);
   }
 
   /** Nothing survives but what is on its way to the ledger; what was admitted stays admitted. */
@@ -300,7 +300,7 @@ export class World {
   private admit(replica: Replica, gen: number, endsAtMs: number): void {
     // When it cannot be refused any more, it may as well be charged at once.
     if (this.counts.refusals > 0) replica.uses.push(gen);
-    else replica.pool.charged(gen);
+    else replica.pool.commit(gen);
     const admitted = (this.admitted[gen] ?? 0) + 1;
     this.admitted[gen] = admitted;
     if (admitted > this.scope.limit) this.broken ??= `S1: ${admitted} admitted in window ${gen}`;

@@ -28,12 +28,12 @@ export interface CrowdedServer {
 
 /** The public API on a store in memory whose commits end when the test says so. */
 export async function startCrowded(
-  options: { room?: (onTurnedAway: () => void) => WaitingRoom; connectionsMax?: number; fastPath?: boolean } = {},
+  options: { room?: (onRejected: () => void) => WaitingRoom; connectionsMax?: number; fastPath?: boolean } = {},
 ): Promise<CrowdedServer> {
   const random = createSystemRandom();
-  const onTurnedAway = () => metrics.shed("call");
+  const onRejected = () => metrics.shed("call");
   const { room: makeRoom = (onFull) => new WaitingRoom(100, onFull), ...bounds } = options;
-  const room = makeRoom(onTurnedAway);
+  const room = makeRoom(onRejected);
   const cache = { ttlMs: 60_000, keysMax: 10_000, lookupsMax: 8, lookupsQueuedMax: 100, room };
   let charged = 0;
   let held = Promise.resolve();

@@ -174,7 +174,7 @@ async function spendAll({ address }: TestCoordinator, keyId: string): Promise<nu
   let admitted = 0;
   for (let i = 0; i < 15; i++) {
     const permit = await edge.take(keyId, { mode: "strict", limit: 10, durationMs: 60_000 });
-    permit.keep();
+    permit.commit();
     admitted += Number(permit.outcome === "admitted");
   }
   return admitted;

@@ -8,7 +8,7 @@ import { TestClock } from "../../support/test-clock.ts";
 import { HeldChannel } from "./held-channel.ts";
 
 export const rule: RateLimit = { mode: "strict", limit: 10_000, durationMs: 60_000 };
-export const patienceMs = 450;
+export const timeoutMs = 450;
 const tickMs = 5;
 
 /** A limiter whose ledger and whose time are in the test's hands. */
@@ -25,7 +25,7 @@ export function setUpLimiter({ poolsMax = 1000, room = new WaitingRoom(1000) } =
       alarms.unsettled += count;
     },
   };
-  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, patienceMs, room });
+  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, timeoutMs, room });
   /** Time goes on in steps of a tick, as it does. */
   const pass = async (ms: number) => {
     for (let gone = 0; gone < ms; gone += tickMs) {

@@ -3,7 +3,7 @@ import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import type { Permit } from "../../../src/ratelimit/limiter.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
-import { patienceMs, queue, rule, setUpLimiter, takeNow } from "./limiter-fixture.ts";
+import { queue, rule, setUpLimiter, takeNow, timeoutMs } from "./limiter-fixture.ts";
 
 const nothingLeft = { left: 0, contended: true };
 
@@ -35,7 +35,7 @@ describe("a verification under a strict limit", () => {
     const { limiter, channel, clock, pass, alarms } = setUpLimiter();
     const waiting = [queue(limiter), queue(limiter)];
     await channel.grant({ granted: 1, outstanding: 1, left: 0 });
-    waiting[0]?.permit?.keep();
+    waiting[0]?.permit?.commit();
     await pass(5);
     await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
     expect(waiting.map(({ said }) => said)).toEqual(["admitted", "limited"]);
@@ -58,7 +58,7 @@ describe("a verification under a strict limit", () => {
     const inMs = Math.ceil(59_999 * 0.999);
     const told = { limit: 10_000, remaining: 0, resetMs: clock.nowMs() + inMs };
     expect(admitted).toMatchObject({ said: "admitted", permit: told });
-    admitted.permit?.keep();
+    admitted.permit?.commit();
     await pass(5);
     const resetMs = clock.nowMs() + inMs;
     await channel.grant({ ...behind, ...nothingLeft });
@@ -89,8 +89,8 @@ describe("a verification under a strict limit", () => {
     await channel.grant({ granted: 1 });
     expect([...gone, other].map(({ said }) => said)).toEqual(["missing", "missing", "admitted"]);
     const permit = gone[0]?.permit as Permit;
-    permit.keep();
-    expect(permit.giveBack()).toMatchObject({ remaining: 0 });
+    permit.commit();
+    expect(permit.release()).toMatchObject({ remaining: 0 });
   });
 
   it("fails as unavailable when no permit came in time: each after its own wait, the others go on waiting", async () => {
@@ -98,7 +98,7 @@ describe("a verification under a strict limit", () => {
     const first = queue(limiter);
     await pass(100);
     const second = queue(limiter);
-    await pass(patienceMs - 105);
+    await pass(timeoutMs - 105);
     expect(first.said).toBe("waits");
     await pass(5);
     expect([first.said, second.said]).toEqual(["no permit came in time", "waits"]);
@@ -120,7 +120,7 @@ describe.each([
     const { limiter, channel, pass } = setUpLimiter();
     const first = queue(limiter);
     await channel.grant({ granted: 4 });
-    first.permit?.keep();
+    first.permit?.commit();
     limiter.recall("k");
     expect(channel.sent[1]).toMatchObject({ returned: 3, spent: 1, wantMin: 0 });
     const waiting = [queue(limiter), queue(limiter)];
@@ -140,7 +140,7 @@ describe("a permit", () => {
     const waiting = [queue(limiter), queue(limiter)];
     await channel.grant({ granted: 1, outstanding: 1 });
     expect(waiting[1]?.said).toBe("waits");
-    waiting[0]?.permit?.giveBack();
+    waiting[0]?.permit?.release();
     await nextTurn();
     expect(waiting[1]?.said).toBe("admitted");
   });
@@ -148,13 +148,13 @@ describe("a permit", () => {
   it("whose use was refused stays here when nobody waits, and is worth nothing in a later window", async () => {
     const { limiter, channel, clock } = setUpLimiter();
     const { permit } = await admitted();
-    permit.giveBack();
+    permit.release();
     expect(limiter.held).toBe(1);
     const late = takeNow(limiter);
     clock.advance(60_000);
     const next = queue(limiter);
     await channel.grant({ gen: 2, granted: 1 });
-    late.giveBack();
+    late.release();
     expect([next.said, limiter.held]).toEqual(["admitted", 0]);
 
     async function admitted() {
@@ -169,12 +169,12 @@ describe("a permit", () => {
     const waiting = [queue(limiter), queue(limiter), queue(limiter)];
     await channel.grant({ granted: 1 });
     await channel.grant({ granted: 5 });
-    waiting[0]?.permit?.keep();
-    waiting[2]?.permit?.keep();
+    waiting[0]?.permit?.commit();
+    waiting[2]?.permit?.commit();
     limiter.recall("k");
     expect(channel.sent[2]).toMatchObject({ gen: 1, spent: 2, returned: 3 });
     await channel.grant({ contended: true });
-    waiting[1]?.permit?.keep();
+    waiting[1]?.permit?.commit();
     limiter.recall("k");
     expect(channel.sent[3]).toMatchObject({ spent: 1, returned: 0 });
   });
@@ -192,7 +192,7 @@ describe("a permit", () => {
 
   it("goes back by itself when nobody came for it", async () => {
     const { limiter, channel, pass } = setUpLimiter();
-    queue(limiter).permit?.keep();
+    queue(limiter).permit?.commit();
     await channel.grant({ granted: 8 });
     await pass(2000);
     expect(channel.sent.slice(1)[0]).toMatchObject({ wantMin: 0, wantMax: 0 });
@@ -216,14 +216,14 @@ describe("a key whose limit was changed", () => {
 describe("a look", () => {
   it("takes nothing, asks nobody and opens nothing", async () => {
     const { limiter, channel, clock } = setUpLimiter({ poolsMax: 1 });
-    expect(limiter.look("unknown", rule)).toEqual({
+    expect(limiter.peek("unknown", rule)).toEqual({
       limit: 10_000,
       remaining: 10_000,
       resetMs: clock.nowMs() + 60_000,
     });
     queue(limiter);
     await channel.grant({ granted: 3, left: 50 });
-    expect(limiter.look("k", rule)).toMatchObject({ remaining: 52, resetMs: 1_800_000_000_000 });
+    expect(limiter.peek("k", rule)).toMatchObject({ remaining: 52, resetMs: 1_800_000_000_000 });
     expect([limiter.held, channel.sent.length]).toEqual([2, 1]);
   });
 });
@@ -271,7 +271,7 @@ describe("a limiter that stops", () => {
     for (const keyId of ["a", "b"]) {
       const waiting = queue(limiter, keyId);
       await channel.grant({ granted: 3 });
-      waiting.permit?.keep();
+      waiting.permit?.commit();
     }
     let stopped = false;
     const stopping = limiter.stop().then(() => {

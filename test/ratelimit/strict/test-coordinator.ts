@@ -7,7 +7,7 @@ import { Secret } from "../../../src/domain/secret.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
 import { MemoryHub } from "../../../src/ratelimit/local/window-hub.ts";
-import { Coordinators } from "../../../src/ratelimit/strict/coordinators.ts";
+import { CoordinatorClient } from "../../../src/ratelimit/strict/coordinator-client.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { createRatelimitService } from "../../../src/rpc/ratelimit-service.ts";
 import { startInternalListener } from "../../../src/server/internal-listener.ts";
@@ -67,22 +67,22 @@ export async function startTestCoordinator(options: { store?: Store; port?: numb
 export function coordinatorsAt(
   addresses: readonly string[],
   { secret, onRecall = () => {} }: { secret?: string; onRecall?: (keyId: string) => void } = {},
-): Coordinators {
+): CoordinatorClient {
   const options = { secret: secret === undefined ? undefined : new Secret(secret), onRecall, log };
-  const coordinators = new Coordinators(addresses, options);
+  const coordinators = new CoordinatorClient(addresses, options);
   onTestFinished(() => coordinators.close());
   return coordinators;
 }
 
 /** An edge's strict limits. */
-export function limiterAt(addresses: readonly string[]): StrictLimiter & { channel: Coordinators } {
+export function limiterAt(addresses: readonly string[]): StrictLimiter & { channel: CoordinatorClient } {
   const channel = coordinatorsAt(addresses, { onRecall: (keyId) => limiter.recall(keyId) });
   const limiter: StrictLimiter = new StrictLimiter({
     channel,
     clock: systemClock,
     metrics: createMetrics(),
     poolsMax: 100,
-    patienceMs: 5000,
+    timeoutMs: 5000,
     room: new WaitingRoom(50_000),
   });
   onTestFinished(() => limiter.stop());

@@ -25,13 +25,13 @@ async function startEdge(addresses: readonly string[], limit = 10) {
   return {
     isUp: () => coordinators.isUp,
     stop,
-    remaining: (keyId: string) => limiter.look(keyId, rule).remaining,
+    remaining: (keyId: string) => limiter.peek(keyId, rule).remaining,
     /** How many of so many are admitted. */
     take(keyId: string, times: number): number {
       let admitted = 0;
       for (let i = 0; i < times; i++) {
         const permit = limiter.take(keyId, rule);
-        permit.keep();
+        permit.commit();
         admitted += Number(permit.outcome === "admitted");
       }
       return admitted;

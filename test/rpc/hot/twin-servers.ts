@@ -12,7 +12,7 @@ import { limiterByMode } from "../../../src/ratelimit/limiter-by-mode.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { malformedResponse } from "../../../src/rpc/http1-response.ts";
 import type { RequestListener } from "../../../src/rpc/request-listener.ts";
-import { defaultPatience } from "../../../src/server/port/connections.ts";
+import { defaultTimeouts } from "../../../src/server/port/connections.ts";
 import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
 import type { KeyStore } from "../../../src/store/key-store.ts";
 import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
@@ -154,7 +154,7 @@ function createStrictLimiter({ store, ...ambient }: ApiParts, room: WaitingRoom)
     ...ambient,
     channel: new Coordinator(store.permitLanes, ambient).join((keyId) => limiter.recall(keyId)),
     poolsMax: 100,
-    patienceMs: 450,
+    timeoutMs: 450,
     room,
   });
   return limiter;
@@ -176,7 +176,7 @@ function createBareServer(listener: RequestListener): http.Server {
     if (socket.writable) socket.end(malformedResponse(error, "req_0000000000000000000000"));
     else socket.destroy();
   };
-  const server = http.createServer({ requireHostHeader: false, keepAliveTimeout: defaultPatience.keepAliveMs });
+  const server = http.createServer({ requireHostHeader: false, keepAliveTimeout: defaultTimeouts.keepAliveMs });
   // A client that sends no more still gets its answers.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on("request", receive).on("checkExpectation", receive).on("clientError", refuse);

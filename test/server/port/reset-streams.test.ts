@@ -51,10 +51,10 @@ describe.each([
     // The reset is read before the answer to a ping that was sent after it.
     if (how === "reset") await new Promise((resolve) => session.ping(resolve));
     else await vi.waitFor(() => expect(onePort.connections).toBeLessThanOrEqual(1));
-    waiting.splice(0).forEach((goOn) => void goOn());
+    waiting.splice(0).forEach((resume) => void resume());
     const next = client.verifyKey({ key });
     await vi.waitFor(() => expect(waiting).toHaveLength(1));
-    waiting.splice(0).forEach((goOn) => void goOn());
+    waiting.splice(0).forEach((resume) => void resume());
 
     expect(await next).toMatchObject({ valid: true, remaining: 8 });
     expect(sumMetric(await metrics.render(), "latchkey_serving_failures_total")).toBe(0);

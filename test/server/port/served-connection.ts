@@ -5,7 +5,7 @@ import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import type { Call, Endpoint } from "../../../src/rpc/call.ts";
 import { JsonByHand } from "../../../src/rpc/hot/json-by-hand.ts";
-import { defaultPatience, type Patience } from "../../../src/server/port/connections.ts";
+import { defaultTimeouts, type Timeouts } from "../../../src/server/port/connections.ts";
 import { Guard } from "../../../src/server/port/guard.ts";
 import { OnePort } from "../../../src/server/port/one-port.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -19,7 +19,7 @@ interface Held {
   answer(): void;
 }
 
-export async function listen(patience: Partial<Patience> = {}) {
+export async function listen(timeouts: Partial<Timeouts> = {}) {
   const held: Held[] = [];
   const handed: string[] = [];
   const ways: string[] = [];
@@ -58,21 +58,21 @@ export async function listen(patience: Partial<Patience> = {}) {
     guard,
     byHand,
     onHttp1Request: (way) => ways.push(way),
-    patience: { ...defaultPatience, ...patience },
+    timeouts: { ...defaultTimeouts, ...timeouts },
   });
   onTestFinished(() => port.close(0));
   const socket = net.connect(await port.listen(0, "127.0.0.1"), "127.0.0.1");
   socket.on("error", () => {});
   onTestFinished(() => void socket.destroy());
   let heard = "";
-  const hear = () => socket.setEncoding("latin1").on("data", (text: string) => (heard += text));
+  const startReading = () => socket.setEncoding("latin1").on("data", (text: string) => (heard += text));
   /** The keys that were answered, in order. */
   const answered = () => [...heard.matchAll(/"keyId":"(\w+)"/g)].map(([, key]) => key);
   /** Whoever gave them: a request that does not arrive in one piece is handed over. */
   const answers = () => heard.split("HTTP/1.1 200 OK").length - 1;
   /** The server's end of the connection. */
   const end = () => served;
-  return { port, socket, served: end, held, handed, ways, hear, answered, answers, heard: () => heard };
+  return { port, socket, served: end, held, handed, ways, hear: startReading, answered, answers, heard: () => heard };
 }
 
 export function ask(key: string, body = JSON.stringify({ key })): string {

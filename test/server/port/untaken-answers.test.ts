@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import { expect, it, onTestFinished } from "vitest";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { defaultPatience } from "../../../src/server/port/connections.ts";
+import { defaultTimeouts } from "../../../src/server/port/connections.ts";
 import { Guard } from "../../../src/server/port/guard.ts";
 import { OnePort } from "../../../src/server/port/one-port.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -14,8 +14,8 @@ const heldBytesMax = 16 * 1024 * 1024;
 it("cuts off the oldest answers over HTTP/2 that are not taken, once all together hold too much", async () => {
   const guard = new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics: createMetrics() });
   const listener = (_: unknown, res: { end(body: Buffer): void }) => res.end(Buffer.alloc(answerBytes));
-  const patience = { ...defaultPatience, headersMs: 50 };
-  const port = new OnePort({ listener, malformed: () => "", guard, patience });
+  const timeouts = { ...defaultTimeouts, headersMs: 50 };
+  const port = new OnePort({ listener, malformed: () => "", guard, timeouts });
   const url = `http://127.0.0.1:${await port.listen(0, "127.0.0.1")}`;
   onTestFinished(() => port.close(0));
   const connect = (initialWindowSize: number) => {

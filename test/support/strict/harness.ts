@@ -73,7 +73,7 @@ export class StrictHarness {
           },
         },
         poolsMax: 10_000,
-        patienceMs: 450,
+        timeoutMs: 450,
       });
       return new HarnessReplica(limiter, (key) => ({ keyId: keyIds[key] as string, rule: this.#rules[key] }));
     });
@@ -114,7 +114,7 @@ export class HarnessReplica implements StrictReplica {
     try {
       const permit = await this.limiter.take(keyId, rule);
       if (permit.outcome === "missing") return { outcome: "odd", what: `key ${key} is missing` };
-      permit.keep();
+      permit.commit();
       const { outcome, limit, remaining, resetMs } = permit;
       return { outcome, limit, remaining, resetMs };
     } catch (error) {

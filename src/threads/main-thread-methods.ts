@@ -1,27 +1,27 @@
 import type { Log } from "../ambient/log.ts";
-import { type AtOnce, goOn } from "../domain/at-once.ts";
+import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { WindowTable } from "../domain/window-table.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { HomeMethods } from "./methods.ts";
+import type { MainThreadMethods } from "./methods.ts";
 import { fromWire } from "./wire-error.ts";
 
 /** The main thread's services: there is one of each, whatever the number of threads. */
-export interface Home {
+export interface MainThread {
   readonly keys: KeyStore;
   readonly usage: UsageLedger;
   readonly limiter: RateLimiter;
   readonly table: WindowTable;
   readonly listener: WindowListener | undefined;
-  readonly refreshReadiness: () => AtOnce<void>;
+  readonly refreshReadiness: () => MaybePromise<void>;
   readonly log: Log;
 }
 
 /** Answers the calls of one serving thread. */
-export function createHomeMethods(home: Home, thread: number): HomeMethods {
-  const { keys, usage, limiter, table, listener, log } = home;
+export function createMainThreadMethods(mainThread: MainThread, thread: number): MainThreadMethods {
+  const { keys, usage, limiter, table, listener, log } = mainThread;
   /** Permits admitted for the thread that it has neither used nor given back yet. */
   const permits = new Map<number, Permit>();
   let lastNumber = 0;
@@ -48,17 +48,17 @@ export function createHomeMethods(home: Home, thread: number): HomeMethods {
     },
 
     takeStrict: (keyId, rule) =>
-      goOn(limiter.take(keyId, rule), (permit) => {
+      andThen(limiter.take(keyId, rule), (permit) => {
         const { outcome, limit, remaining, resetMs } = permit;
         if (outcome === "admitted") permits.set(++lastNumber, permit);
         return { outcome, limit, remaining, resetMs, number: lastNumber };
       }),
-    keepStrict: (number) => settled(number).keep(),
-    giveBackStrict: (number) =>
-      goOn(settled(number).giveBack(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
-    look: (keyId, rule) => limiter.look(keyId, rule),
+    commitStrict: (number) => settled(number).commit(),
+    releaseStrict: (number) =>
+      andThen(settled(number).release(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
+    peek: (keyId, rule) => limiter.peek(keyId, rule),
 
-    refreshReadiness: () => home.refreshReadiness(),
+    refreshReadiness: () => mainThread.refreshReadiness(),
 
     log(level, message, fields, cause) {
       const said = { ...fields, thread };

@@ -4,7 +4,7 @@ import { sha256 } from "../ambient/crypto.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { DataFolderError } from "../store/sqlite/data-folder.ts";
-import type { HandedOver } from "../usecases/root-keys.ts";
+import type { WrittenRootKey } from "../usecases/root-keys.ts";
 
 /** The file for a generated root key. Each store has its own file: a root key of one is not valid for the other. */
 export function rootKeyFileOf({ dataDir, databaseUrl }: Pick<Settings, "dataDir" | "databaseUrl">): string {
@@ -15,7 +15,7 @@ export function rootKeyFileOf({ dataDir, databaseUrl }: Pick<Settings, "dataDir"
  * Writes a generated root key, readable by its owner only, before the key becomes valid. Replicas on Postgres may share
  * the folder: if the file exists, its key may become the valid one, so ours goes into another file first.
  */
-export function handOverRootKey(file: string, rootKey: Secret): HandedOver {
+export function writeRootKey(file: string, rootKey: Secret): WrittenRootKey {
   const text = `${rootKey.reveal()}\n`;
   const beside = `${file}-${sha256(text).slice(0, 8)}`;
   try {
@@ -23,8 +23,8 @@ export function handOverRootKey(file: string, rootKey: Secret): HandedOver {
     const written = writeNew(file, text) ? file : beside;
     if (written === beside) writeNew(beside, text);
     return {
-      keep: () => renameSync(written, file),
-      takeBack() {
+      commit: () => renameSync(written, file),
+      rollback() {
         // The replica whose key became valid may have replaced our file with its own.
         if (readIfThere(written) === text) rmSync(written, { force: true });
       },

@@ -1,24 +1,24 @@
 import type { Socket } from "node:net";
 
 /** The limit on open connections, and the answer to connections above it. */
-export interface Crowd {
+export interface ConnectionLimit {
   /** Most open connections. */
   readonly connectionsMax: number;
   /** The complete HTTP/1.1 response to a connection above the limit. */
   readonly response: () => string;
-  readonly onTurnedAway: () => void;
+  readonly onRejected: () => void;
 }
 
 /** Connections above the limit that may be waiting for their answer. More than these are closed without an answer. */
-export const leavingMax = 1000;
+export const rejectingMax = 1000;
 /** How long a rejected client may take to send its first bytes and to read the answer. */
-const leaveMs = 1000;
+const rejectTimeoutMs = 1000;
 
 /** Answers that there is no room, and closes. Cheap on purpose: no parser, no session. */
-export function turnAway(socket: Socket, { response, onTurnedAway }: Crowd): void {
-  onTurnedAway();
-  const impatient = setTimeout(() => socket.destroy(), leaveMs);
-  socket.on("close", () => clearTimeout(impatient));
+export function rejectConnection(socket: Socket, { response, onRejected }: ConnectionLimit): void {
+  onRejected();
+  const timer = setTimeout(() => socket.destroy(), rejectTimeoutMs);
+  socket.on("close", () => clearTimeout(timer));
   socket.once("data", (chunk: Buffer) => {
     socket.end(chunk.toString("latin1", 0, 3) === "PRI" ? goAway : response());
     // The rest is read and dropped: closing with unread bytes sends a reset, and the client would lose the answer.

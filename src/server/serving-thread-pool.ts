@@ -1,17 +1,17 @@
 import net from "node:net";
 import { Worker } from "node:worker_threads";
 import { monotonicOriginMs } from "../ambient/clock.ts";
-import { type MetricsRegistry, renderTogether } from "../ambient/metrics.ts";
+import { type MetricsRegistry, renderMerged } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
-import { createHomeMethods, type Home } from "../threads/home-methods.ts";
-import type { HomeMethods, ServingMethods, ServingSetup, SharedWindows } from "../threads/methods.ts";
+import { createMainThreadMethods, type MainThread } from "../threads/main-thread-methods.ts";
+import type { MainThreadMethods, ServingMethods, ServingSetup, WindowMemory } from "../threads/methods.ts";
 import { type Answer, type Args, ThreadLink } from "../threads/thread-link.ts";
-import type { KeyMemory } from "./key-changes.ts";
+import type { KeyCache } from "./key-changes.ts";
 import type { LocalLimits } from "./local-limits.ts";
 import type { Serving } from "./serving.ts";
 
-type Link = ThreadLink<HomeMethods, ServingMethods>;
+type Link = ThreadLink<MainThreadMethods, ServingMethods>;
 
 /** How soon all threads follow a change of the wall clock. */
 const followClockMs = 100;
@@ -20,7 +20,7 @@ const followClockMs = 100;
  * The threads that serve the public port. The system spreads the connections over them. This, the main thread, answers
  * their questions and sends them commands.
  */
-export class ServingThreads implements Serving, KeyChanges, KeyMemory {
+export class ServingThreadPool implements Serving, KeyChanges, KeyCache {
   readonly #onFatal: (cause: unknown) => void;
   readonly #links = new Map<Worker, Link>();
   #followingClock: NodeJS.Timeout | undefined;
@@ -30,8 +30,8 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     this.#onFatal = onFatal;
   }
 
-  start(settings: Settings, services: Omit<Home, "table" | "listener">, local: LocalLimits): void {
-    const home: Home = { ...services, table: local.table, listener: local.listener };
+  start(settings: Settings, services: Omit<MainThread, "table" | "listener">, local: LocalLimits): void {
+    const mainThread: MainThread = { ...services, table: local.table, listener: local.listener };
     let { unixOffsetMs } = local.limiter;
     const origin = monotonicOriginMs();
     for (let thread = 1; thread <= settings.workers; thread++) {
@@ -39,20 +39,20 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
         thread,
         monotonicOriginMs: origin,
         unixOffsetMs,
-        windows: local.shared as SharedWindows,
-        hasListener: home.listener !== undefined,
+        windows: local.windowMemory as WindowMemory,
+        hasListener: mainThread.listener !== undefined,
         cacheTtlMs: settings.cacheTtlMs,
         cacheKeysMax: settings.cacheKeysMax,
         connectionsMax: Math.ceil(settings.connectionsMax / settings.workers),
         fastPath: settings.fastPath,
-        debug: home.log.debugEnabled,
+        debug: mainThread.log.debugEnabled,
       };
-      this.#run(setup, createHomeMethods(home, thread));
+      this.#run(setup, createMainThreadMethods(mainThread, thread));
     }
     this.#followingClock = setInterval(() => {
       if (local.limiter.unixOffsetMs === unixOffsetMs) return;
       unixOffsetMs = local.limiter.unixOffsetMs;
-      this.#tellAll("tellTimeBy", unixOffsetMs);
+      this.#notifyAll("setUnixOffset", unixOffsetMs);
     }, followClockMs).unref();
   }
 
@@ -65,8 +65,8 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     return bound;
   }
 
-  learnRootKeys(digests: readonly string[] | undefined): void {
-    this.#tellAll("learnRootKeys", digests);
+  setRootKeys(digests: readonly string[] | undefined): void {
+    this.#notifyAll("setRootKeys", digests);
   }
 
   async setReady(ready: boolean): Promise<void> {
@@ -74,30 +74,30 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
   }
 
   /** Resolves when no thread serves the key from its cache any more. */
-  async announce(change: KeyChange): Promise<void> {
-    await this.#askAll("forget", change);
+  async broadcast(change: KeyChange): Promise<void> {
+    await this.#askAll("invalidate", change);
   }
 
-  forget(change: KeyChange): void {
-    this.#tellAll("forget", change);
+  invalidate(change: KeyChange): void {
+    this.#notifyAll("invalidate", change);
   }
 
-  forgetAll(): void {
-    this.#tellAll("forgetAll");
+  invalidateAll(): void {
+    this.#notifyAll("invalidateAll");
   }
 
   /** The same metrics, merged with those of all threads when they are rendered. */
-  togetherWith(metrics: MetricsRegistry): MetricsRegistry {
-    const render = async () => renderTogether([await metrics.snapshot(), ...(await this.#askAll("snapshot"))]);
+  mergeMetrics(metrics: MetricsRegistry): MetricsRegistry {
+    const render = async () => renderMerged([await metrics.snapshot(), ...(await this.#askAll("snapshot"))]);
     return { ...metrics, render };
   }
 
-  startClosing(): void {
-    this.#tellAll("startClosing");
+  startShutdown(): void {
+    this.#notifyAll("startShutdown");
   }
 
   stopStreams(): void {
-    this.#tellAll("stopStreams");
+    this.#notifyAll("stopStreams");
   }
 
   async close(graceMs: number): Promise<void> {
@@ -111,8 +111,8 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     await Promise.all([...this.#links.keys()].map((worker) => worker.terminate()));
   }
 
-  readonly #tellAll: Link["tell"] = (...said) => {
-    for (const link of this.#links.values()) link.tell(...said);
+  readonly #notifyAll: Link["notify"] = (...call) => {
+    for (const link of this.#links.values()) link.notify(...call);
   };
 
   #askAll<Asked extends keyof ServingMethods>(
@@ -122,12 +122,12 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     return Promise.all([...this.#links.values()].map((link) => link.ask(name, ...args)));
   }
 
-  #run(setup: ServingSetup, methods: HomeMethods): void {
+  #run(setup: ServingSetup, methods: MainThreadMethods): void {
     const file = new URL("./serving-thread.ts", import.meta.url);
     const worker = new Worker(file, { workerData: setup, name: `serving-${setup.thread}` });
     const link: Link = new ThreadLink(worker, methods);
     this.#links.set(worker, link);
-    worker.on("message", (batch) => link.hear(batch));
+    worker.on("message", (batch) => link.onMessage(batch));
     let cause: unknown;
     worker.on("error", (error) => {
       cause = error;
@@ -135,7 +135,7 @@ export class ServingThreads implements Serving, KeyChanges, KeyMemory {
     worker.on("exit", (code) => {
       this.#links.delete(worker);
       cause ??= new Error(`serving thread ${setup.thread} exited with ${code}`);
-      link.lose(cause);
+      link.onDisconnect(cause);
       // The other threads could continue, but this one's connections are lost, and the permits it held stay held.
       if (!this.#ending) this.#onFatal(cause);
     });

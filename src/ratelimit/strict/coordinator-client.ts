@@ -9,7 +9,7 @@ import type { PermitChannel } from "./permit-channel.ts";
  * Several coordinators, of which each key prefers one, the same on every replica: there its asks from all regions meet.
  * When that one is away, another takes over; that costs speed, never correctness.
  */
-export class Coordinators implements PermitChannel {
+export class CoordinatorClient implements PermitChannel {
   readonly #links: readonly Named[];
 
   constructor(addresses: readonly string[], options: Omit<CoordinatorLinkOptions, "address">) {

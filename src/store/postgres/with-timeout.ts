@@ -3,7 +3,7 @@
  * before the timeout counts: after a pause of this process (busy machine, garbage collection) the timer would otherwise
  * win over a reply that was already there.
  */
-export async function inTime<Result>(work: Promise<Result>, ms: number, message: string): Promise<Result> {
+export async function withTimeout<Result>(work: Promise<Result>, ms: number, message: string): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => setImmediate(() => setImmediate(() => reject(new Error(message)))), ms);

@@ -2,7 +2,7 @@ import type { KeyChanges } from "./key-changes.ts";
 import type { KeyStore } from "./key-store.ts";
 
 /** Tells the other replicas of every mutation, after COMMIT; also of one whose outcome is not known. */
-export function announceChanges(keys: KeyStore, changes: KeyChanges): KeyStore {
+export function broadcastChanges(keys: KeyStore, changes: KeyChanges): KeyStore {
   return {
     create: keys.create.bind(keys),
     findKeptAnswer: keys.findKeptAnswer.bind(keys),
@@ -13,7 +13,7 @@ export function announceChanges(keys: KeyStore, changes: KeyChanges): KeyStore {
         digests = await keys.mutate(keyId, mutation);
         return digests;
       } finally {
-        await changes.announce({ keyId, digests });
+        await changes.broadcast({ keyId, digests });
       }
     },
   };

@@ -1,7 +1,10 @@
 /** A value, or a promise of it if it has to be waited for. Most answers come from memory and need no promise. */
-export type AtOnce<Value> = Value | Promise<Value>;
+export type MaybePromise<Value> = Value | Promise<Value>;
 
 /** Calls `step` with the value: synchronously if the value is there, otherwise when its promise resolves. */
-export function goOn<Value, Next>(value: AtOnce<Value>, step: (value: Value) => AtOnce<Next>): AtOnce<Next> {
+export function andThen<Value, Next>(
+  value: MaybePromise<Value>,
+  step: (value: Value) => MaybePromise<Next>,
+): MaybePromise<Next> {
   return value instanceof Promise ? value.then(step) : step(value);
 }

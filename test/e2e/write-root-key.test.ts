@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { handOverRootKey } from "../../src/server/hand-over-root-key.ts";
+import { writeRootKey } from "../../src/server/write-root-key.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
 const [one, two] = [new Secret("root-key-of-one"), new Secret("root-key-of-two")];
@@ -21,11 +21,11 @@ describe("two processes that hand over a root key in one folder", () => {
   ])("leave the one of %s when that counts (%#, %s)", (_, winner, order) => {
     const folder = tempFolder();
     const file = join(folder, "root-key");
-    const handedOver = [handOverRootKey(file, one), handOverRootKey(file, two)] as const;
+    const handedOver = [writeRootKey(file, one), writeRootKey(file, two)] as const;
     // Whichever counts in the end, a crash now loses neither.
     expect(Object.values(filesIn(folder)).sort()).toEqual([one.reveal(), two.reveal()]);
 
-    const steps = [() => handedOver[winner === 0 ? 0 : 1].keep(), () => handedOver[winner === 0 ? 1 : 0].takeBack()];
+    const steps = [() => handedOver[winner === 0 ? 0 : 1].commit(), () => handedOver[winner === 0 ? 1 : 0].rollback()];
     if (order === "take back first") steps.reverse();
     for (const step of steps) step();
 
@@ -39,10 +39,10 @@ describe("a root key that is handed over", () => {
     const file = join(folder, "root-key");
     writeFileSync(file, "left behind");
     chmodSync(file, 0o644);
-    const handedOver = handOverRootKey(file, one);
+    const handedOver = writeRootKey(file, one);
     expect(readFileSync(file, "utf8")).toBe("left behind");
 
-    handedOver.keep();
+    handedOver.commit();
     expect(filesIn(folder)).toEqual({ "root-key": one.reveal() });
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });

@@ -12,7 +12,7 @@ interface Worker {
  * Round robin: connections with more work run one at a time, one in each turn of the event loop, so that a connection
  * with thousands of requests does not delay the others.
  */
-export class Turns {
+export class RoundRobin {
   readonly #guard: Guard;
   /** In order of arrival. */
   readonly #waiting = new Set<Worker>();

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
-import type { Coordinators } from "../../../src/ratelimit/strict/coordinators.ts";
+import type { CoordinatorClient } from "../../../src/ratelimit/strict/coordinator-client.ts";
 import type { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { readMetric } from "../../support/read-metric.ts";
@@ -18,7 +18,7 @@ const patient = { timeout: 10_000 };
 const keyIds = Array.from({ length: 200 }, (_, i) => `key_${i}`);
 
 /** For each key, which of these coordinators its ask went to. */
-async function placesOf(edge: Coordinators, coordinators: readonly TestCoordinator[]): Promise<string[]> {
+async function placesOf(edge: CoordinatorClient, coordinators: readonly TestCoordinator[]): Promise<string[]> {
   for (const { asked } of coordinators) asked.length = 0;
   await Promise.all(keyIds.map((keyId) => edge.exchange(keyId, askFor({ wantMin: 1 }))));
   const addressesOf = new Map<string, string[]>();
@@ -29,7 +29,7 @@ async function placesOf(edge: Coordinators, coordinators: readonly TestCoordinat
 }
 
 /** Resolves when the edge has found its way to a coordinator, and to no other than those of this number. */
-async function untilUp(edge: Coordinators, coordinators: readonly TestCoordinator[]): Promise<void> {
+async function untilUp(edge: CoordinatorClient, coordinators: readonly TestCoordinator[]): Promise<void> {
   await vi.waitFor(async () => {
     const places = await placesOf(edge, coordinators);
     expect(new Set(places).size).toBe(coordinators.length);
@@ -148,7 +148,7 @@ async function crowd(edges: readonly StrictLimiter[], keyId: string, times: numb
   const rule = { mode: "strict", limit: 0, durationMs: 60_000 } as const;
   const verify = async (edge: StrictLimiter) => {
     const permit = await edge.take(keyId, rule);
-    permit.keep();
+    permit.commit();
     outcomes[permit.outcome] = (outcomes[permit.outcome] ?? 0) + 1;
   };
   for (let done = 0; done < times; ) {

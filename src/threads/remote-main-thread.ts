@@ -1,0 +1,89 @@
+import type { Log } from "../ambient/log.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
+import type { RateLimitState } from "../domain/rate-limit.ts";
+import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
+import type { WindowListener } from "../ratelimit/local/window-counter.ts";
+import type { KeyStore } from "../store/key-store.ts";
+import type { UsageLedger } from "../store/usage-ledger.ts";
+import type { MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
+import type { ThreadLink } from "./thread-link.ts";
+import { toWire } from "./wire-error.ts";
+
+/* The main thread's services, as a serving thread uses them. */
+
+export type MainThreadLink = ThreadLink<ServingMethods, MainThreadMethods>;
+
+export function remoteKeys(mainThread: MainThreadLink): KeyStore {
+  return {
+    create: (key, idempotency) => mainThread.ask("create", key, idempotency),
+    findKeptAnswer: (lookup, nowMs) => mainThread.ask("findKeptAnswer", lookup, nowMs),
+    findByDigest: (digest, options) => mainThread.ask("findByDigest", digest, options),
+    mutate: (keyId, mutation) => mainThread.ask("mutate", keyId, mutation),
+  };
+}
+
+export function remoteUsage(mainThread: MainThreadLink): UsageLedger {
+  return { spend: (keyId) => mainThread.ask("spend", keyId) };
+}
+
+export function remoteStrictLimiter(mainThread: MainThreadLink): RateLimiter {
+  return {
+    take: async (keyId, rule) => new RemotePermit(mainThread, await mainThread.ask("takeStrict", keyId, rule)),
+    peek: (keyId, rule) => mainThread.ask("peek", keyId, rule),
+  };
+}
+
+class RemotePermit implements Permit {
+  readonly outcome: Permit["outcome"];
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+  readonly #mainThread: MainThreadLink;
+  readonly #number: number;
+
+  constructor(mainThread: MainThreadLink, { outcome, limit, remaining, resetMs, number }: RemotePermitState) {
+    this.outcome = outcome;
+    this.limit = limit;
+    this.remaining = remaining;
+    this.resetMs = resetMs;
+    this.#mainThread = mainThread;
+    this.#number = number;
+  }
+
+  commit(): void {
+    if (this.outcome === "admitted") this.#mainThread.notify("commitStrict", this.#number);
+  }
+
+  release(): MaybePromise<RateLimitState> {
+    return this.outcome === "admitted" ? this.#mainThread.ask("releaseStrict", this.#number) : this;
+  }
+}
+
+/** Reports all windows that change in one turn of the event loop together. */
+export function remoteListener(mainThread: MainThreadLink): WindowListener {
+  let changed = new Set<number>();
+  let urgent = new Set<number>();
+  const notify = () => {
+    mainThread.notify("windowsChanged", [...changed], [...urgent]);
+    changed = new Set();
+    urgent = new Set();
+  };
+  return {
+    changed(slot, isUrgent) {
+      if (changed.size === 0 && urgent.size === 0) setImmediate(notify);
+      (isUrgent ? urgent : changed).add(slot);
+    },
+  };
+}
+
+export function remoteLog(mainThread: MainThreadLink, debugEnabled: boolean): Log {
+  return {
+    debug(message, fields) {
+      if (debugEnabled) mainThread.notify("log", "debug", message, fields, undefined);
+    },
+    info: (message, fields) => mainThread.notify("log", "info", message, fields, undefined),
+    warn: (message, fields) => mainThread.notify("log", "warn", message, fields, undefined),
+    error: (message, cause, fields) => mainThread.notify("log", "error", message, fields, toWire(cause)),
+    debugEnabled,
+  };
+}
