@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 /** They hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
 const alone = [
   "test/faults/{damaged-file,hostile-*,lost-file,overload}.test.ts",
-  "test/faults/postgres/{database-up,outage,permit-locks,replicas,slow}.test.ts",
+  "test/faults/postgres/{database-up,lane,outage,permit-locks,replicas,slow}.test.ts",
   "test/faults/redis/*.test.ts",
   "test/faults/strict/{faults,ledger-clock-set}.test.ts",
   "test/hostile/{attack,cuts}.test.ts",
@@ -22,8 +22,8 @@ export default defineConfig({
           name: "all",
           include: ["test/**/*.test.ts"],
           exclude: alone,
-          // One more than two cores can run: many of them wait for a process, a window or a disk.
-          maxWorkers: 3,
+          // With more, tests on two cores delay each other beyond the service's own deadlines, and get 503s.
+          maxWorkers: 2,
         },
       },
       // After the others and one at a time.
