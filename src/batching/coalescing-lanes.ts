@@ -1,5 +1,4 @@
-import type { Clock } from "../ambient/clock.ts";
-import type { Metrics } from "../ambient/metrics.ts";
+import type { Ambient } from "../ambient/ambient.ts";
 import { GroupCommit } from "./group-commit.ts";
 
 /** Most keys of one commit, and most keys waiting behind it in one lane. */
@@ -18,7 +17,7 @@ export interface Places {
   leave(count: number): void;
 }
 
-export interface CoalescingLanesOptions<Item, Result, Answer> {
+export interface CoalescingLanesOptions<Item, Result, Answer> extends Pick<Ambient, "clock" | "metrics"> {
   /** Name in the metrics. */
   readonly name: string;
   /**
@@ -29,8 +28,6 @@ export interface CoalescingLanesOptions<Item, Result, Answer> {
   /** What a group's result means for each of its callers, in order. What it throws, all of them get. */
   readonly answersOf: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
   readonly places: Places;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
   readonly bounds?: typeof laneBounds;
 }
 
