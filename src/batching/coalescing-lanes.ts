@@ -12,7 +12,7 @@ export interface KeyGroup<Item> {
 
 /** Bounds how many callers wait. */
 export interface Places {
-  /** Takes a place for a caller, beside so many of the same key that still wait. Otherwise answers why there is none. */
+  /** Takes a place for one caller, or answers why there is none. `sameKey`: callers of the same key that already wait. */
   enter(sameKey: number): Error | undefined;
   leave(count: number): void;
 }
@@ -21,11 +21,11 @@ export interface CoalescingLanesOptions<Item, Result, Answer> extends Pick<Ambie
   /** Name in the metrics. */
   readonly name: string;
   /**
-   * One for each lane. Commits the groups as one and answers one result per group, in order; throws when nothing is known
-   * of any of them. No key appears twice in one call.
+   * One for each lane. Commits the groups as one and answers one result per group, in order; throws if the outcome
+   * of all is unknown. No key appears twice in one call.
    */
   readonly commits: readonly ((groups: readonly KeyGroup<Item>[]) => Promise<readonly Result[]>)[];
-  /** What a group's result means for each of its callers, in order. What it throws, all of them get. */
+  /** What a group's result means for each of its callers, in order. If it throws, every caller of the group gets that error. */
   readonly answersOf: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
   readonly places: Places;
   readonly bounds?: typeof laneBounds;
@@ -33,7 +33,7 @@ export interface CoalescingLanesOptions<Item, Result, Answer> extends Pick<Ambie
 
 /**
  * Answers any number of callers with few commits: all callers of a key that wait become one group, and many keys share one
- * commit. A hot key thus costs one row per commit, however many callers it has. A key always goes to the same lane, and
+ * commit. A busy key thus costs one row per commit, however many callers it has. A key always goes to the same lane, and
  * each lane has one batch under way.
  */
 export class CoalescingLanes<Item, Result, Answer> {
@@ -120,7 +120,7 @@ interface Caller<Item, Answer> {
   readonly reject: (error: unknown) => void;
 }
 
-/** The lane of a key, of so many. */
+/** The number of the key's lane, below `lanes`. Always the same for a key. */
 export function laneOf(keyId: string, lanes: number): number {
   let hash = 0;
   for (let i = 0; i < keyId.length; i++) hash = (Math.imul(hash, 31) + keyId.charCodeAt(i)) | 0;

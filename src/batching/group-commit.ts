@@ -8,7 +8,7 @@ export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" 
   readonly batchMax: number;
   /** Most items waiting behind the batch under way; one more is refused. */
   readonly queueMax: number;
-  /** Commits the items as one. Answers one result per item, in order; throws when nothing is known of any of them. */
+  /** Commits the items as one. Answers one result per item, in order; throws if the outcome of all is unknown. */
   readonly commit: (items: readonly Item[]) => Promise<readonly Result[]>;
 }
 
@@ -65,7 +65,7 @@ export class GroupCommit<Item, Result> {
         waiting.resolve(results[i] as Result);
       });
     } catch (error) {
-      // Those behind it fail along: they have waited for it, and would wait as long again for the same.
+      // Items behind a failed batch fail too: they would wait as long again, probably for the same error.
       for (const waiting of [...batch, ...this.#queue.splice(0)]) waiting.reject(error);
     }
     metrics.batchCommitted(name, batch.length, (clock.monotonicMs() - startedMs) / 1000);

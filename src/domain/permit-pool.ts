@@ -27,7 +27,7 @@ export class PermitPool {
   protected expiresAtMs = 0;
   /**
    * The window's end by the ledger's last answer. Until then its state is shown and denials hold. It differs from
-   * `expiresAtMs` only if the ledger's clock is behind.
+   * `expiresAtMs` only if the ledger's clock was set back.
    */
   protected lastsUntilMs = 0;
   /** Permits that can be spent. In an open window this is 0 while requests wait. */
@@ -168,7 +168,7 @@ export class PermitPool {
     this.returnDueMs = nowMs + tuning.holdMs;
   }
 
-  /** Another replica wants permits, or this one stops: the next message is due now and returns all of them. */
+  /** Another replica wants permits, or this one stops: the next message returns all of them, and waits for nothing but a backoff. */
   recall(): void {
     this.isRecalled = true;
   }
@@ -195,7 +195,7 @@ export class PermitPool {
     return { limit: this.limit, remaining: this.shownMin, resetMs: this.endsAtMs };
   }
 
-  /** Time to the window's end while the ledger's clock, which `state` reports, is known to be wrong; else undefined. */
+  /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */
   endsInMs(nowMs: number): number | undefined {
     return this.isClockBehind ? this.lastsUntilMs - nowMs : undefined;
   }
@@ -300,7 +300,10 @@ export class PermitPool {
     return this.held + 1 <= meanUntilAnswer + tuning.lowMarkDeviations * Math.sqrt(meanUntilAnswer);
   }
 
-  /** If other replicas lack permits, all are returned; otherwise the surplus, once it is half of them or more. */
+  /**
+   * When permits are to be returned. Recalled: now. Contended: at `returnDueMs`. Otherwise when the demand, which decays
+   * exponentially, needs only half of them, or when requests have stopped.
+   */
   protected nextReturnMs(): number {
     const yielding = this.isContended || this.isRecalled;
     if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;

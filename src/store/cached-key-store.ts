@@ -26,7 +26,7 @@ export interface KeyCacheOptions {
 const outdatedMax = 10_000;
 
 /**
- * A cache of verified keys. Only existing keys are cached, and only for a limited time; this replica's own changes are
+ * A cache of keys found in the store. Only existing keys are cached, and only for a limited time; this replica's own changes are
  * visible immediately. Concurrent misses of the same key share one look-up.
  */
 export class CachedKeyStore implements KeyStore {
@@ -37,8 +37,8 @@ export class CachedKeyStore implements KeyStore {
   readonly #keys: DigestMap<CachedKey>;
   readonly #interner = new Interner();
   /**
-   * Keys that changed while the digests of their secrets were unknown. The value is the expiry of the newest entry that
-   * may be outdated; entries are in this order. Searching the cache for them would block everything for a tenth of a
+   * Keys that changed while the digests of their secrets were unknown. A cached entry of such a key that expires at the
+   * value or earlier may be outdated. Ordered by the value. Searching the cache for them would block everything for a tenth of a
    * second.
    */
   readonly #outdated = new Map<string, number>();
@@ -108,7 +108,7 @@ export class CachedKeyStore implements KeyStore {
     }
   }
 
-  /** Another replica has changed or deleted the key. */
+  /** The key was changed or deleted, here or on another replica. */
   invalidate({ keyId, digests }: KeyChange): void {
     this.#changes++;
     if (digests === undefined) this.#markOutdated(keyId);

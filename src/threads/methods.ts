@@ -12,7 +12,7 @@ import type { WireError } from "./wire-error.ts";
 
 /** What a serving thread can ask the main thread. */
 export interface MainThreadMethods extends KeyStore, UsageLedger {
-  /** The row that counts for a key with a local limit; undefined if all rows are in use. */
+  /** The row in which verifications of a key with a local limit are counted; undefined if all rows are in use. */
   rowOf(keyId: string): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */
   windowsChanged(slots: readonly number[], urgentSlots: readonly number[]): void;

@@ -17,7 +17,7 @@ interface SharedLimiterDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly listener: WindowListener | undefined;
 }
 
-/** A key's new row can be given to another key before it is used. That is rare, and rarer twice in a row. */
+/** A key's new row can be given to another key before it is used. That is rare, and rarer with each repetition. */
 const triesMax = 5;
 
 /**

@@ -55,7 +55,10 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     return andThen(limiter.take(key.id, key.rateLimit), decideByPermit);
   }
 
-  /** The ledger does not know the key, or not with this limit: the cached key is out of date. */
+  /**
+   * The limiter does not know the key, or knows it without a limit: the cached key is out of date. It is read again, once.
+   * If the limiter does not know that one either, the key was deleted meanwhile.
+   */
   async function decideFresh({ digest, apiId, isFresh }: Question): Promise<Verdict> {
     if (isFresh) return { code: "NOT_FOUND" };
     return decide(await keys.findByDigest(digest, { fresh: true }), { digest, apiId, isFresh: true });
@@ -94,7 +97,7 @@ interface Question {
   readonly isFresh: boolean;
 }
 
-/** The use is not known to have been spent, so the caller was not let through: the permit is given back. */
+/** It is not known whether the use was spent, and the caller gets 503. So the permit was not used. */
 async function releaseAndThrow(permit: Permit | undefined, error: unknown): Promise<never> {
   await permit?.release();
   throw error;

@@ -29,7 +29,7 @@ export class JsonByHand {
     this.#deps = deps;
   }
 
-  /** The whole response to the supported request that was read last. Throws nothing, rejects with nothing. */
+  /** The whole response to the supported request that was read last. Never throws or rejects. */
   answer(bytes: Buffer, connection: Answered): string | Promise<string> {
     const { target, bodyStart, end } = this.reader;
     const method = target as HotEndpoint;

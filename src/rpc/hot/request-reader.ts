@@ -8,9 +8,9 @@ const headBytesMax = 8192;
 
 /** What the bytes at some place are. */
 export type Found =
-  /** A whole request for one of the targets, with nothing in its head that asks for more than the answer. */
+  /** A whole request for one of the targets, without a header that changes how it must be answered. */
   | "supported"
-  /** The whole head of another request. Its end, which may not be there yet, is known if Node's parser agrees. */
+  /** The whole head of a request that is not supported. `end` is where we think it ends: true only if Node's parser agrees. */
   | "other"
   /** The beginning of a request that may be supported, or of any head. */
   | "incomplete"
@@ -87,7 +87,7 @@ export class RequestReader<Target> {
       if (header !== undefined) {
         const isRepeated = (seen & header.bit) !== 0;
         seen |= header.bit;
-        // What moves the end of a request, or what comes after it, is for Node, and so is a length that is said twice.
+        // Node decides about headers that change where a request ends or what follows it, and about a repeated length.
         if (header.movesEnd || (isRepeated && header === contentLength)) return "unknown";
         if (header === contentLength) {
           if (!isLength(bytes, value, at)) return "unknown";
@@ -109,7 +109,7 @@ export class RequestReader<Target> {
   }
 }
 
-/** So far. Beyond the bound Node refuses it, or takes it. */
+/** The head is not whole. If it is longer than `headBytesMax` already, Node gets it and decides. */
 function incomplete(headBytes: number): Found {
   return headBytes > headBytesMax ? "unknown" : "incomplete";
 }
@@ -139,7 +139,7 @@ const headers = (
     ["proxy-connection", never],
     ["trailer", never],
     ["transfer-encoding", never, "moves the end"],
-    // Nothing is upgraded here: such a request ends like any other. But Node drops what it is given along with it.
+    // We never upgrade: the request ends as usual. But Node drops bytes that it is given together with such a request.
     ["upgrade", never],
     ["expect", never, "moves the end"],
   ] as const satisfies readonly (readonly [string, IsSupported, string?])[]
@@ -187,7 +187,7 @@ function beginsWith(bytes: Uint8Array, start: number, text: Uint8Array): boolean
   return true;
 }
 
-/** Whether it is the text, which is in lower case, in whatever case. */
+/** Compares without regard to case. `text` must be in lower case. */
 function isText(bytes: Uint8Array, start: number, end: number, text: Uint8Array): boolean {
   if (end - start !== text.length) return false;
   for (let i = 0; i < text.length; i++) if (lowerCase[bytes[start + i] as number] !== text[i]) return false;

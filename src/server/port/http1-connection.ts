@@ -13,7 +13,7 @@ const inputBytesMax = 16_384;
 /** What a connection may do in one turn. */
 const requestsPerTurn = 32;
 const answerBytesPerTurn = 32_768;
-/** Bytes for Node in one turn. Between two requests they are few: Node keeps each request until it is answered. */
+/** Bytes for Node in one turn. Few between two requests: Node makes objects for each pipelined request that it reads. */
 const nodeHeadBytesPerTurn = 512;
 const nodeBodyBytesPerTurn = 16_384;
 
@@ -190,7 +190,7 @@ export class Http1Connection {
         this.#putBack(bytes, at);
         this.#giveToNode();
       } else {
-        // Also for a long body that comes in pieces: bodies that Node collects have a bound over all connections.
+        // Not supported, or a long body that comes in pieces: bodies that Node collects have a bound over all connections.
         this.#putBack(bytes, at);
         this.#state = "lent";
         this.#lendBytes = end - at;
@@ -266,7 +266,7 @@ export class Http1Connection {
     return this.#node;
   }
 
-  /** Continues in a later turn, if there is something to do. */
+  /** Schedules a turn if there is something to do. A lent request that Node has answered gives the connection back first. */
   continue(): void {
     if (this.#state === "lent" && this.#lendBytes === 0 && this.#node?.isServing === false) this.#state = "reading";
     if (this.#input.length >= this.#neededBytes || this.#isFinished) this.#deps.roundRobin.add(this);

@@ -170,7 +170,7 @@ export class Http2Connections implements Connections {
     for (const event of ["request", "checkExpectation", "connect"]) this.#server.on(event, onRequest);
   }
 
-  /** Takes the compatibility API's only stream listener off the server. It then gets only the streams not taken before. */
+  /** Replaces Node's stream listener (the compatibility API) by one that calls it only for streams not taken before. */
   #offerStreams(takeStream: TakeStream | undefined): void {
     const [compat, ...others] = this.#server.listeners("stream") as StreamListener[];
     if (compat === undefined || others.length > 0) throw new Error("node:http2 hands out streams in an unknown way");

@@ -11,7 +11,7 @@ const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const idleSweepMs = 50;
 /** At shutdown, a connection whose protocol is not known yet is closed after so many sweeps of `idleSweepMs`. */
 const undecidedSweepsMax = 5;
-/** The system's default bound on connections that wait to be accepted. */
+/** Node's default backlog: connections that wait to be accepted. */
 const waitingMax = 511;
 /** The listener is closed after so many turns of the event loop in a row without a new connection. */
 const quietTurnsMin = 5;
@@ -54,7 +54,7 @@ export class OnePort {
     this.#server = net.createServer({ noDelay: true }, (socket) => {
       this.#accepted++;
       guard.watch(socket);
-      // Stays for the connection's whole life: Node removes its own listener when it lets go of a connection.
+      // Stays for the connection's whole life: Node removes its own listener when it releases a socket.
       socket.on("error", () => socket.destroy());
       if (connectionLimit !== undefined && this.#sockets.size >= connectionLimit.connectionsMax)
         rejectConnection(socket, connectionLimit);
