@@ -11,7 +11,7 @@ export interface KeyGroup<Item> {
 }
 
 /** Bounds how many callers wait. */
-export interface Places {
+export interface WaitingLimit {
   /** Takes a place for one caller, or answers why there is none. `sameKey`: callers of the same key that already wait. */
   enter(sameKey: number): Error | undefined;
   leave(count: number): void;
@@ -26,8 +26,8 @@ export interface CoalescingLanesOptions<Item, Result, Answer> extends Pick<Ambie
    */
   readonly commits: readonly ((groups: readonly KeyGroup<Item>[]) => Promise<readonly Result[]>)[];
   /** What a group's result means for each of its callers, in order. If it throws, every caller of the group gets that error. */
-  readonly answersOf: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
-  readonly places: Places;
+  readonly splitResult: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
+  readonly places: WaitingLimit;
   readonly bounds?: typeof laneBounds;
 }
 
@@ -41,14 +41,14 @@ export class CoalescingLanes<Item, Result, Answer> {
   /** Groups not yet sent, by key: more callers of the key may still join them. */
   readonly #joinable = new Map<string, WaitingGroup<Item, Answer>>();
   readonly #name: string;
-  readonly #places: Places;
-  readonly #answersOf: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
+  readonly #places: WaitingLimit;
+  readonly #splitResult: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
 
   constructor(options: CoalescingLanesOptions<Item, Result, Answer>) {
-    const { name, commits, places, answersOf, clock, metrics, bounds = laneBounds } = options;
+    const { name, commits, places, splitResult, clock, metrics, bounds = laneBounds } = options;
     this.#name = name;
     this.#places = places;
-    this.#answersOf = answersOf;
+    this.#splitResult = splitResult;
     this.#lanes = commits.map((commit) => {
       const send = (groups: readonly WaitingGroup<Item, Answer>[]) => {
         for (const { keyId } of groups) this.#joinable.delete(keyId);
@@ -58,7 +58,7 @@ export class CoalescingLanes<Item, Result, Answer> {
     });
   }
 
-  /** Rejects when there is no place or the lane's queue is full, otherwise with what a commit or `answersOf` threw. */
+  /** Rejects when there is no place or the lane's queue is full, otherwise with what a commit or `splitResult` threw. */
   submit(keyId: string, item: Item): Promise<Answer> {
     const joinable = this.#joinable.get(keyId);
     const refusal = this.#places.enter(joinable?.callers.length ?? 0);
@@ -96,7 +96,7 @@ export class CoalescingLanes<Item, Result, Answer> {
   #answer(group: WaitingGroup<Item, Answer>, result: Result): void {
     const { callers } = group;
     try {
-      const answers = this.#answersOf(group, result);
+      const answers = this.#splitResult(group, result);
       if (answers.length !== callers.length)
         throw new Error(`${this.#name}: ${answers.length} answers for ${callers.length} callers`);
       callers.forEach((caller, i) => {

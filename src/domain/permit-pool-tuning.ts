@@ -4,7 +4,7 @@
  */
 
 /** Two clocks may differ in speed by a thousandth: ten times more than real ones do. */
-export const clockTrust = 0.999;
+export const clockSpeedMargin = 0.999;
 
 /** The ledger counts whole milliseconds: its window can end up to one earlier than it says. */
 export const ledgerTickMs = 1;

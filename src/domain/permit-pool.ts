@@ -24,12 +24,12 @@ export class PermitPool {
   /** The window that every count below belongs to. */
   protected gen = 0;
   /** Its permits may be spent until then. 0: no window. */
-  protected expiresAtMs = 0;
+  protected spendableUntilMs = 0;
   /**
    * The window's end by the ledger's last answer. Until then its state is shown and denials hold. It differs from
-   * `expiresAtMs` only if the ledger's clock was set back.
+   * `spendableUntilMs` only if the ledger's clock was set back.
    */
-  protected lastsUntilMs = 0;
+  protected windowEndsMs = 0;
   /** Permits that can be spent. In an open window this is 0 while requests wait. */
   protected held = 0;
   /** Permits taken by requests that are not finished yet: their use is neither charged nor refused. */
@@ -39,9 +39,9 @@ export class PermitPool {
   protected waiting = 0;
 
   /** From the ledger's last answer. */
-  protected left = 0;
+  protected leftInLedger = 0;
   protected limit = 0;
-  protected endsAtMs = 0;
+  protected shownEndMs = 0;
   protected isClockBehind = false;
   protected isContended = false;
   /** The smallest `remaining` that was shown in this window. */
@@ -60,7 +60,7 @@ export class PermitPool {
   protected deniedUntilMs = 0;
 
   /** When the next window probably opens. An estimate, so that the first message for it does not come too early. */
-  protected nextOpensMs = 0;
+  protected nextWindowMs = 0;
   protected rttMs = 0;
   protected ratePerMs = 0;
   protected rateAtMs = 0;
@@ -103,10 +103,10 @@ export class PermitPool {
   /** When the next message is due if nothing else happens. Undefined: none is, or one is still unanswered. */
   nextDueMs(nowMs: number): number | undefined {
     if (this.isInFlight) return undefined;
-    if (this.waiting > 0) return Math.max(nowMs, this.backoffUntilMs, this.isTooLate(nowMs) ? this.nextOpensMs : 0);
+    if (this.waiting > 0) return Math.max(nowMs, this.backoffUntilMs, this.isTooLate(nowMs) ? this.nextWindowMs : 0);
     if (!this.isOpen(nowMs)) return undefined;
     const dueMs = Math.max(nowMs, this.backoffUntilMs, this.isLow(nowMs) ? 0 : this.nextReturnMs());
-    return dueMs < this.expiresAtMs ? dueMs : undefined;
+    return dueMs < this.spendableUntilMs ? dueMs : undefined;
   }
 
   /** The message to send now, if any. Send it exactly once, then call `answered` or `lost` with it. */
@@ -139,25 +139,27 @@ export class PermitPool {
     const sampleMs = nowMs - message.sentAtMs;
     this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
 
-    const expiresAtMs = this.expiry(message, grant, nowMs);
-    if (nowMs >= expiresAtMs) return this.verdict(0);
+    const spendableUntilMs = this.expiry(message, grant, nowMs);
+    if (nowMs >= spendableUntilMs) return this.verdict(0);
     if (grant.gen !== this.gen) this.startWindow(grant.gen);
     // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
     // that is behind proves nothing.
-    if (!grant.clockBehind) this.expiresAtMs = Math.max(this.expiresAtMs, expiresAtMs);
-    this.lastsUntilMs = grant.clockBehind ? expiresAtMs : this.expiresAtMs;
+    if (!grant.clockBehind) this.spendableUntilMs = Math.max(this.spendableUntilMs, spendableUntilMs);
+    this.windowEndsMs = grant.clockBehind ? spendableUntilMs : this.spendableUntilMs;
     this.isClockBehind = grant.clockBehind;
-    this.nextOpensMs = message.sentAtMs + grant.endsInMs + this.rttMs * tuning.jitterShare;
+    this.nextWindowMs = message.sentAtMs + grant.endsInMs + this.rttMs * tuning.jitterShare;
     this.held += grant.granted;
-    this.left = grant.left;
+    this.leftInLedger = grant.left;
     this.limit = grant.limit;
-    this.endsAtMs = grant.endsAtMs;
+    this.shownEndMs = grant.endsAtMs;
     this.isContended = grant.contended;
     // This replica has returned and reported nothing since it sent the message: other replicas hold the rest.
     const elsewhere = grant.outstanding - this.held - this.inUse - this.spent;
     const admitted = this.admitWaiting();
     if (this.waiting === 0) this.shortSinceMs = 0;
-    return this.waiting === 0 || this.left > 0 ? this.verdict(admitted) : this.onShortage(admitted, elsewhere, nowMs);
+    return this.waiting === 0 || this.leftInLedger > 0
+      ? this.verdict(admitted)
+      : this.onShortage(admitted, elsewhere, nowMs);
   }
 
   /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
@@ -190,14 +192,14 @@ export class PermitPool {
 
   /** What the caller is shown. Undefined if no window is open. `remaining` never rises within a window. */
   state(nowMs: number): RateLimitState | undefined {
-    if (nowMs >= this.lastsUntilMs) return undefined;
-    this.shownMin = Math.min(this.shownMin, this.left + this.held);
-    return { limit: this.limit, remaining: this.shownMin, resetMs: this.endsAtMs };
+    if (nowMs >= this.windowEndsMs) return undefined;
+    this.shownMin = Math.min(this.shownMin, this.leftInLedger + this.held);
+    return { limit: this.limit, remaining: this.shownMin, resetMs: this.shownEndMs };
   }
 
   /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */
-  endsInMs(nowMs: number): number | undefined {
-    return this.isClockBehind ? this.lastsUntilMs - nowMs : undefined;
+  remainingWindowMs(nowMs: number): number | undefined {
+    return this.isClockBehind ? this.windowEndsMs - nowMs : undefined;
   }
 
   /** Permits that could be spent now, if their window is open. */
@@ -207,11 +209,11 @@ export class PermitPool {
 
   /** Whether the pool can be replaced by a new one: no waiting request, no unanswered message, no open window. */
   isIdle(nowMs: number): boolean {
-    return this.waiting === 0 && !this.isInFlight && !this.isOpen(nowMs) && nowMs >= this.lastsUntilMs;
+    return this.waiting === 0 && !this.isInFlight && !this.isOpen(nowMs) && nowMs >= this.windowEndsMs;
   }
 
   protected isOpen(nowMs: number): boolean {
-    return nowMs < this.expiresAtMs;
+    return nowMs < this.spendableUntilMs;
   }
 
   /** Whether other replicas lack permits, or requests here have stopped: then only waiting requests get permits here. */
@@ -225,14 +227,14 @@ export class PermitPool {
 
   /** Counted from before the ledger read its clock. A little early: for a slow clock here, and for the ledger's tick. */
   protected expiry(message: PermitMessage, grant: PermitGrant, _nowMs: number): number {
-    const endsInMs = Math.min(grant.endsInMs, grant.durationMs);
-    return message.sentAtMs + (endsInMs - tuning.ledgerTickMs) * tuning.clockTrust;
+    const remainingWindowMs = Math.min(grant.endsInMs, grant.durationMs);
+    return message.sentAtMs + (remainingWindowMs - tuning.ledgerTickMs) * tuning.clockSpeedMargin;
   }
 
   protected startWindow(gen: number): void {
     this.gen = gen;
-    this.expiresAtMs = 0;
-    this.lastsUntilMs = 0;
+    this.spendableUntilMs = 0;
+    this.windowEndsMs = 0;
     this.isClockBehind = false;
     this.isContended = false;
     this.isRecalled = false;
@@ -262,9 +264,9 @@ export class PermitPool {
       return this.verdict(admitted);
     }
     // Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end.
-    const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.lastsUntilMs - nowMs) / tuning.retriesMin));
+    const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.windowEndsMs - nowMs) / tuning.retriesMin));
     const memoryMs = settled ? (this.isClockBehind ? tuning.clockBehindDenialMs : Number.POSITIVE_INFINITY) : pauseMs;
-    this.deniedUntilMs = Math.min(this.lastsUntilMs, nowMs + memoryMs);
+    this.deniedUntilMs = Math.min(this.windowEndsMs, nowMs + memoryMs);
     const deniedCount = this.waiting;
     this.waiting = 0;
     return this.verdict(admitted, deniedCount, settled);
@@ -290,12 +292,12 @@ export class PermitPool {
 
   /** Whether the answer to a message sent now would arrive after the end of the current window. */
   protected isTooLate(nowMs: number): boolean {
-    return nowMs < this.nextOpensMs && nowMs + this.rttMs >= this.nextOpensMs;
+    return nowMs < this.nextWindowMs && nowMs + this.rttMs >= this.nextWindowMs;
   }
 
   /** Whether to fetch a block now, before requests have to wait for it. */
   protected isLow(nowMs: number): boolean {
-    if (this.isYielding(nowMs) || this.left === 0 || this.isTooLate(nowMs)) return false;
+    if (this.isYielding(nowMs) || this.leftInLedger === 0 || this.isTooLate(nowMs)) return false;
     const meanUntilAnswer = this.demandPerMs(nowMs) * this.rttMs;
     return this.held + 1 <= meanUntilAnswer + tuning.lowMarkDeviations * Math.sqrt(meanUntilAnswer);
   }

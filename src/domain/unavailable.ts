@@ -6,11 +6,11 @@ export class Unavailable extends Error {
   override readonly name = "Unavailable";
   readonly retryAfterMs: number;
   /** The problem concerns one key only: other keys can still be answered. */
-  readonly isOfOneKey: boolean;
+  readonly affectsOneKeyOnly: boolean;
 
-  constructor(message: string, options: { cause?: unknown; retryAfterMs?: number; isOfOneKey?: boolean } = {}) {
+  constructor(message: string, options: { cause?: unknown; retryAfterMs?: number; affectsOneKeyOnly?: boolean } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.retryAfterMs = options.retryAfterMs ?? 1000;
-    this.isOfOneKey = options.isOfOneKey ?? false;
+    this.affectsOneKeyOnly = options.affectsOneKeyOnly ?? false;
   }
 }

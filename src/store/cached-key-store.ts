@@ -43,11 +43,11 @@ export class CachedKeyStore implements KeyStore {
    */
   readonly #outdated = new Map<string, number>();
   readonly #inFlight = new Map<string, Lookup>();
-  readonly #room: WaitingRoom;
+  readonly #waitingRoom: WaitingRoom;
   readonly #queue: QueuedLookup[] = [];
   #lookups = 0;
   /** Counts changes. A look-up that began before a change must not cache the old state of the key. */
-  #changes = 0;
+  #changeCount = 0;
 
   readonly create: KeyStore["create"];
   readonly findKeptAnswer: KeyStore["findKeptAnswer"];
@@ -56,7 +56,7 @@ export class CachedKeyStore implements KeyStore {
     this.#store = store;
     this.#options = options;
     this.#keys = new DigestMap(options.keysMax);
-    this.#room = options.room;
+    this.#waitingRoom = options.room;
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
     this.create = store.create.bind(store);
@@ -80,7 +80,7 @@ export class CachedKeyStore implements KeyStore {
   #joinOrStart(digest: string): Promise<Key | undefined> {
     const inFlight = this.#inFlight.get(digest);
     this.#metrics.keyCache(inFlight === undefined ? "miss" : "shared");
-    const refusal = this.#room.enter(inFlight?.callers ?? 0);
+    const refusal = this.#waitingRoom.enter(inFlight?.callers ?? 0);
     if (refusal !== undefined) return Promise.reject(refusal);
     if (inFlight === undefined) return this.#start(digest).found;
     inFlight.callers++;
@@ -89,7 +89,7 @@ export class CachedKeyStore implements KeyStore {
 
   #start(digest: string): Lookup {
     const found = this.#lookUp(digest).finally(() => {
-      this.#room.leave(lookup.callers);
+      this.#waitingRoom.leave(lookup.callers);
       // After a change in the meantime, this entry may already belong to a newer look-up.
       if (this.#inFlight.get(digest) === lookup) this.#inFlight.delete(digest);
     });
@@ -110,14 +110,14 @@ export class CachedKeyStore implements KeyStore {
 
   /** The key was changed or deleted, here or on another replica. */
   invalidate({ keyId, digests }: KeyChange): void {
-    this.#changes++;
+    this.#changeCount++;
     if (digests === undefined) this.#markOutdated(keyId);
     else this.#evict(digests);
   }
 
   /** Other replicas may have changed or deleted any key. */
   invalidateAll(): void {
-    this.#changes++;
+    this.#changeCount++;
     this.#keys.clear();
     this.#outdated.clear();
     this.#inFlight.clear();
@@ -159,12 +159,12 @@ export class CachedKeyStore implements KeyStore {
   async #lookUp(digest: string): Promise<Key | undefined> {
     await this.#waitForPlace();
     try {
-      const changesBefore = this.#changes;
+      const changesBefore = this.#changeCount;
       const key = await this.#store.findByDigest(digest);
-      return key !== undefined && changesBefore === this.#changes ? this.#cache(digest, key) : key;
+      return key !== undefined && changesBefore === this.#changeCount ? this.#cache(digest, key) : key;
     } catch (error) {
       // The queued look-ups would wait just as long for the same error.
-      if (error instanceof Unavailable && !error.isOfOneKey)
+      if (error instanceof Unavailable && !error.affectsOneKeyOnly)
         for (const queued of this.#queue.splice(0)) queued.reject(error);
       throw error;
     } finally {

@@ -16,7 +16,7 @@ export class CoalescingUsageLedger implements UsageLedger {
       commits: engines.map(
         (engine) => (groups) => engine.settle(groups.map(({ keyId, callers }) => ({ keyId, wanted: callers.length }))),
       ),
-      answersOf({ callers }, result) {
+      splitResult({ callers }, result) {
         if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
           watch?.onRefillAhead(result.refilledAheadMs);
         return callers.map((_, i) => spendOf(i, result));

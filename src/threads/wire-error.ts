@@ -21,7 +21,7 @@ export function toWire(error: unknown): WireError {
     message,
     stack,
     retryAfterMs: error instanceof Unavailable ? error.retryAfterMs : 0,
-    isOfOneKey: error instanceof Unavailable && error.isOfOneKey,
+    isOfOneKey: error instanceof Unavailable && error.affectsOneKeyOnly,
     facts: {
       ...(typeof code === "string" && { code }),
       ...(typeof address === "string" && { address }),

@@ -40,7 +40,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     return andThen(keys.findByDigest(digest), (found) => decide(found, question));
   };
 
-  function decide(found: Key | undefined, question: Question): MaybePromise<Verdict> {
+  function decide(found: Key | undefined, question: Lookup): MaybePromise<Verdict> {
     const plan = planVerification(found, { apiId: question.apiId, nowMs: clock.nowMs() });
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
@@ -59,7 +59,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
    * The limiter does not know the key, or knows it without a limit: the cached key is out of date. It is read again, once.
    * If the limiter does not know that one either, the key was deleted meanwhile.
    */
-  async function decideFresh({ digest, apiId, isFresh }: Question): Promise<Verdict> {
+  async function decideFresh({ digest, apiId, isFresh }: Lookup): Promise<Verdict> {
     if (isFresh) return { code: "NOT_FOUND" };
     return decide(await keys.findByDigest(digest, { fresh: true }), { digest, apiId, isFresh: true });
   }
@@ -91,7 +91,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 }
 
 /** The request, and whether the key was already read again from the store. */
-interface Question {
+interface Lookup {
   readonly digest: string;
   readonly apiId: string | undefined;
   readonly isFresh: boolean;

@@ -37,7 +37,7 @@ function setUp({ laneCount = 1, batchMax = 100, queueMax = 100 } = {}) {
   const lanes = new CoalescingLanes<string, string, string>({
     name: "test",
     commits: held.map(({ commit }) => commit),
-    answersOf(group, result) {
+    splitResult(group, result) {
       if (result === "bad") throw new Unavailable("a bad row");
       const answers = itemsOf(group).map((item) => `${result}:${item}`);
       return result === "one less" ? answers.slice(1) : answers;

@@ -241,10 +241,10 @@ describe("answers of a ledger whose clock is behind", () => {
 
   it("tell no end that lies in the past: only how far away it is", () => {
     const { pool } = poolWith(behind);
-    expect(pool.endsInMs(startMs + 500)).toBeCloseTo(59_999 * 0.999 - 500);
+    expect(pool.remainingWindowMs(startMs + 500)).toBeCloseTo(59_999 * 0.999 - 500);
     expect(pool.state(startMs + 500)).toMatchObject({ limit: 1000, remaining: 0 });
     const { pool: right } = poolWith(exhausted);
-    expect(right.endsInMs(startMs + 500)).toBeUndefined();
+    expect(right.remainingWindowMs(startMs + 500)).toBeUndefined();
   });
 
   it("are no denials beyond the window's duration, whatever end they tell", () => {

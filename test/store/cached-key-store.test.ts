@@ -136,7 +136,7 @@ describe("CachedKeyStore", () => {
 
   it.each([
     ["fails by a mistake of ours", new TypeError("a mistake")],
-    ["cannot be decided for its own key only", new Unavailable("not checked", { isOfOneKey: true })],
+    ["cannot be decided for its own key only", new Unavailable("not checked", { affectsOneKeyOnly: true })],
   ])("keeps those in line waiting when a look-up %s", async (_, error) => {
     const { store, cache } = setUp({ lookupsMax: 1 });
     store.add("b");

@@ -1,7 +1,7 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
-import { CoalescingLanes, type KeyGroup, type Places } from "../../batching/coalescing-lanes.ts";
+import { CoalescingLanes, type KeyGroup, type WaitingLimit } from "../../batching/coalescing-lanes.ts";
 import type { PermitAsk } from "../../domain/permit-window.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { PermitEngine, PermitResult } from "../../store/permit-ledger.ts";
@@ -30,7 +30,7 @@ export class Coordinator {
     this.#lanes = new CoalescingLanes({
       name: "permits",
       commits: engines.map((engine) => (groups) => this.#exchange(engine, groups)),
-      answersOf: (group, result) => this.#answersOf(group, result),
+      splitResult: (group, result) => this.#answersOf(group, result),
       places: placesForAsks(),
       clock,
       metrics,
@@ -101,7 +101,7 @@ const memberOf = ({ item }: { readonly item: MemberAsk }) => item.member;
 const askOf = ({ item }: { readonly item: MemberAsk }) => item.ask;
 
 /** For the asks of all keys together. One key may have them all: a replica has few asks for a key under way. */
-function placesForAsks(): Places {
+function placesForAsks(): WaitingLimit {
   let taken = 0;
   return {
     enter() {

@@ -118,7 +118,7 @@ export class StrictLimiter implements RateLimiter {
     if (state === undefined)
       return { limit: rule.limit, remaining: rule.limit, resetMs: this.#wallMs(rule.durationMs) };
     // By a ledger's clock that is behind the end would lie in the past for callers: then this replica's is the better one.
-    const endsInMs = entry?.pool.endsInMs(nowMs);
+    const endsInMs = entry?.pool.remainingWindowMs(nowMs);
     return endsInMs === undefined ? state : { ...state, resetMs: this.#wallMs(endsInMs) };
   }
 

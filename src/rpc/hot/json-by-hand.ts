@@ -7,7 +7,7 @@ import { type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-endpoints.
 import { RequestReader } from "./request-reader.ts";
 
 /** The connection that an answer is for. */
-interface Answered {
+interface AnsweredConnection {
   /** Whether the connection ends with this answer, which says so. */
   readonly isLast: boolean;
 }
@@ -30,7 +30,7 @@ export class JsonByHand {
   }
 
   /** The whole response to the supported request that was read last. Never throws or rejects. */
-  answer(bytes: Buffer, connection: Answered): string | Promise<string> {
+  answer(bytes: Buffer, connection: AnsweredConnection): string | Promise<string> {
     const { target, bodyStart, end } = this.reader;
     const method = target as HotEndpoint;
     const requestId = this.#deps.newRequestId();
@@ -47,7 +47,7 @@ export class JsonByHand {
     { codec }: HotEndpoint,
     requestId: string,
     response: Promise<MessageInitShape<DescMessage>>,
-    connection: Answered,
+    connection: AnsweredConnection,
   ): Promise<string> {
     try {
       return this.#printer.ok(codec.encodeJson(await response), requestId, connection.isLast);

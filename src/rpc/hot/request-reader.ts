@@ -7,7 +7,7 @@
 const headBytesMax = 8192;
 
 /** What the bytes at some place are. */
-export type Found =
+export type ReadResult =
   /** A whole request for one of the targets, without a header that changes how it must be answered. */
   | "supported"
   /** The whole head of a request that is not supported. `end` is where we think it ends: true only if Node's parser agrees. */
@@ -37,7 +37,7 @@ export class RequestReader<Target> {
   }
 
   /** Looks at the request that begins at `start`. */
-  read(bytes: Uint8Array, start: number): Found {
+  read(bytes: Uint8Array, start: number): ReadResult {
     this.target = undefined;
     this.hasHead = false;
     for (const line of this.#lines) {
@@ -49,10 +49,10 @@ export class RequestReader<Target> {
     return this.#readOther(bytes, start);
   }
 
-  #readOther(bytes: Uint8Array, start: number): Found {
-    const line = otherLines.find((candidate) => beginsWith(bytes, start, candidate));
+  #readOther(bytes: Uint8Array, start: number): ReadResult {
+    const line = otherPrefixes.find((candidate) => beginsWith(bytes, start, candidate));
     if (line === undefined) {
-      const isBegun = otherLines.some((candidate) => beginsWith(candidate, 0, bytes.subarray(start)));
+      const isBegun = otherPrefixes.some((candidate) => beginsWith(candidate, 0, bytes.subarray(start)));
       return isBegun ? "incomplete" : "unknown";
     }
     let at = start + line.length;
@@ -64,7 +64,7 @@ export class RequestReader<Target> {
     return this.#readHeaders(bytes, start, at);
   }
 
-  #readHeaders(bytes: Uint8Array, start: number, firstHeader: number): Found {
+  #readHeaders(bytes: Uint8Array, start: number, firstHeader: number): ReadResult {
     let isSupported = this.target !== undefined;
     let seen = 0;
     let length = 0;
@@ -104,13 +104,13 @@ export class RequestReader<Target> {
     this.hasHead = true;
     this.bodyStart = at + 2;
     this.end = this.bodyStart + length;
-    if (!isSupported || (seen & required) !== required) return "other";
+    if (!isSupported || (seen & requiredBits) !== requiredBits) return "other";
     return this.end > bytes.length ? "incomplete" : "supported";
   }
 }
 
 /** The head is not whole. If it is longer than `headBytesMax` already, Node gets it and decides. */
-function incomplete(headBytes: number): Found {
+function incomplete(headBytes: number): ReadResult {
   return headBytes > headBytesMax ? "unknown" : "incomplete";
 }
 
@@ -131,9 +131,9 @@ const never: IsSupported = () => false;
 const headers = (
   [
     ["host", (bytes, start, end) => end > start && all(bytes, start, end, isHostByte)],
-    ["content-type", (bytes, start, end) => isText(bytes, start, end, json)],
+    ["content-type", (bytes, start, end) => equalsIgnoreCase(bytes, start, end, json)],
     ["content-length", () => true],
-    ["connection", (bytes, start, end) => isText(bytes, start, end, keepAlive)],
+    ["connection", (bytes, start, end) => equalsIgnoreCase(bytes, start, end, keepAlive)],
     ["content-encoding", never],
     // Node's parser takes it for Connection.
     ["proxy-connection", never],
@@ -148,7 +148,7 @@ const headers = (
 });
 const [, , contentLength] = headers;
 /** The first three. */
-const required = 0b111;
+const requiredBits = 0b111;
 
 /** Most headers are told apart by their length alone. */
 const headersByLength = Array.from({ length: 32 }, (_, length) => headers.filter(({ name }) => name.length === length));
@@ -157,7 +157,7 @@ function knownHeader(bytes: Uint8Array, start: number, end: number): KnownHeader
   const length = end - start;
   if (length >= headersByLength.length) return undefined;
   for (const header of headersByLength[length] as readonly KnownHeader[]) {
-    if (isText(bytes, start, end, header.name)) return header;
+    if (equalsIgnoreCase(bytes, start, end, header.name)) return header;
   }
   return undefined;
 }
@@ -167,7 +167,7 @@ const lineFeed = 0x0a;
 const space = 0x20;
 const json = Buffer.from("application/json");
 /** How requests for other paths begin. Node gets everything else: CONNECT, absolute URLs, unknown methods. */
-const otherLines = ["GET /", "HEAD /", "POST /", "PUT /", "PATCH /", "DELETE /", "OPTIONS /"].map((line) =>
+const otherPrefixes = ["GET /", "HEAD /", "POST /", "PUT /", "PATCH /", "DELETE /", "OPTIONS /"].map((line) =>
   Buffer.from(line),
 );
 const version = Buffer.from(" HTTP/1.1\r\n");
@@ -188,7 +188,7 @@ function beginsWith(bytes: Uint8Array, start: number, text: Uint8Array): boolean
 }
 
 /** Compares without regard to case. `text` must be in lower case. */
-function isText(bytes: Uint8Array, start: number, end: number, text: Uint8Array): boolean {
+function equalsIgnoreCase(bytes: Uint8Array, start: number, end: number, text: Uint8Array): boolean {
   if (end - start !== text.length) return false;
   for (let i = 0; i < text.length; i++) if (lowerCase[bytes[start + i] as number] !== text[i]) return false;
   return true;

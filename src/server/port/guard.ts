@@ -51,7 +51,7 @@ export class Guard {
   }
 
   /** For asynchronous work that continues after an event. */
-  settle(served: Destroyable, work: Promise<unknown>): void {
+  catchFailure(served: Destroyable, work: Promise<unknown>): void {
     work.catch((thrown: unknown) => this.#fail(served, thrown));
   }
 

@@ -24,7 +24,7 @@ export interface Http1Deps {
   readonly roundRobin: RoundRobin;
   readonly guard: Guard;
   /** The response to a request that does not arrive in time. */
-  readonly timedOut: () => string;
+  readonly timeoutResponse: () => string;
   readonly onRequest: (way: Http1Way) => void;
 }
 
@@ -57,8 +57,8 @@ export class Http1Connection {
   #neededBytes = 1;
   #hasHead = false;
   /** The client sends no more. */
-  #isFinished = false;
-  #isClosing = false;
+  #hasInputEnded = false;
+  #isShuttingDown = false;
   /** Bytes of the lent request that Node has not been given yet. */
   #lendBytes = 0;
   /** The requests that Node reads. Created for the first of them. */
@@ -76,8 +76,8 @@ export class Http1Connection {
     socket.allowHalfOpen = true;
     socket.on("data", (chunk: Buffer) => this.receive(chunk));
     socket.on("end", () => {
-      this.#isFinished = true;
-      this.continue();
+      this.#hasInputEnded = true;
+      this.scheduleTurn();
     });
     socket.on("drain", () => this.#drained());
     socket.on("close", () => this.#closed());
@@ -85,7 +85,7 @@ export class Http1Connection {
 
   /** Whether the next answer is the last. */
   get isLast(): boolean {
-    return this.#isClosing;
+    return this.#isShuttingDown;
   }
 
   /** Whether no request is being served or sent, and no answer is on its way. */
@@ -100,7 +100,7 @@ export class Http1Connection {
 
   /** From now on the next answer is the last, and says so. */
   startShutdown(): void {
-    this.#isClosing = true;
+    this.#isShuttingDown = true;
     this.#node?.startShutdown();
   }
 
@@ -139,7 +139,7 @@ export class Http1Connection {
       if (quietMs > timeouts.headersMs) this.socket.destroy();
     } else if (this.#state === "reading" && this.#input.length > 0 && this.#input.length < this.#neededBytes) {
       const partialMs = ++this.#partialSweeps * everyMs;
-      if (partialMs > (this.#hasHead ? timeouts.requestMs : timeouts.headersMs)) this.end(this.#deps.timedOut());
+      if (partialMs > (this.#hasHead ? timeouts.requestMs : timeouts.headersMs)) this.end(this.#deps.timeoutResponse());
     } else if (quietMs > timeouts.keepAliveMs) {
       this.socket.destroy();
     }
@@ -150,7 +150,7 @@ export class Http1Connection {
     // Backpressure: nothing more is served until the client has read its answers.
     if (this.socket.writableNeedDrain) return;
     if (this.#input.length < this.#neededBytes) {
-      if (this.#isFinished) this.#endOfInput();
+      if (this.#hasInputEnded) this.#endOfInput();
       return;
     }
     const { reader } = this.#deps.byHand as JsonByHand;
@@ -170,7 +170,7 @@ export class Http1Connection {
       if (typeof answer === "string") {
         at = end;
         answers += answer;
-        if (!this.#isClosing) continue;
+        if (!this.#isShuttingDown) continue;
         this.end(answers);
         return;
       }
@@ -178,14 +178,14 @@ export class Http1Connection {
       if (answer !== undefined) {
         this.#putBack(bytes, end);
         this.#state = "answering";
-        this.#deps.guard.settle(this.socket, this.#answerLater(answer));
+        this.#deps.guard.catchFailure(this.socket, this.#answerLater(answer));
       } else if (found === "incomplete" && !(reader.hasHead && end - at > inputBytesMax)) {
         // A copy: otherwise the served requests in the same chunk would stay in memory until the rest arrives.
         this.#putBack(at > 0 ? Buffer.from(bytes.subarray(at)) : bytes, 0);
         if (at > 0) this.#partialSweeps = 0;
         this.#hasHead = reader.hasHead;
         this.#neededBytes = reader.hasHead ? end - at : this.#input.length + 1;
-        if (this.#isFinished) this.#endOfInput();
+        if (this.#hasInputEnded) this.#endOfInput();
       } else if (found === "unknown") {
         this.#putBack(bytes, at);
         this.#giveToNode();
@@ -201,7 +201,7 @@ export class Http1Connection {
     }
     this.#putBack(bytes, at);
     this.socket.write(answers);
-    if (this.#isFinished) this.#endOfInput();
+    if (this.#hasInputEnded) this.#endOfInput();
   }
 
   #answerByHand(bytes: Buffer): string | Promise<string> {
@@ -212,13 +212,13 @@ export class Http1Connection {
   async #answerLater(answering: Promise<string>): Promise<void> {
     const answer = await answering;
     if (this.socket.destroyed) return;
-    if (this.#isClosing) {
+    if (this.#isShuttingDown) {
       this.end(answer);
       return;
     }
     this.socket.write(answer);
     this.#state = "reading";
-    this.continue();
+    this.scheduleTurn();
   }
 
   /** Gives Node what has arrived of the lent request. If Node finds another end of it, Node gets the connection. */
@@ -232,8 +232,8 @@ export class Http1Connection {
       this.#lendBytes -= part.length;
       if (!node.lend(part, this.#lendBytes === 0)) this.#giveToNode();
       // Node may have answered before it had the whole request.
-      else if (this.#lendBytes === 0) this.continue();
-    } else if (this.#isFinished) {
+      else if (this.#lendBytes === 0) this.scheduleTurn();
+    } else if (this.#hasInputEnded) {
       node.finish();
     }
   }
@@ -243,7 +243,7 @@ export class Http1Connection {
     if (this.#state === "ending") return;
     this.#state = "node";
     this.#nodeFor("node_framing");
-    this.continue();
+    this.scheduleTurn();
   }
 
   #feedNode(): void {
@@ -254,8 +254,8 @@ export class Http1Connection {
       const slice = bytes.subarray(0, node.isServing ? nodeBodyBytesPerTurn : nodeHeadBytesPerTurn);
       this.#putBack(bytes, slice.length);
       node.feed(slice);
-      this.continue();
-    } else if (this.#isFinished) {
+      this.scheduleTurn();
+    } else if (this.#hasInputEnded) {
       node.finish();
     }
   }
@@ -267,15 +267,15 @@ export class Http1Connection {
   }
 
   /** Schedules a turn if there is something to do. A lent request that Node has answered gives the connection back first. */
-  continue(): void {
+  scheduleTurn(): void {
     if (this.#state === "lent" && this.#lendBytes === 0 && this.#node?.isServing === false) this.#state = "reading";
-    if (this.#input.length >= this.#neededBytes || this.#isFinished) this.#deps.roundRobin.add(this);
+    if (this.#input.length >= this.#neededBytes || this.#hasInputEnded) this.#deps.roundRobin.add(this);
   }
 
   #drained(): void {
     this.#quietSweeps = 0;
     this.#node?.drained();
-    this.continue();
+    this.scheduleTurn();
   }
 
   /** The client sends no more. Node answers a request that is still incomplete. */

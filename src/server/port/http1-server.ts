@@ -34,7 +34,7 @@ export class Http1Server implements Connections {
       node: new NodeHttp1(listener, malformed, guard, timeouts),
       roundRobin: new RoundRobin(guard),
       guard,
-      timedOut: () => malformed(Object.assign(new Error("timed out"), { code: "ERR_HTTP_REQUEST_TIMEOUT" })),
+      timeoutResponse: () => malformed(Object.assign(new Error("timed out"), { code: "ERR_HTTP_REQUEST_TIMEOUT" })),
       onRequest,
     };
   }

@@ -44,7 +44,7 @@ export class Http2Connections implements Connections {
   readonly #onRefused: () => void;
   readonly #sessions = new Set<http2.ServerHttp2Session>();
   /** Sessions that have not sent their settings yet, with the number of sweeps since they began. */
-  readonly #unsettled = new Map<http2.ServerHttp2Session, number>();
+  readonly #awaitingSettings = new Map<http2.ServerHttp2Session, number>();
   /** Sessions that have not opened a stream yet, with the number of `closeIdle` calls since they began. */
   readonly #unused = new Map<http2.ServerHttp2Session, number>();
   /** Open streams with the bytes of their headers, the oldest first. */
@@ -99,8 +99,8 @@ export class Http2Connections implements Connections {
   sweep(): void {
     for (const stream of this.#streams.keys()) this.#guard.run(stream, () => this.#sweepStream(stream));
     this.#boundUntaken();
-    for (const [session, sweeps] of this.#unsettled) {
-      this.#unsettled.set(session, sweeps + 1);
+    for (const [session, sweeps] of this.#awaitingSettings) {
+      this.#awaitingSettings.set(session, sweeps + 1);
       const isLate = (sweeps + 1) * sweepEveryMs(this.#timeouts) > this.#timeouts.firstBytesMs;
       if (isLate) this.#guard.run(session, () => session.destroy());
     }
@@ -136,15 +136,15 @@ export class Http2Connections implements Connections {
   #watchSession(session: http2.ServerHttp2Session): void {
     this.#guard.watch(session);
     this.#sessions.add(session);
-    this.#unsettled.set(session, 0);
+    this.#awaitingSettings.set(session, 0);
     this.#unused.set(session, 0);
     session.on("close", () => {
       this.#sessions.delete(session);
-      this.#unsettled.delete(session);
+      this.#awaitingSettings.delete(session);
       this.#unused.delete(session);
     });
     session.on("error", () => session.destroy());
-    session.once("remoteSettings", () => this.#unsettled.delete(session));
+    session.once("remoteSettings", () => this.#awaitingSettings.delete(session));
     session.once("stream", () => {
       this.#unused.delete(session);
       // Later, so that streams which came in the same packet are opened first.

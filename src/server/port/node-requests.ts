@@ -12,7 +12,7 @@ interface Owner {
   /** Sends these bytes and ends the connection. */
   end(answers: string): void;
   /** Node can take more, or has answered. */
-  continue(): void;
+  scheduleTurn(): void;
 }
 
 interface Exchange {
@@ -49,7 +49,7 @@ export class NodeRequests implements NodeClient {
       onRead: () => {
         if (!this.#isFull) return;
         this.#isFull = false;
-        owner.continue();
+        owner.scheduleTurn();
       },
     });
     deps.node.connect(this.#socket, this);
@@ -138,7 +138,7 @@ export class NodeRequests implements NodeClient {
     const [next] = this.#exchanges;
     if (next !== undefined) this.#serve(next);
     if (this.#refusal !== undefined) this.#refuseWhenAnswered();
-    else this.#owner.continue();
+    else this.#owner.scheduleTurn();
   }
 
   /** Garbage may follow a complete request. Its error must not be sent first: the client would take it for its answer. */

@@ -12,7 +12,7 @@ const idleSweepMs = 50;
 /** At shutdown, a connection whose protocol is not known yet is closed after so many sweeps of `idleSweepMs`. */
 const undecidedSweepsMax = 5;
 /** Node's default backlog: connections that wait to be accepted. */
-const waitingMax = 511;
+const backlogMax = 511;
 /** The listener is closed after so many turns of the event loop in a row without a new connection. */
 const quietTurnsMin = 5;
 
@@ -125,7 +125,7 @@ export class OnePort {
     await nextTurn();
     let quietTurns = 0;
     // A bound on the turns: connections that keep coming must not keep the server from stopping.
-    for (let turn = 0; turn < waitingMax && quietTurns < quietTurnsMin; turn++) {
+    for (let turn = 0; turn < backlogMax && quietTurns < quietTurnsMin; turn++) {
       const before = this.#accepted;
       await nextTurn();
       quietTurns = this.#accepted === before ? quietTurns + 1 : 0;

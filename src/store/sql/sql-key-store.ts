@@ -215,7 +215,7 @@ function readMeta(text: string): JsonObject {
   try {
     return JSON.parse(text) as JsonObject;
   } catch (cause) {
-    throw new Unavailable("a stored key cannot be read", { cause, isOfOneKey: true });
+    throw new Unavailable("a stored key cannot be read", { cause, affectsOneKeyOnly: true });
   }
 }
 

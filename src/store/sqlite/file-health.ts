@@ -143,5 +143,7 @@ export class FileHealth implements StoreHealth {
 }
 
 function notChecked(): Unavailable {
-  return new Unavailable("the data file has not been checked: what is not found in it may exist", { isOfOneKey: true });
+  return new Unavailable("the data file has not been checked: what is not found in it may exist", {
+    affectsOneKeyOnly: true,
+  });
 }

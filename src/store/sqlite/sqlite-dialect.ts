@@ -56,7 +56,7 @@ function executeOn(reader: DatabaseSync, writer: SqliteWriter, onDamage: (cause:
       return { rows: statement.all(...(query.parameters as SqlValue[])) };
     } catch (cause) {
       if (isDamage((cause as { errcode?: number }).errcode)) onDamage(cause);
-      throw new Unavailable("the data could not be read", { cause, isOfOneKey: true });
+      throw new Unavailable("the data could not be read", { cause, affectsOneKeyOnly: true });
     }
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Found, RequestReader } from "../../../src/rpc/hot/request-reader.ts";
+import { type ReadResult, RequestReader } from "../../../src/rpc/hot/request-reader.ts";
 
 const body = '{"key":"a"}';
 const length = `Content-Length: ${body.length}`;
@@ -13,7 +13,7 @@ const reader = new RequestReader(
   65_536,
 );
 
-function find(text: string, start = 0): Found {
+function find(text: string, start = 0): ReadResult {
   return reader.read(Buffer.from(text, "latin1"), start);
 }
 

@@ -56,7 +56,7 @@ describe("what happens to one connection destroys that connection only", () => {
   it("where a promise is rejected, or a timer's work throws", async () => {
     const { guard, failures } = createGuard();
     const [first, second] = [await connect(guard), await connect(guard)];
-    guard.settle(first.served, Promise.reject(new Error("a fault")));
+    guard.catchFailure(first.served, Promise.reject(new Error("a fault")));
     guard.run(second.served, () => {
       throw new Error("a fault");
     });
