@@ -302,10 +302,7 @@ export class PermitPool {
     return this.held + 1 <= meanUntilAnswer + tuning.lowMarkDeviations * Math.sqrt(meanUntilAnswer);
   }
 
-  /**
-   * When permits are to be returned. Recalled: now. Contended: at `returnDueMs`. Otherwise when the demand, which decays
-   * exponentially, needs only half of them, or when requests have stopped.
-   */
+  /** When permits are returned. Recalled: now. Contended: at `returnDueMs`. Else when decaying demand needs half of them. */
   protected nextReturnMs(): number {
     const yielding = this.isContended || this.isRecalled;
     if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;
