@@ -129,11 +129,11 @@ function countHeld(source: Collected, bytes: number): void {
   if (before === undefined) source.on("close", forgetClosed).on(evicted, onEvicted);
   held.set(source, bytes);
   heldBytes += bytes - (before ?? 0);
-  while (heldBytes > heldBytesMax) {
-    // Most bodies are whole within milliseconds: the one that has taken longest is the least likely to become so.
-    const [oldest] = held.keys();
+  // Most bodies are whole within milliseconds: the one that has taken longest is the least likely to become so.
+  for (const oldest of held.keys()) {
+    if (heldBytes <= heldBytesMax) return;
     // As an event of its own: what is thrown over it must destroy that connection, not the one whose bytes have just come.
-    oldest?.emit(evicted);
+    oldest.emit(evicted);
   }
 }
 

@@ -20,7 +20,12 @@ export function createRequestListener(
     // A client that breaks off in the middle is no error of ours; without a listener it would end the process.
     req.on("error", ignore);
     res.on("error", ignore);
-    const failed = (thrown: unknown) => void fail(req, res, requestId, thrown);
+    const failed = (thrown: unknown) => {
+      fail(req, res, requestId, thrown).catch((unexpected: unknown) => {
+        log.error("a request failed", unexpected, { requestId });
+        res.destroy();
+      });
+    };
     try {
       requireHost(req);
       const handler = handlers.get(pathOf(req)) ?? notFound;

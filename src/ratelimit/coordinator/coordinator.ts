@@ -30,8 +30,8 @@ export class Coordinator {
     this.#lanes = new CoalescingLanes({
       name: "permits",
       commits: engines.map((engine) => (groups) => this.#exchange(engine, groups)),
-      splitResult: (group, result) => this.#answersOf(group, result),
-      places: placesForAsks(),
+      splitResult: (group, result) => this.#splitResult(group, result),
+      places: limitAsks(),
       clock,
       metrics,
     });
@@ -65,7 +65,7 @@ export class Coordinator {
     return results;
   }
 
-  #answersOf({ keyId, callers }: KeyGroup<MemberAsk>, result: PermitResult): readonly PermitResult[] {
+  #splitResult({ keyId, callers }: KeyGroup<MemberAsk>, result: PermitResult): readonly PermitResult[] {
     if (result.outcome !== "settled") {
       if (result.outcome === "missing") this.#holders.forget(keyId);
       return callers.map(() => result);
@@ -101,7 +101,7 @@ const memberOf = ({ item }: { readonly item: MemberAsk }) => item.member;
 const askOf = ({ item }: { readonly item: MemberAsk }) => item.ask;
 
 /** For the asks of all keys together. One key may have them all: a replica has few asks for a key under way. */
-function placesForAsks(): WaitingLimit {
+function limitAsks(): WaitingLimit {
   let taken = 0;
   return {
     enter() {
