@@ -146,6 +146,8 @@ function stopHolding(source: Collected): void {
 }
 
 function forgetClosed(this: Collected): void {
+  // A request over HTTP/2 emits `end` after `close`.
+  this.off("data", onData).off("end", onEnd);
   stopHolding(this);
 }
 

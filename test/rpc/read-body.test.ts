@@ -6,7 +6,6 @@ import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { ApiError } from "../../src/rpc/api-error.ts";
 import { bodyBytesMax, collectBody, type ReadBody } from "../../src/rpc/read-body.ts";
-
 import { Guard } from "../../src/server/port/guard.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -55,6 +54,16 @@ describe("a body in pieces", () => {
     source.write(Buffer.from("{}"));
     source.aborted = true;
     source.end();
+    await turn();
+    expect(taken).toEqual([]);
+  });
+
+  it("that ends after its request was closed, as over HTTP/2, is no body", async () => {
+    const { source, taken } = collect();
+    source.write(Buffer.alloc(4096));
+    await turn();
+    source.emit("close");
+    source.end(Buffer.alloc(1));
     await turn();
     expect(taken).toEqual([]);
   });
