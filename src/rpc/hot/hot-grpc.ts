@@ -84,7 +84,12 @@ class Exchange implements BodyTaker, Call {
   }
 
   fail(thrown: unknown): void {
-    sendGrpcError(this.stream, toApiError(thrown), this.requestId);
+    try {
+      sendGrpcError(this.stream, toApiError(thrown), this.requestId);
+    } catch (unexpected) {
+      // An answer that comes later is sent outside of the stream's events: there nothing else would catch this.
+      this.stream.destroy(unexpected as Error);
+    }
   }
 }
 
