@@ -1,4 +1,4 @@
-import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation as RuleViolation } from "@bufbuild/protovalidate";
 import { InvalidRequest, type Violation } from "./invalid-request.ts";
@@ -21,7 +21,14 @@ export function prepareRules(desc: DescMessage): void {
 function toViolation({ field, ruleId, message }: RuleViolation): Violation {
   // A rule about a whole message names the field it is about in its id: `refill.needs_remaining` is about `refill`.
   const path = field.length > 0 ? jsonPath(field) : ruleId.slice(0, Math.max(0, ruleId.lastIndexOf(".")));
-  return { path, message: message.replace(/^value /, "") };
+  return { path, message: ruleId === "required" ? requiredMessage(field) : message.replace(/^value /, "") };
+}
+
+/** On the wire, a field that is empty or 0 looks like one that was left out. */
+function requiredMessage(path: Path): string {
+  const field = path.at(-1);
+  if (field?.kind !== "field" || field.fieldKind !== "scalar") return "is required";
+  return field.scalar === ScalarType.STRING ? "is required and must not be empty" : "is required and must not be 0";
 }
 
 function jsonPath(path: Path): string {

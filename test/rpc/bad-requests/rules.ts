@@ -94,7 +94,14 @@ export const rules: BadRequest[] = [
   create("meta nested 17 deep", "meta", { meta: nest(17) }),
 
   broken("no key", "verifyKey", "key", { apiId: textCanary }),
-  broken("empty key", "verifyKey", "key", { key: "" }),
+  broken("empty key", "verifyKey", "key", { key: "" }, { says: "must not be empty" }),
+  broken(
+    "a limit of zero, told as such",
+    "createKey",
+    "ratelimit.limit",
+    { apiId: textCanary, ratelimit: { limit: 0, duration: digits } },
+    { says: "must not be 0" },
+  ),
   broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
   broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
   broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
