@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** They hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
 const alone = [
@@ -9,9 +10,33 @@ const alone = [
   "test/hostile/{attack,cuts}.test.ts",
 ];
 
+/** They take ten seconds or more. One that began last would keep one core busy and the other waiting. */
+const long = [
+  "test/contract/store.test.ts",
+  "test/domain/permit-model/permit-model.test.ts",
+  "test/e2e/threads.test.ts",
+  "test/faults/crash.test.ts",
+  "test/faults/postgres/crash-replicas.test.ts",
+  "test/faults/strict/ledger-and-clocks.test.ts",
+  "test/faults/strict/never-over.test.ts",
+];
+
+/** The long ones first. Vitest knows which they are only where it has run before, and takes the largest files elsewhere. */
+class LongOnesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification) => long.some((file) => moduleId.endsWith(`/${file}`));
+    return [...sorted.filter(isLong), ...sorted.filter((spec) => !isLong(spec))];
+  }
+}
+
 export default defineConfig({
   test: {
     globalSetup: "test/support/global-setup.ts",
+    setupFiles: "test/support/set-up-file.ts",
+    sequence: { sequencer: LongOnesFirst },
+    // Tests of one file that run side by side mostly wait.
+    maxConcurrency: 10,
     // Many tests start processes and wait for them; a deadline is there to end a hang, not to measure.
     testTimeout: 60_000,
     hookTimeout: 60_000,

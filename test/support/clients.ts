@@ -10,9 +10,9 @@ import {
 import { createClient as createConnectClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import * as grpc from "@grpc/grpc-js";
-import { onTestFinished } from "vitest";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { createClient, type IdempotentCallOptions, type KeysClient } from "../../src/sdk/index.ts";
+import { atTestEnd } from "./test-end.ts";
 
 /** Every way to call the service, each behind the SDK's interface: JSON in, JSON out, errors thrown. */
 export const clientKinds = ["sdk", "connect-json", "connect-binary", "grpc", "grpc-web", "grpc-js"] as const;
@@ -62,7 +62,7 @@ function connectCaller(transport: Transport, rootKey: string): Caller {
 
 function grpcJsCaller(baseUrl: string, rootKey: string): Caller {
   const client = new grpc.Client(new URL(baseUrl).host, grpc.credentials.createInsecure());
-  onTestFinished(() => client.close());
+  atTestEnd(() => client.close());
   return (method, request, options) =>
     new Promise((resolve, reject) => {
       const metadata = new grpc.Metadata();

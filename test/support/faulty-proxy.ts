@@ -1,5 +1,5 @@
 import net from "node:net";
-import { onTestFinished } from "vitest";
+import { atTestEnd } from "./test-end.ts";
 
 /** What happens to bytes on their way from the server to the client. */
 export type Fault = "pass" | "cut" | "stall";
@@ -28,10 +28,7 @@ export class FaultyProxy {
   }
 
   /** Closed at the end of the test; a program that is no test says what its end is. */
-  static async start(
-    targetPort: number,
-    atEnd: (undo: () => void) => void = (undo) => onTestFinished(undo),
-  ): Promise<FaultyProxy> {
+  static async start(targetPort: number, atEnd: (undo: () => void) => void = atTestEnd): Promise<FaultyProxy> {
     const proxy = new FaultyProxy(targetPort);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
     atEnd(() => proxy.close());

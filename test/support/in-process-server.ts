@@ -1,4 +1,3 @@
-import { onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
@@ -7,6 +6,7 @@ import { Secret } from "../../src/domain/secret.ts";
 import { startServer } from "../../src/server/start.ts";
 import { startCoordinator } from "../../src/server/start-coordinator.ts";
 import { tempFolder } from "./temp-folder.ts";
+import { atTestEnd } from "./test-end.ts";
 import { testRootKey } from "./test-root-key.ts";
 
 export interface TestServer {
@@ -71,6 +71,6 @@ export async function startTestServer(
     stopped ??= server.stop();
     return stopped;
   };
-  onTestFinished(stop);
+  atTestEnd(stop);
   return { baseUrl: `http://127.0.0.1:${port}`, port, internalPort, rootKey: testRootKey, logLines, ready, stop };
 }

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
 import { artefactFolder, builtProgram } from "./artefact.ts";
+import { atTestEnd } from "./test-end.ts";
 
 export interface LatchkeyProcess {
   readonly pid: number;
@@ -31,7 +31,7 @@ export async function runLatchkey(
   program = builtProgram(),
 ) {
   const child = spawn(process.execPath, [program, ...args], { env: bareEnvironment(environment) });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  atTestEnd(() => void child.kill("SIGKILL"));
   const output = collect(child);
   const [code] = (await once(child, "close")) as [number];
   return { code, ...output() };
@@ -45,7 +45,7 @@ export async function runLatchkey(
 export async function startLatchkey(
   environment: Record<string, string>,
   command: string | readonly [string, ...string[]] = [process.execPath, builtProgram(), "serve"],
-  atEnd: (undo: () => void) => void = (undo) => onTestFinished(undo),
+  atEnd: (undo: () => void) => void = atTestEnd,
 ): Promise<LatchkeyProcess> {
   const env = bareEnvironment({ PORT: "0", LATCHKEY_INTERNAL_PORT: "0", ...environment });
   const [file, ...args] = typeof command === "string" ? [command, "serve"] : command;

@@ -1,6 +1,6 @@
 import http from "node:http";
-import { onTestFinished } from "vitest";
 import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { atTestEnd } from "./test-end.ts";
 
 /** Verifies a key over a connection of its own, always the same. */
 export type VerifyOverOne = (key: string) => Promise<VerifyKeyResponse>;
@@ -9,7 +9,7 @@ export type VerifyOverOne = (key: string) => Promise<VerifyKeyResponse>;
 export function openConnections(baseUrl: string, connections: number): readonly VerifyOverOne[] {
   return Array.from({ length: connections }, () => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    onTestFinished(() => agent.destroy());
+    atTestEnd(() => agent.destroy());
     return (key) => verifyOver(agent, baseUrl, key);
   });
 }

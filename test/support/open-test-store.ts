@@ -1,4 +1,3 @@
-import { onTestFinished } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
@@ -8,6 +7,7 @@ import {
   type PostgresStoreOptions,
 } from "../../src/store/postgres/open-postgres-store.ts";
 import { createTestDatabase } from "./test-database.ts";
+import { atTestEnd } from "./test-end.ts";
 
 /** A store on Postgres, in a database of its own unless one is named. It is closed with the test. */
 export async function openTestStore(options: Partial<PostgresStoreOptions> = {}): Promise<PostgresStore> {
@@ -22,6 +22,6 @@ export async function openTestStore(options: Partial<PostgresStoreOptions> = {})
     usageTimeoutMs: 20_000,
     ...options,
   });
-  onTestFinished(() => store.close());
+  atTestEnd(() => store.close());
   return store;
 }

@@ -1,4 +1,4 @@
-import { onTestFinished, vi } from "vitest";
+import { vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
@@ -8,6 +8,7 @@ import { RedisKeyChanges } from "../../src/ratelimit/redis/redis-key-changes.ts"
 import { RedisWindowHub } from "../../src/ratelimit/redis/redis-window-hub.ts";
 import type { KeyChange } from "../../src/store/key-changes.ts";
 import { redisAccess } from "./redis-access.ts";
+import { atTestEnd } from "./test-end.ts";
 
 /** Bounds a wait for something that comes by itself. */
 export const soon = { timeout: 20_000, interval: 10 };
@@ -37,7 +38,7 @@ export class RedisReplica {
       onChange: (change) => this.heard.push(change),
       onGap: () => this.heard.push("gap"),
     });
-    onTestFinished(() => {
+    atTestEnd(() => {
       this.hub.close();
       this.changes.close();
     });

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { onTestFinished } from "vitest";
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { PostgresServer } from "./postgres-server.ts";
+import { atTestEnd } from "./test-end.ts";
 
 const standbyName = "standby1";
 
@@ -23,10 +23,10 @@ export class StandbyPair {
 
   static async start(replication: "synchronous" | "asynchronous"): Promise<StandbyPair> {
     const primary = await PostgresServer.start();
-    onTestFinished(() => primary.remove());
+    atTestEnd(() => primary.remove());
     const link = await FaultyProxy.start(primary.port);
     const standby = await PostgresServer.startStandbyOf(primary, standbyName, link.port);
-    onTestFinished(() => standby.remove());
+    atTestEnd(() => standby.remove());
     if (replication === "synchronous") {
       await primary.query(`ALTER SYSTEM SET synchronous_standby_names = '${standbyName}'`);
       primary.reload();

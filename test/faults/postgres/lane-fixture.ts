@@ -1,5 +1,4 @@
 import pg from "pg";
-import { onTestFinished } from "vitest";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics, type Metrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
@@ -13,6 +12,7 @@ import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase } from "../../support/test-database.ts";
+import { atTestEnd } from "../../support/test-end.ts";
 
 /** A migrated database that holds these keys, each with so many uses left. */
 export function databaseWith(keyIds: readonly string[], remaining: number): Promise<string> {
@@ -50,7 +50,7 @@ function laneOptions(url: string, options: Partial<GuardedLaneOptions>): Guarded
 }
 
 function closedWithTest<Lane extends { close(): void }>(lane: Lane): Lane {
-  onTestFinished(() => lane.close());
+  atTestEnd(() => lane.close());
   return lane;
 }
 
@@ -79,7 +79,7 @@ export function sendUntilAnswered(url: string): (text: string, values: unknown[]
     client = fresh;
     return fresh;
   };
-  onTestFinished(() => void client?.end().catch(() => {}));
+  atTestEnd(() => void client?.end().catch(() => {}));
   return async (text, values) => {
     for (;;) {
       try {
@@ -100,7 +100,7 @@ export async function lockRow(
 ): Promise<{ release: () => Promise<void> }> {
   const holder = new pg.Client({ connectionString: url });
   holder.on("error", () => {});
-  onTestFinished(() => holder.end());
+  atTestEnd(() => holder.end());
   await holder.connect();
   await holder.query("BEGIN");
   await holder.query(`SELECT FROM ${table} WHERE key_id = $1 FOR UPDATE`, [keyId]);

@@ -1,4 +1,3 @@
-import { onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import type { RateLimit } from "../../../src/domain/rate-limit.ts";
@@ -12,6 +11,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { deleteKey, setRateLimit } from "../mutate-key.ts";
 import { TestClock } from "../test-clock.ts";
+import { atTestEnd } from "../test-end.ts";
 import type { StrictAnswer, StrictRule } from "./book.ts";
 import type { StrictReplica } from "./load.ts";
 
@@ -45,7 +45,7 @@ export class StrictHarness {
       options,
       keys.map(({ id }) => id),
     );
-    onTestFinished(() => harness.stop());
+    atTestEnd(() => harness.stop());
     return harness;
   }
 

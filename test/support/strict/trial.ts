@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { onTestFinished } from "vitest";
 import type { SeededRandom } from "../../domain/seeded-random.ts";
 import { FaultyProxy } from "../faulty-proxy.ts";
 import type { LatchkeyProcess } from "../latchkey-process.ts";
 import { PostgresServer } from "../postgres-server.ts";
+import { atTestEnd } from "../test-end.ts";
 import type { SeenWindow } from "./book.ts";
 import { StrictCluster } from "./cluster.ts";
 import { type KeyDemand, StrictLoad } from "./load.ts";
@@ -47,7 +47,7 @@ export async function startTrial(options: {
 }) {
   const { edges, keys, underWayMax, patient = false, seed } = options;
   const postgres = await PostgresServer.start();
-  onTestFinished(() => postgres.remove());
+  atTestEnd(() => postgres.remove());
   const ledgerLink = await FaultyProxy.start(postgres.port);
   const urls = { databaseUrl: postgres.url(), ledgerUrl: postgres.url(undefined, ledgerLink.port) };
   const cluster = await StrictCluster.start({ edges, coordinators: 2, patient, ...urls });
