@@ -34,7 +34,8 @@ function endsOf(answers: readonly StrictAnswer[]): number[] {
 /** A replica that learns of something gives its permits back and asks anew; the ledger answers within this. */
 const settleMs = 300;
 
-describe.each(stores)("while a window is open, $name,", ({ open }) => {
+// At once, since each has a store of its own and mostly waits.
+describe.concurrent.each(stores)("while a window is open, $name,", ({ open }) => {
   async function start(limit: number, durationMs = longMs, replicas = 2) {
     return StrictHarness.start({ store: await open(), rules: [{ limit, durationMs }], replicas });
   }
@@ -116,7 +117,7 @@ describe.each(stores)("while a window is open, $name,", ({ open }) => {
   });
 });
 
-describe("limits changed again and again under load", () => {
+describe.concurrent("limits changed again and again under load", () => {
   it("never let more pass in a window than the highest of them", async () => {
     const random = new SeededRandom(3);
     const [limitMax, durationMs] = [40, 1000];

@@ -129,7 +129,8 @@ async function runOn({ clock = systemClock, options }: Case, ms: number): Promis
   return load;
 }
 
-describe("the check of strict limits", () => {
+// At once, since each has a store of its own and mostly waits.
+describe.concurrent("the check of strict limits", () => {
   it.each(right)("finds nothing wrong $name", async (right) => {
     const { book } = await runOn(right, 3500);
     console.log(right.name, JSON.stringify(book.figures));
