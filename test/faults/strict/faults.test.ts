@@ -43,32 +43,37 @@ async function runAll({ trial, load }: StartedTrial, faults: readonly Fault[]): 
   expect(load.book.figures.windows).toBeGreaterThan(keys.length * 4);
 }
 
-describe.runIf(hasPostgres)("a strict limit is never exceeded, and serves again by itself, when", () => {
+// Processes and links at once: each trial has a cluster of its own, and mostly waits. More of them would be too much for
+// two cores.
+describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded, and serves again by itself, when", () => {
   const timeout = 120_000;
+  const inTurn = { timeout, concurrent: false };
 
-  it("an edge is killed: what is lost to the window is what that one held", { timeout }, async () => {
-    const started = await start();
-    const { cluster, load, trial } = started;
-    await load.during(async () => {
-      await delay(1000);
-      for (const edge of [0, 1]) {
-        const held = await cluster.heldBy(edge);
-        const underWay = load.underWayAt(edge);
-        const atMs = Date.now();
-        const { problems, figures } = await trial.run(killEdge(started, edge));
-        const missing = load.book.missingAt(atMs);
-        console.log(`edge ${edge} is killed`, JSON.stringify({ ...figures, held, underWay, missing }));
-        expect(problems).toEqual([]);
-        // And what it let pass without an answer, and a block that was on its way to it.
-        expect(missing).toBeLessThanOrEqual(held + underWay + Math.ceil(demandPerEdge / 4));
-      }
+  describe("of its processes", () => {
+    it("an edge is killed: what is lost to the window is what that one held", inTurn, async () => {
+      const started = await start();
+      const { cluster, load, trial } = started;
+      await load.during(async () => {
+        await delay(1000);
+        for (const edge of [0, 1]) {
+          const held = await cluster.heldBy(edge);
+          const underWay = load.underWayAt(edge);
+          const atMs = Date.now();
+          const { problems, figures } = await trial.run(killEdge(started, edge));
+          const missing = load.book.missingAt(atMs);
+          console.log(`edge ${edge} is killed`, JSON.stringify({ ...figures, held, underWay, missing }));
+          expect(problems).toEqual([]);
+          // And what it let pass without an answer, and a block that was on its way to it.
+          expect(missing).toBeLessThanOrEqual(held + underWay + Math.ceil(demandPerEdge / 4));
+        }
+      });
+      expect(load.book.problems()).toEqual([]);
     });
-    expect(load.book.problems()).toEqual([]);
-  });
 
-  it("processes are killed or stand still", { timeout }, async () => {
-    const started = await start();
-    await runAll(started, processFaults(started));
+    it("processes are killed or stand still", inTurn, async () => {
+      const started = await start();
+      await runAll(started, processFaults(started));
+    });
   });
 
   it("links break, fall silent or lose answers", { timeout }, async () => {

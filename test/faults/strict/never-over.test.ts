@@ -54,11 +54,18 @@ async function unsettledRefusals(servers: readonly TestServer[]): Promise<number
   return (await Promise.all(servers.map(read))).reduce((sum, count) => sum + count, 0);
 }
 
-const cases: { name: string; needsPostgres: boolean; start: () => Promise<TestServer[]> }[] = [
+interface Case {
+  readonly name: string;
+  readonly needsPostgres: boolean;
+  readonly start: () => Promise<TestServer[]>;
+}
+const replicaCases: Case[] = [
   { name: "one embedded replica", needsPostgres: false, start: () => startMany(1, {}) },
   { name: "one replica on Postgres", needsPostgres: true, start: async () => startMany(1, await onPostgres()) },
   { name: "3 replicas", needsPostgres: true, start: async () => startMany(3, await onPostgres()) },
   { name: "5 replicas", needsPostgres: true, start: async () => startMany(5, await onPostgres()) },
+];
+const edgeCases: Case[] = [
   { name: "3 edges and a coordinator", needsPostgres: true, start: () => startEdges(3, 1) },
   { name: "9 edges and 2 coordinators", needsPostgres: true, start: () => startEdges(9, 2) },
 ];
@@ -66,20 +73,26 @@ const seconds = 5;
 let windows = 0;
 
 describe("never more than the limit, and all of it where it is asked for, in every window", () => {
-  it.each(cases.filter(({ needsPostgres }) => hasPostgres || !needsPostgres))(
-    "of many keys at once: $name",
-    async ({ name, start }) => {
-      const servers = await start();
-      const load = await loadOn(servers, manyKeys);
-      await load.run(seconds * 1000);
-      check(name, load, await unsettledRefusals(servers));
-      // Otherwise there was hardly a load, and nothing has been shown.
-      expect(load.book.figures.windows).toBeGreaterThan(manyKeys.length * 2);
-      expect(load.book.figures.filled).toBeGreaterThan(manyKeys.length);
-    },
-  );
+  // Some at once: each has servers and keys of its own, and mostly waits. All at once would be too much for one process.
+  describe.each([
+    ["replicas", replicaCases],
+    ["edges", edgeCases],
+  ])("of many keys at once: %s", (_, cases) => {
+    it.concurrent.each(cases.filter(({ needsPostgres }) => hasPostgres || !needsPostgres))(
+      "$name",
+      async ({ name, start }) => {
+        const servers = await start();
+        const load = await loadOn(servers, manyKeys);
+        await load.run(seconds * 1000);
+        check(name, load, await unsettledRefusals(servers));
+        // Otherwise there was hardly a load, and nothing has been shown.
+        expect(load.book.figures.windows).toBeGreaterThan(manyKeys.length * 2);
+        expect(load.book.figures.filled).toBeGreaterThan(manyKeys.length);
+      },
+    );
+  });
 
-  it.runIf(hasPostgres)("of limits of 100 and 1 000: 3 replicas", async () => {
+  it.runIf(hasPostgres)("of limits of 100 and 1 000: 3 replicas", { concurrent: true }, async () => {
     const servers = await startMany(3, await onPostgres());
     const load = await loadOn(servers, bigLimits);
     await load.run(5500);
@@ -87,7 +100,7 @@ describe("never more than the limit, and all of it where it is asked for, in eve
     expect(load.book.figures.filled).toBeGreaterThan(0);
   });
 
-  it.runIf(hasPostgres)("of limits of 10 000: 5 replicas, asked without sockets", async () => {
+  it.runIf(hasPostgres)("of limits of 10 000: 5 replicas, asked without sockets", { concurrent: true }, async () => {
     const store = await openTestStore({ connectionsMax: 2 });
     const harness = await StrictHarness.start({ store, rules: hugeLimits, replicas: 5 });
     const load = new StrictLoad(hugeLimits, harness.replicas, 20_000);
