@@ -63,18 +63,20 @@ async function lastValidMs(fleet: Fleet, ms: number, meanwhile = async () => {})
 }
 
 describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replicas", () => {
-  let redis: RedisServer;
+  let redisOfForgetful: RedisServer;
   let linked: LinkedFleet;
   let forgetful: LinkedFleet;
   let alone: Fleet;
   beforeAll(async () => {
-    redis = await RedisServer.start();
+    const redis = await RedisServer.start();
     atEnd(() => redis.remove());
+    redisOfForgetful = await RedisServer.start();
+    atEnd(() => redisOfForgetful.remove());
     const databaseUrl = await createTestDatabase();
     const environment = { LATCHKEY_CACHE_TTL_MS: String(shortTtlMs) };
     [linked, forgetful, alone] = await Promise.all([
       startLinkedFleet({ databaseUrl, redis, roundTripsMs: [0, 0, 0], atEnd }),
-      startLinkedFleet({ databaseUrl, redis, roundTripsMs: [0, 0], environment, atEnd }),
+      startLinkedFleet({ databaseUrl, redis: redisOfForgetful, roundTripsMs: [0, 0], environment, atEnd }),
       Fleet.start(databaseUrl, 2, () => ({}), atEnd),
     ]);
     for (const { fleet } of [linked, forgetful]) await changesAre(1, fleet);
@@ -95,12 +97,6 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     } finally {
       for (const link of linked.links) link.delayMs = 0;
     }
-  });
-
-  it("is still called valid by the other where there is no Redis: the test above can fail", async () => {
-    const [here, elsewhere] = await lastValidMs(alone, seenMs + answerMs);
-    expect(here).toBeLessThan(answerMs);
-    expect(elsewhere).toBeGreaterThan(seenMs);
   });
 
   const cuts: [string, number][] = [
@@ -125,7 +121,14 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     expect(Math.max(...lastMs)).toBeLessThan(backAfterMs + seenMs / 2);
   });
 
-  it("is refused by all although its replica's connections have died without a word", async () => {
+  // At once, since each has a fleet of its own.
+  it.concurrent("is still called valid by the other where there is no Redis: the tests above can fail", async () => {
+    const [here, elsewhere] = await lastValidMs(alone, seenMs + answerMs);
+    expect(here).toBeLessThan(answerMs);
+    expect(elsewhere).toBeGreaterThan(seenMs);
+  });
+
+  it.concurrent("is refused by all although its replica's connections have died without a word", async () => {
     const link = linked.links[0] as LinkedFleet["links"][number];
     link.abandonAll();
     try {
@@ -137,11 +140,11 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     }
   });
 
-  it("is refused when the others' memory of it ends, while Redis is away, and a gauge tells that", async () => {
-    await redis.kill();
+  it.concurrent("is refused when the others' memory of it ends, while Redis is away, and a gauge tells that", async () => {
+    await redisOfForgetful.kill();
     await changesAre(0, forgetful.fleet);
     const [here, ...others] = await lastValidMs(forgetful.fleet, shortTtlMs + 2 * answerMs);
-    await redis.restart();
+    await redisOfForgetful.restart();
     expect(here).toBeLessThan(answerMs);
     for (const lastMs of others) expect(lastMs).toBeLessThan(shortTtlMs + answerMs);
     await changesAre(1, forgetful.fleet);
