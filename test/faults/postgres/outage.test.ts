@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatKey } from "../../../src/domain/key-format.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
@@ -9,9 +9,7 @@ import { hasPostgres } from "../../support/test-database.ts";
 /** The deadline of the documentation: within it a use is settled or its caller told that it could not be. */
 const answerMs = 500;
 
-async function setUp() {
-  const postgres = await PostgresServer.start();
-  onTestFinished(() => postgres.remove());
+async function setUp(postgres: PostgresServer) {
   const { baseUrl, rootKey } = await startTestServer({
     settings: { databaseUrl: new Secret(postgres.url()), usageTimeoutMs: 235 },
   });
@@ -20,7 +18,7 @@ async function setUp() {
   const counted = await client.createKey({ apiId: "api", remaining: 1_000_000 });
   await client.verifyKey({ key: plain.key });
   await client.verifyKey({ key: counted.key });
-  return { postgres, client, plain: plain.key, counted: counted.key, baseUrl };
+  return { client, plain: plain.key, counted: counted.key, baseUrl };
 }
 
 /** What a verification came to, and that it came in time. */
@@ -49,17 +47,26 @@ async function eventually(client: KeysClient, key: string): Promise<number> {
 const unavailable = "503 SERVICE_UNAVAILABLE";
 const unknownKey = formatKey(undefined, new Uint8Array(24)).key;
 
-describe.runIf(hasPostgres)("while Postgres", () => {
+// At once, since each has a Postgres of its own. All of them are there first: their start would make answers late.
+describe.runIf(hasPostgres).concurrent("while Postgres", () => {
   const faults: [string, (server: PostgresServer) => unknown, (server: PostgresServer) => unknown][] = [
     ["is killed", (server) => server.kill(), (server) => server.up()],
     ["is stopped", (server) => server.stop(), (server) => server.up()],
     ["hangs", (server) => server.pause(), (server) => server.resume()],
   ];
+  const unused: PostgresServer[] = [];
+  const started: PostgresServer[] = [];
+  beforeAll(async () => {
+    started.push(...(await Promise.all([...faults, "not there yet"].map(() => PostgresServer.start()))));
+    unused.push(...started);
+  });
+  afterAll(() => Promise.all(started.map((postgres) => postgres.remove())));
 
   it.each(faults)(
     "%s, nothing is called invalid, counted keys get 503 in time, and it heals",
     async (_, begin, end) => {
-      const { postgres, client, plain, counted, baseUrl } = await setUp();
+      const postgres = unused.pop() as PostgresServer;
+      const { client, plain, counted, baseUrl } = await setUp(postgres);
       await begin(postgres);
       for (let i = 0; i < 5; i++) {
         expect(await outcomeInTime(client, counted)).toBe(unavailable);
@@ -80,8 +87,7 @@ describe.runIf(hasPostgres)("while Postgres", () => {
   );
 
   it("is not there yet, the service is alive, not ready, and answers 503; then it becomes ready", async () => {
-    const postgres = await PostgresServer.start();
-    onTestFinished(() => postgres.remove());
+    const postgres = unused.pop() as PostgresServer;
     await postgres.kill();
     const settings = { databaseUrl: new Secret(postgres.url()), rootKeys: [] };
     const { baseUrl } = await startTestServer({ settings, waitUntilReady: false });
