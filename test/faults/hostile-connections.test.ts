@@ -46,11 +46,14 @@ beforeAll(async () => {
   atStart = await target.state();
 });
 
-afterEach(async () => {
+async function expectNothingLeft(): Promise<void> {
   target.hangUpAll();
   await target.expectUnharmed();
   await target.expectNoConnections(goneWithinMs);
-});
+}
+
+// Tests that run at once have the target in common until the last of them is over.
+afterEach(({ task }) => (task.concurrent ? undefined : expectNothingLeft()));
 
 afterAll(() => target.stop());
 
@@ -118,6 +121,8 @@ describe("over HTTP/2", () => {
 });
 
 describe("a client that takes its time", () => {
+  afterAll(expectNothingLeft);
+
   const chunked = verify.replace(/Content-Length: \d+/, "Transfer-Encoding: chunked");
   const headersOf2 = openRequest(1);
   const bodyOf2 = frame(frameType.data, 0, 1, Buffer.alloc(300, "x"));
@@ -152,7 +157,7 @@ describe("a client that takes its time", () => {
     expect((await target.state()).connections).toBe(0);
   });
 
-  it("is let go wherever it sends a byte at a time", async () => {
+  it.concurrent("is let go wherever it sends a byte at a time", async () => {
     const startedMs = performance.now();
     await Promise.all([
       dial().trickle(verify, 40),
@@ -167,26 +172,26 @@ describe("a client that takes its time", () => {
     expect(performance.now() - startedMs).toBeLessThan(goneWithinMs);
   });
 
-  it("has not longer for what HTTP/2 begins with if it sends it a byte at a time", async () => {
+  it.concurrent("has not longer for what HTTP/2 begins with if it sends it a byte at a time", async () => {
     const socket = dial();
     await socket.trickle(preface, 200);
     // The server would have sent its settings as soon as it had all of it.
     expect(socket.heard).toHaveLength(0);
   });
 
-  it("has less time for its settings than for its requests over HTTP/2", async () => {
+  it.concurrent("has less time for its settings than for its requests over HTTP/2", async () => {
     const [silent, settled] = [dial().say(preface), dial().say(hello())];
     await silent.closed;
     expect(settled.open).toBe(true);
   });
 
-  it("is told so over HTTP/1.1", async () => {
+  it.concurrent("is told so over HTTP/1.1", async () => {
     const socket = dial().say(verify.slice(0, -3));
     await socket.closed;
     expect(socket.heard.toString()).toMatch(/^HTTP\/1\.1 400 .*did not arrive in time/s);
   });
 
-  it("may be silent where it watches", async () => {
+  it.concurrent("may be silent where it watches", async () => {
     const watch = [
       ...verifyHeaders.slice(0, 2),
       [":authority", "x"],

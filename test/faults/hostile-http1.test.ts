@@ -16,7 +16,10 @@ const megabyte = 1024 * 1024;
 /** What a connection may have in flight, with room for what the garbage collector has not come to. */
 const growthMax = 80 * megabyte;
 
-describe.each(["on", "off"])("with the fast path %s", (fastPath) => {
+// The two processes at once, and what is done to each of them one after the other.
+const inTurn = { concurrent: false, timeout: 120_000 };
+
+describe.concurrent.each(["on", "off"])("with the fast path %s", (fastPath) => {
   let latchkey: LatchkeyProcess;
   let port: number;
   const ends: (() => void)[] = [];
@@ -57,7 +60,7 @@ describe.each(["on", "off"])("with the fast path %s", (fastPath) => {
     expect(await metric("latchkey_serving_failures_total")).toBe(0);
   }
 
-  it("CONNECT and a reset end nothing, on either port", async () => {
+  it("CONNECT and a reset end nothing, on either port", inTurn, async () => {
     const ports = [port, Number(new URL(latchkey.internalUrl).port)];
     for (let round = 0; round < 40; round++) {
       for (const to of ports) {
@@ -72,7 +75,7 @@ describe.each(["on", "off"])("with the fast path %s", (fastPath) => {
     await expectUnharmed();
   });
 
-  it("a request in front of CONNECT gets its answer, and CONNECT a refusal", async () => {
+  it("a request in front of CONNECT gets its answer, and CONNECT a refusal", inTurn, async () => {
     const heard = await dial()
       .say(`${verification("nothing")}CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n`)
       .listen();
@@ -80,21 +83,25 @@ describe.each(["on", "off"])("with the fast path %s", (fastPath) => {
     expect(heard).toContain("NOT_FOUND");
   });
 
-  it.each([65_537, 99_999, 100_000])("a body of %i bytes behind a request that waits is too large", async (length) => {
-    const key = await createKey({ remaining: 10 });
-    const large = verification("k".repeat(length - verification("").length + verification("").indexOf("{")));
-    const size = Number(/Content-Length: (\d+)/.exec(large)?.[1]);
-    expect(size).toBe(length);
-    // What follows an answer that ends the connection is neither executed nor charged.
-    const heard = await dial()
-      .say(verification(key) + large + verification(key))
-      .listen();
-    expect([...heard.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "413"]);
-    const { text } = await postJson(latchkey.baseUrl, "/v1/keys.verifyKey", { key });
-    expect(JSON.parse(text).remaining).toBe(8);
-  });
+  it.each([65_537, 99_999, 100_000])(
+    "a body of %i bytes behind a request that waits is too large",
+    inTurn,
+    async (length) => {
+      const key = await createKey({ remaining: 10 });
+      const large = verification("k".repeat(length - verification("").length + verification("").indexOf("{")));
+      const size = Number(/Content-Length: (\d+)/.exec(large)?.[1]);
+      expect(size).toBe(length);
+      // What follows an answer that ends the connection is neither executed nor charged.
+      const heard = await dial()
+        .say(verification(key) + large + verification(key))
+        .listen();
+      expect([...heard.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "413"]);
+      const { text } = await postJson(latchkey.baseUrl, "/v1/keys.verifyKey", { key });
+      expect(JSON.parse(text).remaining).toBe(8);
+    },
+  );
 
-  it("many large answers behind one that waits are not collected", { timeout: 120_000 }, async () => {
+  it("many large answers behind one that waits are not collected", inTurn, async () => {
     const counted = await createKey({ remaining: 1000 });
     const large = await createKey({ meta: { text: "m".repeat(16_000) } });
     await postJson(latchkey.baseUrl, "/v1/keys.verifyKey", { key: large });
@@ -108,7 +115,7 @@ describe.each(["on", "off"])("with the fast path %s", (fastPath) => {
     socket.hangUp("abruptly");
   });
 
-  it("deep pipelining neither fills the process nor holds up others", { timeout: 120_000 }, async () => {
+  it("deep pipelining neither fills the process nor holds up others", inTurn, async () => {
     // Of the right form, so that each is looked up, and those behind it wait.
     const ask = verification(formatKey(undefined, Buffer.alloc(24, 7)).key);
     // What the engine has once claimed for some of them it keeps, to use again: growth counts from there.
