@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
@@ -8,6 +8,7 @@ import type { KeyChange } from "../../src/store/key-changes.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
 import { redisAccess } from "../support/redis-access.ts";
 import type { RedisServer } from "../support/redis-server.ts";
+import { atTestEnd } from "../support/test-end.ts";
 import { hasRedis, startTestRedis } from "../support/test-redis.ts";
 
 const channel = "latchkey:key-changes";
@@ -28,7 +29,7 @@ function join(server: { readonly port: number }, replica: string) {
     onChange: (one) => heard.push(one),
     onGap: () => heard.push("gap"),
   });
-  onTestFinished(() => changes.close());
+  atTestEnd(() => changes.close());
   return { changes, heard, events };
 }
 
@@ -47,7 +48,7 @@ async function allUp(replicas: readonly Replica[]): Promise<void> {
 
 function plainClient(server: RedisServer): Redis {
   const redis = new Redis(server.url());
-  onTestFinished(() => redis.disconnect());
+  atTestEnd(() => redis.disconnect());
   return redis;
 }
 
@@ -105,7 +106,8 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
   });
 });
 
-describe.runIf(hasRedis)("while Redis is away", () => {
+// At once, since each has a Redis of its own and mostly waits.
+describe.runIf(hasRedis).concurrent("while Redis is away", () => {
   it.each([
     ["says nothing", (server: RedisServer) => server.pause(), (server: RedisServer) => server.resume()],
     ["was killed", (server: RedisServer) => server.kill(), (server: RedisServer) => server.restart()],
