@@ -13,7 +13,8 @@ import { lockRow, through } from "./lane-fixture.ts";
 /** The deadline of the documentation, and what a busy machine may add to it. */
 const answerMs = 500 + 150;
 
-describe.runIf(hasPostgres)("a database", () => {
+// At once, since each has a database of its own and mostly waits for it.
+describe.runIf(hasPostgres).concurrent("a database", () => {
   it("behind a slow link that stalls now and then serves, and charges nothing twice", async () => {
     const url = await createTestDatabase();
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
@@ -27,11 +28,11 @@ describe.runIf(hasPostgres)("a database", () => {
     let stalls = 0;
     proxy.onReply = ({ bytesFromServer }) => {
       // A connection must be able to begin.
-      if (bytesFromServer < 1500 || ++replies % 25 !== 0) return "pass";
+      if (bytesFromServer < 1500 || ++replies % 16 !== 0) return "pass";
       stalls++;
       return "stall";
     };
-    await load.during(() => load.usesOnEach(300));
+    await load.during(() => load.usesOnEach(300), 10);
     // What was sent and not waited for ends by itself.
     await delay(500);
     expect(await load.account(url)).toEqual([]);
