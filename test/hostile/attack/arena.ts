@@ -8,7 +8,7 @@ import type { HonestOrder, HonestReport } from "./honest-client.ts";
 import { judge, judgeInAll, type Measured, p99 } from "./judge.ts";
 import { residentBytes, type Victim } from "./victim.ts";
 
-const quietForMs = 500;
+const quietForMs = 200;
 const settleMs = 100;
 const warmUpMs = 3000;
 /** The engine's heap has its working size when the process has grown by less than this in so many warm-ups in a row. */
