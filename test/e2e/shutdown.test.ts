@@ -5,7 +5,7 @@ import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { createClient as createConnectClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/health/v1/health_pb.js";
 import { createClient } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
@@ -14,6 +14,7 @@ import { callOverFreshConnections, type FreshBook } from "../support/fresh-calle
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 const uses = 1_000_000;
@@ -62,7 +63,8 @@ describe.each(engines)("a service that is told to stop, on $name", { timeout: 30
     expect(uses - 1 - (remaining as number)).toBe(book.answered);
   });
 
-  it("still serves new connections of every kind while it drains", async () => {
+  // At once, since each has a process of its own and mostly waits for its end.
+  it.concurrent("still serves new connections of every kind while it drains", async () => {
     const latchkey = await start({ LATCHKEY_DRAIN_MS: "1500" });
     const key = await createCountedKey(latchkey);
     await askToStop(latchkey, "SIGTERM");
@@ -75,14 +77,14 @@ describe.each(engines)("a service that is told to stop, on $name", { timeout: 30
     expect(await latchkey.exited).toBe(0);
   });
 
-  it("waits for a request that is still being sent, and answers it", async () => {
+  it.concurrent("waits for a request that is still being sent, and answers it", async () => {
     const latchkey = await start({ LATCHKEY_DRAIN_MS: "0" });
     const key = await createCountedKey(latchkey);
     const [head, tail] = ['{"key":', `"${key}"}`] as const;
     const headers = { "content-type": "application/json", "content-length": head.length + tail.length };
     const overHttp1 = http.request(`${latchkey.baseUrl}/v1/keys.verifyKey`, { method: "POST", headers });
     const session = http2.connect(latchkey.baseUrl);
-    onTestFinished(() => session.destroy());
+    atTestEnd(() => session.destroy());
     const overHttp2 = session.request({ ":method": "POST", ":path": "/v1/keys.verifyKey", ...headers });
     for (const request of [overHttp1, overHttp2]) request.write(head);
     await delay(100);
@@ -99,12 +101,12 @@ describe.each(engines)("a service that is told to stop, on $name", { timeout: 30
     expect(await latchkey.exited).toBe(0);
   });
 
-  it("is not kept by connections that ask for nothing more", async () => {
+  it.concurrent("is not kept by connections that ask for nothing more", async () => {
     const latchkey = await start({ LATCHKEY_DRAIN_MS: "100" });
     const { port } = new URL(latchkey.baseUrl);
     const [silent, idle] = [net.connect(Number(port), "127.0.0.1"), net.connect(Number(port), "127.0.0.1")];
     const session = http2.connect(latchkey.baseUrl);
-    onTestFinished(() => session.destroy());
+    atTestEnd(() => session.destroy());
     idle.write("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
     await Promise.all([once(silent, "connect"), once(idle, "data"), once(session, "connect")]);
 
@@ -114,7 +116,7 @@ describe.each(engines)("a service that is told to stop, on $name", { timeout: 30
     expect(performance.now() - startedMs).toBeLessThan(5_000);
   });
 
-  it("ends health watches, which see that it no longer serves", async () => {
+  it.concurrent("ends health watches, which see that it no longer serves", async () => {
     const latchkey = await start();
     const client = createConnectClient(Health, createGrpcTransport({ baseUrl: latchkey.baseUrl }));
     const seen: Status[] = [];
@@ -131,7 +133,7 @@ describe.each(engines)("a service that is told to stop, on $name", { timeout: 30
     expect(seen).toEqual([Status.SERVING, Status.NOT_SERVING]);
   });
 
-  it("stops in order at SIGINT too, and at once when it is told twice", async () => {
+  it.concurrent("stops in order at SIGINT too, and at once when it is told twice", async () => {
     const interrupted = await start({ LATCHKEY_DRAIN_MS: "0" });
     interrupted.kill("SIGINT");
     expect(await interrupted.exited).toBe(0);
