@@ -93,13 +93,14 @@ async function differenceOf(twins: TwinServers, sent: Sent, silenceMs: number): 
 }
 
 function compare({ bytes, at, ending }: Sent, heard: Readonly<Record<string, Heard>>): string | undefined {
-  const compared = Object.entries(heard).map(([way, each]) => ({
-    way,
-    ...(ending === "cut" ? each : unrefused(each)),
-  }));
+  const refusalCounts = ending === "cut";
+  const comparable = (each: Heard) => (refusalCounts ? each : unrefused(each));
+  const compared = Object.entries(heard).map(([way, each]) => ({ way, ...comparable(each) }));
   const [first] = compared;
   for (const each of compared) {
-    if (each.way === "bare" && each.answers !== first?.answers) each.answers = withoutEarlyError(each.answers);
+    if (each.way !== "bare" || each.answers === first?.answers) continue;
+    const answers = withoutEarlyError((heard.bare as Heard).answers);
+    Object.assign(each, comparable({ ...each, answers }));
   }
   if (compared.every(({ answers, closedBy }) => answers === first?.answers && closedBy === first?.closedBy))
     return undefined;
