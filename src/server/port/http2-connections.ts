@@ -5,7 +5,6 @@ import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, sweepEveryMs, type Timeouts, transferTo } from "./connections.ts";
 import type { Guard } from "./guard.ts";
-import { HeapGrowth } from "./heap-growth.ts";
 
 /** A stream as Node hands it out. */
 type StreamListener = (
@@ -56,7 +55,6 @@ export class Http2Connections implements Connections {
   #openedBytes = 0;
   /** Only for streams that were open during a sweep. Most streams close before one. */
   readonly #progress = new WeakMap<http2.ServerHttp2Stream, StreamProgress>();
-  readonly #heapGrowth = new HeapGrowth();
   #isClosing = false;
 
   /** `takeStream` is offered every stream first. `onRefused` is called for each stream refused for lack of room. */
@@ -101,7 +99,6 @@ export class Http2Connections implements Connections {
   sweep(): void {
     for (const stream of this.#streams.keys()) this.#guard.run(stream, () => this.#sweepStream(stream));
     this.#boundUntaken();
-    this.#heapGrowth.sweep();
     for (const [session, sweeps] of this.#awaitingSettings) {
       this.#awaitingSettings.set(session, sweeps + 1);
       const isLate = (sweeps + 1) * sweepEveryMs(this.#timeouts) > this.#timeouts.firstBytesMs;

@@ -1,33 +1,36 @@
 import { expect, it } from "vitest";
 import { HeapGrowth } from "../../../src/server/port/heap-growth.ts";
 
-const usual = 100 * 1024 * 1024;
-const large = 300 * 1024 * 1024;
-const [bounded, byDefault] = ["--heap-growing-percent=100", "--heap-growing-percent=0"];
+const usual = { connections: 50, heapBytes: 100 * 1024 * 1024 };
+const many = { ...usual, connections: 51 };
+const large = { ...usual, heapBytes: 300 * 1024 * 1024 };
+const attack = { ...many, ...large, connections: 51 };
+const [bounded, byDefault] = ["--heap-growing-percent=20", "--heap-growing-percent=0"];
 
-function flagsOf(thread: HeapGrowth, heapBytes: number): string[] {
+function flagsOf(thread: HeapGrowth, { connections, heapBytes } = usual): string[] {
   const flags: string[] = [];
-  thread.sweep(heapBytes, (flag) => flags.push(flag));
+  thread.sweep(connections, heapBytes, (flag) => flags.push(flag));
   return flags;
 }
 
-it("a large heap may only double, a usual one grows as V8 decides", () => {
-  const thread = new HeapGrowth();
-  expect(flagsOf(thread, usual)).toEqual([]);
-  expect(flagsOf(thread, large)).toEqual([bounded]);
-  expect(flagsOf(thread, usual)).toEqual([byDefault]);
-  expect(flagsOf(thread, usual)).toEqual([]);
+it.each([
+  ["few connections and a usual heap", usual],
+  ["many connections and a usual heap", many],
+  ["few connections and a large heap", large],
+])("%s: it grows as V8 decides", (_, seen) => {
+  expect(flagsOf(new HeapGrowth(), seen)).toEqual([]);
 });
 
-it("a thread whose heap is large bounds it again after another thread has taken the flag back", () => {
-  const [small, attacked] = [new HeapGrowth(), new HeapGrowth()];
-  expect(flagsOf(attacked, large)).toEqual([bounded]);
-  expect(flagsOf(small, usual)).toEqual([]);
-  expect(flagsOf(attacked, large)).toEqual([bounded]);
+it("many connections and a large heap: it may grow by a fifth, until a minute after", () => {
+  const thread = new HeapGrowth();
+  expect([flagsOf(thread, attack), flagsOf(thread, attack)]).toEqual([[bounded], [bounded]]);
+  const after = Array.from({ length: 61 }, () => flagsOf(thread));
+  expect(after.filter(([flag]) => flag === bounded)).toHaveLength(58);
+  expect(after.slice(58)).toEqual([[byDefault], [], []]);
 });
 
 it("V8 takes the flag while it runs", () => {
   const thread = new HeapGrowth();
-  expect(() => thread.sweep(large)).not.toThrow();
-  expect(() => thread.sweep(usual)).not.toThrow();
+  expect(() => thread.sweep(attack.connections, attack.heapBytes)).not.toThrow();
+  for (let sweeps = 0; sweeps < 60; sweeps++) thread.sweep(0);
 });
