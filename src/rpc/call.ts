@@ -15,9 +15,18 @@ export interface Call {
   readonly endpoint: Endpoint;
   readonly protocol: Protocol;
   readonly requestId: string;
-  header(name: string): string | undefined;
+  readonly headers: RequestHeaders;
   /** Reads the message out of the body and holds it to the rules of its proto file; throws `InvalidRequest` or `ApiError`. */
   read(): MessageShape<DescMessage>;
+}
+
+/** As Node gives them: by lower-case name. */
+export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** One header by its lower-case name. A repeated header that Node gives as a list counts as absent. */
+export function headerOf(headers: RequestHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" ? value : undefined;
 }
 
 /** A method and what answers it. */
@@ -29,7 +38,7 @@ export interface Endpoint {
 
 /** What a method gets beside the message. */
 export interface CallContext {
-  readonly call: Pick<Call, "requestId" | "header">;
+  readonly call: Pick<Call, "requestId" | "headers">;
   /** The caller's root key; only for methods that require one. */
   readonly rootKey: Secret | undefined;
 }
@@ -45,7 +54,7 @@ export function createRunCall(
 
   function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    const rootKey = endpoint.access === "root" ? authorise(call.header("authorization")) : undefined;
+    const rootKey = endpoint.access === "root" ? authorise(headerOf(call.headers, "authorization")) : undefined;
     return endpoint.handle(call.read(), { call, rootKey });
   }
 

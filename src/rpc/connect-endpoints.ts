@@ -10,9 +10,9 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint, RunCall } from "./call.ts";
+import { type Endpoint, headerOf, type RequestHeaders, type RunCall } from "./call.ts";
 import { toConnectError } from "./grpc-errors.ts";
-import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
+import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
@@ -64,7 +64,7 @@ export function createConnectEndpoints(options: {
 function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     const { dialect, mediaType } = requireDialect(req);
-    const header = headerOf(req);
+    const { headers } = req;
     // A body that is too large is an error like any other, but it must wait for Connect to phrase it.
     const body = await readBody(req).catch((error: unknown) => {
       if (error instanceof ApiError) return error;
@@ -72,12 +72,12 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
     });
     const read = () => {
       if (body instanceof ApiError) throw body;
-      requireKnownHeaders(dialect, header);
+      requireKnownHeaders(dialect, headers);
       return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
     };
     const answer: Answer = async () => {
       try {
-        return await runCall({ endpoint, protocol: dialect.protocol, requestId, header, read });
+        return await runCall({ endpoint, protocol: dialect.protocol, requestId, headers, read });
       } catch (error) {
         throw toConnectError(error as ApiError, requestId);
       }
@@ -128,11 +128,11 @@ function requireDialect(req: IncomingMessage): { dialect: RpcDialect; mediaType:
   return { dialect, mediaType };
 }
 
-function requireKnownHeaders(dialect: RpcDialect, header: (name: string) => string | undefined): void {
-  if (!/^(identity)?$/i.test(header(dialect.compressionHeader) ?? "")) {
+function requireKnownHeaders(dialect: RpcDialect, headers: RequestHeaders): void {
+  if (!/^(identity)?$/i.test(headerOf(headers, dialect.compressionHeader) ?? "")) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
   }
-  const timeout = header(dialect.timeoutHeader);
+  const timeout = headerOf(headers, dialect.timeoutHeader);
   if (timeout !== undefined && !dialect.timeoutPattern.test(timeout)) {
     throw new InvalidRequest([{ path: dialect.timeoutHeader, message: "is not a timeout" }]);
   }

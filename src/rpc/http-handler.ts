@@ -21,11 +21,3 @@ export function mediaTypeOf(req: IncomingMessage): string | undefined {
   const [, type] = /^([^\s;]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.exec(req.headers["content-type"] ?? "") ?? [];
   return type?.toLowerCase();
 }
-
-/** Looks one header up by its lower-case name; several of one name are no header we know. */
-export function headerOf(req: IncomingMessage): (name: string) => string | undefined {
-  return (name) => {
-    const value = req.headers[name];
-    return typeof value === "string" ? value : undefined;
-  };
-}

@@ -1,6 +1,6 @@
 import { create, type DescMessage, type MessageInitShape, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import type { HotMethod } from "../codec/codec-runtime.ts";
-import type { Call, Endpoint } from "./call.ts";
+import type { Call, Endpoint, RequestHeaders } from "./call.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
 import { validated } from "./validate.ts";
 
@@ -11,21 +11,26 @@ export interface JsonMethod {
   readonly codec?: HotMethod | undefined;
 }
 
-type Headers = Readonly<Record<string, string | string[] | undefined>>;
-
 /** A call in JSON, the same for every connection. Fields are plain: one is made for each request. */
 export class JsonCall implements Call {
   readonly endpoint: Endpoint;
   readonly protocol = "json";
   readonly requestId: string;
-  readonly headers: Headers;
+  readonly headers: RequestHeaders;
   readonly codec: HotMethod | undefined;
   bytes: Buffer;
   readonly start: number;
   readonly end: number;
 
   /** The body lies between `start` and `end`. */
-  constructor(method: JsonMethod, requestId: string, headers: Headers, bytes: Buffer, start: number, end: number) {
+  constructor(
+    method: JsonMethod,
+    requestId: string,
+    headers: RequestHeaders,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ) {
     this.endpoint = method.endpoint;
     this.requestId = requestId;
     this.headers = headers;
@@ -33,11 +38,6 @@ export class JsonCall implements Call {
     this.bytes = bytes;
     this.start = start;
     this.end = end;
-  }
-
-  header(name: string): string | undefined {
-    const value = this.headers[name];
-    return typeof value === "string" ? value : undefined;
   }
 
   /** Called once. The codec goes first; what it does not understand to the last byte, the strict decoder reads or refuses. */

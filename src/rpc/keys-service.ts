@@ -14,7 +14,7 @@ import { createDeleteKey, type DeleteKeyDeps } from "../usecases/delete-key.ts";
 import type { IdempotencyKey } from "../usecases/idempotency.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
-import type { CallContext, Endpoint } from "./call.ts";
+import { type CallContext, type Endpoint, headerOf } from "./call.ts";
 import { checkMeta } from "./check-meta.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
@@ -101,7 +101,7 @@ function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
 }
 
 function idempotencyKeyOf({ call, rootKey }: CallContext): IdempotencyKey | undefined {
-  const value = call.header("idempotency-key");
+  const value = headerOf(call.headers, "idempotency-key");
   if (value === undefined || rootKey === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,255}$/.test(value)) {
     throw badField("Idempotency-Key", "must be 1 to 255 visible ASCII characters");

@@ -63,11 +63,6 @@ class Exchange implements BodyTaker, Call {
     }
   }
 
-  header(name: string): string | undefined {
-    const value = this.headers[name];
-    return typeof value === "string" ? value : undefined;
-  }
-
   /** Called once. The codec goes first; what it does not understand to the last byte, the strict decoder reads or refuses. */
   read(): MessageShape<DescMessage> {
     const { body } = this;
