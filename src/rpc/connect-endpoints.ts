@@ -25,17 +25,17 @@ type Answer = () => Promise<MessageInitShape<DescMessage>>;
 const answerKey = createContextKey<Answer | undefined>(undefined);
 
 /**
- * gRPC, gRPC-Web and Connect, by way of Connect: it frames, we decode. Connect's own decoding repeats what was sent,
- * ignores unknown fields and decompresses bombs, so for unary methods it is handed an empty message, and our pipeline,
- * which decodes the real one, answers as the method's implementation.
+ * gRPC, gRPC-Web and Connect, served with the Connect library. It frames messages, we decode them: its own decoding
+ * repeats input in errors, ignores unknown fields and decompresses bombs. So for a unary method Connect gets an empty
+ * message. The implementation that it calls is our pipeline, which decodes the real one.
  */
 export function createConnectEndpoints(options: {
   endpoints: readonly Endpoint[];
-  /** Registers the methods that stream; those Connect decodes itself. */
+  /** Registers the streaming methods. Connect decodes their messages itself. */
   addStreams: (router: ConnectRouter) => void;
   runCall: RunCall;
   shutdownSignal: AbortSignal;
-  /** Counts and bounds the calls of methods that stream. */
+  /** Counts and limits the calls of streaming methods. */
   openStreams: OpenStreams;
 }): Map<string, HttpHandler> {
   const { endpoints, addStreams, runCall, shutdownSignal, openStreams } = options;
@@ -48,7 +48,7 @@ export function createConnectEndpoints(options: {
   });
   const byMethod = new Map(endpoints.map((endpoint) => [endpoint.method, endpoint]));
   for (const { method } of endpoints) {
-    // Connect types implementations by their method; this one serves whichever it stands for.
+    // Connect has a type of implementation per method; this one serves every method.
     const implementation = (_: unknown, { values }: HandlerContext) => (values.get(answerKey) as Answer)();
     router.rpc(method, implementation as never);
   }
@@ -65,7 +65,7 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     const { dialect, mediaType } = requireDialect(req);
     const { headers } = req;
-    // A body that is too large is an error like any other, but it must wait for Connect to phrase it.
+    // The error for a body that is too large is kept for later: Connect must write it, in the caller's protocol.
     const body = await readBody(req).catch((error: unknown) => {
       if (error instanceof ApiError) return error;
       throw error;
@@ -95,7 +95,7 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
   };
 }
 
-/** A method that streams. Connect decodes its messages itself. Absent `openStreams`: there is no bound. */
+/** A streaming method. Connect decodes its messages itself. Without `openStreams` the number of calls has no limit. */
 export function streamHandler(handler: UniversalHandler, openStreams?: OpenStreams): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
@@ -139,8 +139,9 @@ function requireKnownHeaders(dialect: RpcDialect, headers: RequestHeaders): void
 }
 
 /**
- * All that Connect needs to see; of other headers it repeats what it cannot read. Deadlines stay with the client, who
- * hangs up when one has passed: a timer of Connect's would fire at once where one is further off than 24 days.
+ * The only header that Connect gets: it repeats the values of others in its errors. It gets no deadline either: its
+ * timer fires immediately if the deadline is more than 24 days away. A client disconnects itself when its deadline has
+ * passed.
  */
 function protocolHeaders(mediaType: string): Headers {
   return new Headers({ "content-type": mediaType });

@@ -11,7 +11,7 @@ export interface JsonMethod {
   readonly codec?: HotMethod | undefined;
 }
 
-/** A call in JSON, the same for every connection. Fields are plain: one is made for each request. */
+/** A call in JSON, by hand or through Node. Its fields are public because that is faster: every request creates one. */
 export class JsonCall implements Call {
   readonly endpoint: Endpoint;
   readonly protocol = "json";
@@ -22,7 +22,7 @@ export class JsonCall implements Call {
   readonly start: number;
   readonly end: number;
 
-  /** The body lies between `start` and `end`. */
+  /** The body is between `start` and `end`. */
   constructor(
     method: JsonMethod,
     requestId: string,
@@ -40,10 +40,10 @@ export class JsonCall implements Call {
     this.end = end;
   }
 
-  /** Called once. The codec goes first; what it does not understand to the last byte, the strict decoder reads or refuses. */
+  /** Called once. If the codec does not understand the whole body, the strict decoder reads or refuses it. */
   read(): MessageShape<DescMessage> {
     const { bytes, start, end } = this;
-    // A call that waits for its answer must not keep in memory all that was read from the connection with it.
+    // A waiting call must not keep the whole chunk in memory that was read from the connection.
     this.bytes = nothing;
     const { input } = this.endpoint.method;
     return this.codec?.decodeJson(bytes, start, end) ?? validated(input, decodeJson(input, bytes.subarray(start, end)));
@@ -52,7 +52,7 @@ export class JsonCall implements Call {
 
 const nothing = Buffer.alloc(0);
 
-/** `valid: false` and `remaining: 0` are said, not left out. */
+/** Includes `valid: false` and `remaining: 0`, which protobuf's JSON leaves out by default. */
 export function encodeJson({ codec, endpoint }: JsonMethod, response: MessageInitShape<DescMessage>): string {
   if (codec !== undefined) return codec.encodeJson(response);
   const { output } = endpoint.method;

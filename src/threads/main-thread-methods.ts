@@ -8,7 +8,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { MainThreadMethods } from "./methods.ts";
 import { fromWire } from "./wire-error.ts";
 
-/** The main thread's services: there is one of each, whatever the number of threads. */
+/** The main thread's services: there is one of each, for all threads. */
 export interface MainThread {
   readonly keys: KeyStore;
   readonly usage: UsageLedger;

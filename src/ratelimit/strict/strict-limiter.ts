@@ -18,9 +18,9 @@ export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics">
   readonly room: WaitingRoom;
 }
 
-/** How often pools are looked at that want to send something later, or have somebody waiting. */
+/** How often pools are checked that want to send something later, or that have waiting requests. */
 const tickMs = 5;
-/** Pools looked at in each tick for whether they are still needed. */
+/** Pools checked in each tick for whether they are still needed. */
 const sweptPerTick = 500;
 const stopMs = 300;
 
@@ -31,7 +31,7 @@ const stopMs = 300;
 export class StrictLimiter implements RateLimiter {
   readonly #options: StrictLimiterOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Those that the tick has to look at. */
+  /** The pools that each tick checks. */
   readonly #active = new Set<Entry>();
   readonly #tick: NodeJS.Timeout;
   #sweep: MapIterator<[string, Entry]>;
@@ -59,7 +59,7 @@ export class StrictLimiter implements RateLimiter {
     return this.stateOf(this.#entries.get(keyId), rule, this.#options.clock.monotonicMs());
   }
 
-  /** Somebody else waits for the key's permits: what nobody waits for here goes back. */
+  /** Another replica waits for the key's permits. Returns those that no request waits for here. */
   recall(keyId: string): void {
     const entry = this.#entries.get(keyId);
     if (entry === undefined) return;
@@ -275,7 +275,7 @@ class StrictPermit implements Permit {
   constructor(limiter: StrictLimiter, entry: Entry, rule: RateLimit, gen: number | undefined, state: RateLimitState) {
     this.outcome = gen === undefined ? "limited" : "admitted";
     this.limit = state.limit;
-    // Not more than 0 to somebody who is refused: others may hold permits that they will not need.
+    // A refused caller always sees 0, even if other replicas hold permits that they will return.
     this.remaining = gen === undefined ? 0 : state.remaining;
     this.resetMs = state.resetMs;
     this.limiter = limiter;
