@@ -9,7 +9,7 @@ import { nextTurn } from "./next-turn.ts";
 
 type Lane = HeldCommits<KeyGroup<string>, string>;
 
-/** Counts who waits, and has as many places as it is told. */
+/** Counts the waiting callers. The test sets how many may wait. */
 class CountedPlaces {
   readonly sameKey: number[] = [];
   taken = 0;
@@ -74,7 +74,7 @@ describe("CoalescingLanes", () => {
     expect(await answers).toEqual(["a[a1,a2,a3]:a1", "b[b1]:b1", "a[a1,a2,a3]:a2", "a[a1,a2,a3]:a3"]);
   });
 
-  it("adds nothing to a group that was sent: what comes meanwhile becomes the next, one group for each key", async () => {
+  it("adds nothing to a group that was sent: later callers form the next one, one group for each key", async () => {
     const { lanes, lane } = setUp();
     const answers = submitAll(lanes, ["a1"]);
     await nextTurn();
@@ -101,7 +101,7 @@ describe("CoalescingLanes", () => {
     ]);
   });
 
-  it("answers nobody before the commit is done", async () => {
+  it("answers no caller before the commit is done", async () => {
     const { lanes, lane } = setUp();
     let answered = false;
     void lanes.submit("a", "a1").then(() => {
@@ -170,7 +170,7 @@ describe("CoalescingLanes", () => {
     await Promise.all(answers);
   });
 
-  it("refuses a caller without a place for the reason that is given, and sends nothing of it", async () => {
+  it("refuses a caller without a place, with the limit's reason, and sends nothing of it", async () => {
     const { lanes, lane, places } = setUp();
     places.max = 2;
     const answers = Promise.all(submitAll(lanes, ["a1", "a2"]));
@@ -182,7 +182,7 @@ describe("CoalescingLanes", () => {
     expect(groupsOf(lane)).toEqual([[["a", "a1", "a2"]]]);
   });
 
-  it("fails with a commit that threw all in it and all behind it, sends none of them again, and goes on", async () => {
+  it("fails all callers of a commit that threw and all behind it, sends none of them again, and goes on", async () => {
     const { lanes, lane, places } = setUp();
     const failing = submitAll(lanes, ["a1", "a2", "b1"]);
     await nextTurn();
@@ -239,7 +239,7 @@ describe("CoalescingLanes", () => {
     await lanes.drained();
   });
 
-  it("answers every caller once and in order, commits every item once or never, and gives back every place, whatever the timing", async () => {
+  it("answers every caller once and in order, commits every item once or never, and gives back every place, with any timing", async () => {
     const step = fc.constantFrom("a", "b", "c", "turn", "finish", "fail");
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 3 }), async (steps, batchMax) => {

@@ -84,7 +84,7 @@ describe.each(engines)("latchkey migrate, on $name", { timeout }, (engine) => {
   });
 });
 
-// The embedded store is a file: nobody refuses a connection to it.
+// Postgres only: the embedded store is a file and has no connections to refuse.
 describe.runIf(hasPostgres)("latchkey migrate, where Postgres", { timeout }, () => {
   const faults: [string, (url: URL) => void, string][] = [
     ["does not know the database", (url) => (url.pathname = "/nowhere"), 'database "nowhere" does not exist'],

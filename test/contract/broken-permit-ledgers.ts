@@ -127,7 +127,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
   ),
 
   // What comes back
-  permitRule("credits a return to whatever window is open", (before, ask, rule, nowMs) =>
+  permitRule("credits a return to the open window, even if it belongs to another", (before, ask, rule, nowMs) =>
     exchange(before, { ...ask, gen: before.gen }, rule, nowMs),
   ),
   permitRule("forgets returns", (before, ask, rule, nowMs) => exchange(before, { ...ask, returned: 0 }, rule, nowMs)),

@@ -28,7 +28,7 @@ describe.each(loads)("six replicas, 1–80 ms from the ledger, at $name", (load)
     expect(simulate(loadOf(load, 1)).deniedLocallyShare).toBeGreaterThan(0.7);
   });
 
-  it.each(seeds)("never pass it when messages are lost and uses refused (seed %i)", (seed) => {
+  it.each(seeds)("never exceed the limit when messages are lost and uses refused (seed %i)", (seed) => {
     const figures = simulate({ ...loadOf(load, seed), lostShare: 0.05, refusedShare: 0.1 });
     expect(figures.perWindow.length).toBeGreaterThan(1);
     expect(Math.max(...figures.perWindow)).toBeLessThanOrEqual(load.limit);
@@ -46,12 +46,12 @@ describe("a hot key", () => {
     expect(simulate(loadOf(loads[0], 1)).callsPerAdmitted).toBeLessThan(0.05);
   });
 
-  it("loses to refused uses no permit: each window fills with those that were not refused", () => {
+  it("loses no permit to refused uses: each window fills with uses that were not refused", () => {
     const figures = simulate({ ...loadOf(loads[1], 1), refusedShare: 0.2 });
     expect(new Set(figures.perWindow)).toEqual(new Set([1_000]));
   });
 
-  it("loses to a crash what that replica held, for one window, and few calls in search of it", () => {
+  it("loses only the permits that a crashed replica held, for one window, and makes few calls to look for them", () => {
     const figures = simulate({ ...loadOf(loads[0], 1), crashAtMs: 61_500 });
     const [before, during, after] = figures.perWindow;
     expect(before).toBe(10_000);

@@ -100,8 +100,8 @@ describe.each(engines)("on $name", (engine) => {
       expect(latchkey.stderr()).not.toContain("lk_root_");
     });
 
-    it.skipIf(!curlIsHere)("prints lines that work as they are (skipped where there is no curl)", async () => {
-      // Whoever can be pasted into a shell unharmed here can be so anywhere.
+    it.skipIf(!curlIsHere)("prints lines that work when pasted (skipped where there is no curl)", async () => {
+      // If this path can be pasted into a shell, every path can.
       const dataDir = join(tempFolder(), `it's "my" $HOME data`);
       const latchkey = await startLatchkey({ ...(await engine.environment()), LATCHKEY_DATA_DIR: dataDir });
       const [create, verify, overGrpc, ...more] = printedLines(latchkey);
@@ -136,7 +136,7 @@ describe.each(engines)("on $name", (engine) => {
     });
   });
 
-  describe("a root key of one's own", { timeout }, () => {
+  describe("a configured root key", { timeout }, () => {
     it("may be two while it is rotated, and none is generated then", async () => {
       const store = await engine.environment();
       const latchkey = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: `${firstKey},${secondKey}` });

@@ -103,7 +103,7 @@ describe("a start that cannot be", { timeout }, () => {
       [expect.stringContaining("REDIS_URL must be a URL such as redis://user:password@host:6379, redis+cluster://")],
     ],
     [
-      "an internal listener that is open to everybody",
+      "an internal listener that other machines can reach",
       { LATCHKEY_INTERNAL_HOST: "0.0.0.0" },
       [expect.stringContaining("LATCHKEY_INTERNAL_HOST must be a loopback address")],
     ],
@@ -121,7 +121,7 @@ describe("a start that cannot be", { timeout }, () => {
       ["DATABASE_URL must be set where the role is coordinator: the embedded store serves one process"],
     ],
     [
-      "coordinators that nobody would ask",
+      "coordinators without the role edge",
       { LATCHKEY_COORDINATORS: "127.0.0.1:8081" },
       [expect.stringContaining("LATCHKEY_COORDINATORS must not be set unless the role is edge")],
     ],
@@ -148,8 +148,8 @@ describe("a role on the command line", { timeout }, () => {
   });
 });
 
-describe("a setting that nobody knows", { timeout }, () => {
-  it("is warned of by its name alone", async () => {
+describe("an unknown setting", { timeout }, () => {
+  it("gets a warning with its name, without its value", async () => {
     const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_SURPRISE: shortRootKey });
 
     expect(latchkey.stderr()).toMatch(/"level":"warn".*LATCHKEY_SURPRISE is not a setting of Latchkey/);
@@ -172,7 +172,7 @@ describe("the command line", { timeout }, () => {
     }
   });
 
-  it("prints its version and its usage when asked to, whatever the settings", async () => {
+  it("prints its version and its usage when asked to, even with bad settings", async () => {
     const broken = { PORT: "x" };
     const { version } = JSON.parse(readText("package.json")) as { version: string };
 

@@ -74,7 +74,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
     const calls = Array.from({ length: 40 }, () => client.verifyKey({ key }));
     const answers = await whileTimePasses(clock, Promise.all(calls));
 
-    // A permit that came back may come too late for somebody who was already told that there is none.
+    // A released permit may come too late for a caller that was already refused.
     expect(answers.filter(({ valid }) => valid)).toHaveLength(2);
     const refusals = new Set(answers.filter(({ valid }) => !valid).map(({ code }) => code));
     expect([...refusals].filter((code) => code !== "USAGE_EXCEEDED" && code !== "RATE_LIMITED")).toEqual([]);

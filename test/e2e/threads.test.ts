@@ -194,7 +194,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
 });
 
 describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
-  it("refuse a port that is taken, also by others who share theirs", async () => {
+  it("refuse a port in use, also one that another process shares between its threads", async () => {
     const { baseUrl } = await start({ LATCHKEY_DATA_DIR: tempFolder() });
     const { port } = new URL(baseUrl);
     for (const LATCHKEY_WORKERS of ["1", "2"]) {

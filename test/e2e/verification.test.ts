@@ -164,7 +164,7 @@ describe.each(engines)("on $name", (engine) => {
     it.each([
       ["with a counter", { remaining: 1_000_000 }],
       ["without a counter", {}],
-    ])("%s is gone at once for everybody when it is deleted while it is being used", async (_, properties) => {
+    ])("%s is gone at once for every caller when it is deleted while it is being used", async (_, properties) => {
       const { client } = await start();
       const { keyId, key } = await client.createKey({ apiId: "api", ...properties });
       expect(await client.verifyKey({ key })).toMatchObject({ valid: true });

@@ -22,7 +22,7 @@ describe("two processes that hand over a root key in one folder", () => {
     const folder = tempFolder();
     const file = join(folder, "root-key");
     const handedOver = [writeRootKey(file, one), writeRootKey(file, two)] as const;
-    // Whichever counts in the end, a crash now loses neither.
+    // It is not known yet which one becomes valid. A crash now loses neither.
     expect(Object.values(filesIn(folder)).sort()).toEqual([one.reveal(), two.reveal()]);
 
     const steps = [() => handedOver[winner === 0 ? 0 : 1].commit(), () => handedOver[winner === 0 ? 1 : 0].rollback()];

@@ -55,7 +55,7 @@ afterEach(async () => {
 afterAll(() => target.stop());
 
 describe("over HTTP/1.1", () => {
-  it("whatever is said gets the answers it should, each refusal as JSON and without a value", async () => {
+  it("every hostile request gets the right answers, each refusal as JSON and without a value", async () => {
     const problems = await Promise.all(http1Cases.map(problemsOf));
     expect(problems.flat()).toEqual([]);
   });
@@ -77,7 +77,7 @@ describe("over HTTP/1.1", () => {
 });
 
 describe("over HTTP/2", () => {
-  it("whatever is said costs at most the connection, and no value is repeated", async () => {
+  it("every hostile request costs at most the connection, and no value is repeated", async () => {
     const heard = new Map<string, string>();
     const talk = async ([name, frames]: [string, Buffer]) => {
       heard.set(name, await dial().say(hello()).say(frames).listen());
@@ -107,7 +107,7 @@ describe("over HTTP/2", () => {
     expect(parseFrames(socket.heard).map(({ type }) => type)).toContain(frameType.goAway);
   });
 
-  it("5000 streams that stay half open are ended", async () => {
+  it("5000 streams that stay incomplete are ended", async () => {
     const crowd = openHalf5000();
     await target.expectUnharmed();
     await Promise.all(crowd.map(({ closed }) => closed));
@@ -210,7 +210,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
   it.each([
     ["HTTP/1.1", Buffer.from(verify)],
     ["HTTP/2", Buffer.concat([hello(), openRequest(1), body])],
-  ])("after any number of bytes of %s is nobody's error", async (_, bytes) => {
+  ])("after any number of bytes of %s causes no error", async (_, bytes) => {
     for (let length = 0; length <= bytes.length; length++) {
       const socket = dial().say(bytes.subarray(0, length));
       setTimeout(() => socket.hangUp(how), length % 7);
@@ -218,7 +218,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
     await Promise.all(target.sockets.map(({ closed }) => closed));
   });
 
-  it("with its answer on the way is nobody's error", async () => {
+  it("while its answer is being sent causes no error", async () => {
     for (let round = 0; round < 50; round++) {
       const socket = dial().say(
         round % 2 ? verify.repeat(20) : Buffer.concat([hello(), getRequest(1, "/openapi.json")]),

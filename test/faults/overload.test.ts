@@ -50,7 +50,7 @@ const patiently = { timeout: 30_000 };
 const repeat = <T>(value: T, times: number) => new Array<T>(times).fill(value);
 const turnedAway = { status: 503, retryAfter: "1", code: "SERVICE_UNAVAILABLE", remaining: undefined };
 
-/** Lets the room be full of one key's callers. */
+/** A waiting room that one key's calls can fill. */
 class RoomWithoutShares extends WaitingRoom {
   override enter(_sameKey: number): Unavailable | undefined {
     return super.enter(0);
@@ -77,13 +77,13 @@ async function flood(
 }
 
 describe("a flood of one counted key", () => {
-  it("gets 503 beyond its share of the room; other counted keys and those from memory are served", async () => {
+  it("gets 503 beyond its share of the waiting room; other counted keys and those from memory are served", async () => {
     const server = await startCrowded();
     const { hot, others, fromMemory } = await flood(server, 20);
     expect([...others, ...fromMemory].filter(({ status }) => status !== 200)).toEqual([]);
     const shed = hot.filter(({ status }) => status !== 200);
     expect(new Set(shed.map((answer) => JSON.stringify(answer)))).toEqual(new Set([JSON.stringify(turnedAway)]));
-    // A tenth of the room wait for the next commit; as many can be in the one under way.
+    // A tenth of the places wait for the next commit; as many can be in the one under way.
     expect(hot.length - shed.length).toBeGreaterThanOrEqual(10);
     expect(hot.length - shed.length).toBeLessThanOrEqual(20);
     expect(await server.shed("call")).toBe(shed.length);
@@ -101,7 +101,7 @@ describe("a flood of one counted key", () => {
     expect(await verify(server, key)).toMatchObject({ status: 200, code: "VALID", remaining: 1000 - served - 1 });
   });
 
-  it("would crowd the others out if it could take the whole room", async () => {
+  it("would crowd the others out if it could take the whole waiting room", async () => {
     const server = await startCrowded({ room: (onRejected) => new RoomWithoutShares(100, onRejected) });
     const { others } = await flood(server, 100);
     expect(others.filter(({ status }) => status === 503).length).toBeGreaterThan(25);
@@ -144,7 +144,7 @@ describe("a hot counted key", () => {
   const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 });
 
-describe("a call that finds the room full", () => {
+describe("a call that finds the waiting room full", () => {
   /** A hundred keys wait for a commit that does not end. */
   async function fill(server: CrowdedServer) {
     const keys = await server.addKeys(101, 10);
@@ -156,7 +156,7 @@ describe("a call that finds the room full", () => {
   }
 
   it.each([true, false])(
-    "is turned away before the store hears of it, whoever waits is served; fast path: %s",
+    "is rejected before it reaches the store, and waiting calls are served; fast path: %s",
     async (fastPath) => {
       const server = await startCrowded({ fastPath });
       const { waiting, letGo, oneMore } = await fill(server);

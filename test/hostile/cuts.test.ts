@@ -87,7 +87,7 @@ async function differenceOf(twins: TwinServers, sent: Sent, silenceMs: number): 
   const ports = { reference: twins.ports[0], fast: twins.ports[1], bare: twins.barePort };
   const asked = Object.entries(ports).map(async ([way, port]) => [way, await sendCut(port, sent, silenceMs)] as const);
   const heard = Object.fromEntries(await Promise.all(asked));
-  // Whoever resets a connection gets whatever was fast enough. And Node alone drops what comes along with an upgrade.
+  // After a reset the client gets only the answers that were fast enough. And only Node drops bytes behind an upgrade.
   const isComparable = sent.ending !== "rst" && !/upgrade/i.test(sent.bytes.toString("latin1"));
   return isComparable ? compare(sent, heard) : undefined;
 }
@@ -119,7 +119,7 @@ function inShort(answers: string): string {
 
 /**
  * Node refuses a request that its client breaks off by FIN. The port does not: it closes a connection whose client has
- * closed its side. Nobody is left to learn anything from that refusal.
+ * closed its side. The client would not read that refusal.
  */
 function unrefused({ answers, closedBy }: Heard): Heard {
   const refusal = /HTTP\/1\.1 400 [^{]*\{"error":\{[^{}]*not a well-formed HTTP request[^{}]*\}\}$/;
@@ -142,7 +142,7 @@ async function expectSameAccounts(twins: TwinServers): Promise<void> {
   expect(fast.log).toEqual(reference.log);
 }
 
-/** After which every server hangs up, so that nobody waits for more answers. */
+/** After this request every server closes the connection, so that the client does not wait for more answers. */
 const close = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 function andClose(bytes: Buffer): Buffer {

@@ -164,7 +164,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
     to: "report.count",
   },
   {
-    mistake: "goes on in a shared window that somebody knows to be over",
+    mistake: "goes on in a shared window that another replica knows to be over",
     file: shared,
     from: " && kept.gen !== report.previousGen ?",
     to: " ?",

@@ -95,7 +95,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
   });
 
   it.runIf(hasPostgres)(
-    "keeps three replicas in step: hardly more than the limit passes, whichever master counts",
+    "keeps three replicas in step: hardly more than the limit passes, on every master",
     async () => {
       const databaseUrl = new Secret(await createTestDatabase());
       const settings = { databaseUrl, redisUrl: new Secret(cluster.url) };

@@ -83,8 +83,8 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
     ["a key that is no text", '{"from":"z","keyId":7}'],
     ["digests that are no list", '{"from":"z","keyId":"k","digests":5}'],
     ["a digest that is no text", '{"from":"z","keyId":"k","digests":[1]}'],
-    ["nobody as its sender", '{"keyId":"k"}'],
-  ])("mean a gap when they say what nobody understands: %s", async (_, message) => {
+    ["no sender", '{"keyId":"k"}'],
+  ])("mean a gap when they cannot be understood: %s", async (_, message) => {
     const server = await startTestRedis();
     const [a] = (await joinAll(server, "a")) as [Replica];
     await plainClient(server).publish(channel, message);
@@ -176,7 +176,7 @@ describe.runIf(hasRedis)("while Redis is away", () => {
     await allUp([a]);
   });
 
-  it("more changes than are kept become one gap for everybody else", async () => {
+  it("more changes than are kept become one gap for all other replicas", async () => {
     const server = await startTestRedis();
     const [a, b] = (await joinAll(server, "a", "b")) as [Replica, Replica];
     const unsent = await announceWithoutLink(server, a, 1003);

@@ -85,7 +85,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     await server.command("REPLICAOF 127.0.0.1 1");
     await expect(a.tell(1, "k")).rejects.toThrow(/^READONLY/);
     await a.isUp(false);
-    // What is announced meanwhile would reach nobody who is with the new one.
+    // A change announced now would not reach replicas that are connected to the new master.
     await a.changes.broadcast({ keyId: "key_1", digests: undefined });
     await server.command("REPLICAOF NO ONE");
     await a.isUp(true);
@@ -113,7 +113,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     await server.command(`ACL SETUSER reader on >${password} ~* &* +@read +@connection +info +subscribe +exists`);
     const a = new RedisReplica(`redis://reader:${password}@${authority(server)}`, "a");
     await vi.waitFor(() => expect(a.logged.windows).toEqual(["Redis refuses: NOPERM"]), soon);
-    // It hears, and cannot know it: nobody else hears of it.
+    // It may subscribe but not publish: its own heartbeats never come, and other replicas miss its changes.
     await vi.waitFor(
       () => expect(a.logged.changes.sort()).toEqual(["Redis is away: no heartbeat", "Redis refuses: NOPERM"]),
       soon,

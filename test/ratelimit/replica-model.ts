@@ -96,7 +96,7 @@ export class ReplicaModel {
   hear(report: WindowReport, news: WindowNews, nowMs: number): void {
     const shared = this.#sharedAt(nowMs);
     if (this.#isAlone || shared === undefined || shared.gen !== report.gen) return;
-    // A window that nobody else is in is what is left of an own one.
+    // A window without other replicas is left over from this replica's own one.
     const isJoining = news.gen !== shared.gen && news.replicas > 1;
     const joined = isJoining
       ? {
@@ -118,7 +118,7 @@ export class ReplicaModel {
     const shared = this.#sharedAt(stoppedMs);
     this.#own = own && { ...own, endsMs: own.endsMs + shiftMs };
     this.#shared = shared && { ...shared, endsMs: shared.endsMs + shiftMs };
-    // Nobody will say any more what became of those under way: they count as used.
+    // The outcome of those under way stays unknown: they count as used.
     for (const admission of [...(own?.admissions ?? []), ...(shared?.admissions ?? [])]) admission.isHeld = false;
   }
 

@@ -164,7 +164,7 @@ export class SimulatedReplica {
     this.#table = new product.WindowTable(slotsMax, { nextGen });
     this.#limiter = new product.LocalLimiter(this.#table, { clock: this.#clock, metrics });
     const saved = product.takeSavedWindows(file, wallMs);
-    // The others know its counts by its name; without any, it matters to nobody.
+    // Other replicas know its counts by its name. Without counts, the name does not matter.
     if (open.length > 0 && saved?.replica !== this.name) throw new Violation(`${this.name} lost its name`);
     for (const window of saved?.windows ?? []) this.#table.restore(window, this.#nowMs);
     if (product.takeSavedWindows(file, wallMs)) throw new Violation("saved windows were read twice");

@@ -233,7 +233,7 @@ describe("WindowSync", () => {
     expect(await tick(all)).toEqual([["k", "l"]]);
   });
 
-  it("tells a hub that has forgotten of every window in use, also those that nobody uses just now", async () => {
+  it("reports every window in use to a hub that has lost its data, also those without new verifications", async () => {
     const all = setUp();
     for (const key of ["k", "l", "m"]) all.use(key);
     await tick(all);

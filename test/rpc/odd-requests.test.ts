@@ -72,7 +72,7 @@ describe.each(protocols)("over $name", (protocol) => {
     { "connect-protocol-version": "7", "grpc-accept-encoding": "gzip" },
     { "x-forwarded-for": "x".repeat(4000) },
   ];
-  it("a good request is served whatever headers it has beside those that count", async () => {
+  it("a good request is served with any other headers", async () => {
     const { port } = await startTestServer();
     const wire = connectWire(port);
     const warnings: Error[] = [];

@@ -97,7 +97,7 @@ describe("bodies that are not whole yet", () => {
     expect(bodies.slice(refused.length).every(({ taken }) => (taken[0] as Buffer).length === 60_000)).toBe(true);
   });
 
-  it("are refused without harm to the one that needs the room, whatever is thrown over it", async () => {
+  it("are refused without harm to the one that needs the room, even if refusing throws", async () => {
     const metrics = createMetrics();
     const guard = new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics });
     const failing = vi.fn(() => {

@@ -120,7 +120,7 @@ describe("a failure", () => {
     expect(await failureOf(call)).toMatchObject({ code: "TIMEOUT", message: expect.stringContaining("30 ms") });
   });
 
-  it("is NETWORK_ERROR, with its cause, when nobody listens", async () => {
+  it("is NETWORK_ERROR, with its cause, when no server listens", async () => {
     const { baseUrl, close } = await serve(() => {});
     await close();
     const failure = await failureOf(createClient({ baseUrl }).verifyKey({ key }));

@@ -200,7 +200,7 @@ describe("CachedKeyStore", () => {
     await nextTurn();
     const answerBefore = all.store.readNow();
     await deleteKey(all.cache, "id of k");
-    expect(await find(all, "k"), "whoever comes after the deletion does not join the old look-up").toBeUndefined();
+    expect(await find(all, "k"), "a caller after the deletion does not join the old look-up").toBeUndefined();
     answerBefore();
     await before;
     expect(await find(all, "k")).toBeUndefined();

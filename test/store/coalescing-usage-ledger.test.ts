@@ -170,7 +170,7 @@ describe("CoalescingUsageLedger", () => {
     expect(await later).toEqual(spent(0));
   });
 
-  it("gives those who wait for one key a tenth of the room, however many come", async () => {
+  it("lets calls for one key take at most a tenth of the waiting room", async () => {
     const { engine, ledger } = setUp({ hot: 1000, other: 1 }, new WaitingRoom(100));
     const flood = Promise.allSettled(Array.from({ length: 1000 }, () => ledger.spend("hot")));
     const other = ledger.spend("other");
@@ -221,7 +221,7 @@ describe("CoalescingUsageLedger", () => {
     expect(drained).toBe(true);
   });
 
-  it("grants exactly what there is and gives no value out twice, whatever the timing", async () => {
+  it("grants exactly what there is and gives no value out twice, with any timing", async () => {
     const step = fc.constantFrom("a", "b", "turn", "finish");
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), fc.nat(20), async (steps, balance) => {

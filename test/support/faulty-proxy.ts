@@ -5,15 +5,15 @@ import { onTestFinished } from "vitest";
 export type Fault = "pass" | "cut" | "stall";
 
 /**
- * A TCP link that can be broken on purpose: it cuts connections when a reply comes (so that the request has been acted
- * upon and nobody learns of it), delays, stalls, refuses, falls silent, or leads elsewhere.
+ * A TCP link that can be broken on purpose: it cuts connections when a reply comes (the request was executed, but its
+ * outcome stays unknown), delays, stalls, refuses, falls silent, or leads elsewhere.
  */
 export class FaultyProxy {
   /** Where new connections lead. */
   targetPort: number;
   /** Asked for every chunk the server sends. */
   onReply: (connection: { bytesFromServer: number }) => Fault = () => "pass";
-  /** Time each chunk takes, either way. */
+  /** Time that each chunk takes, in both directions. */
   delayMs = 0;
   /** Whether new connections are turned away. */
   refusing = false;
@@ -42,7 +42,7 @@ export class FaultyProxy {
     return (this.#server.address() as net.AddressInfo).port;
   }
 
-  /** While true, bytes either way are lost, and nothing is closed; whoever lost some is cut when it becomes false. */
+  /** While true, bytes in both directions are lost and nothing is closed. Then connections that lost bytes are cut. */
   get silent(): boolean {
     return this.#silent;
   }

@@ -98,7 +98,7 @@ export class FleetLoad {
       problems.push(...account.problems);
       this.figures.lost += account.lost;
       this.figures.extra += account.extra;
-      // A statement may still come through that nobody waits for any more: its use shows in a later account.
+      // A statement whose caller has given up may still be executed: its use shows in a later account.
       key.unknown -= account.extra;
       key.acknowledged = [];
       key.before = after;

@@ -62,7 +62,7 @@ describe("a link between threads", () => {
     expect(mistake).toMatchObject({ message: "a mistake", stack: expect.stringContaining("thread-link.test.ts") });
   });
 
-  it("leaves nobody waiting for a thread that is gone", async () => {
+  it("leaves no call waiting for a thread that is gone", async () => {
     const { here } = setUp();
     const asked = here.ask("double", 1);
     here.onDisconnect(new Error("it fell over"));

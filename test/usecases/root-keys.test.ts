@@ -86,7 +86,7 @@ describe("a generated root key", () => {
     }
   });
 
-  it("is one, however many start at once: the others take theirs back", async () => {
+  it("is one, with any number of starts at once: the others take back the ones they made", async () => {
     const store = newStore();
     const starts = await Promise.all(Array.from({ length: 5 }, () => load(store)));
     const shown = starts.flatMap(({ generated }) => generated ?? []);

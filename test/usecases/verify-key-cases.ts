@@ -282,7 +282,7 @@ export const undecided: Case[] = [
     balance: 5,
   },
   {
-    name: "a use that is not known to be spent lets nobody pass: the permit is released",
+    name: "a use that is not known to be spent lets no request pass: the permit is released",
     found: [both()],
     permits: ["admitted"],
     spends: [away],

@@ -182,7 +182,7 @@ function writeField({ name, tag, optional, kind }: OutputField): string {
   return `  if (${isThere}) wire.${write}(${hex(tag)}, ${value});`;
 }
 
-/** Bytes of the parts whose size is bounded whatever they hold. */
+/** Bytes of the parts whose size has a fixed bound. */
 function sizeOf({ fields }: HotOutput): number {
   const bytes = { bool: 2, int32: 11, double: 9, string: 0, struct: 0 };
   return fields.reduce((sum, { kind }) => sum + (typeof kind === "object" ? 2 + sizeOf(kind) : bytes[kind]), 0);

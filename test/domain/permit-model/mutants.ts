@@ -35,7 +35,7 @@ export const mutants: readonly Mutant[] = [
   mutant("the end is clamped anew with each ask", "locked", setBack, { ...product, exchange: clampMoves }),
   mutant("permits are held by a clock that is behind", "S2", waitersLeave, withPool(TrustsClock())),
   mutant("a request is denied for good while others hold permits", "E1", "permits lie idle", withPool(DeniesTooSoon())),
-  mutant("permits that nobody needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
+  mutant("permits that no request needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
   mutant("a use is reported before it settled", "E1", "refused uses give permits back", withPool(ReportsEarly())),
 ];
 

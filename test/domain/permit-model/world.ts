@@ -83,7 +83,7 @@ interface Flight {
   readonly grant: PermitGrant | undefined;
   /** When the window ends by that answer, in true time. */
   readonly endsAtMs: number;
-  /** Its sender has crashed: the answer reaches no one. */
+  /** Its sender has crashed: the answer does not arrive. */
   readonly orphan: boolean;
 }
 

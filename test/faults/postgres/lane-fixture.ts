@@ -54,7 +54,7 @@ function closedWithTest<Lane extends { close(): void }>(lane: Lane): Lane {
   return lane;
 }
 
-/** A link that cuts one reply in ten, and that stalls now and then: what was asked has happened, and nobody learns of it. */
+/** A link that cuts one reply in ten, and sometimes stalls: the statement was executed, but its result is unknown. */
 export async function behindUnreliableLink(url: string): Promise<{ url: string; proxy: FaultyProxy }> {
   const proxy = await FaultyProxy.start(Number(new URL(url).port));
   let replies = 0;

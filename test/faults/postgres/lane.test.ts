@@ -50,7 +50,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
       lanes.map(async ({ keyId, lane }) => {
         for (let i = 0; i < 40; i++) {
           try {
-            // Each of them would see "missing", or somebody else's numbers, in the other's result.
+            // In the result of the other, each of them would see "missing", or the numbers of another key.
             const [result] = await lane.settle([{ keyId, wanted: 1 }]);
             expect(result).toMatchObject({ outcome: "settled", granted: 1 });
             acknowledged++;
@@ -83,7 +83,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, keyIds.length, 5)).toBe(19);
   });
 
-  it("settles all others when somebody has locked one row, which fails alone, uncharged, until it is let go", async () => {
+  it("settles all others when another session has locked one row, which fails alone, uncharged, until it is unlocked", async () => {
     const keyIds = ["a", "b", "c", "d", "e"];
     const url = await databaseWith(keyIds, 10);
     const lane = openLane(url, patient);
@@ -209,7 +209,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const server = await PostgresServer.start();
     onTestFinished(() => server.remove());
     const source = await databaseWith(["k"], 10);
-    // A server of its own, whose standby does not exist: a commit waits until somebody cancels the wait.
+    // A server of its own, whose standby does not exist: a commit waits until the wait is cancelled.
     const url = server.url();
     await copyTables(source, url);
     await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");

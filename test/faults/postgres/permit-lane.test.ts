@@ -54,7 +54,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     ]);
   });
 
-  it("shares each key's limit exactly with other writers, whatever the order in which they name the keys", async () => {
+  it("shares each key's limit exactly with other writers, which name the keys in any order", async () => {
     const keyIds = numbered(12);
     const url = await databaseWithLimits(keyIds, 100);
     const granted = new Map(keyIds.map((keyId) => [keyId, 0]));
@@ -91,7 +91,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     expect(results).toEqual(expected);
   });
 
-  it("grants to all others when somebody has locked one window, which fails alone until it is let go", async () => {
+  it("grants to all others when another session has locked one window, which fails alone until it is unlocked", async () => {
     const keyIds = numbered(5);
     const url = await databaseWithLimits(keyIds, 10);
     const lane = openPermitLane(url, { timeoutMs: 20_000, lockMs: 150 });

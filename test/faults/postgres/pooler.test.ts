@@ -54,7 +54,7 @@ async function connect(url: string): Promise<pg.Client> {
 /** Renews every connection of the pooler to the server. */
 async function recycle(pooler: PgBouncer, url: string): Promise<void> {
   await pooler.admin("RECONNECT");
-  // It takes a connection that it was just making for a failed login, and refuses everybody for a moment.
+  // It takes a connection that it was just making for a failed login, and refuses all clients for a moment.
   const isServed = () =>
     query(url, "SELECT 1").then(
       () => true,
@@ -66,7 +66,7 @@ async function recycle(pooler: PgBouncer, url: string): Promise<void> {
 const counted = (remaining: number) => sampleKey(new TestClock(), { remaining });
 
 describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
-  it("every acknowledged transaction is durable, whatever the role's default, on whichever connection", async () => {
+  it("every acknowledged transaction is durable, with any default of the role, on every connection", async () => {
     const { pooler, direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 3 } });
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const rerouted = new URL(url);

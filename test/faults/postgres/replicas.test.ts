@@ -60,7 +60,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
     { name: "restore a counter", carryOver: false, amount: 500, daysAgo: 3, uses: 500 },
     { name: "add one refill per boundary", carryOver: true, amount: 100, daysAgo: 5, uses: 500 },
   ];
-  it.each(refillCases)("$name once, by the database's clock, whatever theirs say", async ({ uses, ...refill }) => {
+  it.each(refillCases)("$name once, by the database's clock, even if the replicas' clocks are wrong", async ({ uses, ...refill }) => {
     await awayFromMidnight();
     const url = await createTestDatabase();
     const { baseUrls } = await Fleet.start(url, replicas, (i) => skewedBy([0, 2, -2][i] as number));

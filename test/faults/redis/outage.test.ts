@@ -144,7 +144,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
       );
       expect((await clientOf(1).verifyKey({ key })).code).toBe("VALID");
       expect(await timeToRefusal(1, key, 500)).toBeUndefined();
-      // Long enough for a window of which nobody hears anything.
+      // Long enough for a window that no other replica learns of.
       await delay(beganMs + 1.8 * rule.durationMs - performance.now());
 
       await end();

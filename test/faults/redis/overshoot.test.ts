@@ -72,8 +72,8 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
 
       if (keptUp(log)) expect(complete.length).toBeGreaterThanOrEqual(windows);
       for (const { admitted, refused, onOneMax } of complete) {
-        // Nobody refuses for what is only expected of the others longer than it takes to ask them. On a machine that
-        // stands still for parts of a window that can be until its end.
+        // A replica refuses because of expected counts of the others only until they have answered. On a machine that
+        // stands still for parts of a window, that can last until the window's end.
         if (keptUp(log) && admitted + refused >= 1.5 * limit) expect(admitted).toBeGreaterThanOrEqual(limit);
         expect(admitted).toBeLessThanOrEqual(replicas * limit);
         expect(onOneMax).toBeLessThanOrEqual(limit);
@@ -90,7 +90,7 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
       const rule = { limit, durationMs: 1000 };
       const baseUrls = [linked.fleet.replica(replica).baseUrl];
       const log = await load(rule, { baseUrls, perSecond: Math.max(25, 1.5 * limit), ms: 4 * (1000 + gapMs) + 500 });
-      // One that nobody was refused in was asked for too little.
+      // A window without a refusal had too few requests.
       const full = countSharedWindows(log, rule).filter(({ isComplete, refused }) => isComplete && refused > 0);
       if (keptUp(log)) expect(full.length).toBeGreaterThanOrEqual(3);
       expect(full.map(({ admitted }) => admitted)).toEqual(full.map(() => limit));

@@ -29,7 +29,7 @@ export const http2Attacks: Readonly<Record<string, Attack>> = {
       return [];
     }),
 
-  "streams that stay half open": async ({ port, untilMs }) => {
+  "streams that stay incomplete": async ({ port, untilMs }) => {
     const opened = Buffer.concat(Array.from({ length: 100 }, (_, index) => openRequest(2 * index + 1)));
     return holdOpen(port, 50, Buffer.concat([hello(), opened]), untilMs);
   },

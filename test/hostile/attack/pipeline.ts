@@ -41,7 +41,7 @@ const silentMsMax = 20_000;
 
 /**
  * Sends requests without waiting for answers, reads all answers, and tells what is missing. The requests are whole and on a
- * connection that nobody closes: each has to be answered.
+ * connection that stays open: each has to be answered.
  */
 export function pipeline(
   port: number,

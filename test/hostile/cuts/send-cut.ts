@@ -30,7 +30,7 @@ export function sendCut(
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let closedBy: Heard["closedBy"] = "server";
-    // Half open: whether the server answers after the client's FIN is what this is about.
+    // The test is about whether the server answers after the client's FIN, so the socket stays half open.
     const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
     socket.setTimeout(silenceMs, () => {
       closedBy = "client";

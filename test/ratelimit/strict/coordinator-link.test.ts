@@ -69,7 +69,7 @@ describe("a link to a coordinator", () => {
     await Promise.all(pending);
   });
 
-  it("gives each answer to its ask, in whatever order they come, and ignores what nobody asked", async () => {
+  it("gives each answer to its ask, in any order, and ignores answers without an ask", async () => {
     const { coordinator, link } = await setUp();
     const ask = askFor({ wantMin: 3, wantMax: 7, gen: 2 ** 40, returned: 5, spent: 6 });
     const pending = Promise.all(["a", "b", "c", "d"].map((keyId) => link.exchange(keyId, ask)));
@@ -173,7 +173,7 @@ describe("a link to a coordinator", () => {
     expect(JSON.parse(logLines[0] ?? "")).toMatchObject({ address: `127.0.0.1:${port}`, reason: "UNAVAILABLE" });
   });
 
-  it("shows the secret to the coordinator, and to nobody else", async () => {
+  it("shows the secret to the coordinator only", async () => {
     const secret = "secret-of-the-internal-listener-0123";
     const { coordinator, logLines } = await setUp({ secret: new Secret(secret) });
     coordinator.breakStreams();

@@ -37,7 +37,7 @@ describe("Holders", () => {
     expect(holders.others("k", [])).toEqual([a]);
   });
 
-  it("forget everybody's permits with a new window", () => {
+  it("forget all permits with a new window", () => {
     holders.note("k", a, 1, askFor({ wantMin: 5 }), 5);
     holders.note("k", b, 2, askFor({ gen: 1, wantMin: 1 }), 1);
     expect(holders.others("k", [])).toEqual([b]);

@@ -63,7 +63,7 @@ describe("shareOut", () => {
       [0, 0],
     ],
     [
-      "to those who have somebody waiting first, in order",
+      "to asks with waiting requests first, in order",
       [
         [2, 9],
         [0, 9],
@@ -116,7 +116,7 @@ describe("shareOut", () => {
     expect(shareOut(asks, granted)).toEqual(shares);
   });
 
-  it("hands out exactly what was granted, as far as anybody wants it, and to nobody more than he wants", () => {
+  it("hands out exactly what was granted, as far as it is wanted, and to no ask more than it wants", () => {
     fc.assert(
       fc.property(anyAsks, fc.integer({ min: 0, max: 20_000 }), (asks, granted) => {
         const shares = shareOut(asks, granted);
@@ -129,7 +129,7 @@ describe("shareOut", () => {
     );
   });
 
-  it("lets nobody wait while another takes in advance", () => {
+  it("lets no request wait while another ask gets permits in advance", () => {
     fc.assert(
       fc.property(anyAsks, fc.integer({ min: 0, max: 20_000 }), (asks, granted) => {
         const shares = shareOut(asks, granted);

@@ -10,7 +10,7 @@ import {
 
 /** A coordinator of another make, which hears everything and says what the test tells it to. */
 export class ScriptedCoordinator {
-  /** Every message that came, on whichever stream. */
+  /** Every message that came, on all streams. */
   readonly requests: ExchangeRequest[] = [];
   /** The credentials of every stream that was opened. */
   readonly authorizations: grpc.MetadataValue[][] = [];

@@ -81,7 +81,7 @@ describe("a verification under a strict limit", () => {
     expect(alarms.unsettled).toBe(1);
   });
 
-  it("is told, and holds up nobody else, that there is no such key", async () => {
+  it("is told that there is no such key, and delays no other", async () => {
     const { limiter, channel } = setUpLimiter();
     const gone = [queue(limiter, "gone"), queue(limiter, "gone")];
     const other = queue(limiter, "other");
@@ -102,7 +102,7 @@ describe("a verification under a strict limit", () => {
     expect(first.said).toBe("waits");
     await pass(5);
     expect([first.said, second.said]).toEqual(["no permit came in time", "waits"]);
-    // One for each who had asked. The permit of the one who left is there for the next.
+    // One for each request that had asked. The permit of the one that gave up is there for the next.
     await channel.grant({ granted: 2 });
     expect(second.said).toBe("admitted");
     expect(limiter.held).toBe(1);
@@ -112,11 +112,11 @@ describe("a verification under a strict limit", () => {
 describe.each([
   ["lost", (channel: ReturnType<typeof setUpLimiter>["channel"]) => channel.lose()],
   [
-    "of an outcome that nobody knows",
+    "of unknown outcome",
     (channel: ReturnType<typeof setUpLimiter>["channel"]) => channel.answer({ outcome: "failed", reason: "" }),
   ],
 ])("an answer that is %s", (_, lose) => {
-  it("admits nobody; the waiting are asked for again, and what the message carried is not sent again", async () => {
+  it("admits no request; waiting requests are asked for again, and returns and reports are not sent again", async () => {
     const { limiter, channel, pass } = setUpLimiter();
     const first = queue(limiter);
     await channel.grant({ granted: 4 });
@@ -135,7 +135,7 @@ describe.each([
 });
 
 describe("a permit", () => {
-  it("whose use was refused serves somebody who waits", async () => {
+  it("whose use was refused serves a waiting request", async () => {
     const { limiter, channel } = setUpLimiter();
     const waiting = [queue(limiter), queue(limiter)];
     await channel.grant({ granted: 1, outstanding: 1 });
@@ -145,7 +145,7 @@ describe("a permit", () => {
     expect(waiting[1]?.said).toBe("admitted");
   });
 
-  it("whose use was refused stays here when nobody waits, and is worth nothing in a later window", async () => {
+  it("whose use was refused stays here when no request waits, and is worth nothing in a later window", async () => {
     const { limiter, channel, clock } = setUpLimiter();
     const { permit } = await admitted();
     permit.release();
@@ -190,7 +190,7 @@ describe("a permit", () => {
     expect(channel.sent.slice(1)).toMatchObject([{ gen: 1, returned: 7, wantMin: 0, wantMax: 0 }]);
   });
 
-  it("goes back by itself when nobody came for it", async () => {
+  it("goes back by itself when no request came for it", async () => {
     const { limiter, channel, pass } = setUpLimiter();
     queue(limiter).permit?.commit();
     await channel.grant({ granted: 8 });
@@ -201,7 +201,7 @@ describe("a permit", () => {
 });
 
 describe("a key whose limit was changed", () => {
-  it("is asked for anew, whatever was known of the old limit", async () => {
+  it("is asked for again, and knowledge of the old limit is dropped", async () => {
     const { limiter, channel } = setUpLimiter();
     const denied = queue(limiter);
     await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
@@ -213,8 +213,8 @@ describe("a key whose limit was changed", () => {
   });
 });
 
-describe("a look", () => {
-  it("takes nothing, asks nobody and opens nothing", async () => {
+describe("a peek", () => {
+  it("takes nothing, sends nothing and opens nothing", async () => {
     const { limiter, channel, clock } = setUpLimiter({ poolsMax: 1 });
     expect(limiter.peek("unknown", rule)).toEqual({
       limit: 10_000,
@@ -251,7 +251,7 @@ describe("memory", () => {
     expect(() => limiter.take("1000", rule)).toThrow(Unavailable);
   });
 
-  it("lets a bounded number wait; one more is unavailable, and is in nobody's way", async () => {
+  it("lets a bounded number wait; one more is unavailable, and delays no other", async () => {
     const room = new WaitingRoom(50);
     const { limiter, channel } = setUpLimiter({ room });
     const waiting = Array.from({ length: 5 }, () => limiter.take("k", rule));

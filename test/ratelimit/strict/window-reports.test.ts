@@ -55,7 +55,7 @@ describe("local limits of edges without Redis", () => {
     await vi.waitFor(() => expect(a.take("k", 1)).toBe(0), patient);
   });
 
-  it("are told again to a coordinator that has forgotten them, also those that nobody uses just now", async () => {
+  it("are reported again to a coordinator that has lost them, also those without new verifications", async () => {
     const first = await startTestCoordinator();
     const a = await startEdge([first.address]);
     expect(a.take("k", 10)).toBe(10);
@@ -67,7 +67,7 @@ describe("local limits of edges without Redis", () => {
     const second = await startTestCoordinator({ port: first.port });
     await vi.waitFor(() => expect([a.isUp(), b.isUp()]).toEqual([true, true]), patient);
 
-    // Again and again: it hears of the others when it asks, and they may tell of theirs a little later than that.
+    // Repeated: a report returns the others' counts, and they may send those a little later.
     const late = await startEdge([second.address]);
     let passed = 0;
     const askOnce = () => {

@@ -25,7 +25,7 @@ describe("parseJson accepts", () => {
     expect(parseText(text)).toStrictEqual(JSON.parse(text));
   });
 
-  it("whatever JSON.stringify prints", () => {
+  it("everything that JSON.stringify prints", () => {
     fc.assert(
       fc.property(strictJson, (value) => {
         const text = JSON.stringify(value);

@@ -95,7 +95,7 @@ function overHttp2(session: http2.ClientHttp2Session, request: RawRequest): Prom
   });
 }
 
-/** Until the server hangs up, which whoever sends such bytes asks it to; one that waits for more bytes is told that none come. */
+/** Reads until the server closes, as the sent bytes ask it to. A server that waits for more bytes gets a FIN. */
 function overSocket(port: number, { chunks }: RawRequest): Promise<Heard> {
   return new Promise((resolve) => {
     const heard: Buffer[] = [];

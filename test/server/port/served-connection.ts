@@ -68,7 +68,7 @@ export async function listen(timeouts: Partial<Timeouts> = {}) {
   const startReading = () => socket.setEncoding("latin1").on("data", (text: string) => (heard += text));
   /** The keys that were answered, in order. */
   const answered = () => [...heard.matchAll(/"keyId":"(\w+)"/g)].map(([, key]) => key);
-  /** Whoever gave them: a request that does not arrive in one piece is handed over. */
+  /** All answers, ours and Node's: a request that arrives in pieces may go to Node. */
   const answers = () => heard.split("HTTP/1.1 200 OK").length - 1;
   /** The server's end of the connection. */
   const end = () => served;

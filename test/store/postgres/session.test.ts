@@ -39,7 +39,7 @@ async function carelessDatabase(): Promise<string> {
 }
 
 describe.runIf(hasPostgres)("on a server with careless defaults", () => {
-  it("a session of somebody else's is careless: there is something to set", async () => {
+  it("a session that is not ours is careless: there is something to set", async () => {
     const client = new pg.Client(await carelessDatabase());
     await client.connect();
     onTestFinished(() => client.end());
@@ -63,7 +63,7 @@ describe.runIf(hasPostgres)("on a server with careless defaults", () => {
     };
     const [asked] = await engine.atomically([CompiledQuery.raw(question)]);
     expect(asked?.rows).toEqual([ours]);
-    // Whatever is no SELECT of ours can be a change.
+    // Every statement that is not a SELECT of ours can be a change.
     expect((await sql.raw(question).execute(engine.db)).rows).toEqual([ours]);
   });
 
