@@ -116,7 +116,7 @@ describe("latchkey migrate", { timeout }, () => {
     }
   });
 
-  it("answers what it does not know with how to use it", async () => {
+  it("answers an unknown command with its usage", async () => {
     const lines = ["migrate", "migrate down", "migrate up up"];
     for (const { code, stderr } of await Promise.all(lines.map((line) => runLatchkey(line.split(" "))))) {
       expect(code).toBe(2);

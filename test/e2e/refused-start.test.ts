@@ -35,8 +35,8 @@ async function takenPort(): Promise<number> {
 }
 
 // What the embedded store refuses; for what Postgres does, see test/cli/migrate.test.ts and test/store/postgres.
-describe("a start that cannot be", { timeout }, () => {
-  it("says all that is wrong at once: settings and a folder in use", async () => {
+describe("a start that fails", { timeout }, () => {
+  it("lists all problems at once: settings and a folder in use", async () => {
     const dataDir = tempFolder();
     const served = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
 
@@ -88,7 +88,7 @@ describe("a start that cannot be", { timeout }, () => {
     expect(latchkey.stdout()).toContain(`Root key: generated, in ${join(folder, "root-key-postgres")}`);
   });
 
-  it("says that a data file is none", async () => {
+  it("says that a data file is not a database", async () => {
     const dataDir = tempFolder();
     writeFileSync(join(dataDir, "latchkey.db"), "this was a database before somebody edited it by hand".repeat(100));
 
@@ -158,7 +158,7 @@ describe("an unknown setting", { timeout }, () => {
 });
 
 describe("the command line", { timeout }, () => {
-  it("answers what it does not know with how to use it", async () => {
+  it("answers an unknown command with its usage", async () => {
     const unknown = [
       ...["sevre", "serve 8080", "--prot 80", "serve --port=80", "backup", "backup one two"],
       ...["migrate --role edge", "migrate up --role all", "backup --role edge file", "serve --role"],

@@ -107,7 +107,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
     expect(new Set(others.map(({ code }) => code))).toEqual(new Set(["RATE_LIMITED"]));
   });
 
-  it("give back what a refused use had taken of either limit", async () => {
+  it("release what a refused use had taken from a local or strict limit", async () => {
     const latchkey = await start(await engine.environment());
     const { client, baseUrl } = latchkey;
     const callers = openConnections(baseUrl, connections);
@@ -242,7 +242,7 @@ describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
 });
 
 describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, { timeout: 60_000 }, () => {
-  it("hear of each other's windows and deleted keys", async () => {
+  it("learn of each other's windows and deleted keys", async () => {
     const [DATABASE_URL, redis] = [await createTestDatabase(), await startTestRedis()];
     const replicas = await Promise.all(
       [1, 2].map(() => start({ DATABASE_URL, LATCHKEY_DATA_DIR: tempFolder(), REDIS_URL: redis.url() })),

@@ -34,7 +34,7 @@ describe("two processes that hand over a root key in one folder", () => {
 });
 
 describe("a root key that is handed over", () => {
-  it("takes the place of one that was left behind, and is readable by its owner only all the same", () => {
+  it("replaces one that was left behind, and is readable by its owner only", () => {
     const folder = tempFolder();
     const file = join(folder, "root-key");
     writeFileSync(file, "left behind");

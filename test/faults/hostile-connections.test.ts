@@ -139,7 +139,7 @@ describe("a client that takes its time", () => {
     "taking its answers": (socket) => socket.deafen().say("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2000)),
     "taking its answers over HTTP/2": (socket) => socket.say(hello([4, 0])).say(questions),
   };
-  it("is let go wherever it falls silent", async () => {
+  it("is disconnected if it falls silent, at any point", async () => {
     const silent = Object.entries(silences).map(([name, start]) => ({ name, socket: dial(), start }));
     for (const { socket, start } of silent) start(socket);
     const { length } = silent;
@@ -152,7 +152,7 @@ describe("a client that takes its time", () => {
     expect((await target.state()).connections).toBe(0);
   });
 
-  it("is let go wherever it sends a byte at a time", async () => {
+  it("is disconnected if it sends a byte at a time, at any point", async () => {
     const startedMs = performance.now();
     await Promise.all([
       dial().trickle(verify, 40),
@@ -167,7 +167,7 @@ describe("a client that takes its time", () => {
     expect(performance.now() - startedMs).toBeLessThan(goneWithinMs);
   });
 
-  it("has not longer for what HTTP/2 begins with if it sends it a byte at a time", async () => {
+  it("gets no more time for the HTTP/2 preface if it sends it a byte at a time", async () => {
     const socket = dial();
     await socket.trickle(preface, 200);
     // The server would have sent its settings as soon as it had all of it.
@@ -186,7 +186,7 @@ describe("a client that takes its time", () => {
     expect(socket.heard.toString()).toMatch(/^HTTP\/1\.1 400 .*did not arrive in time/s);
   });
 
-  it("may be silent where it watches", async () => {
+  it("may be silent while it watches our health", async () => {
     const watch = [
       ...verifyHeaders.slice(0, 2),
       [":authority", "x"],
@@ -230,7 +230,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
 });
 
 describe("a server that stops", () => {
-  it("is not held up by connections that have said nothing, or half of what HTTP/2 begins with", async () => {
+  it("is not delayed by connections that have sent nothing, or half of the HTTP/2 preface", async () => {
     const { port, stop } = await startTestServer();
     const waiting = ["", "PRI * HTTP"].map((text) => new RawSocket(port).say(text));
     await fetch(`http://127.0.0.1:${port}/livez`);

@@ -90,7 +90,7 @@ describe("a flood of one counted key", () => {
     expect(server.room.taken).toBe(0);
   });
 
-  it("charges those who are turned away nothing, and is served again when it is over", async () => {
+  it("does not charge rejected calls, and is served again when it is over", async () => {
     const server = await startCrowded();
     const [key = ""] = await server.addKeys(1, 1000);
     const { letGo } = server.hold();
@@ -242,7 +242,7 @@ describe("a connection that finds too many open", () => {
     await expect(call).rejects.toMatchObject({ code: grpc.status.UNAVAILABLE });
   });
 
-  it("is closed soon if it says nothing, or goes on saying something", async () => {
+  it("is closed soon if it sends nothing, or keeps sending", async () => {
     const { server, inside } = await crowd();
     const silent = new RawSocket(server.port);
     const talkative = new RawSocket(server.port).trickle("x".repeat(10_000), 20);

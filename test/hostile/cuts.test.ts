@@ -50,7 +50,7 @@ describe("the fast path, the reference path and bare Node answer the same", { ti
 });
 
 describe("resets", { timeout: timeoutMs }, () => {
-  it("at every offset hurt no other connection, and nothing fails that is counted", async () => {
+  it("at every offset hurt no other connection, and no failure is counted", async () => {
     const twins = await startTwins();
     for (const bytes of requests(twins.secrets)) {
       const offsets = Array.from({ length: bytes.length + 1 }, (_, at) => ({ bytes, at, ending: "rst" as const }));

@@ -52,7 +52,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
     ]);
   });
 
-  it("carries word of changed keys", async () => {
+  it("carries changes of keys", async () => {
     const [a, b] = [new RedisReplica(cluster.url, "a"), new RedisReplica(cluster.url, "b")];
     for (const replica of [a, b]) await replica.isUp(true);
     await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });

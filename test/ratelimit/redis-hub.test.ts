@@ -110,7 +110,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
     });
   });
 
-  it("are merged again after Redis has lost the script; until then the reports come to nothing", async () => {
+  it("are merged again after Redis has lost the script; until then reports have no effect", async () => {
     const server = await startTestRedis();
     const hub = await connect(server);
     await tell(hub);

@@ -68,7 +68,7 @@ describe("a body in pieces", () => {
     expect(taken).toEqual([]);
   });
 
-  it("keeps in memory what was sent of it, not all that was read from the connection with it", async () => {
+  it("keeps only its own bytes in memory, not all that was read from the connection with it", async () => {
     const before = bytesOutsideOfTheHeap();
     const { source } = collect();
     for (let piece = 0; piece < 500; piece++) {

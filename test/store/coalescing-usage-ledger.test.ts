@@ -44,7 +44,7 @@ describe("CoalescingUsageLedger", () => {
     expect(await answers).toEqual([9, 8, 7, 6].map(spent));
   });
 
-  it("grants the first that came and refuses the others when there are too few", async () => {
+  it("grants the first uses and refuses the others when there are too few", async () => {
     const { engine, ledger } = setUp({ k: 2 });
     const answers = spendTimes(ledger, "k", 5);
     await nextTurn();
@@ -119,7 +119,7 @@ describe("CoalescingUsageLedger", () => {
     await answers;
   });
 
-  it("rejects every use of a batch the engine knows nothing of, as Unavailable, and goes on", async () => {
+  it("rejects every use of a batch with unknown outcome as Unavailable, and goes on", async () => {
     const { engine, ledger } = setUp({ a: 5, b: 5 });
     const answers = Promise.allSettled([ledger.spend("a"), ledger.spend("a"), ledger.spend("b")]);
     await nextTurn();

@@ -32,7 +32,7 @@ describe("CachedKeyStore", () => {
     ]);
   });
 
-  it("does not join those who come after such a change to a look-up that began before it", async () => {
+  it("does not let callers after such a change join a look-up that began before it", async () => {
     const { store, cache } = setUp();
     store.add("k");
     const before = cache.findByDigest("k");
@@ -58,7 +58,7 @@ describe("CachedKeyStore", () => {
     expect(all.cache.size).toBe(1);
   });
 
-  it("gives all keys one copy of what they have alike, and leaves what they have not", async () => {
+  it("keeps one copy of values that keys share, and changes no other value", async () => {
     const all = setUp();
     for (const digest of ["a", "b"]) {
       all.store.add(digest);
@@ -71,7 +71,7 @@ describe("CachedKeyStore", () => {
     expect(b?.rateLimit).toBe(a?.rateLimit);
   });
 
-  it("lets a bounded number of callers wait, and of those for one key a tenth", async () => {
+  it("lets a bounded number of callers wait, and a tenth of it for one key", async () => {
     let turnedAway = 0;
     const room = new WaitingRoom(30, () => turnedAway++);
     const { store, cache } = setUp({ room });

@@ -34,7 +34,7 @@ describe("threads that take from one row", () => {
     expect(passed.filter((count) => count !== rule.limit)).toEqual([]);
   });
 
-  it("would be seen to let others than the limit pass if nothing kept them apart", async () => {
+  it("would be seen to miss the limit without the guard", async () => {
     const passed = await hammer(2, 20_000, false);
     expect(passed.filter((count) => count !== rule.limit).length).toBeGreaterThan(0);
   });

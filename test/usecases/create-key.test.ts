@@ -89,7 +89,7 @@ describe("a key", () => {
     expect(keyId).toMatch(/^key_[0-9A-Za-z]{22}$/);
   });
 
-  it("is like no other", async () => {
+  it("differs from every other", async () => {
     const keys = await Promise.all(Array.from({ length: 20 }, () => setUp().createKey(request)));
     expect(new Set(keys.flatMap(({ keyId, key }) => [keyId, key])).size).toBe(40);
   });

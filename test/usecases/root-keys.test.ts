@@ -126,7 +126,7 @@ describe("loading the root keys", () => {
       known: [true, false],
     },
     {
-      name: "takes a generated one back where another process was first, and knows that one's",
+      name: "takes a generated one back if another process was first, and knows the other's",
       script: { digests: [[], ofOne], first: false },
       did: ["read", "hand over", "add first at 0", "take back", "read"],
       known: [true, false],
@@ -138,7 +138,7 @@ describe("loading the root keys", () => {
       known: away,
     },
     {
-      name: "leaves a generated one where it is while it is not known whether it counts",
+      name: "leaves a generated one in its file while it is unknown whether it became valid",
       script: { digests: [[]], first: away },
       did: ["read", "hand over", "add first at 0"],
       known: away,
@@ -170,7 +170,7 @@ describe("loading the root keys", () => {
 });
 
 describe("a secret", () => {
-  it("is neither a root key nor none until the root keys are known; configured ones are known at once", () => {
+  it("cannot be judged until the root keys are known; configured ones are known at once", () => {
     const deps = { store: newStore(), clock, random };
     expect(() => new RootKeys({ ...deps, configured: [] }).has(one)).toThrow(Unavailable);
     expect(new RootKeys({ ...deps, configured: [one] }).has(one)).toBe(true);

@@ -25,7 +25,7 @@ const settled = (granted: number, remaining: number) => ({ outcome: "settled", g
 const patient = { timeoutMs: 20_000, lockMs: 150 };
 
 describe.runIf(hasPostgres)("a lane of the ledger", () => {
-  it("gives a reply that was lost on its way when it is asked again, and charges once", async () => {
+  it("answers a repeated batch whose first reply was lost, and charges once", async () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
@@ -41,7 +41,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, 1, 10)).toBe(3);
   });
 
-  it("never takes the result of another that has the same writer id", async () => {
+  it("never takes the result of another lane with the same writer id", async () => {
     const url = await databaseWith(["a", "b"], 1000);
     const lanes = ["a", "b"].map((keyId) => ({ keyId, lane: openLane(url, { writerId: () => "the same" }) }));
     let acknowledged = 0;
@@ -104,7 +104,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, keyIds.length, 10)).toBe(4 * 3 + 1);
   });
 
-  it("waits once more for a locked row alone: one that is let go then is charged, once", async () => {
+  it("waits once more for a locked row alone: if it is unlocked then, it is charged, once", async () => {
     const url = await databaseWith(["a", "b"], 10);
     const { metrics, events } = ledgerEvents();
     const lane = openLane(url, { ...patient, metrics });
@@ -180,7 +180,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, 1, 10)).toBe(2);
   });
 
-  it("has time for a commit that takes most of what there is", async () => {
+  it("has time for a commit that takes most of the deadline", async () => {
     const url = await databaseWith(["k"], 10);
     await query(
       url,
@@ -205,7 +205,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
   });
 
-  it("takes a commit that the standby has not confirmed for unknown", async () => {
+  it("treats a commit that the standby has not confirmed as unknown", async () => {
     const server = await PostgresServer.start();
     onTestFinished(() => server.remove());
     const source = await databaseWith(["k"], 10);

@@ -24,7 +24,7 @@ async function grantedByKey(url: string): Promise<readonly [string, number][]> {
 }
 
 describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
-  it("gives the grant whose reply was lost when it is asked again, whole, and takes a return once", async () => {
+  it("answers a repeated batch whose first reply was lost with the whole grant, and takes a return once", async () => {
     const url = await databaseWithLimits(["k", "other"], 10);
     const link = await linkTo(url);
     const lane = openPermitLane(link.url);
@@ -107,7 +107,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     expect(await grantedByKey(url)).toEqual(keyIds.map((keyId) => [keyId, keyId === "key_02" ? 1 : 2]));
   });
 
-  it("does not take a refused batch apart while an earlier attempt of it may be on its way", async () => {
+  it("does not split a refused batch while an earlier attempt of it may still be applied", async () => {
     const url = await databaseWithLimits(["bad", "good"], 5);
     const link = await linkTo(url);
     const lane = openPermitLane(link.url, { timeoutMs: 2000 });

@@ -115,7 +115,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     expect((await client.query("SELECT digest FROM root_keys")).rows).toEqual([{ digest: "digest" }]);
   });
 
-  it("control: a commit that relies on what its session had set is lost, and its setting is a neighbour's", async () => {
+  it("control: a commit that relies on a setting of its session is lost, and another client gets that setting", async () => {
     const { pooler, direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 1 } });
     await query(direct, "CREATE TABLE t (n int); INSERT INTO t VALUES (0)");
     await logCommits(direct);
@@ -163,7 +163,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     expect(passed).toBeGreaterThan(uses - 50);
   });
 
-  it("neighbours on the same connections never see a setting of ours", async () => {
+  it("other clients on the same connections never see a setting of ours", async () => {
     const { direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 1 } });
     const store = await openStore(url, 1);
     const key = counted(10);

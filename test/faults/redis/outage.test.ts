@@ -192,7 +192,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
     expect(admittedOf(log).length).toBeGreaterThan(own.limit);
   });
 
-  it("do not hear of each other where no link comes back: the tests above can fail", async () => {
+  it("do not learn of each other if no link comes back: the tests above can fail", async () => {
     const key = await createKey(usedUp, 60_000);
     linkOf(1).refusing = true;
     linkOf(1).cutAll();

@@ -68,7 +68,7 @@ async function end(replica: LatchkeyProcess, signal: "SIGTERM" | "SIGKILL"): Pro
 }
 
 describe.each(engines)("a replica without Redis, on %s, that starts again", (_, environmentOf) => {
-  it("goes on with the windows it was told to stop in", async () => {
+  it("continues the windows that were open when it was told to stop", async () => {
     const { start, windowsFile } = await setUp(await environmentOf());
     const before = await start();
     const key = await createLimitedKey(before.client);

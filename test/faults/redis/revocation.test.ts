@@ -125,7 +125,7 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     expect(Math.max(...lastMs)).toBeLessThan(backAfterMs + seenMs / 2);
   });
 
-  it("is refused by all although its replica's connections have died without a word", async () => {
+  it("is refused by all although its replica's connections were lost without an error", async () => {
     const link = linked.links[0] as LinkedFleet["links"][number];
     link.abandonAll();
     try {

@@ -65,6 +65,8 @@ describe("the book of strict limits", () => {
     ]);
     const held = short().tell("admitted", 1, { atMs: 50, replica: 1 }).tell("limited", 0, { atMs: 900 });
     expect(held.problemsWithFilling(1)).toEqual([]);
-    expect(held.problemsWithFilling(0)).toEqual(["1 windows refused a request without being full, for 0 known reasons"]);
+    expect(held.problemsWithFilling(0)).toEqual([
+      "1 windows refused a request without being full, for 0 known reasons",
+    ]);
   });
 });

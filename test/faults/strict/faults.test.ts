@@ -46,7 +46,7 @@ async function runAll({ trial, load }: StartedTrial, faults: readonly Fault[]): 
 describe.runIf(hasPostgres)("a strict limit is never exceeded, and serves again by itself, when", () => {
   const timeout = 120_000;
 
-  it("an edge is killed: what is lost to the window is what that one held", { timeout }, async () => {
+  it("an edge is killed: the window loses only the permits that this edge held", { timeout }, async () => {
     const started = await start();
     const { cluster, load, trial } = started;
     await load.during(async () => {

@@ -65,7 +65,7 @@ const cases: { name: string; needsPostgres: boolean; start: () => Promise<TestSe
 const seconds = 5;
 let windows = 0;
 
-describe("never more than the limit, and all of it where it is asked for, in every window", () => {
+describe("never more than the limit, and all of it if enough is asked for, in every window", () => {
   it.each(cases.filter(({ needsPostgres }) => hasPostgres || !needsPostgres))(
     "of many keys at once: $name",
     async ({ name, start }) => {

@@ -130,7 +130,7 @@ describe("edges with strict limits over coordinators", () => {
     expect(hoarder.held).toBe(0);
   });
 
-  it("give back what they hold when they stop", async () => {
+  it("return the permits they hold when they stop", async () => {
     const { address, store } = await startTestCoordinator();
     const [leaving, staying] = [limiterAt([address]), limiterAt([address])];
     const keyId = await strictKey(store, 40);

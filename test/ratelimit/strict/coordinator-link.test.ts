@@ -35,7 +35,7 @@ const granting = (id: number, granted: number) => ({
 });
 
 describe("a link to a coordinator", () => {
-  it("is up when the coordinator has said something, and refuses what it is asked before", async () => {
+  it("is up after the coordinator's first message, and refuses asks before", async () => {
     const coordinator = await ScriptedCoordinator.start();
     coordinator.welcomes = false;
     const log = createLog("error", () => {});
@@ -123,7 +123,7 @@ describe("a link to a coordinator", () => {
     ]);
   });
 
-  it("does not send what a turn had gathered for a stream that broke in that turn", async () => {
+  it("does not send the asks of a turn in which the stream broke", async () => {
     const { coordinator, link } = await setUp();
     coordinator.breakStreams();
     const answers: Promise<unknown>[] = [];
@@ -191,7 +191,7 @@ describe("a link to a coordinator", () => {
     expect(new Set(await Promise.all(pending))).toEqual(new Set([away.message]));
   });
 
-  it("still sends what it was told in the turn in which it is closed, and nothing after", async () => {
+  it("still sends the asks of the turn in which it is closed, and nothing after", async () => {
     const { coordinator, link } = await setUp();
     const last = link.exchange("k", askFor({ returned: 4 })).catch((error: Error) => error.message);
     link.close();

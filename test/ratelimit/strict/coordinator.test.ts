@@ -126,7 +126,11 @@ describe("Coordinator", () => {
       settledWith({ left: 0, outstanding: 5 }),
     ],
     ["no replica holds any", askFor({ wantMin: 1 }), settledWith({ left: 0, outstanding: 0 })],
-    ["every waiting request got a permit", askFor({ wantMin: 1 }), settledWith({ granted: 1, left: 0, outstanding: 6 })],
+    [
+      "every waiting request got a permit",
+      askFor({ wantMin: 1 }),
+      settledWith({ granted: 1, left: 0, outstanding: 6 }),
+    ],
   ])("recalls nothing when %s", async (_, ask, result) => {
     const { engine, members } = setUp();
     const held = members[0].exchange("k", askFor({ wantMin: 1, wantMax: 5 }));

@@ -18,12 +18,12 @@ describe("mergeAsks", () => {
     expect(mergeAsks([ask], 5)).toEqual({ ...ask, holders: 5 });
   });
 
-  it("wants what all want together", () => {
+  it("wants the sum of what all want", () => {
     const asks = [askFor({ wantMin: 1, wantMax: 5 }), askFor({ wantMin: 0, wantMax: 7 }), askFor({ wantMin: 4 })];
     expect(mergeAsks(asks, 3)).toEqual(askFor({ wantMin: 5, wantMax: 16, holders: 3 }));
   });
 
-  it("drops what comes back or is reported for a window that is over, but not what is wanted", () => {
+  it("drops returns and reports for a window that is over, but not what is wanted", () => {
     const asks = [
       askFor({ gen: 6, wantMin: 1, wantMax: 3, returned: 50, spent: 60 }),
       askFor({ gen: 7, returned: 2, spent: 3 }),
@@ -32,7 +32,7 @@ describe("mergeAsks", () => {
     expect(mergeAsks(asks, 3)).toEqual(askFor({ gen: 7, wantMin: 2, wantMax: 4, returned: 6, spent: 8, holders: 3 }));
   });
 
-  it("never gives back or reports more than the asks of the newest window did, in any order", () => {
+  it("never returns or reports more than the asks of the newest window did, in any order", () => {
     fc.assert(
       fc.property(anyAsks, (asks) => {
         const merged = mergeAsks(asks, asks.length);

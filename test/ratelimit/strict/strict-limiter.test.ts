@@ -8,7 +8,7 @@ import { queue, rule, setUpLimiter, takeNow, timeoutMs } from "./limiter-fixture
 const nothingLeft = { left: 0, contended: true };
 
 describe("a verification under a strict limit", () => {
-  it("waits for the ledger where no permit is held, and then for nothing while one is", async () => {
+  it("waits for the ledger if no permit is held, and does not wait while one is", async () => {
     const { limiter, channel } = setUpLimiter();
     const first = queue(limiter);
     expect(channel.sent).toMatchObject([{ keyId: "k", wantMin: 1 }]);
@@ -21,7 +21,7 @@ describe("a verification under a strict limit", () => {
     queue(limiter);
   });
 
-  it("is served in the order of coming, each by one permit", async () => {
+  it("is served in order of arrival, each by one permit", async () => {
     const { limiter, channel } = setUpLimiter();
     const waiting = Array.from({ length: 5 }, () => queue(limiter));
     await channel.grant({ granted: 1, outstanding: 1 });
@@ -31,7 +31,7 @@ describe("a verification under a strict limit", () => {
     expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted", "admitted", "waits", "waits"]);
   });
 
-  it("is turned away from memory once all is spent, for as long as the window lasts", async () => {
+  it("is refused from memory once all is spent, until the window ends", async () => {
     const { limiter, channel, clock, pass, alarms } = setUpLimiter();
     const waiting = [queue(limiter), queue(limiter)];
     await channel.grant({ granted: 1, outstanding: 1, left: 0 });
@@ -67,7 +67,7 @@ describe("a verification under a strict limit", () => {
     expect(takeNow(limiter)).toMatchObject({ outcome: "limited", remaining: 0, resetMs });
   });
 
-  it("waits for permits that others hold, is turned away when none comes, and that is counted", async () => {
+  it("waits for permits that other replicas hold, is refused when none comes, and that is counted", async () => {
     const { limiter, channel, pass, alarms } = setUpLimiter();
     const waiting = queue(limiter);
     const answered: string[] = [];
@@ -238,7 +238,7 @@ describe("memory", () => {
     expect(takeNow(limiter, "a").outcome).toBe("admitted");
   });
 
-  it("lets go of pools whose window is over, and of no other", async () => {
+  it("drops pools whose window is over, and no others", async () => {
     const { limiter, channel, clock, pass } = setUpLimiter({ poolsMax: 2 });
     for (const endsInMs of [1000, 60_000]) {
       queue(limiter, `${endsInMs}`);
@@ -266,7 +266,7 @@ describe("memory", () => {
 });
 
 describe("a limiter that stops", () => {
-  it("gives everything back, waits until it is taken, and closes the way", async () => {
+  it("returns all permits, waits for the answers, and closes the channel", async () => {
     const { limiter, channel } = setUpLimiter();
     for (const keyId of ["a", "b"]) {
       const waiting = queue(limiter, keyId);
@@ -288,7 +288,7 @@ describe("a limiter that stops", () => {
     expect([limiter.held, channel.isClosed]).toEqual([0, true]);
   });
 
-  it("gives back also what arrives while it stops", async () => {
+  it("also returns permits that arrive while it stops", async () => {
     const { limiter, channel } = setUpLimiter();
     queue(limiter);
     const stopping = limiter.stop();

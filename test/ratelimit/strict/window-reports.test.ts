@@ -40,7 +40,7 @@ async function startEdge(addresses: readonly string[], limit = 10) {
 }
 
 describe("local limits of edges without Redis", () => {
-  it("are kept in step over the coordinator's streams: what one let pass, another does not", async () => {
+  it("are shared over the coordinator's streams: what one edge lets pass counts on the other", async () => {
     const { address } = await startTestCoordinator();
     const limit = 1000;
     const [a, b] = [await startEdge([address], limit), await startEdge([address], limit)];

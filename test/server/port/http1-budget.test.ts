@@ -36,7 +36,7 @@ it("stops reading while too much waits behind a request", async () => {
   await until(() => answers() === requests + 1);
 }, 30_000);
 
-it("is ended when it has been silent for too long, but not while it waits for us", async () => {
+it("is ended when it has been silent for too long, but not while it waits for our answer", async () => {
   const { socket, held, hear, answered } = await listen({ headersMs: 20, keepAliveMs: 100 });
   hear();
   socket.write(ask("later_a"));
@@ -115,7 +115,7 @@ it.each([
   await until(() => port.connections === 0);
 });
 
-it("counts the time of each request that comes in pieces by itself", async () => {
+it("measures the time of each request that comes in pieces separately", async () => {
   const { socket, hear, answered, heard } = await listen({ headersMs: 100, requestMs: 300 });
   hear();
   for (let i = 0; i < 10; i++) {
@@ -129,7 +129,7 @@ it("counts the time of each request that comes in pieces by itself", async () =>
   expect(answered()).toHaveLength(10);
 });
 
-it("is ended when it does not take its answers, also where it goes on to send", async () => {
+it("is ended when it does not read its answers, also while it goes on sending", async () => {
   const { port, socket, served } = await listen({ headersMs: 20, answerMs: 200 });
   do {
     socket.write(ask("k").repeat(20));

@@ -67,7 +67,7 @@ describe.runIf(hasPostgres)("on a server with careless defaults", () => {
     expect((await sql.raw(question).execute(engine.db)).rows).toEqual([ours]);
   });
 
-  it("every session asks for what helps, after a lost connection too", async () => {
+  it("every session asks for helpful settings, after a lost connection too", async () => {
     const connection = new PgConnection(await carelessDatabase());
     onTestFinished(() => connection.close());
     const question = preparedText(questionAbout(Object.keys(helpful)));
