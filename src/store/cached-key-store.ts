@@ -18,7 +18,7 @@ export interface KeyCacheOptions {
   readonly lookupsMax: number;
   /** Most queued look-ups; one more is refused with `Unavailable`. */
   readonly lookupsQueuedMax: number;
-  /** Where callers wait for a look-up, those who share one too. */
+  /** Where callers wait for a look-up, also callers that share one. */
   readonly room: WaitingRoom;
 }
 

@@ -58,7 +58,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     const endsAtMs = window.clampedEndsAtMs === 0 ? window.endsAtMs : window.clampedEndsAtMs;
     return { window: { ...window, endsAtMs, clampedEndsAtMs: 0 }, grant };
   }),
-  permitRule("clamps a window's end anew with each ask", (before, ask, rule, nowMs) =>
+  permitRule("clamps a window's end again with each ask", (before, ask, rule, nowMs) =>
     exchange({ ...before, clampedEndsAtMs: 0 }, ask, rule, nowMs),
   ),
   permitRule("keeps a clamped end when the clock is set back further", (before, ask, rule, nowMs) => {

@@ -5,7 +5,7 @@ const seeds = [1, 2, 3];
 const rttsMs = [1, 1, 40, 40, 80, 80];
 const farthestMs = Math.max(...rttsMs);
 
-/** With what each load may cost: mean and 99th percentile of the wait of who was admitted, ledger calls per admitted. */
+/** The most that each load may cost: mean and 99th percentile wait of admitted requests, ledger calls per admitted one. */
 const loads = [
   { name: "10 000/60 s at 3 000 rps", limit: 10_000, durationMs: 60_000, rps: 3_000, windows: 4, cost: [2, 90, 0.03] },
   { name: "1 000/10 s at 300 rps", limit: 1_000, durationMs: 10_000, rps: 300, windows: 8, cost: [3, 90, 0.2] },

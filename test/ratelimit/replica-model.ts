@@ -6,7 +6,7 @@ export interface Admission {
   isHeld: boolean;
 }
 
-/** A window and who is in it: a new window is a new list, so that what was taken in the old one cannot touch it. */
+/** A window and its admissions. A new window is a new list, so that releases in the old one do not change it. */
 interface OwnWindow {
   readonly endsMs: number;
   readonly admissions: Set<Admission>;

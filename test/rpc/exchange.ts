@@ -19,7 +19,7 @@ export interface HttpAnswer {
   readonly trailers: Headers;
 }
 
-/** Sends requests as they are, however wrong, over HTTP/1.1 or HTTP/2. Rejects where no whole answer comes. */
+/** Sends requests unchanged, even malformed ones, over HTTP/1.1 or HTTP/2. Rejects if no complete answer comes. */
 export interface Wire {
   over1(request: HttpRequest): Promise<HttpAnswer>;
   over2(request: HttpRequest): Promise<HttpAnswer>;

@@ -81,7 +81,7 @@ describe("CachedKeyStore", () => {
     expect(all.store.asked).toEqual(["a", "b", "a", "c"]);
   });
 
-  it("shares one look-up among all who miss the same key", async () => {
+  it("shares one look-up among all callers that miss the same key", async () => {
     const { store, cache, events } = setUp();
     store.add("k");
     const found = Promise.all(Array.from({ length: 100 }, () => cache.findByDigest("k")));

@@ -9,7 +9,7 @@ export class Holders {
   /** In the order of their last use: the first is the first to go. */
   readonly #keys = new Map<string, Holding>();
 
-  /** How many replicas share the key, those who ask now included. */
+  /** How many replicas share the key, including those that ask now. */
   count(keyId: string, asking: readonly Member[]): number {
     const members = new Set(asking);
     for (const member of this.#keys.get(keyId)?.held.keys() ?? []) members.add(member);

@@ -232,7 +232,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
   });
 });
 
-/** The ledger's tables and rows, made anew on another server. */
+/** Creates the ledger's tables and rows on another server. */
 async function copyTables(from: string, to: string): Promise<void> {
   const { rows } = await query(from, "SELECT key_id, remaining FROM key_usage");
   await query(

@@ -21,7 +21,7 @@ describe.runIf(hasPostgres)("a database", () => {
     const load = await FleetLoad.create(fleet, 6);
     // 80 ms there and back.
     proxy.delayMs = 40;
-    // So that every connection has to be made anew over the slow link.
+    // So that every connection has to be opened again over the slow link.
     proxy.cutAll();
     let replies = 0;
     let stalls = 0;

@@ -31,7 +31,7 @@ function endsOf(answers: readonly StrictAnswer[]): number[] {
   return [...new Set(answers.map((answer) => ("resetMs" in answer ? answer.resetMs : 0)))];
 }
 
-/** A replica that learns of something gives its permits back and asks anew; the ledger answers within this. */
+/** A replica that learns of a change returns its permits and asks again; the ledger answers within this time. */
 const settleMs = 300;
 
 describe.each(stores)("while a window is open, $name,", ({ open }) => {

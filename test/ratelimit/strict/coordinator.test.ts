@@ -178,7 +178,7 @@ describe("Coordinator", () => {
   });
 
   it.each([{ outcome: "missing" }, { outcome: "failed", reason: "a bad row" }] as const)(
-    "tells all who asked for a key that it is $outcome, and disturbs no other",
+    "answers all asks for a key that it is $outcome, and disturbs no other",
     async (result) => {
       const { engine, members } = setUp({ answer: (ask) => (ask.keyId === "odd" ? result : grantAll(ask)) });
       const odd = Promise.all(members.map((member) => member.exchange("odd", askFor({ wantMin: 1 }))));

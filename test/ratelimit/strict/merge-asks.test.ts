@@ -103,7 +103,7 @@ describe("shareOut", () => {
       [1, 6, 2],
     ],
     [
-      "nothing to one who only gives back",
+      "nothing to an ask that only returns",
       [
         [0, 0],
         [1, 4],

@@ -91,7 +91,7 @@ describe("local limits of edges without Redis", () => {
   it("each go to their key's coordinator, and the failure of one costs the others nothing", async () => {
     const two = [await startTestCoordinator(), await startTestCoordinator()] as const;
     const addresses = two.map(({ address }) => address);
-    // So many that one who is told of nothing would go on for longer than is waited for.
+    // So many that a replica without news would go on for longer than the test waits.
     const limit = 1000;
     const [a, b] = [await startEdge(addresses, limit), await startEdge(addresses, limit)];
     const areInStep = async (name: string) => {

@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { onTestFinished } from "vitest";
 
-/** A request as it goes out, however odd. */
+/** A request exactly as it is sent. It can be malformed. */
 export interface RawRequest {
   readonly name: string;
   readonly over: "HTTP/1.1" | "HTTP/2" | "bytes";

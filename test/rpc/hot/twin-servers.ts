@@ -207,7 +207,7 @@ function failOnOne(usage: UsageLedger): UsageLedger {
 
 /**
  * Without what may differ: how a request was read; and which of several at once was first, which shows in the order of the
- * lines and in who joined whose look-up.
+ * lines and in which calls shared a look-up.
  */
 function withoutTurns(metrics: string): string[] {
   const lookedUp = [...metrics.matchAll(/^latchkey_key_cache_total\{.*\} (\d+)$/gm)].map((match) => Number(match[1]));

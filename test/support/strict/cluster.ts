@@ -51,7 +51,7 @@ export class StrictCluster {
     return cluster;
   }
 
-  /** Makes the keys and answers whom to ask for them. */
+  /** Creates the keys and returns the replicas to ask for them. */
   async replicas(rules: readonly StrictRule[]): Promise<readonly StrictReplica[]> {
     this.#replicas = await httpReplicas(this.#edges, rules);
     return this.#edges.map((_, edge) => ({ ask: (key) => this.#ask(edge, key) }));
