@@ -92,7 +92,7 @@ async function latchkey(port: number): Promise<Contestant> {
     metrics: createMetrics(),
     poolsMax: 1000,
     timeoutMs: 450,
-    room: new WaitingRoom(50_000),
+    waitingRoom: new WaitingRoom(50_000),
   });
   while (!coordinators.isUp) await new Promise((resolve) => setTimeout(resolve, 10));
   const toDecision = (permit: Awaited<ReturnType<StrictLimiter["take"]>>): Decision => {

@@ -14,7 +14,13 @@ export interface Cache {
 }
 
 const ttlMs = 86_400_000;
-const bounds = { ttlMs, keysMax: 2_000_000, lookupsMax: 64, lookupsQueuedMax: 10_000, room: new WaitingRoom(100_000) };
+const bounds = {
+  ttlMs,
+  keysMax: 2_000_000,
+  lookupsMax: 64,
+  lookupsQueuedMax: 10_000,
+  waitingRoom: new WaitingRoom(100_000),
+};
 
 /** The cache that is measured, beside the plainest one: a Map of what the store answers and until when it holds. */
 export const caches = {

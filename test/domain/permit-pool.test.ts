@@ -33,7 +33,7 @@ describe("take", () => {
 
   it("denies from memory once all is spent and no replica holds a permit, until the window ends", () => {
     const { pool, verdict } = poolWith(exhausted);
-    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, settled: true });
+    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, isFinal: true });
     expect(pool.take(startMs + 40_000).outcome).toBe("denied");
     expect(pool.nextAsk(startMs + 40_000)).toBeUndefined();
     expect(pool.take(startMs + 50_000).outcome).toBe("wait");
@@ -127,7 +127,7 @@ describe("answered", () => {
     const pool = new PermitPool();
     for (let i = 0; i < 8; i++) pool.take(startMs);
     const message = ask(pool, startMs);
-    expect(pool.answered(message, plenty, startMs + 20)).toEqual({ gen: 7, admitted: 5, denied: 0, settled: false });
+    expect(pool.answered(message, plenty, startMs + 20)).toEqual({ gen: 7, admitted: 5, denied: 0, isFinal: false });
     expect(ask(pool, startMs + 20).ask.wantMin).toBe(3);
   });
 
@@ -171,8 +171,8 @@ describe("answered", () => {
     const deniedAtMs: number[] = [];
     for (let asks = 0; asks < 30; asks++) {
       nowMs = pool.nextDueMs(nowMs) ?? Number.NaN;
-      const { denied, settled } = pool.answered(ask(pool, nowMs), heldElsewhere, nowMs + 10);
-      expect(settled).toBe(false);
+      const { denied, isFinal } = pool.answered(ask(pool, nowMs), heldElsewhere, nowMs + 10);
+      expect(isFinal).toBe(false);
       nowMs += 10;
       if (denied === 0) continue;
       deniedAtMs.push(nowMs);
@@ -203,7 +203,7 @@ describe("answered", () => {
     pool.commit(7);
     const report = ask(pool, startMs + 15);
     expect(report.ask).toMatchObject({ gen: 7, spent: 1, wantMin: 1 });
-    expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, settled: true });
+    expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, isFinal: true });
   });
 });
 
@@ -234,7 +234,7 @@ describe("answers of a ledger whose clock is behind", () => {
 
   it("are denials for a second at most, so that it shows soon when the clock is right again", () => {
     const { pool, verdict } = poolWith(behind);
-    expect(verdict).toMatchObject({ denied: 1, settled: true });
+    expect(verdict).toMatchObject({ denied: 1, isFinal: true });
     expect(pool.take(startMs + memoryMs).outcome).toBe("denied");
     expect(pool.take(startMs + 20 + memoryMs).outcome).toBe("wait");
   });

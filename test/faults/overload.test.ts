@@ -87,7 +87,7 @@ describe("a flood of one counted key", () => {
     expect(hot.length - shed.length).toBeGreaterThanOrEqual(10);
     expect(hot.length - shed.length).toBeLessThanOrEqual(20);
     expect(await server.shed("call")).toBe(shed.length);
-    expect(server.room.taken).toBe(0);
+    expect(server.waitingRoom.taken).toBe(0);
   });
 
   it("does not charge rejected calls, and is served again when it is over", async () => {
@@ -102,7 +102,7 @@ describe("a flood of one counted key", () => {
   });
 
   it("would crowd the others out if it could take the whole waiting room", async () => {
-    const server = await startCrowded({ room: (onRejected) => new RoomWithoutShares(100, onRejected) });
+    const server = await startCrowded({ waitingRoom: (onRejected) => new RoomWithoutShares(100, onRejected) });
     const { others } = await flood(server, 100);
     expect(others.filter(({ status }) => status === 503).length).toBeGreaterThan(25);
   });
@@ -151,7 +151,7 @@ describe("a call that finds the waiting room full", () => {
     for (const some of [keys.slice(0, 50), keys.slice(50)]) await verifyAll(server, some);
     const { letGo } = server.hold();
     const waiting = verifyAll(server, keys.slice(0, 100));
-    await expect.poll(() => server.room.taken, patiently).toBe(100);
+    await expect.poll(() => server.waitingRoom.taken, patiently).toBe(100);
     return { waiting, letGo, oneMore: keys[100] as string };
   }
 

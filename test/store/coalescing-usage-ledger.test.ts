@@ -10,7 +10,7 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
-function setUp(balances: Record<string, number>, room = new WaitingRoom(100_000)) {
+function setUp(balances: Record<string, number>, waitingRoom = new WaitingRoom(100_000)) {
   const engine = new HeldCommits<Charge, ChargeResult>(({ keyId, wanted }) => {
     const balance = balances[keyId];
     if (balance === undefined) return { outcome: "missing" };
@@ -21,7 +21,7 @@ function setUp(balances: Record<string, number>, room = new WaitingRoom(100_000)
   const ledger = new CoalescingUsageLedger([{ settle: engine.commit }], {
     clock: new TestClock(),
     metrics: createMetrics(),
-    room,
+    waitingRoom,
   });
   return { engine, ledger };
 }
@@ -94,7 +94,7 @@ describe("CoalescingUsageLedger", () => {
     const ledger = new CoalescingUsageLedger(engines, {
       clock: new TestClock(),
       metrics: createMetrics(),
-      room: new WaitingRoom(1000),
+      waitingRoom: new WaitingRoom(1000),
     });
     const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
     const answers = Promise.all([...keyIds, ...keyIds].map((keyId) => ledger.spend(keyId)));
@@ -156,14 +156,14 @@ describe("CoalescingUsageLedger", () => {
   });
 
   it("refuses the use that is one too many with Unavailable, and takes more once those before it are settled", async () => {
-    const room = new WaitingRoom(20);
-    const { engine, ledger } = setUp({ k: 3 }, room);
+    const waitingRoom = new WaitingRoom(20);
+    const { engine, ledger } = setUp({ k: 3 }, waitingRoom);
     const waiting = Promise.all(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
     await expect(ledger.spend("one more")).rejects.toThrow(new Unavailable("too many calls are waiting"));
     await nextTurn();
     await engine.finish();
     expect(await waiting).toHaveLength(20);
-    expect(room.taken).toBe(0);
+    expect(waitingRoom.taken).toBe(0);
     const later = ledger.spend("k");
     await nextTurn();
     await engine.finish();
@@ -183,8 +183,8 @@ describe("CoalescingUsageLedger", () => {
   });
 
   it("makes room again also after a failure", async () => {
-    const room = new WaitingRoom(20);
-    const { engine, ledger } = setUp({ k: 1 }, room);
+    const waitingRoom = new WaitingRoom(20);
+    const { engine, ledger } = setUp({ k: 1 }, waitingRoom);
     const failing = Promise.allSettled(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
     await nextTurn();
     await engine.fail(new Unavailable("no"));

@@ -73,8 +73,8 @@ describe("CachedKeyStore", () => {
 
   it("lets a bounded number of callers wait, and a tenth of it for one key", async () => {
     let turnedAway = 0;
-    const room = new WaitingRoom(30, () => turnedAway++);
-    const { store, cache } = setUp({ room });
+    const waitingRoom = new WaitingRoom(30, () => turnedAway++);
+    const { store, cache } = setUp({ waitingRoom });
     store.add("hot");
     const hot = Promise.all(Array.from({ length: 3 }, () => cache.findByDigest("hot")));
     await expect(cache.findByDigest("hot")).rejects.toThrow(new Unavailable("too many calls are waiting for this key"));
@@ -83,7 +83,7 @@ describe("CachedKeyStore", () => {
     expect(turnedAway).toBe(2);
     await answerUntilIdle(store);
     await Promise.all([hot, others]);
-    expect(room.taken).toBe(0);
+    expect(waitingRoom.taken).toBe(0);
     expect(await cache.findByDigest("hot"), "what is remembered needs no room").toBeDefined();
   });
 });

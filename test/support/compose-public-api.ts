@@ -40,7 +40,7 @@ export function composePublicApi(
     ...ambient,
     store,
     keys: store.keys,
-    usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, room: new WaitingRoom(10_000) }),
+    usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom: new WaitingRoom(10_000) }),
     limiter: new LocalLimiter(new WindowTable(100), ambient),
     isRootKey: (presented) => presented.reveal() === testRootKey,
     fastPath: true,

@@ -31,7 +31,7 @@ export class Coordinator {
       name: "permits",
       commits: engines.map((engine) => (groups) => this.#exchange(engine, groups)),
       splitResult: (group, result) => this.#splitResult(group, result),
-      places: limitAsks(),
+      waitingLimit: limitAsks(),
       clock,
       metrics,
     });

@@ -15,7 +15,7 @@ export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics">
   /** How long a verification waits for a permit. */
   readonly timeoutMs: number;
   /** Where verifications wait for a permit. */
-  readonly room: WaitingRoom;
+  readonly waitingRoom: WaitingRoom;
 }
 
 /** How often pools are checked that want to send something later, or that have waiting requests. */
@@ -35,12 +35,12 @@ export class StrictLimiter implements RateLimiter {
   readonly #active = new Set<Entry>();
   readonly #tick: NodeJS.Timeout;
   #sweep: MapIterator<[string, Entry]>;
-  readonly #room: WaitingRoom;
+  readonly #waitingRoom: WaitingRoom;
   #stopping = false;
 
   constructor(options: StrictLimiterOptions) {
     this.#options = options;
-    this.#room = options.room;
+    this.#waitingRoom = options.waitingRoom;
     this.#sweep = this.#entries.entries();
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }
@@ -137,7 +137,7 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #wait(entry: Entry, rule: RateLimit, nowMs: number): Promise<Permit> {
-    const refusal = this.#room.enter(entry.waiting.length);
+    const refusal = this.#waitingRoom.enter(entry.waiting.length);
     if (refusal !== undefined) {
       entry.pool.cancelWait();
       throw refusal;
@@ -188,8 +188,8 @@ export class StrictLimiter implements RateLimiter {
     this.#watch(entry, nowMs);
   }
 
-  #apply(entry: Entry, { gen, admitted, denied, settled }: PermitVerdict, nowMs: number): void {
-    if (denied > 0 && !settled) this.#options.metrics.deniedUnsettled(denied);
+  #apply(entry: Entry, { gen, admitted, denied, isFinal }: PermitVerdict, nowMs: number): void {
+    if (denied > 0 && !isFinal) this.#options.metrics.deniedUnsettled(denied);
     for (const { rule, resolve } of this.#leave(entry, admitted)) resolve(this.#permit(entry, rule, gen, nowMs));
     for (const { rule, resolve } of this.#leave(entry, denied)) resolve(this.#permit(entry, rule, undefined, nowMs));
   }
@@ -203,7 +203,7 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #leave(entry: Entry, count: number): Waiting[] {
-    this.#room.leave(count);
+    this.#waitingRoom.leave(count);
     return entry.waiting.splice(0, count);
   }
 

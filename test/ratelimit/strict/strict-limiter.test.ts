@@ -252,8 +252,8 @@ describe("memory", () => {
   });
 
   it("lets a bounded number wait; one more is unavailable, and delays no other", async () => {
-    const room = new WaitingRoom(50);
-    const { limiter, channel } = setUpLimiter({ room });
+    const waitingRoom = new WaitingRoom(50);
+    const { limiter, channel } = setUpLimiter({ waitingRoom });
     const waiting = Array.from({ length: 5 }, () => limiter.take("k", rule));
     expect(() => limiter.take("k", rule), "a tenth of the room for one key").toThrow(Unavailable);
     await channel.grant({ granted: 1 });
@@ -261,7 +261,7 @@ describe("memory", () => {
     await Promise.all(waiting);
     expect(limiter.held).toBe(1);
     expect(takeNow(limiter).outcome).toBe("admitted");
-    expect(room.taken).toBe(0);
+    expect(waitingRoom.taken).toBe(0);
   });
 });
 

@@ -116,10 +116,10 @@ export async function startTwins(): Promise<TwinServers> {
 
 async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewKey[]) {
   let strict: StrictLimiter | undefined;
-  const room = new WaitingRoom(10_000);
-  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100, room };
+  const waitingRoom = new WaitingRoom(10_000);
+  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100, waitingRoom };
   const override = (parts: ApiParts) => {
-    strict = createStrictLimiter(parts, room);
+    strict = createStrictLimiter(parts, waitingRoom);
     return {
       keys: new CachedKeyStore(failOnSome(parts.keys), cache, parts),
       usage: failOnOne(parts.usage),
@@ -149,13 +149,13 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   };
 }
 
-function createStrictLimiter({ store, ...ambient }: ApiParts, room: WaitingRoom): StrictLimiter {
+function createStrictLimiter({ store, ...ambient }: ApiParts, waitingRoom: WaitingRoom): StrictLimiter {
   const limiter: StrictLimiter = new StrictLimiter({
     ...ambient,
     channel: new Coordinator(store.permitLanes, ambient).join((keyId) => limiter.recall(keyId)),
     poolsMax: 100,
     timeoutMs: 450,
-    room,
+    waitingRoom,
   });
   return limiter;
 }

@@ -90,14 +90,14 @@ it("gives others their turn while one connection has thousands of requests", asy
 });
 
 it("executes nothing that waits for its turn once the client has gone", async () => {
-  const { port, socket, ways } = await listen();
+  const { port, socket, readBy } = await listen();
   socket.write(ask("k").repeat(20_000));
-  await until(() => ways.length > 0);
+  await until(() => readBy.length > 0);
   socket.resetAndDestroy();
   await until(() => port.connections === 0);
-  const executed = ways.length;
+  const executed = readBy.length;
   await delay(20);
-  expect(ways.length).toBe(executed);
+  expect(readBy.length).toBe(executed);
 });
 
 it.each([

@@ -122,7 +122,7 @@ it.each([
 });
 
 it("tells how each request was read, and why Node read it", async () => {
-  const { socket, ways, hear, answers } = await listen();
+  const { socket, readBy, hear, answers } = await listen();
   hear();
   const long = ask("k".repeat(16_384));
   const asked = [
@@ -145,7 +145,7 @@ it("tells how each request was read, and why Node read it", async () => {
     await until(() => answers() === index + 1);
   }
   const byNode = ["node_path", "node_head", "node_body", "by_hand", "node_framing", "node_framing"];
-  expect(ways).toEqual(["by_hand", "by_hand", ...byNode]);
+  expect(readBy).toEqual(["by_hand", "by_hand", ...byNode]);
 });
 
 it("answers by hand, in its turn, a body that the codec does not understand", async () => {
@@ -162,11 +162,11 @@ it.each([
   ["without a body", `GET /other HTTP/1.1\r\nHost: a\r\n${upgrade}\r\n`],
   ["with a body", `POST /other HTTP/1.1\r\nHost: a\r\n${upgrade}Content-Length: 5\r\n\r\nhello`],
 ])("answers what follows a request %s that asks for an upgrade", async (_, request) => {
-  const { socket, ways, hear, answers } = await listen();
+  const { socket, readBy, hear, answers } = await listen();
   hear();
   socket.write(request + ask("a") + request + request + ask("b"));
   await until(() => answers() === 5);
-  expect(ways).toEqual(["node_path", "by_hand", "node_path", "node_path", "by_hand"]);
+  expect(readBy).toEqual(["node_path", "by_hand", "node_path", "node_path", "by_hand"]);
 });
 
 it("ends the connection behind a request that asks for an upgrade where Node reads everything", async () => {

@@ -63,7 +63,7 @@ export class StrictHarness {
       const inOrder = coordinators.map((_, n) => coordinators[(i + n) % coordinators.length] as Coordinator);
       const [own, ...others] = inOrder.map((coordinator) => coordinator.join(onRecall));
       const limiter: StrictLimiter = new StrictLimiter({
-        room: new WaitingRoom(50_000),
+        waitingRoom: new WaitingRoom(50_000),
         channel: channel(own as PermitChannel, others),
         clock: clock(i),
         metrics: {
