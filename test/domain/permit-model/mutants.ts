@@ -36,7 +36,7 @@ export const mutants: readonly Mutant[] = [
   mutant("permits are held by a clock that is behind", "S2", waitersLeave, withPool(TrustsClock())),
   mutant("a request is denied for good while others hold permits", "E1", "permits lie idle", withPool(DeniesTooSoon())),
   mutant("permits that no request needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
-  mutant("a use is reported before it settled", "E1", "refused uses give permits back", withPool(ReportsEarly())),
+  mutant("a use is reported before it is finished", "E1", "refused uses give permits back", withPool(ReportsEarly())),
 ];
 
 function mutant(name: string, breaks: Mutant["breaks"], scope: string, parts: Parts): Mutant {
