@@ -36,7 +36,7 @@ function openHalf5000(): RawSocket[] {
 
 beforeAll(async () => {
   target = await startTarget();
-  // What the engine has once claimed for 5000 streams it keeps, to use again: growth counts from there.
+  // The engine keeps memory that it once used for 5000 streams, to use it again: growth counts from there.
   for (let wave = 0; wave < 3; wave++) {
     openHalf5000();
     await target.expectUnharmed();
@@ -145,7 +145,7 @@ describe("a client that takes its time", () => {
     const { length } = silent;
     await expect.poll(async () => (await target.state()).connections, { interval: 10 }).toBe(length);
     await target.expectNoConnections(goneWithinMs).catch(() => {});
-    // A deaf socket does not hear that it is closed.
+    // A socket that does not read does not notice that it is closed.
     expect(
       silent.filter(({ name, socket }) => socket.open && name !== "taking its answers").map(({ name }) => name),
     ).toEqual([]);

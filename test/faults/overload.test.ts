@@ -109,7 +109,7 @@ describe("a flood of one counted key", () => {
 });
 
 describe("a hot counted key", () => {
-  /** What callers of other keys wait, while 64 callers use these. */
+  /** How long callers of other keys wait while 64 callers use these keys. */
   async function waitBeside(server: TestServer, others: readonly string[], used: readonly string[]): Promise<number> {
     const untilMs = performance.now() + 400;
     const waitedMs: number[] = [];
@@ -137,7 +137,7 @@ describe("a hot counted key", () => {
       const spreadMs = await waitBeside(server, others.slice(0, 50), others.slice(50));
       ratios.push((await waitBeside(server, others.slice(0, 50), [hot])) / spreadMs);
     }
-    // About 1; the promise is 2, and what is beyond that here is the machine's.
+    // About 1. The promise is 2; the bound here is higher because the machine is busy.
     expect(median(ratios)).toBeLessThan(3);
   });
 

@@ -196,7 +196,7 @@ function anyReport(random: SeededRandom): KeyedReport {
   };
 }
 
-/** Whole minutes: what the test itself takes is left out. */
+/** In whole minutes, so that the time of the test itself does not matter. */
 function nearest(endsInMs: number): number {
   return Math.round(endsInMs / 60_000);
 }

@@ -67,7 +67,7 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
     const [a, b, c] = (await joinAll(await startTestRedis(), "a", "b", "c")) as [Replica, Replica, Replica];
     await a.changes.broadcast(made);
     for (const { heard } of [b, c]) await vi.waitFor(() => expect(heard).toEqual([made]), soon);
-    // What came after on the same way has arrived, so its own would have too.
+    // A later message on the same channel has arrived, so its own message would have arrived too.
     await b.changes.broadcast(change);
     await vi.waitFor(() => expect(a.heard).toEqual([change]), soon);
     expect([a.events, c.events.slice(0, 1)]).toEqual([["announced", "heard"], ["heard"]]);

@@ -46,7 +46,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     await triedAgain(server, 6);
     expect([replica.hub.isReachable, replica.changes.isUp]).toEqual([false, false]);
     expect(replica.logged.windows).toEqual([`Redis refuses: ${reason}`]);
-    // What is sent and what is heard are two connections.
+    // There are two connections: one for publishing, one for subscribing.
     expect(replica.logged.changes).toEqual([`Redis refuses: ${reason}`, `Redis refuses: ${reason}`]);
     expect(replica.logText.join()).not.toContain(password);
     // With the right one, in the meantime: the tests above are about the password.
@@ -145,7 +145,7 @@ describe.runIf(hasRedis)("a server on a Redis that answers with errors", () => {
     ]);
     await redis.command("CONFIG SET maxmemory 0");
     await gauge(1);
-    // What could not be told was not dropped.
+    // Reports that could not be sent were not dropped.
     const plain = plainClient(redis);
     await vi.waitFor(async () => {
       const [name = ""] = await plain.keys("latchkey:window:*");

@@ -45,7 +45,7 @@ export class ReplicaModel {
     return { most: Math.max(0, limit - Math.max(own, known)), isExact: (shared?.others ?? 0) === 0 };
   }
 
-  /** What may be told as the end of the window. */
+  /** The times that may be shown as the end of the window. */
   ends(rule: RateLimit, nowMs: number): number[] {
     const own = this.#ownAt(nowMs);
     const shared = this.#isAlone ? undefined : this.#sharedAt(nowMs);
@@ -130,7 +130,7 @@ export class ReplicaModel {
     return this.#sharedAt(nowMs)?.admissions.size ?? 0;
   }
 
-  /** Of the others, what it has heard. */
+  /** The counts of the other replicas, as far as it knows. */
   othersKnown(nowMs: number): number {
     return this.#sharedAt(nowMs)?.others ?? 0;
   }

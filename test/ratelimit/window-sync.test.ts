@@ -72,7 +72,7 @@ function setUp(slotsMax = 2000) {
   return { clock, hub, table, sync, use, synced, logged };
 }
 
-/** What the exchanges held that have been sent since the last time. */
+/** The reports in the exchanges since the last call. */
 function sentSince({ hub }: ReturnType<typeof setUp>): readonly (readonly string[])[] {
   return hub.exchanges.splice(0).map(({ keys }) => keys);
 }
@@ -96,7 +96,7 @@ describe("WindowSync", () => {
     expect(all.hub.exchanges[0]).toMatchObject({ keys: ["k"], counts: [3] });
     await all.hub.exchanges.shift()?.answer();
     await ticked;
-    // The hub is a new one to this replica, so everything is told once more.
+    // The hub is new to this replica, so all windows are reported once more.
     expect(await tick(all)).toEqual([["k"]]);
     expect(await tick(all)).toEqual([[]]);
   });
@@ -189,7 +189,7 @@ describe("WindowSync", () => {
     all.use("bad1");
     await tickWith("OOM");
     expect(all.sync.isUp).toBe(false);
-    // A window that is over need not be told.
+    // A window that is over need not be reported.
     all.clock.advance(10_000);
     await tickWith("OOM");
     expect(all.sync.isUp).toBe(true);

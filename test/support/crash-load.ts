@@ -71,7 +71,7 @@ export class CrashLoad {
     this.#counted = (await this.#client("sdk").createKey({ apiId: "api", remaining })).key;
   }
 
-  /** The counter as it stands. Looking takes one use, so what is answered is what stood before it. */
+  /** The current counter. Reading it takes one use, so the value before that use is returned. */
   async readCounter(): Promise<{ found: number; left: number }> {
     const [left] = await this.use(1);
     return { found: (left as number) + 1, left: left as number };

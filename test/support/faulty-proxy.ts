@@ -27,7 +27,7 @@ export class FaultyProxy {
     this.#server = net.createServer({ noDelay: true }, (client) => this.#join(client));
   }
 
-  /** Closed at the end of the test; a program that is no test says what its end is. */
+  /** Closed at the end of the test. A program that is not a test passes its own `atEnd`. */
   static async start(
     targetPort: number,
     atEnd: (undo: () => void) => void = (undo) => onTestFinished(undo),
@@ -72,7 +72,7 @@ export class FaultyProxy {
       client.destroy();
       return;
     }
-    // Nor does the server hear of a connection made in silence.
+    // The server does not see a connection that is opened while the link is silent.
     const server = this.#silent
       ? new net.Socket()
       : net.connect({ host: "127.0.0.1", port: this.targetPort, noDelay: true });

@@ -197,7 +197,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
     await lane.settle([{ keyId: "k", wanted: 1 }]);
-    // The server never sees it: the link takes no connection and the one there is goes dead.
+    // The batch never reaches the server: the link refuses new connections, and the open one is silent.
     proxy.cutAll();
     proxy.refusing = true;
     await expect(lane.settle([{ keyId: "k", wanted: 5 }])).rejects.toThrow(Unavailable);

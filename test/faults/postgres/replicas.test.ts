@@ -104,7 +104,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
         let askedMs = 0;
         do askedMs = performance.now();
         while ((await client.verifyKey({ key })).valid && askedMs - deletedMs < 2 * cacheTtlMs);
-        // What was asked after that time has been refused; what came before may have been answered from memory.
+        // Requests after that time have been refused; earlier ones may have been answered from memory.
         expect(askedMs - deletedMs).toBeLessThan(cacheTtlMs + 100);
       }),
     );

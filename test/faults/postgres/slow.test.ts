@@ -32,7 +32,7 @@ describe.runIf(hasPostgres)("a database", () => {
       return "stall";
     };
     await load.during(() => load.usesOnEach(300));
-    // What was sent and not waited for ends by itself.
+    // Statements that were sent and not waited for end by themselves.
     await delay(500);
     expect(await load.account(url)).toEqual([]);
     expect(load.oddities).toEqual([]);
@@ -92,7 +92,7 @@ describe.runIf(hasPostgres)("a database", () => {
 
     await healed(() => use(locked));
     for (const key of keys) expect(await use(key)).toBe("VALID");
-    // What was sent and not waited for ends by itself, at the latest when its wait for the lock does.
+    // Statements that were sent and not waited for end by themselves, at the latest when their wait for the lock ends.
     await delay(500);
     const { rows } = await query(url, "SELECT key_id, 1000 - remaining::int AS charged FROM key_usage");
     for (const { key_id, charged } of rows) {

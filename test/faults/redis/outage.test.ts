@@ -63,7 +63,7 @@ async function timeToRefusal(replica: number, key: string, withinMs: number): Pr
   return undefined;
 }
 
-/** Loads every replica while `fault` runs and holds what callers were told against the promises. */
+/** Loads every replica while `fault` runs, and checks the answers against the promises. */
 async function underLoad(fault: () => Promise<void>): Promise<LoggedAnswer[]> {
   const key = await createKey(rule.limit, rule.durationMs);
   let isOver = false;
@@ -135,7 +135,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
       const key = await createKey(usedUp, 60_000);
       const beganMs = performance.now();
       await begin();
-      // Before they know: what is under way then must be told again.
+      // Before they notice: reports under way must be sent again.
       await useUp(0, key);
       await linksAre(0, away);
       await linksAre(
@@ -153,7 +153,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
       expect(await timeToRefusal(2, key, 2000)).toBeLessThan(1000);
       expect(await timeToRefusal(1, key, 2000)).toBeLessThan(1000);
     });
-    // What it takes to find a replica over its limit: with half of it, every one that was alone is.
+    // Control: checked against half of the limit, every replica that was alone is found over it.
     expect(replicasOverLimit(log, { ...rule, limit: rule.limit / 2 })).toEqual(expect.arrayContaining(away));
   });
 

@@ -34,7 +34,7 @@ async function load(
   return log;
 }
 
-/** A machine that is busy with something else shows how busy it is, not what replicas know of each other. */
+/** False on a busy machine: there the results show how busy it is, not how well replicas are synchronised. */
 function keptUp(log: readonly LoggedAnswer[]): boolean {
   const latencies = latenciesOf(log);
   const isQuick = (latencies[Math.floor(latencies.length * 0.95)] ?? 0) < 100;
@@ -78,7 +78,7 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
         expect(admitted).toBeLessThanOrEqual(replicas * limit);
         expect(onOneMax).toBeLessThanOrEqual(limit);
       }
-      // The promise is only the bound above; this is what being in step is worth.
+      // Only the bound above is promised. This one shows what synchronising achieves.
       if (keptUp(log)) expect(mean).toBeLessThan(100);
     });
 

@@ -93,7 +93,7 @@ describe.each(engines)("a replica without Redis, on %s, that starts again", (_, 
     await end(before.replica, "SIGKILL");
 
     const after = await start();
-    // Exactly: which also shows that what goes on in the test above is what was saved.
+    // Exactly the limit, which also shows that the test above continues saved windows.
     expect((await use(after.client, key, 2 * limit)).passed).toBe(limit);
   });
 });

@@ -11,7 +11,7 @@ import { createTestDatabase, hasPostgres } from "../../support/test-database.ts"
 import { hasRedis } from "../../support/test-redis.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 
-/** What the documentation promises. */
+/** As promised in the documentation. */
 const seenMs = 1000;
 /** A new connection is tried at least every second. */
 const backMs = 4000;

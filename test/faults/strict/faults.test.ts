@@ -59,7 +59,7 @@ describe.runIf(hasPostgres)("a strict limit is never exceeded, and serves again 
         const missing = load.book.missingAt(atMs);
         console.log(`edge ${edge} is killed`, JSON.stringify({ ...figures, held, underWay, missing }));
         expect(problems).toEqual([]);
-        // And what it let pass without an answer, and a block that was on its way to it.
+        // Also requests that it admitted without an answer, and a block that was being sent to it.
         expect(missing).toBeLessThanOrEqual(held + underWay + Math.ceil(demandPerEdge / 4));
       }
     });

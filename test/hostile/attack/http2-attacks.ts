@@ -72,7 +72,7 @@ const watchHeaders = [
 
 async function holdOpen(port: number, connections: number, bytes: Buffer, untilMs: number): Promise<string[]> {
   const sockets: RawSocket[] = [];
-  // One after the other: that Node takes its time to open a stream is not what is tried here, but that they stay.
+  // One after the other: this tests streams that stay open, not how fast Node opens them.
   for (let count = 0; count < connections; count++) {
     sockets.push(new RawSocket(port).say(bytes));
     await pauseMs(25);

@@ -114,7 +114,7 @@ describe("edges with strict limits over coordinators", () => {
     await asked?.stop();
     const { admitted = 0, limited = 0 } = await crowd(edges, keyId, 600);
     expect(admitted + limited).toBe(600);
-    // What was under way is stranded until the window ends.
+    // Permits under way are lost until the window ends.
     expect(admitted).toBeLessThanOrEqual(200);
     expect(admitted).toBeGreaterThan(100);
   });

@@ -11,7 +11,7 @@ import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 
 const away = new Unavailable("the coordinator is away");
 
-/** A link to a coordinator that says what it is told to. */
+/** A link to a scripted coordinator. */
 async function setUp(options: { secret?: Secret; port?: (coordinator: ScriptedCoordinator) => Promise<number> } = {}) {
   const coordinator = await ScriptedCoordinator.start();
   const port = (await options.port?.(coordinator)) ?? coordinator.port;

@@ -36,7 +36,7 @@ export function setUpLimiter({ poolsMax = 1000, waitingRoom = new WaitingRoom(10
   return { limiter, channel, clock, alarms, pass };
 }
 
-/** One that has to wait, and what becomes of it, in words. */
+/** A request that has to wait, and its outcome as a text. */
 export function queue(limiter: StrictLimiter, keyId = "k") {
   const waiting = { said: "waits", permit: undefined as Permit | undefined };
   const taken = limiter.take(keyId, rule);

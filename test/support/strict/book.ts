@@ -55,7 +55,7 @@ const settledMs = 400;
 /** Clocks are read a little apart. */
 const clockSlackMs = 25;
 
-/** Keeps account of every verification, by key and window. What is wrong with it is told in words. */
+/** Records every verification, by key and window, and describes what is wrong. */
 export class StrictBook {
   readonly rules: readonly StrictRule[];
   readonly counts = { admitted: 0, limited: 0, unavailable: 0, unanswered: 0 };
@@ -88,7 +88,7 @@ export class StrictBook {
     if (answer.outcome === "admitted" || answer.outcome === "limited") this.#place(call, answer.outcome, answer);
   }
 
-  /** The replica was killed: what it held is gone, and one in its place knows nothing of what it told. */
+  /** The replica was killed: its permits are lost, and its successor does not know what it told callers. */
   killed(replica: number): void {
     for (const id of this.#least.keys()) if (id.endsWith(` ${replica}`)) this.#least.delete(id);
     for (const { holders } of this.#windows.values()) holders.delete(replica);
@@ -111,7 +111,7 @@ export class StrictBook {
     return sum(open.map(({ rule, admitted }) => rule.limit - admitted));
   }
 
-  /** Windows that refused callers for long and did not use up their limit: what must not be unless something broke. */
+  /** Windows that refused callers for long and did not use up their limit. Without a fault there must be none. */
   short(): SeenWindow[] {
     return this.windows.filter((window) => hadTimeToFill(window) && window.admitted < window.rule.limit);
   }

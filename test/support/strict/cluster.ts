@@ -69,7 +69,7 @@ export class StrictCluster {
     return this.#edges.length;
   }
 
-  /** Something that every edge answers by itself: how long that takes is what a busy machine adds to everything. */
+  /** A call that every edge answers by itself. Its duration shows how much a busy machine adds to every call. */
   async probe(): Promise<void> {
     await Promise.all(this.#edges.map(({ baseUrl }) => fetch(`${baseUrl}/livez`)));
   }
