@@ -1,4 +1,4 @@
-/** What was measured of one thing: the median of its rounds, and how far they lie apart. */
+/** One measured thing: the median of its rounds, and how far they differ. */
 export interface Measured {
   readonly median: number;
   /** Of the rounds, the slowest and the fastest. */

@@ -31,7 +31,7 @@ export interface Decision {
 }
 
 export interface Contestant {
-  /** Decides about one verification of the key. At once where it can. */
+  /** Decides about one verification of the key, synchronously if it can. */
   verify(key: string, rule: Rule): Decision | Promise<Decision>;
   /** Messages that went to where the truth is, so far. */
   readonly sent: number;

@@ -45,7 +45,7 @@ export async function buildProgram(folder: string): Promise<void> {
     // All in one folder: see `fileBeside`.
     entryNames: "[name]",
     chunkNames: "[name]-[hash]",
-    // What is imported only when it is needed stays apart, and threads share files with the process.
+    // Dynamic imports stay in separate files, and threads share files with the process.
     splitting: true,
     platform: "node",
     target: "node24",

@@ -22,7 +22,7 @@ const bounds = {
   waitingRoom: new WaitingRoom(100_000),
 };
 
-/** The cache that is measured, beside the plainest one: a Map of what the store answers and until when it holds. */
+/** The measured cache, and the simplest one for comparison: a Map of the store's answers and their expiry. */
 export const caches = {
   "one Map": (store: Pick<KeyStore, "findByDigest">): Cache => {
     const entries = new Map<string, { key: Key; untilMs: number }>();

@@ -192,7 +192,7 @@ describe("CoalescingLanes", () => {
     await lane.fail(reason);
     expect(await settled).toEqual(failing.map(() => rejected(reason)));
     expect([lane.batches.length, lane.underWay, waitingLimit.taken]).toEqual([1, 0, 0]);
-    // None of these joins what has failed.
+    // None of these joins a group that has failed.
     const later = Promise.all(submitAll(lanes, ["a4", "c2"]));
     await nextTurn();
     await lane.finish();

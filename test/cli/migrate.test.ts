@@ -22,7 +22,7 @@ function every(word: string, { DATABASE_URL }: StoreEnvironment): string {
   return (DATABASE_URL ? pgMigrations : migrations).map(({ name }) => `${word}${name}\n`).join("");
 }
 
-/** What a command that could not be done says. Fails when it was done, or shows where in the code it gave up. */
+/** The message of a failed command. The test fails if the command succeeds, or prints a stack trace. */
 async function refusalOf(args: readonly string[], environment: StoreEnvironment): Promise<string> {
   const { code, stdout, stderr } = await runLatchkey(args, { ...ports, ...environment });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

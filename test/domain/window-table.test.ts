@@ -21,7 +21,7 @@ function keepAll({ table, slot }: ReturnType<typeof setUp>, times: number): void
   for (let i = 0; i < times; i++) table.rows.commit(slot, table.rows.epoch(slot));
 }
 
-/** Lets the table hear that answer to a report which it sends and hears at the same moment. */
+/** Makes a report and gives the table this answer to it, at the same moment. */
 function hear({ table, slot }: ReturnType<typeof setUp>, news: Partial<WindowNews>, nowMs: number): WindowReport {
   const report = table.report(slot, "a", nowMs) as WindowReport;
   table.learn(slot, report, newsFor(report, news), nowMs, nowMs);

@@ -139,7 +139,7 @@ describe.each(engines)("on $name", (engine) => {
       await server.stop();
 
       for (const bytes of [whileOpen, await engine.readFiles(settings)]) {
-        // What may be there is found, so the others would be too.
+        // Control: a value that may be there is found, so the search works.
         expect(bytes.includes(keyId)).toBe(true);
         for (const secret of [key, key.slice(-20), server.rootKey, idempotencyKey]) {
           expect(bytes.includes(secret)).toBe(false);

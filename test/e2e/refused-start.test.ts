@@ -11,7 +11,7 @@ import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 const timeout = 20_000;
 const shortRootKey = "s3cr3t-but-short";
 
-/** What a refused start says, line by line. Fails when it starts, hangs, or shows where in the code it gave up. */
+/** The lines that a refused start prints. The test fails if it starts, hangs, or prints a stack trace. */
 async function refusalOf(environment: Record<string, string>, args = ["serve"]): Promise<string[]> {
   const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
   const { code, stdout, stderr } = await runLatchkey(args, { ...ports, ...environment });
@@ -34,7 +34,7 @@ async function takenPort(): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-// What the embedded store refuses; for what Postgres does, see test/cli/migrate.test.ts and test/store/postgres.
+// The embedded store only. For Postgres, see test/cli/migrate.test.ts and test/store/postgres.
 describe("a start that fails", { timeout }, () => {
   it("lists all problems at once: settings and a folder in use", async () => {
     const dataDir = tempFolder();

@@ -255,7 +255,7 @@ describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, {
     ];
     const before = await crowd(callersHere, key, 1);
     expect(before.filter(({ valid }) => valid)).toHaveLength(connections);
-    // The first one asks; what it hears all threads know.
+    // The first thread asks; then all threads know the answer.
     await there.client.verifyKey({ key });
     await vi.waitFor(async () => {
       const [answer] = await crowd(callersThere.slice(0, 1), key, 1);

@@ -7,7 +7,7 @@ import { tempFolder } from "../support/temp-folder.ts";
 
 const [one, two] = [new Secret("root-key-of-one"), new Secret("root-key-of-two")];
 
-/** The files of the folder, and what they hold. */
+/** The files of the folder, with their content. */
 function filesIn(folder: string): Record<string, string> {
   return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8").trim()]));
 }

@@ -2,7 +2,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import { onTestFinished } from "vitest";
 
-/** A header with several values goes out once for each; one that is undefined does not go out. */
+/** A header with several values is sent once for each. An undefined one is not sent. */
 export type HeaderValues = Record<string, string | string[] | undefined>;
 
 export interface HttpRequest {

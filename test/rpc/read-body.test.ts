@@ -21,7 +21,7 @@ function collect(takeBody?: () => void) {
   return { source, taken };
 }
 
-/** What the garbage collector cannot free. */
+/** Bytes that the garbage collector cannot free. */
 function bytesOutsideOfTheHeap(): number {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
@@ -75,7 +75,7 @@ describe("a body in pieces", () => {
       source.write(Buffer.alloc(65_536).subarray(100, 101));
       await turn();
     }
-    // What is freed is freed a little later.
+    // The memory is freed a little later.
     await vi.waitFor(() => expect(bytesOutsideOfTheHeap() - before).toBeLessThan(1_000_000));
   });
 });

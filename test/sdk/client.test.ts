@@ -209,7 +209,7 @@ interface SeenRequest {
   readonly body: unknown;
 }
 
-/** A server of the test's own that keeps what it was sent. */
+/** A test server that records the requests. */
 async function serve(listener: RequestListener) {
   const requests: SeenRequest[] = [];
   const server = createServer(async (request, response) => {

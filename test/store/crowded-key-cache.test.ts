@@ -5,7 +5,7 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
 import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
 
-/* What the cache does so that it can hold millions of keys, and stand any number of callers. */
+/* The cache with millions of keys and with any number of callers. */
 
 describe("CachedKeyStore", () => {
   it.each([

@@ -13,7 +13,7 @@ const random = createSystemRandom();
 const away = new Unavailable("away");
 const [one, two] = [new Secret("one"), new Secret("two")];
 
-/** Loads the root keys, and writes down what is done with a generated one, in which order. */
+/** Loads the root keys, and records the steps with a generated one, in order. */
 async function load(
   store: RootKeyStore,
   options: { configured?: Secret[]; handOver?: (rootKey: Secret) => void; did?: string[] } = {},
@@ -40,7 +40,7 @@ function newStore(): RootKeyStore & { readonly kept: readonly string[] } {
   };
 }
 
-/** A store that gives these answers, and writes down what it is asked. */
+/** A store with these answers. It records the calls. */
 function scripted(did: string[], script: { digests?: (string[] | Error)[]; first?: boolean | Error }): RootKeyStore {
   const digests = inTurn("digests", script.digests);
   const first = inTurn("first digests", [script.first ?? true]);

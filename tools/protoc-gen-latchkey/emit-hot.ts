@@ -136,7 +136,7 @@ function printValue({ name, kind, optional }: OutputField): string {
   }
 }
 
-/** A message as a frame: what varies in size is measured first. */
+/** A message as a frame. Parts of variable size are measured first. */
 function emitFramer(output: HotOutput): string {
   const structs = output.fields.filter(({ kind }) => kind === "struct");
   const schema = `${output.name}Schema`;

@@ -10,7 +10,7 @@ import { pipeline, sendSlowly, verifyRequest } from "./pipeline.ts";
 
 /* Attacks over HTTP/1.1. None needs a credential, except for the keys that it verifies. */
 
-/** A pause between connections: a budget per connection cannot help against a flood of new ones, which is not tested. */
+/** A pause between connections: budgets per connection cannot stop a flood of new ones, so that is not tested. */
 const betweenConnectionsMs = 5;
 
 export const http1Attacks: Readonly<Record<string, Attack>> = {

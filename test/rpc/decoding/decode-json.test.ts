@@ -15,7 +15,7 @@ import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
 import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
 import { CANARY, expectWithinDeadline, KEY, refusalOf, told } from "./refusal.ts";
 
-/** What the requests of these tests hold and no answer may. */
+/** The requests of these tests contain it. No answer may. */
 const SENT = /canary-7f3a|5150|acme_/;
 
 describe("decodeJson accepts", () => {

@@ -16,7 +16,7 @@ const careless = {
   lock_timeout: "0",
   statement_timeout: "0",
 };
-/** What helps and is not relied on. Every session asks for it when it begins. */
+/** Settings that help but are not relied on. Every session sets them when it begins. */
 const helpful = {
   default_transaction_isolation: "read committed",
   plan_cache_mode: "force_generic_plan",
