@@ -15,16 +15,16 @@ export interface Call {
   readonly endpoint: Endpoint;
   readonly protocol: Protocol;
   readonly requestId: string;
-  readonly headers: RequestHeaders;
+  readonly headers: CallHeaders;
   /** Reads the message from the body and checks the rules of its proto file. Throws `InvalidRequest` or `ApiError`. */
   read(): MessageShape<DescMessage>;
 }
 
 /** By lower-case name, as Node gives them. */
-export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+export type CallHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** One header by its lower-case name. A repeated header that Node gives as a list counts as absent. */
-export function headerOf(headers: RequestHeaders, name: string): string | undefined {
+export function headerOf(headers: CallHeaders, name: string): string | undefined {
   const value = headers[name];
   return typeof value === "string" ? value : undefined;
 }

@@ -10,7 +10,7 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ApiError } from "./api-error.ts";
-import { type Endpoint, headerOf, type RequestHeaders, type RunCall } from "./call.ts";
+import { type CallHeaders, type Endpoint, headerOf, type RunCall } from "./call.ts";
 import { toConnectError } from "./grpc-errors.ts";
 import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
@@ -128,7 +128,7 @@ function requireDialect(req: IncomingMessage): { dialect: RpcDialect; mediaType:
   return { dialect, mediaType };
 }
 
-function requireKnownHeaders(dialect: RpcDialect, headers: RequestHeaders): void {
+function requireKnownHeaders(dialect: RpcDialect, headers: CallHeaders): void {
   if (!/^(identity)?$/i.test(headerOf(headers, dialect.compressionHeader) ?? "")) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
   }

@@ -1,6 +1,6 @@
 import { create, type DescMessage, type MessageInitShape, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import type { HotMethod } from "../codec/codec-runtime.ts";
-import type { Call, Endpoint, RequestHeaders } from "./call.ts";
+import type { Call, CallHeaders, Endpoint } from "./call.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
 import { validated } from "./validate.ts";
 
@@ -16,21 +16,14 @@ export class JsonCall implements Call {
   readonly endpoint: Endpoint;
   readonly protocol = "json";
   readonly requestId: string;
-  readonly headers: RequestHeaders;
+  readonly headers: CallHeaders;
   readonly codec: HotMethod | undefined;
   bytes: Buffer;
   readonly start: number;
   readonly end: number;
 
   /** The body is between `start` and `end`. */
-  constructor(
-    method: JsonMethod,
-    requestId: string,
-    headers: RequestHeaders,
-    bytes: Buffer,
-    start: number,
-    end: number,
-  ) {
+  constructor(method: JsonMethod, requestId: string, headers: CallHeaders, bytes: Buffer, start: number, end: number) {
     this.endpoint = method.endpoint;
     this.requestId = requestId;
     this.headers = headers;
