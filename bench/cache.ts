@@ -47,7 +47,7 @@ function medianOf(name: CacheName): Record<string, number> {
 
 function measure<Result>(...args: string[]): Result {
   const script = join(import.meta.dirname, "cache/measure.ts");
-  // A collection would hide what was allocated before it.
+  // A garbage collection would hide earlier allocations.
   const young = args[0] === "allocations" ? ["--min-semi-space-size=256", "--max-semi-space-size=256"] : [];
   const flags = ["--expose-gc", "--max-old-space-size=3000", ...young];
   return JSON.parse(execFileSync(process.execPath, [...flags, script, ...args], { encoding: "utf8" })) as Result;

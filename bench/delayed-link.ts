@@ -1,6 +1,6 @@
 import net from "node:net";
 
-/** A TCP link as long as one between regions: what goes in at one end comes out at the other so much later. */
+/** A TCP link with the latency of one between regions: bytes arrive so much later. */
 export class DelayedLink {
   readonly #server: net.Server;
   readonly #open = new Set<net.Socket>();

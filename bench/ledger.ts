@@ -34,13 +34,13 @@ const ambient = {
   metrics: createMetrics(),
   log: createLog("error", (line) => process.stderr.write(line)),
 };
-const room = new WaitingRoom(100_000);
+const waitingRoom = new WaitingRoom(100_000);
 const postgres = await PostgresServer.start();
 try {
   const url = await postgres.createDatabase();
   const store = await openPostgresStore({ ...ambient, url, connectionsMax: 10, lanes, usageTimeoutMs: 5000 });
   const keys = await createKeys(store);
-  const batched = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room });
+  const batched = new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom });
   const pool = new pg.Pool({ connectionString: url, max: poolSize });
   const oneByOne = updatePerRequest(pool);
 
@@ -111,7 +111,7 @@ function updatePerRequest(pool: pg.Pool): UsageLedger {
 
 /** The whole service but for the ledger, which is the one given. */
 async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; close: () => Promise<void> }> {
-  const cache = { ttlMs: 3_600_000, keysMax: 100_000, lookupsMax: 64, lookupsQueuedMax: 10_000, room };
+  const cache = { ttlMs: 3_600_000, keysMax: 100_000, lookupsMax: 64, lookupsQueuedMax: 10_000, waitingRoom };
   const keys = new CachedKeyStore(store.keys, cache, ambient);
   const limiter = new LocalLimiter(new WindowTable(1), ambient);
   const { onePort } = createPublicApi({

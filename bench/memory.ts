@@ -30,7 +30,7 @@ export async function bytesPerCachedKey(store: KeyStore, keys: readonly string[]
     keysMax: keys.length,
     lookupsMax: 64,
     lookupsQueuedMax: 64,
-    room: new WaitingRoom(64),
+    waitingRoom: new WaitingRoom(64),
   };
   return (
     (await heldBy(async () => {

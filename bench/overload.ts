@@ -37,7 +37,7 @@ async function compareCosts(): Promise<void> {
   console.log("| what a request costs, in CPU µs | served | turned away | ratio |\n|---|---|---|---|");
   await withServer({}, (serving, keys) =>
     withServer({ LATCHKEY_CALLS_MAX: "1" }, async (full, others, dataDir) => {
-      // Its one place is taken by whoever waits for the ledger: every now and then another, and nobody is served.
+      // Its one place is always taken by a call that waits for the ledger and times out: no call is served.
       const ledger = new DatabaseSync(join(dataDir, "latchkey.db"));
       await call(full, [{ connections: 1, keys: others, pauseMs: 0 }], roundMs);
       ledger.exec("BEGIN IMMEDIATE");

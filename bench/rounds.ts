@@ -1,4 +1,4 @@
-/** What was measured of one thing: the median of its rounds, and how far they lie apart. */
+/** One measured thing: the median of its rounds, and how far they differ. */
 export interface Measured {
   readonly median: number;
   /** Of the rounds, the slowest and the fastest. */
@@ -15,7 +15,7 @@ export interface Turns {
 type Run = (ms: number) => Promise<number>;
 
 /**
- * Measures several things in the same run, in turns, so that whatever else the machine does meets them all alike. Each is
+ * Measures several things in the same run, in turns, so that other work of the machine slows all of them equally. Each is
  * warmed up once. They answer how much they did.
  */
 export function inTurns<Name extends string>(

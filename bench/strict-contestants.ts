@@ -31,7 +31,7 @@ export interface Decision {
 }
 
 export interface Contestant {
-  /** Decides about one verification of the key. At once where it can. */
+  /** Decides about one verification of the key, synchronously if it can. */
   verify(key: string, rule: Rule): Decision | Promise<Decision>;
   /** Messages that went to where the truth is, so far. */
   readonly sent: number;
@@ -92,7 +92,7 @@ async function latchkey(port: number): Promise<Contestant> {
     metrics: createMetrics(),
     poolsMax: 1000,
     timeoutMs: 450,
-    room: new WaitingRoom(50_000),
+    waitingRoom: new WaitingRoom(50_000),
   });
   while (!coordinators.isUp) await new Promise((resolve) => setTimeout(resolve, 10));
   const toDecision = (permit: Awaited<ReturnType<StrictLimiter["take"]>>): Decision => {

@@ -194,7 +194,7 @@ async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<str
   return (await createKey({ ...unset, ...unlimited, apiId: "bench", meta: {}, enabled: true, rateLimit })).keyId;
 }
 
-/** What a link of that length really takes, there and back: timers are late. */
+/** The real round trip of a link of that length: timers are late. */
 async function measureRoundTrip(roundTripMs: number): Promise<number> {
   const echo = net.createServer((socket) => socket.pipe(socket)).listen(0, "127.0.0.1");
   await once(echo, "listening");

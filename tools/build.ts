@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "..");
 
 /**
  * A file that a module finds beside itself: the program of a thread or process, or something to read. The module ends up
- * in a file of another folder, so whatever is found in this way is put into that folder too.
+ * in a file of another folder, so all files that are found in this way are put into that folder too.
  */
 const fileBeside = /new URL\("(\.[^"]+)", import\.meta\.url\)/g;
 
@@ -45,7 +45,7 @@ export async function buildProgram(folder: string): Promise<void> {
     // All in one folder: see `fileBeside`.
     entryNames: "[name]",
     chunkNames: "[name]-[hash]",
-    // What is imported only when it is needed stays apart, and threads share files with the process.
+    // Dynamic imports stay in separate files, and threads share files with the process.
     splitting: true,
     platform: "node",
     target: "node24",
@@ -61,7 +61,7 @@ export async function buildProgram(folder: string): Promise<void> {
   chmodSync(join(folder, "latchkey.js"), 0o755);
 }
 
-/** The client needs no Node: its JavaScript is for whatever has `fetch`. */
+/** The client needs no Node: its JavaScript runs everywhere that has `fetch`. */
 async function buildClient(folder: string): Promise<void> {
   const entryPoints = { client: "src/sdk/index.ts" };
   await build({ ...common, entryPoints, outdir: folder, platform: "neutral", target: "es2022" });

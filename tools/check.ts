@@ -19,7 +19,7 @@ const checks: Record<string, () => Promise<void>> = {
 // First, because it writes a file that the contract imports. The others side by side.
 const first = await check("generated code is up to date", compareGenerated);
 const others = await Promise.all(Object.entries(checks).map(([name, step]) => check(name, step)));
-// Told last, where it is seen.
+// Printed last, where it is seen.
 const failures = [first, ...others].filter((failure) => failure !== undefined);
 for (const failure of failures) console.log(failure);
 if (failures.length > 0) process.exit(1);

@@ -68,5 +68,5 @@ function allocated(work: () => unknown): number {
 }
 
 function unused(): never {
-  throw new Error("a key from memory without a counter needs nobody else");
+  throw new Error("a key from memory without a counter needs no other service");
 }

@@ -14,9 +14,15 @@ export interface Cache {
 }
 
 const ttlMs = 86_400_000;
-const bounds = { ttlMs, keysMax: 2_000_000, lookupsMax: 64, lookupsQueuedMax: 10_000, room: new WaitingRoom(100_000) };
+const bounds = {
+  ttlMs,
+  keysMax: 2_000_000,
+  lookupsMax: 64,
+  lookupsQueuedMax: 10_000,
+  waitingRoom: new WaitingRoom(100_000),
+};
 
-/** The cache that is measured, beside the plainest one: a Map of what the store answers and until when it holds. */
+/** The measured cache, and the simplest one for comparison: a Map of the store's answers and their expiry. */
 export const caches = {
   "one Map": (store: Pick<KeyStore, "findByDigest">): Cache => {
     const entries = new Map<string, { key: Key; untilMs: number }>();

@@ -78,7 +78,7 @@ function cpuMsOf(work: () => void): number {
   return cpuMs() - startMs;
 }
 
-/** Of this thread: what others do on the machine is not part of it, collecting garbage is. */
+/** Processor time of this thread: it includes garbage collection, but not other work of the machine. */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;

@@ -69,7 +69,7 @@ async function createFirst(file: string): Promise<CreatedKey> {
   return created;
 }
 
-/** Copies the row of a key, with new values for some columns: whatever other columns there are. */
+/** Copies the row of a key with all its columns, and new values for some of them. */
 function copyStatement(db: DatabaseSync, table: string, renewed: readonly string[], keyColumn: string): string {
   const columns = db
     .prepare(`SELECT name FROM pragma_table_info('${table}')`)

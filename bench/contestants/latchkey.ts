@@ -26,7 +26,7 @@ export const vastCounter = { remaining: 2_147_483_647 };
 
 let built: Promise<void> | undefined;
 
-/** The program as it ships: what is measured. Built by the first who asks. */
+/** The measured program: the one that ships. Built at its first use. */
 export async function builtProgram(): Promise<string> {
   built ??= buildPackage(dist);
   await built;

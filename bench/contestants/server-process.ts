@@ -81,7 +81,7 @@ function findPort(child: ChildProcess, portOf: (line: string) => number | undefi
     child.once("error", reject);
     child.once("exit", (code, signal) => {
       const why = `a server ended with ${code ?? signal}:\n${said.join("\n")}`;
-      // If it was measured already, the load will only say that nobody answers.
+      // A load that is already running would only report that the server does not answer.
       console.error(why);
       reject(new Error(why));
     });

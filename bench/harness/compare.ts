@@ -70,7 +70,7 @@ export async function compare<Name extends string>(
 const quietMs = 50;
 const settleMsMax = 3000;
 
-/** A load breaks off what it has under way: the slower a server, the longer it would work for the round before. */
+/** A load ends with requests under way. A slow server would still work on them in the next round. */
 async function settled(server: ServerProcess): Promise<void> {
   const untilMs = performance.now() + settleMsMax;
   for (let before = Number.NaN; server.cpuMs() !== before && performance.now() < untilMs; await delay(quietMs)) {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Figure, Findings, Goal, Section } from "./section.ts";
 
-/** What came of one section: findings, or why there are none. */
+/** The result of one section: findings, or why there are none. */
 export interface Outcome {
   readonly section: Section;
   readonly findings: Findings<string> | Error;

@@ -27,7 +27,7 @@ export interface Section<Name extends string = string> {
   measure(bench: Bench): Promise<Findings<Name>>;
 }
 
-/** What a section works with. Whatever it starts, it says how to end. */
+/** What a section works with. A section registers how to end each thing that it starts. */
 export interface Bench {
   /** Empty, and removed afterwards. */
   readonly folder: string;

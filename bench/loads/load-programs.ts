@@ -21,7 +21,7 @@ export interface HttpLoadOptions {
   readonly connections?: number;
   /** `false`: on all cores, beside the server. */
   readonly pinned?: boolean;
-  /** Counts also those who are turned away. */
+  /** Also counts rejected requests. */
   readonly countRefused?: boolean;
 }
 

@@ -29,7 +29,7 @@ export interface Metrics {
   /** Load shedding: a call, connection or stream was rejected before any work, because there was no room. An alarm. */
   shed(what: "call" | "connection" | "stream"): void;
   /** An HTTP/1.1 request was read. */
-  http1Request(way: Http1Way): void;
+  http1Request(readBy: Http1ReadBy): void;
   /** An exception while a connection or stream was served; it was destroyed. A bug of ours: an alarm. */
   servingFailed(): void;
   /** Samples a value whenever the metrics are read. Call it once per name and labels; one name has one set of labels. */
@@ -40,7 +40,7 @@ export interface Metrics {
  * How a request of HTTP/1.1 was read: by hand; or by Node, because of its path, its head or a long body in pieces; because
  * the end of this or an earlier request of the connection is for Node to find; or because Node reads everything.
  */
-export type Http1Way = "by_hand" | "node_path" | "node_head" | "node_body" | "node_framing" | "node_only";
+export type Http1ReadBy = "by_hand" | "node_path" | "node_head" | "node_body" | "node_framing" | "node_only";
 
 export interface MetricsRegistry extends Metrics {
   /** Adds the usual metrics of every process: memory, CPU, event loop, garbage collection. */

@@ -27,7 +27,7 @@ export interface CoalescingLanesOptions<Item, Result, Answer> extends Pick<Ambie
   readonly commits: readonly ((groups: readonly KeyGroup<Item>[]) => Promise<readonly Result[]>)[];
   /** What a group's result means for each of its callers, in order. If it throws, every caller of the group gets that error. */
   readonly splitResult: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
-  readonly places: WaitingLimit;
+  readonly waitingLimit: WaitingLimit;
   readonly bounds?: typeof laneBounds;
 }
 
@@ -41,13 +41,13 @@ export class CoalescingLanes<Item, Result, Answer> {
   /** Groups not yet sent, by key: more callers of the key may still join them. */
   readonly #joinable = new Map<string, WaitingGroup<Item, Answer>>();
   readonly #name: string;
-  readonly #places: WaitingLimit;
+  readonly #waitingLimit: WaitingLimit;
   readonly #splitResult: (group: KeyGroup<Item>, result: Result) => readonly Answer[];
 
   constructor(options: CoalescingLanesOptions<Item, Result, Answer>) {
-    const { name, commits, places, splitResult, clock, metrics, bounds = laneBounds } = options;
+    const { name, commits, waitingLimit, splitResult, clock, metrics, bounds = laneBounds } = options;
     this.#name = name;
-    this.#places = places;
+    this.#waitingLimit = waitingLimit;
     this.#splitResult = splitResult;
     this.#lanes = commits.map((commit) => {
       const send = (groups: readonly WaitingGroup<Item, Answer>[]) => {
@@ -61,7 +61,7 @@ export class CoalescingLanes<Item, Result, Answer> {
   /** Rejects when there is no place or the lane's queue is full, otherwise with what a commit or `splitResult` threw. */
   submit(keyId: string, item: Item): Promise<Answer> {
     const joinable = this.#joinable.get(keyId);
-    const refusal = this.#places.enter(joinable?.callers.length ?? 0);
+    const refusal = this.#waitingLimit.enter(joinable?.callers.length ?? 0);
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
       const caller = { item, resolve, reject };
@@ -81,13 +81,13 @@ export class CoalescingLanes<Item, Result, Answer> {
     const lane = this.#lanes[laneOf(keyId, this.#lanes.length)] as Lane<Item, Result, Answer>;
     lane.submit(group).then(
       (result) => {
-        this.#places.leave(callers.length);
+        this.#waitingLimit.leave(callers.length);
         this.#answer(group, result);
       },
       (error: unknown) => {
         // It may never have been sent: the queue was full, or the batch before it failed.
         if (this.#joinable.get(keyId) === group) this.#joinable.delete(keyId);
-        this.#places.leave(callers.length);
+        this.#waitingLimit.leave(callers.length);
         for (const caller of callers) caller.reject(error);
       },
     );

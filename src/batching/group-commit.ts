@@ -13,8 +13,8 @@ export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" 
 }
 
 /**
- * Commits whatever has gathered as soon as the batch before it is done: one batch under way at a time, no timer. Alone,
- * an item waits for nothing; under load, everything that waits shares one commit.
+ * Commits all waiting items as soon as the batch before them is done: one batch under way at a time, no timer. A single
+ * item is committed immediately; under load, all waiting items share one commit.
  */
 export class GroupCommit<Item, Result> {
   readonly #options: GroupCommitOptions<Item, Result>;
@@ -29,7 +29,7 @@ export class GroupCommit<Item, Result> {
     return this.#queue.length;
   }
 
-  /** Rejects with `Unavailable` when the queue is full, otherwise with whatever a commit threw. */
+  /** Rejects with `Unavailable` when the queue is full, otherwise with the error of the commit. */
   submit(item: Item): Promise<Result> {
     if (this.#queue.length >= this.#options.queueMax) {
       return Promise.reject(new Unavailable(`the ${this.#options.name} queue is full`));

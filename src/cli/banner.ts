@@ -5,7 +5,7 @@ import type { RunningServer } from "../server/start.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
 
 /**
- * What a start tells the person who started it. The lines to paste work as they are.
+ * What a start prints for the person who started it. The lines to paste work without changes.
  *
  * Only the first start has a root key to show. It is printed to a terminal only: other output is mostly a log, which
  * is kept, copied and read by many.

@@ -1,17 +1,17 @@
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 
-/* What generated codecs are made of. It stands below `gen`, which imports it, so it imports nothing of ours. */
+/* The parts of generated codecs. `gen` imports this file, so it imports nothing of ours. */
 
 /**
- * A method with codecs of its own. They read only what they understand to the last byte, and answer undefined for the
- * rest: whether that is a good request or a bad one, and what is wrong with it, the strict decoder says. What they read
- * keeps the rules of its proto file. They print what the reference prints, byte for byte.
+ * A method with generated codecs. They read only messages that they understand completely and that obey the rules of
+ * the proto file. For all others they return undefined, and the strict decoder reads them or says what is wrong. They
+ * print the same bytes as the reference.
  */
 export interface HotMethod {
-  /** Where the gateway serves the method. */
+  /** The method's path on the gateway. */
   readonly path: string;
   readonly method: DescMethodUnary;
-  /** Reads the JSON that lies between `start` and `end`. */
+  /** Reads the JSON between `start` and `end`. */
   decodeJson(bytes: Buffer, start: number, end: number): MessageShape<DescMessage> | undefined;
   /** Reads the protobuf message that begins at `start` and ends with the bytes. */
   decodeBinary(bytes: Buffer, start: number): MessageShape<DescMessage> | undefined;
@@ -26,11 +26,11 @@ const firstPrintable = 0x20;
 const asciiEnd = 0x80;
 
 /*
- * The fields of these readers and writers are plain: one is made for each request, and private ones cost as much as what
- * they do.
+ * The fields of these readers and writers are public: every request creates one, and private fields would double its
+ * cost.
  */
 
-/** Reads an object whose members are all strings, of ASCII without escapes. At anything else it stops. */
+/** Reads an object whose members are all ASCII strings without escapes. Stops at anything else. */
 export class FlatJsonReader {
   readonly text: string;
   at = 0;
@@ -40,7 +40,7 @@ export class FlatJsonReader {
     this.text = bytes.toString("latin1", start, end);
   }
 
-  /** The name of the first member; undefined where there is none, or something else. */
+  /** The name of the first member. Undefined if there is none, or if the bytes are something else. */
   readFirstName(): string | undefined {
     if (!this.takeAfterSpace("{")) return undefined;
     if (!this.takeAfterSpace("}")) return this.readString();
@@ -48,14 +48,14 @@ export class FlatJsonReader {
     return undefined;
   }
 
-  /** The name of the next member; undefined at the end, and `isWhole` then tells whether it was the end of an object. */
+  /** The name of the next member. Undefined at the end: `isWhole` then tells whether it was the end of an object. */
   readNextName(): string | undefined {
     if (this.takeAfterSpace(",")) return this.readString();
     this.isWhole = this.takeAfterSpace("}") && this.isAtEnd();
     return undefined;
   }
 
-  /** The string of the member; undefined for one that is too short or too long, and where there is something else. */
+  /** The string of the member. Undefined if it is too short or too long, or not a string. */
   readText(min: number, max: number): string | undefined {
     if (!this.takeAfterSpace(":")) return undefined;
     const value = this.readString();
@@ -98,7 +98,7 @@ export class FlatJsonReader {
   }
 }
 
-/** Reads the fields of a message whose tags are all of one byte. */
+/** Reads the fields of a message. All tags must have one byte. */
 export class WireReader {
   readonly bytes: Buffer;
   at: number;
@@ -112,12 +112,12 @@ export class WireReader {
     return this.at >= this.bytes.length;
   }
 
-  /** A longer tag begins with a byte that is none of those of one byte. */
+  /** The first byte of a longer tag differs from every tag of one byte. */
   readTag(): number {
     return this.bytes[this.at++] as number;
   }
 
-  /** Undefined for what is too short or too long, cut off, not ASCII, or holds a NUL. */
+  /** Undefined for a text that is too short, too long, cut off or not ASCII, or that contains NUL. */
   readText(min: number, max: number): string | undefined {
     const bytes = this.bytes;
     const length = this.readLength();
@@ -132,7 +132,7 @@ export class WireReader {
     return bytes.toString("latin1", start, end);
   }
 
-  /** NaN for a length of more than three bytes, which is more than any body has, and where the bytes end. */
+  /** NaN if the bytes end, or if the length has more than three bytes: no body is that long. */
   private readLength(): number {
     let length = 0;
     for (let shift = 0; shift < 21; shift += 7) {
@@ -144,12 +144,12 @@ export class WireReader {
   }
 }
 
-/** Bytes that a text takes at most, tag and length included. */
+/** The most bytes that a text can take, tag and length included. */
 export function textSize(value: string): number {
   return isShortAscii(value) ? 2 + value.length : 6 + 3 * value.length;
 }
 
-/** Most texts are. */
+/** True for most texts. */
 function isShortAscii(value: string): boolean {
   if (value.length >= 128) return false;
   for (let i = 0; i < value.length; i++) if (value.charCodeAt(i) >= asciiEnd) return false;
@@ -185,7 +185,7 @@ export class FrameWriter {
       this.writeVarint(value);
       return;
     }
-    // A negative number has the ten bytes of the 64-bit number that it also is.
+    // A negative number is sent as a 64-bit number, in ten bytes.
     let rest = value;
     for (let i = 0; i < 9; i++, rest >>= 7) this.bytes[this.at++] = (rest & 0x7f) | 0x80;
     this.bytes[this.at++] = 1;
@@ -206,14 +206,14 @@ export class FrameWriter {
     this.at += this.bytes.write(value, this.at);
   }
 
-  /** Bytes that are whole fields already; mostly none, or two. */
+  /** Writes fields that are already encoded; mostly no bytes, or two. */
   writeFields(fields: Uint8Array): void {
     if (fields.length > 16) this.bytes.set(fields, this.at);
     else for (let i = 0; i < fields.length; i++) this.bytes[this.at + i] = fields[i] as number;
     this.at += fields.length;
   }
 
-  /** A message inside; it takes less than 128 bytes, so that one holds its length. */
+  /** Writes a nested message. It must be shorter than 128 bytes: its length is one byte. */
   writeMessage(tag: number, write: (wire: FrameWriter) => void): void {
     this.bytes[this.at++] = tag;
     const lengthAt = this.at++;
@@ -221,7 +221,7 @@ export class FrameWriter {
     this.bytes[lengthAt] = this.at - lengthAt - 1;
   }
 
-  /** It saves two calls out of JavaScript. */
+  /** Saves two calls out of JavaScript. */
   private writeShortAscii(tag: number, value: string): void {
     const { bytes, at } = this;
     const { length } = value;
@@ -238,7 +238,7 @@ export class FrameWriter {
   }
 }
 
-/** As `JSON.stringify` prints it, which takes longer for what needs no escapes. */
+/** Prints like `JSON.stringify`, but faster for a text without escapes. */
 export function printText(value: string): string {
   if (value.length > 64) return JSON.stringify(value);
   for (let i = 0; i < value.length; i++) {
@@ -248,12 +248,12 @@ export function printText(value: string): string {
   return `"${value}"`;
 }
 
-/** Free JSON; most of it is empty. */
+/** Prints free JSON, which is mostly empty. */
 export function printStruct(value: object): string {
   return isEmptyObject(value) ? "{}" : JSON.stringify(value);
 }
 
-/** As ProtoJSON prints them: what JSON has no number for is a string. */
+/** Prints like ProtoJSON: NaN and Infinity, which JSON does not have, become strings. */
 export function printDouble(value: number): string {
   return Number.isFinite(value) ? `${value}` : `"${value}"`;
 }

@@ -256,24 +256,24 @@ export class PermitPool {
 
   /** No permits are left and requests wait. They are denied if no permit can come back, or none came for too long. */
   protected onShortage(admitted: number, elsewhere: number, nowMs: number): PermitVerdict {
-    const settled = elsewhere <= 0 && this.inUse === 0;
+    const isFinal = elsewhere <= 0 && this.inUse === 0;
     if (this.shortSinceMs === 0) this.shortSinceMs = nowMs;
     const shortMs = nowMs - this.shortSinceMs;
-    if (!settled && shortMs < tuning.holdMs + 2 * this.rttMs) {
+    if (!isFinal && shortMs < tuning.holdMs + 2 * this.rttMs) {
       this.backoffUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
       return this.verdict(admitted);
     }
     // Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end.
     const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.windowEndsMs - nowMs) / tuning.retriesMin));
-    const memoryMs = settled ? (this.isClockBehind ? tuning.clockBehindDenialMs : Number.POSITIVE_INFINITY) : pauseMs;
+    const memoryMs = isFinal ? (this.isClockBehind ? tuning.clockBehindDenialMs : Number.POSITIVE_INFINITY) : pauseMs;
     this.deniedUntilMs = Math.min(this.windowEndsMs, nowMs + memoryMs);
     const deniedCount = this.waiting;
     this.waiting = 0;
-    return this.verdict(admitted, deniedCount, settled);
+    return this.verdict(admitted, deniedCount, isFinal);
   }
 
-  protected verdict(admitted: number, deniedCount = 0, settled = false): PermitVerdict {
-    return { gen: this.gen, admitted, denied: deniedCount, settled };
+  protected verdict(admitted: number, deniedCount = 0, isFinal = false): PermitVerdict {
+    return { gen: this.gen, admitted, denied: deniedCount, isFinal };
   }
 
   protected demandPerMs(nowMs: number): number {

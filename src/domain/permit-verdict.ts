@@ -15,7 +15,7 @@ export interface PermitVerdict {
   readonly admitted: number;
   readonly denied: number;
   /** True: no permit could have served the denied ones. False: other replicas may still return permits they hold. */
-  readonly settled: boolean;
+  readonly isFinal: boolean;
 }
 
 /** One exchange with the ledger. The number identifies it within the pool. */

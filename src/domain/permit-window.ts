@@ -83,7 +83,7 @@ export interface PermitGrant {
   readonly limit: number;
 }
 
-/** Settles one ask by the ledger's clock. The rule is the one in force now, whatever the asker believes. */
+/** Settles one ask by the ledger's clock and the key's current rule, even if the asker knows an older rule. */
 export function exchangePermits(
   before: PermitWindow,
   ask: PermitAsk,
@@ -139,9 +139,8 @@ function countingEndMs({ endsAtMs, clampedEndsAtMs }: PermitWindow): number {
 }
 
 /**
- * What comes back or is reported for another window than the open one is gone with it. A permit is either spent or
- * comes back, once: whatever an asker says, no more can come back than is out, so that it never makes room for more
- * than `limit`.
+ * Returns and reports for a window that is not the open one are dropped. A permit is either spent or returned, once. An
+ * asker may claim anything, but never more is returned than was handed out, so `limit` is never exceeded.
  */
 function credited(window: PermitWindow, ask: PermitAsk): PermitWindow {
   if (ask.gen !== window.gen) return window;

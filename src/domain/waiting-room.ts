@@ -8,14 +8,14 @@ const shareOfOneKey = 1 / 10;
  * without a place is rejected immediately, which is better than letting all calls wait too long.
  */
 export class WaitingRoom {
-  readonly #places: number;
-  readonly #placesOfOneKey: number;
+  readonly #callsMax: number;
+  readonly #callsPerKeyMax: number;
   readonly #onRejected: () => void;
   #taken = 0;
 
-  constructor(places: number, onRejected: () => void = () => {}) {
-    this.#places = places;
-    this.#placesOfOneKey = Math.max(1, Math.floor(places * shareOfOneKey));
+  constructor(callsMax: number, onRejected: () => void = () => {}) {
+    this.#callsMax = callsMax;
+    this.#callsPerKeyMax = Math.max(1, Math.floor(callsMax * shareOfOneKey));
     this.#onRejected = onRejected;
   }
 
@@ -25,12 +25,12 @@ export class WaitingRoom {
 
   /** Takes a place, or returns the reason why there is none. `sameKey`: calls that already wait for the same key. */
   enter(sameKey: number): Unavailable | undefined {
-    if (this.#taken < this.#places && sameKey < this.#placesOfOneKey) {
+    if (this.#taken < this.#callsMax && sameKey < this.#callsPerKeyMax) {
       this.#taken++;
       return undefined;
     }
     this.#onRejected();
-    return sameKey < this.#placesOfOneKey ? full : keyFull;
+    return sameKey < this.#callsPerKeyMax ? full : keyFull;
   }
 
   leave(count = 1): void {

@@ -111,7 +111,7 @@ export class WindowRows {
   /** Takes in the answer to a report. An answer to a window that is over changes nothing; a late one lowers no count. */
   learn(slot: number, report: WindowReport, news: WindowNews, sentAtMs: number, nowMs: number): void {
     if (this.#get(slot, column.gen) !== report.gen || nowMs >= this.#get(slot, column.shareEndsMs)) return;
-    // A window that nobody else is in is what is left of an own one from before: no reason to end when it ends.
+    // A window without other replicas is left over from this replica's earlier one: its end does not count.
     if (news.gen !== report.gen && news.replicas > 1) this.#join(slot, news, nowMs);
     if (news.counted) this.#set(slot, column.told, Math.max(this.#get(slot, column.told), report.count));
     this.#set(slot, column.replicas, news.replicas);

@@ -9,7 +9,7 @@ export interface WindowTableOptions {
   readonly shared?: { readonly memory: ArrayBufferLike; readonly guard: RowGuard } | undefined;
 }
 
-/** Which row counts for which key: a bounded table, one row per key. Only one thread has it, whoever counts in the rows. */
+/** Which row counts for which key: a bounded table, one row per key. One thread owns it; other threads count in the rows. */
 export class WindowTable {
   readonly slotsMax: number;
   readonly rows: WindowRows;
@@ -103,7 +103,7 @@ export class WindowTable {
     return slot;
   }
 
-  /** In one hold: somebody who takes in between would take from a row that is another key's a moment later. */
+  /** Checks and gives up in one hold: a thread that counted in between would count in a row that is given away. */
   #giveUpIfOver(slot: number, nowMs: number): boolean {
     const claim = this.claimOf(slot);
     this.guard?.hold(slot, claim);

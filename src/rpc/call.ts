@@ -7,7 +7,7 @@ import type { IsRootKey } from "../usecases/root-keys.ts";
 import { ApiError } from "./api-error.ts";
 import { toApiError } from "./to-api-error.ts";
 
-/** How a request reached us. */
+/** The protocol of a request. */
 export type Protocol = "json" | "connect" | "grpc" | "grpc-web";
 
 /** One call of one method, the same for every protocol. */
@@ -15,9 +15,18 @@ export interface Call {
   readonly endpoint: Endpoint;
   readonly protocol: Protocol;
   readonly requestId: string;
-  header(name: string): string | undefined;
-  /** Reads the message out of the body and holds it to the rules of its proto file; throws `InvalidRequest` or `ApiError`. */
+  readonly headers: CallHeaders;
+  /** Reads the message from the body and checks the rules of its proto file. Throws `InvalidRequest` or `ApiError`. */
   read(): MessageShape<DescMessage>;
+}
+
+/** By lower-case name, as Node gives them. */
+export type CallHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** One header by its lower-case name. A repeated header that Node gives as a list counts as absent. */
+export function headerOf(headers: CallHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" ? value : undefined;
 }
 
 /** A method and what answers it. */
@@ -27,9 +36,9 @@ export interface Endpoint {
   handle(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
 }
 
-/** What a method gets beside the message. */
+/** What a method gets in addition to the message. */
 export interface CallContext {
-  readonly call: Pick<Call, "requestId" | "header">;
+  readonly call: Pick<Call, "requestId" | "headers">;
   /** The caller's root key; only for methods that require one. */
   readonly rootKey: Secret | undefined;
 }
@@ -37,7 +46,7 @@ export interface CallContext {
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
 export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 
-/** The steps of every call: authorise, read, answer, account. An unauthorised caller learns nothing about its message. */
+/** The steps of every call: authorise, read, answer, log, count. An unauthorised caller learns nothing of its message. */
 export function createRunCall(
   deps: Pick<Ambient, "clock" | "log" | "metrics"> & { readonly isRootKey: IsRootKey },
 ): RunCall {
@@ -45,7 +54,7 @@ export function createRunCall(
 
   function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    const rootKey = endpoint.access === "root" ? authorise(call.header("authorization")) : undefined;
+    const rootKey = endpoint.access === "root" ? authorise(headerOf(call.headers, "authorization")) : undefined;
     return endpoint.handle(call.read(), { call, rootKey });
   }
 
@@ -59,7 +68,7 @@ export function createRunCall(
     return presented;
   }
 
-  /** At most one line a second: in an outage every call fails. */
+  /** Logs at most one line a second: in an outage every call fails. */
   let silentUntilMs = Number.NEGATIVE_INFINITY;
   let unlogged = 0;
   function undecided(fields: LogFields, error: ApiError): void {

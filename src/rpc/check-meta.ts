@@ -5,7 +5,7 @@ import { InvalidRequest } from "./invalid-request.ts";
 const bytesMax = 16_384;
 const depthMax = 16;
 
-/** Metadata comes back with every verification, so it is kept small. These two bounds no proto rule can express. */
+/** Every verification returns the metadata, so it must be small. Proto rules cannot express these two bounds. */
 export function checkMeta(meta: JsonObject): Meta {
   if (depthOf(meta) > depthMax) throw tooMuch(`must be nested at most ${depthMax} deep`);
   if (Buffer.byteLength(JSON.stringify(meta)) > bytesMax) throw tooMuch(`must be at most ${bytesMax} bytes as JSON`);

@@ -10,9 +10,9 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint, RunCall } from "./call.ts";
+import { type CallHeaders, type Endpoint, headerOf, type RunCall } from "./call.ts";
 import { toConnectError } from "./grpc-errors.ts";
-import { type HttpHandler, headerOf, mediaTypeOf } from "./http-handler.ts";
+import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
@@ -25,17 +25,17 @@ type Answer = () => Promise<MessageInitShape<DescMessage>>;
 const answerKey = createContextKey<Answer | undefined>(undefined);
 
 /**
- * gRPC, gRPC-Web and Connect, by way of Connect: it frames, we decode. Connect's own decoding repeats what was sent,
- * ignores unknown fields and decompresses bombs, so for unary methods it is handed an empty message, and our pipeline,
- * which decodes the real one, answers as the method's implementation.
+ * gRPC, gRPC-Web and Connect, served with the Connect library. It frames messages, we decode them: its own decoding
+ * repeats input in errors, ignores unknown fields and decompresses bombs. So for a unary method Connect gets an empty
+ * message. The implementation that it calls is our pipeline, which decodes the real one.
  */
 export function createConnectEndpoints(options: {
   endpoints: readonly Endpoint[];
-  /** Registers the methods that stream; those Connect decodes itself. */
+  /** Registers the streaming methods. Connect decodes their messages itself. */
   addStreams: (router: ConnectRouter) => void;
   runCall: RunCall;
   shutdownSignal: AbortSignal;
-  /** Counts and bounds the calls of methods that stream. */
+  /** Counts and limits the calls of streaming methods. */
   openStreams: OpenStreams;
 }): Map<string, HttpHandler> {
   const { endpoints, addStreams, runCall, shutdownSignal, openStreams } = options;
@@ -48,7 +48,7 @@ export function createConnectEndpoints(options: {
   });
   const byMethod = new Map(endpoints.map((endpoint) => [endpoint.method, endpoint]));
   for (const { method } of endpoints) {
-    // Connect types implementations by their method; this one serves whichever it stands for.
+    // Connect has a type of implementation per method; this one serves every method.
     const implementation = (_: unknown, { values }: HandlerContext) => (values.get(answerKey) as Answer)();
     router.rpc(method, implementation as never);
   }
@@ -64,20 +64,20 @@ export function createConnectEndpoints(options: {
 function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     const { dialect, mediaType } = requireDialect(req);
-    const header = headerOf(req);
-    // A body that is too large is an error like any other, but it must wait for Connect to phrase it.
+    const { headers } = req;
+    // The error for a body that is too large is kept for later: Connect must write it, in the caller's protocol.
     const body = await readBody(req).catch((error: unknown) => {
       if (error instanceof ApiError) return error;
       throw error;
     });
     const read = () => {
       if (body instanceof ApiError) throw body;
-      requireKnownHeaders(dialect, header);
+      requireKnownHeaders(dialect, headers);
       return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
     };
     const answer: Answer = async () => {
       try {
-        return await runCall({ endpoint, protocol: dialect.protocol, requestId, header, read });
+        return await runCall({ endpoint, protocol: dialect.protocol, requestId, headers, read });
       } catch (error) {
         throw toConnectError(error as ApiError, requestId);
       }
@@ -95,7 +95,7 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
   };
 }
 
-/** A method that streams. Connect decodes its messages itself. Absent `openStreams`: there is no bound. */
+/** A streaming method. Connect decodes its messages itself. Without `openStreams` the number of calls has no limit. */
 export function streamHandler(handler: UniversalHandler, openStreams?: OpenStreams): HttpHandler {
   return async function handle(req: IncomingMessage, res: ServerResponse, requestId: string) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
@@ -128,19 +128,20 @@ function requireDialect(req: IncomingMessage): { dialect: RpcDialect; mediaType:
   return { dialect, mediaType };
 }
 
-function requireKnownHeaders(dialect: RpcDialect, header: (name: string) => string | undefined): void {
-  if (!/^(identity)?$/i.test(header(dialect.compressionHeader) ?? "")) {
+function requireKnownHeaders(dialect: RpcDialect, headers: CallHeaders): void {
+  if (!/^(identity)?$/i.test(headerOf(headers, dialect.compressionHeader) ?? "")) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "compressed messages are not accepted");
   }
-  const timeout = header(dialect.timeoutHeader);
+  const timeout = headerOf(headers, dialect.timeoutHeader);
   if (timeout !== undefined && !dialect.timeoutPattern.test(timeout)) {
     throw new InvalidRequest([{ path: dialect.timeoutHeader, message: "is not a timeout" }]);
   }
 }
 
 /**
- * All that Connect needs to see; of other headers it repeats what it cannot read. Deadlines stay with the client, who
- * hangs up when one has passed: a timer of Connect's would fire at once where one is further off than 24 days.
+ * The only header that Connect gets: it repeats the values of others in its errors. It gets no deadline either: its
+ * timer fires immediately if the deadline is more than 24 days away. A client disconnects itself when its deadline has
+ * passed.
  */
 function protocolHeaders(mediaType: string): Headers {
   return new Headers({ "content-type": mediaType });

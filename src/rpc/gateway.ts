@@ -10,8 +10,8 @@ import { collectBody, type ReadBody } from "./read-body.ts";
 import { sendJson } from "./respond.ts";
 
 /**
- * The JSON dialect: `POST /v1/keys.createKey` and the like, as the proto's annotations say. Methods that have a codec are
- * read and printed by it where it can.
+ * Serves JSON: `POST /v1/keys.createKey` and so on, as annotated in the proto files. A method's generated codec, if it
+ * has one, reads and prints the messages that it supports.
  */
 export function createGateway(
   endpoints: readonly Endpoint[],
@@ -28,7 +28,7 @@ export function createGateway(
   );
 }
 
-/** An answer from memory is made and sent, without a promise, in the turn in which the request's last byte came. */
+/** An answer from memory is sent without a promise, in the same turn of the event loop as the request's last byte. */
 function handlerOf(method: JsonMethod, runCall: RunCall): HttpHandler {
   return function handle(req, res, requestId, fail) {
     if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");

@@ -5,7 +5,7 @@ import { type ApiError, docsOf, errorCodes } from "./api-error.ts";
 import { errorHeaders } from "./respond.ts";
 import { toNodeHeaders } from "./universal-http.ts";
 
-/** An error as Connect is to phrase it, in whatever protocol. */
+/** The error for Connect, which writes it in the caller's protocol. */
 export function toConnectError(error: ApiError, requestId: string): ConnectError {
   const { code, message, violations, retryAfterMs } = error;
   const detail = {
@@ -28,8 +28,8 @@ type Trailers = Readonly<Record<string, string>>;
 const detailsName = "grpc-status-details-bin";
 
 /**
- * An error as a gRPC client gets it after the headers; the same as Connect would send. All ids are of one length, so that an
- * error which many callers get is encoded once, and each caller's id put into it: encoding takes longer than a verification.
+ * The gRPC trailers for an error, the same as Connect would send. Encoding takes longer than a verification. So an
+ * error that many callers get is encoded once, and each caller's id is put in: all ids have the same length.
  */
 export function errorTrailers(error: ApiError, requestId: string): Trailers {
   const known = encoded.get(error);

@@ -27,8 +27,8 @@ interface Watch {
 }
 
 /**
- * `Health/Watch` over gRPC, on HTTP/2 streams as they are. A watch stays open for as long as its client wants, and Connect
- * would keep fifty kilobytes for each. Other protocols, and requests with unusual headers, are left to Connect.
+ * `Health/Watch` over gRPC, directly on HTTP/2 streams. A watch stays open as long as its client wants, and Connect
+ * would use fifty kilobytes for each. Connect serves other protocols, and requests with unusual headers.
  */
 export function createHealthWatch(deps: HealthWatchDeps): TakeStream {
   const path = `/${Health.typeName}/${Health.method.watch.name}`;
@@ -41,7 +41,7 @@ export function createHealthWatch(deps: HealthWatchDeps): TakeStream {
   };
 }
 
-/** Throws `ApiError` for what is not one whole message. */
+/** Throws `ApiError` if the body is not exactly one message. */
 function readService(body: ReadBody): string {
   if (body instanceof ApiError) throw body;
   const content = frameContentOf(body);
@@ -53,7 +53,7 @@ function readService(body: ReadBody): string {
   }
 }
 
-/** As Connect says it of other streams. */
+/** The same error as Connect's for other streams. */
 const unreadable = new ApiError("BAD_REQUEST", "a message of the stream could not be read");
 
 function open(

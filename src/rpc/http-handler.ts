@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**
- * Answers one HTTP request, over HTTP/1.1 or HTTP/2 alike (through Node's compatibility API). What it throws becomes an
- * error answer in JSON, and so does what it calls `fail` with later.
+ * Answers one HTTP request of HTTP/1.1 or HTTP/2 (through Node's compatibility API). An error that it throws, or passes
+ * to `fail` later, is answered in JSON.
  *
- * It is called when the head is there, and must not answer before something was awaited: by then Node has read on, and where
- * the rest of the request is malformed, its client gets the refusal and no answer before it.
+ * It is called when the head has arrived, and must await something before it answers. Node reads on meanwhile: if the
+ * rest of the request is malformed, the client must get the refusal, and no answer before it.
  */
 export type HttpHandler = (
   req: IncomingMessage,
@@ -14,18 +14,10 @@ export type HttpHandler = (
   fail: (thrown: unknown) => void,
 ) => Promise<void> | undefined;
 
-/** The media type of the body, in lower case; undefined where there is none, or one in another charset than UTF-8. */
+/** The media type of the body, in lower case. Undefined if there is none, or if its charset is not UTF-8. */
 export function mediaTypeOf(req: IncomingMessage): string | undefined {
-  // Most say just this.
+  // Most requests have exactly this.
   if (req.headers["content-type"] === "application/json") return "application/json";
   const [, type] = /^([^\s;]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.exec(req.headers["content-type"] ?? "") ?? [];
   return type?.toLowerCase();
-}
-
-/** Looks one header up by its lower-case name; several of one name are no header we know. */
-export function headerOf(req: IncomingMessage): (name: string) => string | undefined {
-  return (name) => {
-    const value = req.headers[name];
-    return typeof value === "string" ? value : undefined;
-  };
 }

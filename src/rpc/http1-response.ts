@@ -2,9 +2,9 @@ import { STATUS_CODES } from "node:http";
 import { ApiError, errorCodes } from "./api-error.ts";
 import { errorBody, errorHeaders } from "./respond.ts";
 
-/* Whole responses in JSON over HTTP/1.1, for connections on which no server of Node's answers. */
+/* Whole JSON responses of HTTP/1.1, for connections that Node's server does not answer. */
 
-/** Prints answers as Node does, for a connection that stays open or, with the last answer, is told to close. */
+/** Prints the same answers as Node. The last answer of a connection tells the client that it closes. */
 export class AnswerPrinter {
   readonly #httpDate: () => string;
   readonly #stay: string;
@@ -27,14 +27,14 @@ export class AnswerPrinter {
   }
 }
 
-/** To bytes from which Node could not make a request. Ends the connection. */
+/** The answer to bytes that Node cannot parse as a request. Ends the connection. */
 export function malformedResponse(error: Error, requestId: string): string {
   const tooSlow = (error as NodeJS.ErrnoException).code === "ERR_HTTP_REQUEST_TIMEOUT";
   const message = tooSlow ? "the request did not arrive in time" : "this is not a well-formed HTTP request";
   return printError(new ApiError("BAD_REQUEST", message), requestId, "connection: close\r\n");
 }
 
-/** To a client that connects when too many have. Ends the connection. */
+/** The answer to a client that connects while there are too many connections. Ends the connection. */
 export function overloadedResponse(requestId: string): string {
   const overloaded = new ApiError("SERVICE_UNAVAILABLE", "too many connections are open; try again", {
     retryAfterMs: 1000,
@@ -49,7 +49,7 @@ function printError(error: ApiError, requestId: string, ending: string): string 
   return print(line, errorBody(error, requestId), requestId, `${more.join("")}${ending}`);
 }
 
-/** The only place that prints a response. `ending` are the headers behind those that every response has. */
+/** The only place that prints a response. `ending` are the headers after those that every response has. */
 function print(line: string, body: string, requestId: string, ending: string): string {
   const always = `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${requestId}\r\n`;
   return `${line}${always}${ending}\r\n${body}`;

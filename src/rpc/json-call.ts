@@ -1,6 +1,6 @@
 import { create, type DescMessage, type MessageInitShape, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import type { HotMethod } from "../codec/codec-runtime.ts";
-import type { Call, Endpoint } from "./call.ts";
+import type { Call, CallHeaders, Endpoint } from "./call.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
 import { validated } from "./validate.ts";
 
@@ -11,21 +11,19 @@ export interface JsonMethod {
   readonly codec?: HotMethod | undefined;
 }
 
-type Headers = Readonly<Record<string, string | string[] | undefined>>;
-
-/** A call in JSON, the same for every connection. Fields are plain: one is made for each request. */
+/** A call in JSON, by hand or through Node. Its fields are public because that is faster: every request creates one. */
 export class JsonCall implements Call {
   readonly endpoint: Endpoint;
   readonly protocol = "json";
   readonly requestId: string;
-  readonly headers: Headers;
+  readonly headers: CallHeaders;
   readonly codec: HotMethod | undefined;
   bytes: Buffer;
   readonly start: number;
   readonly end: number;
 
-  /** The body lies between `start` and `end`. */
-  constructor(method: JsonMethod, requestId: string, headers: Headers, bytes: Buffer, start: number, end: number) {
+  /** The body is between `start` and `end`. */
+  constructor(method: JsonMethod, requestId: string, headers: CallHeaders, bytes: Buffer, start: number, end: number) {
     this.endpoint = method.endpoint;
     this.requestId = requestId;
     this.headers = headers;
@@ -35,15 +33,10 @@ export class JsonCall implements Call {
     this.end = end;
   }
 
-  header(name: string): string | undefined {
-    const value = this.headers[name];
-    return typeof value === "string" ? value : undefined;
-  }
-
-  /** Called once. The codec goes first; what it does not understand to the last byte, the strict decoder reads or refuses. */
+  /** Called once. If the codec does not understand the whole body, the strict decoder reads or refuses it. */
   read(): MessageShape<DescMessage> {
     const { bytes, start, end } = this;
-    // A call that waits for its answer must not keep in memory all that was read from the connection with it.
+    // A waiting call must not keep the whole chunk in memory that was read from the connection.
     this.bytes = nothing;
     const { input } = this.endpoint.method;
     return this.codec?.decodeJson(bytes, start, end) ?? validated(input, decodeJson(input, bytes.subarray(start, end)));
@@ -52,7 +45,7 @@ export class JsonCall implements Call {
 
 const nothing = Buffer.alloc(0);
 
-/** `valid: false` and `remaining: 0` are said, not left out. */
+/** Includes `valid: false` and `remaining: 0`, which protobuf's JSON leaves out by default. */
 export function encodeJson({ codec, endpoint }: JsonMethod, response: MessageInitShape<DescMessage>): string {
   if (codec !== undefined) return codec.encodeJson(response);
   const { output } = endpoint.method;

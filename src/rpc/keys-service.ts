@@ -14,14 +14,14 @@ import { createDeleteKey, type DeleteKeyDeps } from "../usecases/delete-key.ts";
 import type { IdempotencyKey } from "../usecases/idempotency.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
-import type { CallContext, Endpoint } from "./call.ts";
+import { type CallContext, type Endpoint, headerOf } from "./call.ts";
 import { checkMeta } from "./check-meta.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
-/** What the service itself uses, and what its use cases do. */
+/** What the service and its use cases need. */
 export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps & DeleteKeyDeps;
 
-/** The methods of KeysService: messages in, use cases run, messages out. */
+/** The methods of KeysService. Each turns its message into a call of a use case, and the result into a message. */
 export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
   const { metrics, log } = deps;
   const createKey = createCreateKey(deps);
@@ -79,7 +79,7 @@ type Handlers<Service extends DescService> = {
   ) => MaybePromise<MessageInitShape<Service["method"][Name]["output"]>>;
 };
 
-/** A method that does not say who may call it does not start. */
+/** Throws at start for a method that does not say who may call it. */
 function accessOf(method: DescMethod): Endpoint["access"] {
   switch (getOption(method, access)) {
     case Access.PUBLIC:
@@ -101,7 +101,7 @@ function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
 }
 
 function idempotencyKeyOf({ call, rootKey }: CallContext): IdempotencyKey | undefined {
-  const value = call.header("idempotency-key");
+  const value = headerOf(call.headers, "idempotency-key");
   if (value === undefined || rootKey === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,255}$/.test(value)) {
     throw badField("Idempotency-Key", "must be 1 to 255 visible ASCII characters");

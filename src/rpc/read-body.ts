@@ -4,12 +4,13 @@ import { ApiError } from "./api-error.ts";
 
 export const bodyBytesMax = 65_536;
 
-/** A body as it came; or why there is none. */
+/** The bytes of a body, or the reason why there is none. */
 export type ReadBody = Buffer | ApiError;
 
 /**
- * Reads the whole body, as it came: nothing is decompressed. Throws `ApiError` once it is too large. Never settles where the
- * client goes away before: there is no one to answer, and what waits for it is freed with the request.
+ * Reads the whole body without decompressing it. Rejects with `ApiError` when it is too large. If the client
+ * disconnects first, the promise stays pending: there is no client to answer, and all that waits for it is freed with
+ * the request.
  */
 export function readBody(req: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -18,15 +19,15 @@ export function readBody(req: IncomingMessage): Promise<Buffer> {
   });
 }
 
-/** What a body is collected for. */
+/** Gets a collected body. */
 export interface BodyTaker {
-  /** Called once: with the whole body, or as soon as it is too large. Never where the client goes away before. */
+  /** Called once: with the whole body, or as soon as it is too large. Not called if the client disconnects first. */
   takeBody(body: ReadBody): void;
 }
 
 /** A request, or the HTTP/2 stream of one. */
 interface Source extends Readable {
-  /** Set where the client broke off: over HTTP/2 the source ends then as if it had been whole. */
+  /** True if the client disconnected too early. Over HTTP/2 the source then ends as if the body were complete. */
   readonly aborted: boolean;
 }
 
@@ -39,8 +40,8 @@ export function collectBody(source: Source, contentLength: string | undefined, t
 }
 
 /*
- * What is known of a body hangs on its source, where the listeners, the same for all, find it: closures for each would stay
- * with the source to its end, and the garbage collector would have to carry them along.
+ * The state of a body is a property of its source, and all sources share the same listeners. With closures, each source
+ * would keep its own until it ends: more work for the garbage collector.
  */
 
 const collection = Symbol("collection");
@@ -52,7 +53,7 @@ interface Collected extends Source {
 interface Collection {
   readonly taker: BodyTaker;
   size: number;
-  /** Holds the body in its first `size` bytes: the first chunk as it came, or a buffer with room for more. */
+  /** Its first `size` bytes are the body so far. It is the first chunk itself, or a larger buffer. */
   bytes: Buffer;
 }
 
@@ -76,8 +77,8 @@ function onEnd(this: Collected): void {
 }
 
 /**
- * A chunk is a view of everything that was read from the connection at once, and keeps all of it in memory. That is fine
- * for the moment in which a body is whole, but not for a small piece of a body whose rest does not come.
+ * A chunk is a view of everything that was read from the connection at once, and keeps all of it in memory. That does
+ * not matter for a complete body, which is freed soon. It matters for a small piece of a body whose rest never arrives.
  */
 function withoutSurroundings(chunk: Buffer): Buffer {
   return chunk.buffer.byteLength > surroundingsBytesMax && chunk.length < surroundingsBytesMax
@@ -85,10 +86,10 @@ function withoutSurroundings(chunk: Buffer): Buffer {
     : chunk;
 }
 
-/** Into one buffer: a list of chunks would cost a hundred bytes and more for each byte that comes alone. */
+/** Uses one buffer. In a list of chunks, every byte that arrives alone would cost a hundred bytes or more. */
 function append(collected: Collection, chunk: Buffer, size: number): void {
   const { bytes } = collected;
-  // Full, as the first chunk always is: nothing is written into memory that is not ours.
+  // The first chunk is always full here, so its memory, which is not ours, is never written to.
   if (size > bytes.length) {
     const roomier = Buffer.allocUnsafeSlow(Math.min(Math.max(2 * size, 1024), bodyBytesMax));
     bytes.copy(roomier, 0, 0, collected.size);
@@ -100,7 +101,7 @@ function append(collected: Collection, chunk: Buffer, size: number): void {
 function refuse(source: Collected, error: ApiError): void {
   const { taker } = source[collection] as Collection;
   stopHolding(source);
-  // What is still coming is read and dropped, so that the client gets to see the answer.
+  // The rest is read and dropped: otherwise the client would not read the answer.
   source.off("data", onData).off("end", onEnd).resume();
   taker.takeBody(error);
 }
@@ -112,11 +113,11 @@ function tooLarge(): ApiError {
   return new ApiError("PAYLOAD_TOO_LARGE", `the body is larger than ${bodyBytesMax} bytes`);
 }
 
-/* Each body is bounded, but not their number: what all of those that are not whole yet hold together has a bound too. */
+/* The size of one body is bounded, but not the number of bodies. So all incomplete bodies together have a bound too. */
 
-/** Bodies up to this size are not counted: most are smaller, and whole at once. */
+/** Bodies up to this size are not counted: most are smaller, and arrive in one piece. */
 const uncountedBytesMax = 2048;
-/** In all bodies that are not whole yet, in this thread. */
+/** Bytes of all incomplete bodies of this thread. */
 const heldBytesMax = 16 * 1024 * 1024;
 
 /** The oldest first. */
@@ -129,10 +130,10 @@ function countHeld(source: Collected, bytes: number): void {
   if (before === undefined) source.on("close", forgetClosed).on(evicted, onEvicted);
   held.set(source, bytes);
   heldBytes += bytes - (before ?? 0);
-  // Most bodies are whole within milliseconds: the one that has taken longest is the least likely to become so.
+  // Most bodies are complete within milliseconds, so the oldest incomplete one is probably never completed.
   for (const oldest of held.keys()) {
     if (heldBytes <= heldBytesMax) return;
-    // As an event of its own: what is thrown over it must destroy that connection, not the one whose bytes have just come.
+    // Emitted as an event: an exception must destroy that connection, not the one whose bytes have just arrived.
     oldest.emit(evicted);
   }
 }

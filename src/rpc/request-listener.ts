@@ -8,7 +8,7 @@ import { toApiError } from "./to-api-error.ts";
 
 export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Finds the handler of a path and sees to it that every request is answered, whatever happens. */
+/** Finds the handler of a path. Every request gets an answer, also if its handler fails. */
 export function createRequestListener(
   handlers: ReadonlyMap<string, HttpHandler>,
   deps: { newRequestId: () => string; log: Log },
@@ -17,7 +17,7 @@ export function createRequestListener(
 
   return function answer(req, res) {
     const requestId = newRequestId();
-    // A client that breaks off in the middle is no error of ours; without a listener it would end the process.
+    // A client may disconnect in the middle of a request. Without a listener, that error would end the process.
     req.on("error", ignore);
     res.on("error", ignore);
     const failed = (thrown: unknown) => {
@@ -36,13 +36,13 @@ export function createRequestListener(
   };
 
   async function fail(req: IncomingMessage, res: ServerResponse, requestId: string, thrown: unknown): Promise<void> {
-    // At once is too early for an answer: see `HttpHandler`.
+    // An immediate answer would be too early: see `HttpHandler`.
     await undefined;
     const error = toApiError(thrown);
-    // What a call threw is an ApiError: it has been accounted for.
+    // A call throws only ApiErrors, and has already logged and counted them.
     if (error !== thrown && error.code === "INTERNAL_SERVER_ERROR")
       log.error("a request failed", error.cause, { requestId });
-    // What is left of an oversized body is not worth waiting for.
+    // The rest of an oversized body is not waited for.
     if (error.code === "PAYLOAD_TOO_LARGE" && req.httpVersionMajor === 1) res.setHeader("connection", "close");
     if (res.headersSent) res.destroy();
     else sendError(res, error, requestId);
@@ -52,7 +52,7 @@ export function createRequestListener(
 function ignore(): void {}
 
 const notFound: HttpHandler = async (req, res, requestId) => {
-  // gRPC clients look for a status in the trailers; the only headers that count as such are those that end the stream.
+  // gRPC clients look for a status in the trailers. Headers count as trailers only if they end the stream.
   if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
     const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
     const { stream } = res as unknown as Http2ServerResponse;
@@ -62,14 +62,14 @@ const notFound: HttpHandler = async (req, res, requestId) => {
   throw new ApiError("NOT_FOUND", "there is nothing at this path; POST /v1/keys.verifyKey verifies a key");
 };
 
-/** Node would refuse it too, but without a word. */
+/** Node would refuse it too, but with an empty answer. */
 function requireHost({ httpVersion, headers }: IncomingMessage): void {
   if (httpVersion === "1.1" && headers.host === undefined) {
     throw new ApiError("BAD_REQUEST", "HTTP/1.1 needs the header Host");
   }
 }
 
-/** Of `/path?query`, and of `http://host/path?query`, which clients send to a proxy. */
+/** The path of `/path?query`, and of `http://host/path?query`, which clients send to a proxy. */
 function pathOf({ url = "" }: IncomingMessage): string {
   const path = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*/i, "");
   const query = path.indexOf("?");

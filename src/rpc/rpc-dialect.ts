@@ -5,7 +5,7 @@ import { decodeBinary } from "./decoding/decode-binary.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
-/** How a unary message travels under one content type. */
+/** How a unary message is sent with one content type. */
 export interface RpcDialect {
   readonly protocol: Protocol;
   readonly needsHttp2: boolean;
@@ -17,7 +17,7 @@ export interface RpcDialect {
   decode<Desc extends DescMessage>(desc: Desc, body: Uint8Array): MessageShape<Desc>;
 }
 
-/** The dialect of a media type; undefined for one that no unary method speaks. */
+/** The dialect of a media type. Undefined if unary methods do not support it. */
 export function dialectOf(mediaType: string): RpcDialect | undefined {
   return dialects.get(mediaType);
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 
-/* Between Connect's idea of an HTTP exchange and Node's. */
+/* Converts between Connect's HTTP requests and responses and those of Node. */
 
 /** Writes a response of Connect, including trailers. Stops when the client disconnects. */
 export async function sendUniversalResponse(

@@ -9,7 +9,7 @@ const lookupsMax = 64;
 export const lookupsQueuedMax = 10_000;
 
 interface KeyCacheDeps extends Pick<Ambient, "clock" | "metrics"> {
-  readonly room: WaitingRoom;
+  readonly waitingRoom: WaitingRoom;
 }
 
 /** Caches keys in this thread. */
@@ -23,20 +23,20 @@ export function cacheKeys(keys: KeyStore, settings: Settings, deps: KeyCacheDeps
 export function limitLookups(
   keys: KeyStore,
   settings: Settings,
-  { clock, metrics, room }: KeyCacheDeps,
+  { clock, metrics, waitingRoom }: KeyCacheDeps,
 ): CachedKeyStore {
   // The threads count their own hits and misses.
   const uncounted = { ...metrics, keyCache() {} };
-  return new CachedKeyStore(keys, { ...optionsOf(settings, { room }), ttlMs: 0 }, { clock, metrics: uncounted });
+  return new CachedKeyStore(keys, { ...optionsOf(settings, { waitingRoom }), ttlMs: 0 }, { clock, metrics: uncounted });
 }
 
-function optionsOf(settings: Settings, { room }: Pick<KeyCacheDeps, "room">): KeyCacheOptions {
+function optionsOf(settings: Settings, { waitingRoom }: Pick<KeyCacheDeps, "waitingRoom">): KeyCacheOptions {
   return {
     ttlMs: settings.cacheTtlMs,
     keysMax: settings.cacheKeysMax,
     // As many as connections: more look-ups would wait for a connection outside this queue.
     lookupsMax: settings.databaseUrl ? settings.databaseConnectionsMax : lookupsMax,
     lookupsQueuedMax,
-    room,
+    waitingRoom,
   };
 }

@@ -110,7 +110,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     }),
     takeStream: fastPath ? either(createHotGrpc(hotDeps), watchHealth) : watchHealth,
     malformed: (error) => malformedResponse(error, newRequestId()),
-    onHttp1Request: (way) => deps.metrics.http1Request(way),
+    onHttp1Request: (readBy) => deps.metrics.http1Request(readBy),
     guard: new Guard(deps),
     timeouts,
     onStreamRefused,

@@ -25,7 +25,7 @@ const permitTimeoutMs = 450;
 export interface RateLimitsDeps extends Ambient {
   readonly settings: Settings;
   readonly permitLanes: readonly PermitEngine[];
-  readonly room: WaitingRoom;
+  readonly waitingRoom: WaitingRoom;
 }
 
 /** Everything that rate limits need in a process that serves verifications, by its role. */

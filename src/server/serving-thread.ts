@@ -60,7 +60,7 @@ const keys = new CachedKeyStore(
     // The main thread bounds the look-ups of all threads together.
     lookupsMax: lookupsQueuedMax,
     lookupsQueuedMax,
-    room: new WaitingRoom(callersMax),
+    waitingRoom: new WaitingRoom(callersMax),
   },
   { clock, metrics },
 );

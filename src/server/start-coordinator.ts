@@ -18,7 +18,7 @@ import type { RunningServer, ServerOptions } from "./start.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
 const closeGraceMs = 1000;
-/** Time for settled answers to be sent: permits in an unsent answer would be lost. */
+/** Time to send the last answers: permits in an unsent answer would be lost. */
 const lastAnswersMs = 50;
 
 /** Serves only the internal rate-limit service, next to the ledger. The public port has only probes. */
@@ -60,7 +60,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
         return undefined;
       }),
       async stop() {
-        // Replicas are told to use another coordinator. What is under way is settled and answered first.
+        // Replicas are told to use another coordinator. Asks under way are answered first.
         await readyState.setOpen(false);
         await delay(settings.drainMs);
         await coordinator.drained();

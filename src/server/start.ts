@@ -53,12 +53,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { store, usable } = await openStore({ ...options, metrics, watch });
   const undo: (() => unknown)[] = [() => store.close()];
   try {
-    const room = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
-    metrics.gauge("latchkey_calls_waiting", "Calls that wait for a look-up, a permit or a commit.", () => room.taken);
+    const waitingRoom = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
+    metrics.gauge(
+      "latchkey_calls_waiting",
+      "Calls that wait for a look-up, a permit or a commit.",
+      () => waitingRoom.taken,
+    );
     const threads = settings.workers > 1 ? new ServingThreadPool(options.onFatal) : undefined;
-    const cachedKeys = (threads ? limitLookups : cacheKeys)(store.keys, settings, { ...ambient, room });
-    const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, room, watch });
-    const rateLimits = await startRateLimits({ ...ambient, settings, room, permitLanes: store.permitLanes });
+    const cachedKeys = (threads ? limitLookups : cacheKeys)(store.keys, settings, { ...ambient, waitingRoom });
+    const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom, watch });
+    const rateLimits = await startRateLimits({ ...ambient, settings, waitingRoom, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
     const changes = await connectKeyChanges({ ...ambient, settings, memory: threads ?? cachedKeys, rateLimits });
     undo.unshift(() => changes.close());

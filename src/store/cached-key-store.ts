@@ -18,8 +18,8 @@ export interface KeyCacheOptions {
   readonly lookupsMax: number;
   /** Most queued look-ups; one more is refused with `Unavailable`. */
   readonly lookupsQueuedMax: number;
-  /** Where callers wait for a look-up, those who share one too. */
-  readonly room: WaitingRoom;
+  /** Where callers wait for a look-up, also callers that share one. */
+  readonly waitingRoom: WaitingRoom;
 }
 
 /** Most remembered changes of keys with unknown digests; above this the whole cache is cleared. */
@@ -56,7 +56,7 @@ export class CachedKeyStore implements KeyStore {
     this.#store = store;
     this.#options = options;
     this.#keys = new DigestMap(options.keysMax);
-    this.#waitingRoom = options.room;
+    this.#waitingRoom = options.waitingRoom;
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
     this.create = store.create.bind(store);

@@ -10,7 +10,7 @@ import type { ChargeResult, UsageEngine, UsageLedger } from "./usage-ledger.ts";
 export class CoalescingUsageLedger implements UsageLedger {
   readonly #lanes: CoalescingLanes<undefined, ChargeResult, Spend>;
 
-  constructor(engines: readonly UsageEngine[], { clock, metrics, room, watch }: UsageLedgerDeps) {
+  constructor(engines: readonly UsageEngine[], { clock, metrics, waitingRoom, watch }: UsageLedgerDeps) {
     this.#lanes = new CoalescingLanes({
       name: "usage",
       commits: engines.map(
@@ -21,7 +21,7 @@ export class CoalescingUsageLedger implements UsageLedger {
           watch?.onRefillAhead(result.refilledAheadMs);
         return callers.map((_, i) => spendOf(i, result));
       },
-      places: room,
+      waitingLimit: waitingRoom,
       clock,
       metrics,
     });
@@ -38,7 +38,7 @@ export class CoalescingUsageLedger implements UsageLedger {
 
 interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
   /** Where callers wait for a commit. */
-  readonly room: WaitingRoom;
+  readonly waitingRoom: WaitingRoom;
   readonly watch?: LedgerWatch;
 }
 

@@ -25,7 +25,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     return answer;
   }
 
-  async function settled<Result extends ChargeResult | PermitResult>(
+  async function missingIsFailed<Result extends ChargeResult | PermitResult>(
     ask: () => Promise<readonly Result[]>,
   ): Promise<readonly (Result | Failed)[]> {
     const results = await whileUsable(ask);
@@ -52,8 +52,8 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       },
       addFirst: (...args) => whileUsable(() => rootKeys.addFirst(...args)),
     },
-    usageLanes: store.usageLanes.map((lane) => ({ settle: (charges) => settled(() => lane.settle(charges)) })),
-    permitLanes: store.permitLanes.map((lane) => ({ exchange: (asks) => settled(() => lane.exchange(asks)) })),
+    usageLanes: store.usageLanes.map((lane) => ({ settle: (charges) => missingIsFailed(() => lane.settle(charges)) })),
+    permitLanes: store.permitLanes.map((lane) => ({ exchange: (asks) => missingIsFailed(() => lane.exchange(asks)) })),
     health,
     tidy: (nowMs) => whileUsable(() => store.tidy(nowMs)),
     close: () => store.close(),

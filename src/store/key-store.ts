@@ -28,15 +28,15 @@ export interface KeyStore {
 
 /**
  * Every change that can be made to a stored key. Only the stores that keep keys look into it: cache, guard and links
- * between threads and replicas forward it as it is. It is plain data, so that it can be sent to another thread.
+ * between threads and replicas forward it unchanged. It is plain data, so that it can be sent to another thread.
  * A counter is not changed by a mutation: its balance belongs to the usage ledger.
  */
 export type KeyMutation =
   /** Removes the key with its secrets, counter and window. */
   | { readonly kind: "delete" }
   /**
-   * Gives the key another rate limit, or none. A window that is open keeps its end and what was granted in it, whatever
-   * the mode is meanwhile: otherwise one window could grant its limit twice.
+   * Gives the key another rate limit, or none. An open window keeps its end and its granted permits, also while the key
+   * is in the other mode: otherwise one window could grant its limit twice.
    */
   | { readonly kind: "setRateLimit"; readonly rateLimit: RateLimit | undefined };
 

@@ -8,7 +8,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { MainThreadMethods } from "./methods.ts";
 import { fromWire } from "./wire-error.ts";
 
-/** The main thread's services: there is one of each, whatever the number of threads. */
+/** The main thread's services: there is one of each, for all threads. */
 export interface MainThread {
   readonly keys: KeyStore;
   readonly usage: UsageLedger;
@@ -25,7 +25,7 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
   /** Permits admitted for the thread that it has neither used nor given back yet. */
   const permits = new Map<number, Permit>();
   let lastNumber = 0;
-  const settled = (number: number): Permit => {
+  const removePermit = (number: number): Permit => {
     const permit = permits.get(number) as Permit;
     permits.delete(number);
     return permit;
@@ -53,9 +53,9 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
         if (outcome === "admitted") permits.set(++lastNumber, permit);
         return { outcome, limit, remaining, resetMs, number: lastNumber };
       }),
-    commitStrict: (number) => settled(number).commit(),
+    commitStrict: (number) => removePermit(number).commit(),
     releaseStrict: (number) =>
-      andThen(settled(number).release(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
+      andThen(removePermit(number).release(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
     peek: (keyId, rule) => limiter.peek(keyId, rule),
 
     refreshReadiness: () => mainThread.refreshReadiness(),

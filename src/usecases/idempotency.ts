@@ -53,7 +53,7 @@ export function createIdempotency<Answer>({ rootKey, value: idempotencyKey }: Id
   };
 }
 
-/** The same text for the same request, in whatever order its fields were sent. */
+/** The same text for the same request: the order of its fields does not matter. */
 function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     inner !== null && typeof inner === "object" && !Array.isArray(inner)

@@ -32,7 +32,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 
   return function verifyKey({ key: presented, apiId }) {
     const text = presented.reveal();
-    // Garbage ends here: a text whose checksum is wrong was never issued, and costs no look at the store.
+    // Garbage ends here: a text with a wrong checksum was never issued, and the store need not be asked.
     if (!isWellFormedKey(text)) return { code: "NOT_FOUND" };
 
     const digest = sha256(text);

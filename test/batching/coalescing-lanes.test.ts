@@ -9,8 +9,8 @@ import { nextTurn } from "./next-turn.ts";
 
 type Lane = HeldCommits<KeyGroup<string>, string>;
 
-/** Counts who waits, and has as many places as it is told. */
-class CountedPlaces {
+/** Counts the waiting callers. The test sets how many may wait. */
+class CountingLimit {
   readonly sameKey: number[] = [];
   taken = 0;
   max = Number.POSITIVE_INFINITY;
@@ -33,7 +33,7 @@ function setUp({ laneCount = 1, batchMax = 100, queueMax = 100 } = {}) {
     { length: laneCount },
     (): Lane => new HeldCommits((group) => `${group.keyId}[${itemsOf(group).join()}]`),
   );
-  const places = new CountedPlaces();
+  const waitingLimit = new CountingLimit();
   const lanes = new CoalescingLanes<string, string, string>({
     name: "test",
     commits: held.map(({ commit }) => commit),
@@ -42,12 +42,12 @@ function setUp({ laneCount = 1, batchMax = 100, queueMax = 100 } = {}) {
       const answers = itemsOf(group).map((item) => `${result}:${item}`);
       return result === "one less" ? answers.slice(1) : answers;
     },
-    places,
+    waitingLimit,
     clock: new TestClock(),
     metrics: createMetrics(),
     bounds: { batchMax, queueMax },
   });
-  return { lanes, held, lane: held[0] as Lane, places };
+  return { lanes, held, lane: held[0] as Lane, waitingLimit };
 }
 
 function submitAll(lanes: CoalescingLanes<string, string, string>, all: readonly string[]) {
@@ -74,7 +74,7 @@ describe("CoalescingLanes", () => {
     expect(await answers).toEqual(["a[a1,a2,a3]:a1", "b[b1]:b1", "a[a1,a2,a3]:a2", "a[a1,a2,a3]:a3"]);
   });
 
-  it("adds nothing to a group that was sent: what comes meanwhile becomes the next, one group for each key", async () => {
+  it("adds nothing to a group that was sent: later callers form the next one, one group for each key", async () => {
     const { lanes, lane } = setUp();
     const answers = submitAll(lanes, ["a1"]);
     await nextTurn();
@@ -101,7 +101,7 @@ describe("CoalescingLanes", () => {
     ]);
   });
 
-  it("answers nobody before the commit is done", async () => {
+  it("answers no caller before the commit is done", async () => {
     const { lanes, lane } = setUp();
     let answered = false;
     void lanes.submit("a", "a1").then(() => {
@@ -139,7 +139,7 @@ describe("CoalescingLanes", () => {
   });
 
   it("refuses the key that the queue has no room for, lets items join keys that wait, and takes more later", async () => {
-    const { lanes, lane, places } = setUp({ queueMax: 2 });
+    const { lanes, lane, waitingLimit } = setUp({ queueMax: 2 });
     const first = submitAll(lanes, ["a1"]);
     await nextTurn();
     const waiting = submitAll(lanes, ["b1", "c1"]);
@@ -153,26 +153,26 @@ describe("CoalescingLanes", () => {
     await lane.finish();
     expect(await Promise.all([...first, ...waiting])).toHaveLength(5);
     expect(await later).toBe("d[d3]:d3");
-    expect(places.taken).toBe(0);
+    expect(waitingLimit.taken).toBe(0);
   });
 
   it("takes a place for each caller, and says how many of the same key wait that have not been sent", async () => {
-    const { lanes, lane, places } = setUp();
+    const { lanes, lane, waitingLimit } = setUp();
     const answers = submitAll(lanes, ["a1", "a2", "b1"]);
     await nextTurn();
     answers.push(...submitAll(lanes, ["a3", "a4", "a5"]));
-    expect(places.sameKey).toEqual([0, 1, 0, 0, 1, 2]);
-    expect(places.taken).toBe(6);
+    expect(waitingLimit.sameKey).toEqual([0, 1, 0, 0, 1, 2]);
+    expect(waitingLimit.taken).toBe(6);
     await lane.finish();
-    expect(places.taken).toBe(3);
+    expect(waitingLimit.taken).toBe(3);
     await lane.finish();
-    expect(places.taken).toBe(0);
+    expect(waitingLimit.taken).toBe(0);
     await Promise.all(answers);
   });
 
-  it("refuses a caller without a place for the reason that is given, and sends nothing of it", async () => {
-    const { lanes, lane, places } = setUp();
-    places.max = 2;
+  it("refuses a caller without a place, with the limit's reason, and sends nothing of it", async () => {
+    const { lanes, lane, waitingLimit } = setUp();
+    waitingLimit.max = 2;
     const answers = Promise.all(submitAll(lanes, ["a1", "a2"]));
     await expect(lanes.submit("a", "a3")).rejects.toThrow(new Unavailable("no place"));
     await expect(lanes.submit("b", "b1")).rejects.toThrow(new Unavailable("no place"));
@@ -182,8 +182,8 @@ describe("CoalescingLanes", () => {
     expect(groupsOf(lane)).toEqual([[["a", "a1", "a2"]]]);
   });
 
-  it("fails with a commit that threw all in it and all behind it, sends none of them again, and goes on", async () => {
-    const { lanes, lane, places } = setUp();
+  it("fails all callers of a commit that threw and all behind it, sends none of them again, and goes on", async () => {
+    const { lanes, lane, waitingLimit } = setUp();
     const failing = submitAll(lanes, ["a1", "a2", "b1"]);
     await nextTurn();
     failing.push(...submitAll(lanes, ["a3", "c1"]));
@@ -191,8 +191,8 @@ describe("CoalescingLanes", () => {
     const reason = new Unavailable("the store does not answer");
     await lane.fail(reason);
     expect(await settled).toEqual(failing.map(() => rejected(reason)));
-    expect([lane.batches.length, lane.underWay, places.taken]).toEqual([1, 0, 0]);
-    // None of these joins what has failed.
+    expect([lane.batches.length, lane.underWay, waitingLimit.taken]).toEqual([1, 0, 0]);
+    // None of these joins a group that has failed.
     const later = Promise.all(submitAll(lanes, ["a4", "c2"]));
     await nextTurn();
     await lane.finish();
@@ -200,25 +200,25 @@ describe("CoalescingLanes", () => {
   });
 
   it.each([[[]], [["a"]], [["a", "b", "c"]]])("fails loudly when two groups come back as %j", async (results) => {
-    const { lanes, lane, places } = setUp();
+    const { lanes, lane, waitingLimit } = setUp();
     const answers = Promise.allSettled(submitAll(lanes, ["a1", "b1", "a2"]));
     await nextTurn();
     await lane.finishWith(results);
     const reason = new Error(`test: ${results.length} results for 2 items`);
     expect(await answers).toEqual([rejected(reason), rejected(reason), rejected(reason)]);
-    expect(places.taken).toBe(0);
+    expect(waitingLimit.taken).toBe(0);
   });
 
   it.each([
     ["one answer too few", "one less", new Error("test: 1 answers for 2 callers")],
     ["answers that cannot be told", "bad", new Unavailable("a bad row")],
   ])("fails the callers of a group with %s, and disturbs no other", async (_, result, reason) => {
-    const { lanes, lane, places } = setUp();
+    const { lanes, lane, waitingLimit } = setUp();
     const answers = Promise.allSettled(submitAll(lanes, ["a1", "b1", "a2"]));
     await nextTurn();
     await lane.finishWith([result, "fine"]);
     expect(await answers).toEqual([rejected(reason), fulfilled("fine:b1"), rejected(reason)]);
-    expect(places.taken).toBe(0);
+    expect(waitingLimit.taken).toBe(0);
   });
 
   it("is drained when every caller in every lane has an answer, and not before", async () => {
@@ -239,11 +239,11 @@ describe("CoalescingLanes", () => {
     await lanes.drained();
   });
 
-  it("answers every caller once and in order, commits every item once or never, and gives back every place, whatever the timing", async () => {
+  it("answers every caller once and in order, commits every item once or never, and gives back every place, with any timing", async () => {
     const step = fc.constantFrom("a", "b", "c", "turn", "finish", "fail");
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 3 }), async (steps, batchMax) => {
-        const { lanes, lane, places } = setUp({ batchMax, queueMax: 2 });
+        const { lanes, lane, waitingLimit } = setUp({ batchMax, queueMax: 2 });
         const outcomes: Promise<string>[] = [];
         const submitted: string[] = [];
         const end = new Unavailable("it fails");
@@ -260,7 +260,7 @@ describe("CoalescingLanes", () => {
         await nextTurn();
         while (lane.underWay > 0) await lane.finish();
         await lanes.drained();
-        expect(places.taken).toBe(0);
+        expect(waitingLimit.taken).toBe(0);
         const sent = lane.batches.flat();
         const sentItems = sent.flatMap(itemsOf);
         expect(new Set(sentItems).size).toBe(sentItems.length);

@@ -43,7 +43,7 @@ describe("GroupCommit", () => {
     expect(await answers).toEqual(["a done", "b done", "c done"]);
   });
 
-  it("has one batch under way; all that gathers meanwhile goes next, in order", async () => {
+  it("has one batch under way; items that come meanwhile go next, in order", async () => {
     const { batcher, commits } = setUp();
     void batcher.submit("a");
     await nextTurn();
@@ -58,7 +58,7 @@ describe("GroupCommit", () => {
     expect([batcher.queued, commits.underWay]).toEqual([0, 1]);
   });
 
-  it("answers nobody before the commit is done", async () => {
+  it("answers no caller before the commit is done", async () => {
     const { batcher, commits } = setUp();
     let answered = false;
     void batcher.submit("a").then(() => {
@@ -81,7 +81,7 @@ describe("GroupCommit", () => {
     expect(await answers).toHaveLength(5);
   });
 
-  it("refuses with Unavailable what the queue has no room for, commits the rest and takes more when there is room", async () => {
+  it("refuses items with Unavailable when the queue is full, commits the rest and takes more when there is room", async () => {
     const { batcher, commits } = setUp({ queueMax: 2 });
     const first = batcher.submit("first");
     await nextTurn();
@@ -96,7 +96,7 @@ describe("GroupCommit", () => {
     expect(commits.batches.flat()).not.toContain("c");
   });
 
-  it("fails with a commit that threw all who waited for it, behind it too, and then goes on", async () => {
+  it("fails all items of a commit that threw and all behind it, and then goes on", async () => {
     const { batcher, commits } = setUp();
     const failing = [batcher.submit("a"), batcher.submit("b")];
     await nextTurn();
@@ -179,7 +179,7 @@ describe("GroupCommit", () => {
     expect(committed).toEqual([{ items: 2, seconds: 0.25 }]);
   });
 
-  it("commits every accepted item exactly once, in order, whatever the timing", async () => {
+  it("commits every accepted item exactly once, in order, with any timing", async () => {
     const step = fc.constantFrom("submit", "turn", "finish");
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), async (steps, batchMax) => {

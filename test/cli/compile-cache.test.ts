@@ -46,7 +46,7 @@ describe("a private folder", () => {
     expect(claimPrivateFolder(join(parent, "link", "own"))).toBe(join(realpathSync(join(parent, "link")), "own"));
   });
 
-  it("may lie where everybody can write but only take away what is theirs", () => {
+  it("may be in a sticky folder, where users can write but not remove each other's files", () => {
     const parent = home();
     chmodSync(parent, 0o1777);
     expect(claimPrivateFolder(join(parent, "own"))).toBe(join(parent, "own"));
@@ -110,13 +110,13 @@ describe("compiled code", { timeout }, () => {
     expect(lstatSync(cache).mode & 0o777).toBe(0o700);
     expect(readdirSync(cache)).not.toEqual([]);
 
-    // Control: what is planted is run where it is believed.
+    // Control: planted code is run from a folder that is trusted.
     cpSync(planted.cache, cache, { recursive: true });
     expect(await runs(planted, { XDG_CACHE_HOME: folder })).toBe(true);
     expect(await runs(planted, { NODE_COMPILE_CACHE: planted.cache })).toBe(true);
   });
 
-  it("that somebody planted in the temporary folder is not run, and nothing is left there", async () => {
+  it("that another user planted in the temporary folder is not run, and nothing is left there", async () => {
     const [planted, shared, HOME] = [await plantCode(), home(), home()];
     chmodSync(shared, 0o1777);
     cpSync(planted.cache, join(shared, "node-compile-cache"), { recursive: true });
@@ -170,8 +170,8 @@ function makeWithMode(path: string, mode: number, owner?: number): void {
 }
 
 /**
- * Makes a cache as another user could. Node keeps what it has stripped of its types under a checksum of the source,
- * which everybody can calculate: a header of five numbers, the code behind it.
+ * Creates a cache as another user could. Node stores stripped code under a checksum of the source, which is not
+ * secret: a header of five numbers, then the code.
  */
 async function plantCode(): Promise<Planted & { readonly cache: string }> {
   const cache = join(home(), "latchkey");

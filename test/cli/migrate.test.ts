@@ -22,7 +22,7 @@ function every(word: string, { DATABASE_URL }: StoreEnvironment): string {
   return (DATABASE_URL ? pgMigrations : migrations).map(({ name }) => `${word}${name}\n`).join("");
 }
 
-/** What a command that could not be done says. Fails when it was done, or shows where in the code it gave up. */
+/** The message of a failed command. The test fails if the command succeeds, or prints a stack trace. */
 async function refusalOf(args: readonly string[], environment: StoreEnvironment): Promise<string> {
   const { code, stdout, stderr } = await runLatchkey(args, { ...ports, ...environment });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -84,7 +84,7 @@ describe.each(engines)("latchkey migrate, on $name", { timeout }, (engine) => {
   });
 });
 
-// The embedded store is a file: nobody refuses a connection to it.
+// Postgres only: the embedded store is a file and has no connections to refuse.
 describe.runIf(hasPostgres)("latchkey migrate, where Postgres", { timeout }, () => {
   const faults: [string, (url: URL) => void, string][] = [
     ["does not know the database", (url) => (url.pathname = "/nowhere"), 'database "nowhere" does not exist'],
@@ -116,7 +116,7 @@ describe("latchkey migrate", { timeout }, () => {
     }
   });
 
-  it("answers what it does not know with how to use it", async () => {
+  it("answers an unknown command with its usage", async () => {
     const lines = ["migrate", "migrate down", "migrate up up"];
     for (const { code, stderr } of await Promise.all(lines.map((line) => runLatchkey(line.split(" "))))) {
       expect(code).toBe(2);

@@ -65,7 +65,7 @@ export const agreementCase: ContractCase = {
   },
 };
 
-/** Takes the step on both stores and answers what each of them said. */
+/** Takes the step on both stores and returns both answers. */
 function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewKey[], run: string): Promise<unknown[]> {
   const keyIdAt = (index: number) => keys[index]?.id ?? "unknown";
   switch (step.kind) {

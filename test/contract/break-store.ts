@@ -102,7 +102,7 @@ export function onClock(mistake: string, wrong: (clock: Clock) => () => number):
   };
 }
 
-/** Everyone who asks for the same at once gets the one answer: what a read before a write comes to. */
+/** Callers that ask for the same at once share one answer: the effect of reading before writing. */
 export function shared<T>(underWay: Map<string, Promise<T>>, name: string, ask: () => Promise<T>): Promise<T> {
   const joined = underWay.get(name);
   if (joined !== undefined) return joined;

@@ -111,7 +111,7 @@ export const brokenKeyStores: readonly BrokenStore[] = [
       }),
     };
   }),
-  keys("tells everyone who deletes at once that they did", (inner) => {
+  keys("tells every caller of concurrent deletions that it deleted the key", (inner) => {
     const underWay = new Map<string, ReturnType<KeyStore["mutate"]>>();
     return mutates(inner, "delete", (id) => shared(underWay, id, () => deleteKey(inner, id)));
   }),

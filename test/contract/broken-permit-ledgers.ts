@@ -46,7 +46,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     return exchange({ ...before, endsAtMs }, ask, rule, nowMs);
   }),
 
-  // What a clock that is set does to it
+  // When its clock is set
   permitRule("keeps a window open until its true end, however far behind its clock is", (before, ask, rule, nowMs) =>
     exchange({ ...before, durationMs: Number.MAX_SAFE_INTEGER }, ask, rule, nowMs),
   ),
@@ -58,7 +58,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     const endsAtMs = window.clampedEndsAtMs === 0 ? window.endsAtMs : window.clampedEndsAtMs;
     return { window: { ...window, endsAtMs, clampedEndsAtMs: 0 }, grant };
   }),
-  permitRule("clamps a window's end anew with each ask", (before, ask, rule, nowMs) =>
+  permitRule("clamps a window's end again with each ask", (before, ask, rule, nowMs) =>
     exchange({ ...before, clampedEndsAtMs: 0 }, ask, rule, nowMs),
   ),
   permitRule("keeps a clamped end when the clock is set back further", (before, ask, rule, nowMs) => {
@@ -89,7 +89,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
       : exchange(before, ask, rule, nowMs),
   ),
 
-  // What is granted
+  // Granted permits
   permitRule("grants one permit too many", (before, ask, rule, nowMs) =>
     exchange(before, ask, { ...rule, limit: rule.limit + 1 }, nowMs),
   ),
@@ -126,8 +126,8 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     exchange(before, ask, { ...rule, durationMs: rule.durationMs | 0 }, nowMs),
   ),
 
-  // What comes back
-  permitRule("credits a return to whatever window is open", (before, ask, rule, nowMs) =>
+  // Returned permits
+  permitRule("credits a return to the open window, even if it belongs to another", (before, ask, rule, nowMs) =>
     exchange(before, { ...ask, gen: before.gen }, rule, nowMs),
   ),
   permitRule("forgets returns", (before, ask, rule, nowMs) => exchange(before, { ...ask, returned: 0 }, rule, nowMs)),
@@ -230,7 +230,7 @@ type Change = (
   rateLimit: RateLimit | undefined,
 ) => Promise<readonly string[] | undefined>;
 
-/** Changes rate limits in some other way. It is told the key as it was made; of one that never was, only the id. */
+/** Changes rate limits in another way. `change` gets the key as it was created, or only the id of an unknown key. */
 function changes(mistake: string, change: Change): BrokenStore {
   return keys(mistake, (inner) => {
     const made = new Map<string, NewKey>();

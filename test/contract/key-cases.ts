@@ -36,7 +36,7 @@ const samples: readonly (readonly [string, Partial<NewKey>])[] = [
 
 export const keyCases: readonly ContractCase[] = [
   {
-    name: "a key is found by its digest as it was stored, whatever is in it",
+    name: "a key is found by its digest with every field as it was stored",
     async run(store, clock) {
       for (const [what, given] of samples) {
         const key = sampleKey(clock, given);
@@ -46,7 +46,7 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a digest that is no key's finds nothing",
+    name: "an unknown digest finds nothing",
     async run(store, clock) {
       const key = sampleKey(clock);
       await store.keys.create(key);
@@ -65,7 +65,7 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a deleted key answers the digests of its secrets and is found no more",
+    name: "deleting a key answers the digests of its secrets, and the key is not found any more",
     async run(store, clock) {
       const key = sampleKey(clock);
       await store.keys.create(key);
@@ -84,7 +84,7 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "deleting what is not there, or no more, answers undefined",
+    name: "deleting a missing or deleted key answers undefined",
     async run(store, clock) {
       const key = sampleKey(clock);
       await store.keys.create(key);

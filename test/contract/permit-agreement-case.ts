@@ -67,7 +67,7 @@ export const permitAgreementCase: ContractCase = {
   },
 };
 
-/** Takes the step on both stores and answers what each of them said. */
+/** Takes the step on both stores and returns both answers. */
 function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewKey[]): Promise<unknown[]> {
   const keyIdAt = (index: number) => keys[index]?.id ?? `unknown ${index}`;
   switch (step.kind) {

@@ -18,12 +18,12 @@ export function createdStrict(store: Store, clock: TestClock, limit: number, dur
   return created(store, clock, { rateLimit: strict(limit, durationMs) });
 }
 
-/** Asks for nothing and gives nothing, but for what is given. What is wanted at least is wanted at most as well. */
+/** An ask with these fields; the others are 0, `holders` is 1, and `wantMax` is `wantMin`. */
 export function permitAsk(given: Partial<PermitAsk> = {}): PermitAsk {
   return { wantMin: 0, wantMax: given.wantMin ?? 0, gen: 0, returned: 0, spent: 0, holders: 1, ...given };
 }
 
-/** What one ask came to; fails if it was not settled. */
+/** The grant for one ask. Fails if it was not settled. */
 export async function ask(store: Store, { id }: Pick<NewKey, "id">, given: Partial<PermitAsk>): Promise<PermitGrant> {
   const [result] = await exchange(store, [{ keyId: id, ...permitAsk(given) }]);
   if (result?.outcome !== "settled") throw new Error(`the ask is ${result?.outcome}`);

@@ -13,7 +13,7 @@ const missing = { outcome: "missing" };
 /** What the ledger of permits promises. Time only goes on here. */
 export const permitCases: readonly ContractCase[] = [
   {
-    name: "a window opens with real demand, never with a wish, a return or a report",
+    name: "a window opens with a waiting request, never with a wish, a return or a report",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       const counts = { granted: 0, left: 0, outstanding: 0, contended: false, limit: 10 };
@@ -28,7 +28,7 @@ export const permitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a window gives exactly its limit, and says what is left and what is out",
+    name: "a window grants exactly its limit, and says how many permits are left and how many are held",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       const endsAtMs = clock.nowMs() + windowMs;
@@ -44,7 +44,7 @@ export const permitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "what comes back can be had again, by the very ask that brings it",
+    name: "returned permits can be granted again, even to the ask that returns them",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 10 });
@@ -53,7 +53,7 @@ export const permitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "no more comes back than is out, whatever an asker says",
+    name: "an asker can return no more permits than are held",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 10 });
@@ -64,7 +64,7 @@ export const permitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "no more is spent than is out, and what is spent does not come back, not even in one ask with it",
+    name: "no more permits can be spent than are held, and spent ones cannot be returned, not even in the same ask",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 6 });
@@ -86,7 +86,7 @@ export const permitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "what belongs to another window than the open one is dropped",
+    name: "returns and reports for a window that is not open are dropped",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 10 });
@@ -98,7 +98,7 @@ export const permitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a return that opens a window by its demand takes nothing with it from the window before",
+    name: "an ask that opens a window brings no returned permits into it from the window before",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 10 });
@@ -124,7 +124,7 @@ export const permitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "nobody takes more in advance than half of an equal part, and nothing once little is left",
+    name: "no asker gets more in advance than half of an equal part, and none gets any once few are left",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 100);
       const greedy = { wantMin: 1, wantMax: 1000 };

@@ -34,7 +34,7 @@ export const permitClockCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a clock that is set back for good keeps a window open for at most its duration from when that is seen",
+    name: "a clock that is set back permanently keeps a window open for at most its duration after that is noticed",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 10 });
@@ -48,7 +48,7 @@ export const permitClockCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a clock that is set back further keeps a window open for its duration, counted from then",
+    name: "a clock that is set back further keeps a window open for its duration after that step",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 10 });
@@ -64,7 +64,7 @@ export const permitClockCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a window's end is judged by the duration it was opened with, whatever the rule has become",
+    name: "a window's end is judged by the duration it was opened with, even if the rule has changed",
     async run(store, clock) {
       for (const durationMs of [1000, 10 * windowMs]) {
         const key = await createdStrict(store, clock, 10);
@@ -86,7 +86,7 @@ export const permitClockCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "while the clock is behind a window serves those who wait, and nothing in advance",
+    name: "while the clock is behind, a window grants permits to waiting requests only, none in advance",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 100);
       const greedy = { wantMin: 2, wantMax: 10, gen: 1 };

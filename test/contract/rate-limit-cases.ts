@@ -26,7 +26,7 @@ export const rateLimitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "changing the rate limit of what is not there, or no more, answers undefined and makes nothing",
+    name: "changing the rate limit of a missing or deleted key answers undefined and stores nothing",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await deleteKey(store.keys, key.id);
@@ -62,7 +62,7 @@ export const rateLimitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "another duration counts from the next window on: an open one keeps its end",
+    name: "a new duration counts from the next window on: an open window keeps its end",
     async run(store, clock) {
       const [shorter, longer] = [await createdStrict(store, clock, 10), await createdStrict(store, clock, 10)];
       for (const key of [shorter, longer]) await ask(store, key, { wantMin: 10 });
@@ -79,7 +79,7 @@ export const rateLimitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a key that becomes strict has permits, whatever it had before",
+    name: "a key that becomes strict has permits, with any limit before or none",
     async run(store, clock) {
       for (const rateLimit of [undefined, local(3)]) {
         const key = await created(store, clock, { rateLimit });
@@ -89,7 +89,7 @@ export const rateLimitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "an open window outlives every change of mode: no detour grants its limit again",
+    name: "an open window survives every change of mode: no sequence of changes grants its limit again",
     async run(store, clock) {
       for (const detour of [[local(10)], [undefined], [undefined, local(10), strict(5), undefined]]) {
         const key = await createdStrict(store, clock, 10);
@@ -100,7 +100,7 @@ export const rateLimitCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "a key that lost its limit is missing; one that became local still serves who has not heard of it",
+    name: "a key that lost its limit is missing; one that became local still serves replicas that do not know it yet",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await setRateLimit(store.keys, key.id, local(4));

@@ -8,7 +8,7 @@ const noon = "2026-01-15T12:00:00.000Z";
 
 export const refillCases: readonly ContractCase[] = [
   {
-    name: "a counter begins by the clock that refills it, whatever its creator takes the time for",
+    name: "a counter begins by the clock that refills it, even if its creator's clock is wrong",
     async run(store, clock) {
       clock.stepTo(noon);
       const dayMs = 86_400_000;

@@ -5,7 +5,7 @@ import type { TestClock } from "../support/test-clock.ts";
 
 let made = 0;
 
-/** A key like no other, created now: no optional field, no counter, but for what is given. */
+/** A unique key, created now: without optional fields or a counter, except for those given. */
 export function sampleKey(clock: TestClock, given: Partial<NewKey> = {}): NewKey {
   made++;
   return {

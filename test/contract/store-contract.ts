@@ -27,7 +27,7 @@ export const storeContract: readonly ContractCase[] = [
   permitAgreementCase,
 ];
 
-/** Holds a store to the contract, each case on a new and empty one that runs on the clock it is given. */
+/** Tests a store against the contract. Each case gets a new, empty store that uses the given clock. */
 export function describeStoreContract(name: string, open: (clock: TestClock) => Promise<Store>): void {
   describe(`the ${name} store keeps the contract`, () => {
     it.each(storeContract)("$name", async ({ run }) => {

@@ -11,7 +11,7 @@ class Replica {
   monotonicMs = 1000;
   readonly #jumps = new ClockJumps(() => this.sleptMs);
 
-  /** Asks after `afterMs`, and says what was noticed. The clock is read at some part of the way. */
+  /** Asks after `afterMs`, and returns the noticed jump. The clock is read at some moment before the answer. */
   ask(afterMs: number, { tookMs = 2, readAt = 0.5 } = {}): number {
     const sentAtMs = this.monotonicMs + afterMs;
     this.monotonicMs = sentAtMs + tookMs;

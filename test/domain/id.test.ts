@@ -6,7 +6,7 @@ const anyMoment = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 const anyRandom = fc.uint8Array({ minLength: idRandomLength, maxLength: idRandomLength });
 
 describe("formatId", () => {
-  it("gives the kind, an underscore and 22 base62 characters, whatever the time", () => {
+  it("gives the kind, an underscore and 22 base62 characters, at any time", () => {
     fc.assert(
       fc.property(fc.constantFrom("key" as const, "req" as const), anyMoment, anyRandom, (kind, nowMs, random) => {
         expect(formatId(kind, nowMs, random)).toMatch(new RegExp(`^${kind}_[0-9A-Za-z]{22}$`));
@@ -14,7 +14,7 @@ describe("formatId", () => {
     );
   });
 
-  it("sorts by the millisecond of creation, whatever the random bytes", () => {
+  it("sorts by the millisecond of creation, with any random bytes", () => {
     const two = fc.tuple(anyMoment, anyMoment).filter(([a, b]) => a !== b);
     fc.assert(
       fc.property(two, anyRandom, anyRandom, ([a, b], randomA, randomB) => {

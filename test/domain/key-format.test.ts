@@ -84,7 +84,7 @@ describe("isWellFormedKey", () => {
     expect([shortest, longest].map(isWellFormedKey)).toEqual([true, true]);
   });
 
-  it("detects every change of a single character, to whatever character", () => {
+  it("detects every change of a single character to any other", () => {
     const anyUnit = fc.oneof(
       fc.constantFrom(...base62Alphabet, "_", "-", " "),
       fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),

@@ -13,7 +13,7 @@ describe("lost", () => {
     expect(ask(pool, startMs + 300).ask).toMatchObject({ wantMin: 1, returned: 0, spent: 0 });
   });
 
-  it("lets those who wait ask anew, after a pause", () => {
+  it("asks again for waiting requests, after a pause", () => {
     const pool = new PermitPool();
     pool.take(startMs);
     pool.lost(ask(pool, startMs), startMs + 10);

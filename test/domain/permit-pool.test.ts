@@ -15,7 +15,7 @@ describe("take", () => {
     expect(outcomes).toEqual(["admitted", "admitted", "admitted", "admitted", "wait", "wait"]);
   });
 
-  it("queues behind those who wait already", () => {
+  it("queues behind requests that already wait", () => {
     const pool = new PermitPool();
     expect(pool.take(startMs).outcome).toBe("wait");
     expect(pool.take(startMs).outcome).toBe("wait");
@@ -31,9 +31,9 @@ describe("take", () => {
     expect(pool.take(nowMs).outcome).toBe(outcome);
   });
 
-  it("denies from memory once all is spent and nobody holds a permit, until the window ends", () => {
+  it("denies from memory once all is spent and no replica holds a permit, until the window ends", () => {
     const { pool, verdict } = poolWith(exhausted);
-    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, settled: true });
+    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, isFinal: true });
     expect(pool.take(startMs + 40_000).outcome).toBe("denied");
     expect(pool.nextAsk(startMs + 40_000)).toBeUndefined();
     expect(pool.take(startMs + 50_000).outcome).toBe("wait");
@@ -41,7 +41,7 @@ describe("take", () => {
 });
 
 describe("nextAsk", () => {
-  it("has nothing to say without demand", () => {
+  it("sends nothing without demand", () => {
     const pool = new PermitPool();
     expect(pool.nextAsk(startMs)).toBeUndefined();
     expect(pool.nextDueMs(startMs)).toBeUndefined();
@@ -66,7 +66,7 @@ describe("nextAsk", () => {
     expect(pool.take(nowMs).outcome).toBe("admitted");
   });
 
-  it("fetches nothing in advance while others are short", () => {
+  it("fetches nothing in advance while other replicas lack permits", () => {
     const { pool } = poolWith({ ...plenty, granted: 30, contended: true }, 20);
     for (let i = 0; i < 29; i++) pool.take(startMs + 20 + i);
     expect(pool.nextAsk(startMs + 48)).toBeUndefined();
@@ -74,13 +74,13 @@ describe("nextAsk", () => {
     expect(ask(pool, startMs + 49).ask).toMatchObject({ wantMin: 1, wantMax: 1 });
   });
 
-  it("gives up returned permits before the message exists", () => {
+  it("removes returned permits before the message is made", () => {
     const { pool } = poolWith({ ...plenty, contended: true });
     expect(ask(pool, startMs + 100).ask).toMatchObject({ gen: 7, returned: 4 });
     expect(pool.take(startMs + 100).outcome).toBe("wait");
   });
 
-  it("returns what a lull leaves over, in a few steps, and in the end everything", () => {
+  it("returns surplus permits in a lull, in a few steps, and in the end all", () => {
     const { pool } = poolWith({ ...plenty, granted: 60, outstanding: 60 });
     for (let i = 0; i < 20; i++) pool.take(startMs + 20 + i);
     const returned: number[] = [];
@@ -99,14 +99,14 @@ describe("nextAsk", () => {
     expect(returned.reduce((sum, each) => sum + each)).toBe(60 - 1 - 20);
   });
 
-  it("returns everything at once when recalled, though it has demand", () => {
+  it("returns all permits at once when recalled, even with demand", () => {
     const { pool } = poolWith({ ...plenty, granted: 60 });
     for (let i = 0; i < 20; i++) pool.take(startMs + 20 + i);
     pool.recall();
     expect(ask(pool, startMs + 40).ask).toMatchObject({ wantMax: 0, returned: 39 });
   });
 
-  it("does not return to a window that is over", () => {
+  it("returns no permits of a window that is over", () => {
     const { pool } = poolWith(plenty);
     pool.recall();
     expect(pool.nextAsk(startMs + 50_000)).toBeUndefined();
@@ -114,7 +114,7 @@ describe("nextAsk", () => {
     expect(ask(pool, startMs + 50_010).ask.returned).toBe(0);
   });
 
-  it("keeps an ask that could only be answered after the end for the next window", () => {
+  it("delays an ask to the next window if its answer would come after the end", () => {
     const { pool } = poolWith({ ...exhausted, endsInMs: 1_000 }, 80);
     pool.take(startMs + 999);
     expect(pool.nextAsk(startMs + 999)).toBeUndefined();
@@ -123,11 +123,11 @@ describe("nextAsk", () => {
 });
 
 describe("answered", () => {
-  it("serves the longest waiting first and keeps the rest waiting while there is more to be had", () => {
+  it("serves the longest waiting first and keeps the rest waiting while the ledger has more permits", () => {
     const pool = new PermitPool();
     for (let i = 0; i < 8; i++) pool.take(startMs);
     const message = ask(pool, startMs);
-    expect(pool.answered(message, plenty, startMs + 20)).toEqual({ gen: 7, admitted: 5, denied: 0, settled: false });
+    expect(pool.answered(message, plenty, startMs + 20)).toEqual({ gen: 7, admitted: 5, denied: 0, isFinal: false });
     expect(ask(pool, startMs + 20).ask.wantMin).toBe(3);
   });
 
@@ -164,15 +164,15 @@ describe("answered", () => {
     expect(pool.answered(second, { ...plenty, granted: 1 }, startMs + 120).admitted).toBe(1);
   });
 
-  it("looks again while others hold permits, then denies, and asks ever more rarely", () => {
+  it("asks again while other replicas hold permits, then denies, and asks more and more rarely", () => {
     const { pool, verdict } = poolWith(heldElsewhere, 10);
     expect(verdict).toMatchObject({ admitted: 0, denied: 0 });
     let nowMs = startMs + 10;
     const deniedAtMs: number[] = [];
     for (let asks = 0; asks < 30; asks++) {
       nowMs = pool.nextDueMs(nowMs) ?? Number.NaN;
-      const { denied, settled } = pool.answered(ask(pool, nowMs), heldElsewhere, nowMs + 10);
-      expect(settled).toBe(false);
+      const { denied, isFinal } = pool.answered(ask(pool, nowMs), heldElsewhere, nowMs + 10);
+      expect(isFinal).toBe(false);
       nowMs += 10;
       if (denied === 0) continue;
       deniedAtMs.push(nowMs);
@@ -185,7 +185,7 @@ describe("answered", () => {
     expect((deniedAtMs.at(-1) ?? 0) - (deniedAtMs.at(-2) ?? 0)).toBeGreaterThan(1_000);
   });
 
-  it("does not take its own unsettled uses for spent: they may come back", () => {
+  it("does not count its own unfinished uses as spent: they may be released", () => {
     const pool = new PermitPool();
     pool.take(startMs);
     pool.take(startMs);
@@ -195,7 +195,7 @@ describe("answered", () => {
     expect(pool.release(7, startMs + 12)).toMatchObject({ gen: 7, admitted: 1, denied: 0 });
   });
 
-  it("denies those who wait once its own uses are charged and reported", () => {
+  it("denies waiting requests once its own uses are charged and reported", () => {
     const pool = new PermitPool();
     pool.take(startMs);
     pool.take(startMs);
@@ -203,7 +203,7 @@ describe("answered", () => {
     pool.commit(7);
     const report = ask(pool, startMs + 15);
     expect(report.ask).toMatchObject({ gen: 7, spent: 1, wantMin: 1 });
-    expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, settled: true });
+    expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, isFinal: true });
   });
 });
 
@@ -211,7 +211,7 @@ describe("answers of a ledger whose clock is behind", () => {
   const behind: PermitGrant = { ...exhausted, endsInMs: 60_000, clockBehind: true };
   const memoryMs = 1000;
 
-  it("serve those who wait, and leave nothing to be held", () => {
+  it("serve waiting requests, and leave no permits to hold", () => {
     const pool = new PermitPool();
     pool.take(startMs);
     pool.take(startMs);
@@ -222,7 +222,7 @@ describe("answers of a ledger whose clock is behind", () => {
     expect(pool.take(startMs + 30).outcome).toBe("wait");
   });
 
-  it("do not lengthen the time in which permits of before may be spent", () => {
+  it("do not extend the time in which earlier permits may be spent", () => {
     const { pool } = poolWith({ ...plenty, granted: 50, outstanding: 50 });
     pool.recall();
     const report = ask(pool, startMs + 40_000);
@@ -234,12 +234,12 @@ describe("answers of a ledger whose clock is behind", () => {
 
   it("are denials for a second at most, so that it shows soon when the clock is right again", () => {
     const { pool, verdict } = poolWith(behind);
-    expect(verdict).toMatchObject({ denied: 1, settled: true });
+    expect(verdict).toMatchObject({ denied: 1, isFinal: true });
     expect(pool.take(startMs + memoryMs).outcome).toBe("denied");
     expect(pool.take(startMs + 20 + memoryMs).outcome).toBe("wait");
   });
 
-  it("tell no end that lies in the past: only how far away it is", () => {
+  it("tell no end in the past, only the time until the end", () => {
     const { pool } = poolWith(behind);
     expect(pool.remainingWindowMs(startMs + 500)).toBeCloseTo(59_999 * 0.999 - 500);
     expect(pool.state(startMs + 500)).toMatchObject({ limit: 1000, remaining: 0 });
@@ -247,7 +247,7 @@ describe("answers of a ledger whose clock is behind", () => {
     expect(right.remainingWindowMs(startMs + 500)).toBeUndefined();
   });
 
-  it("are no denials beyond the window's duration, whatever end they tell", () => {
+  it("are no denials beyond the window's duration, even if they tell a later end", () => {
     const { pool } = poolWith({ ...exhausted, endsInMs: 3_600_000 });
     expect(pool.take(startMs + 59_900).outcome).toBe("denied");
     expect(pool.take(startMs + 60_000).outcome).toBe("wait");

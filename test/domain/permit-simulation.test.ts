@@ -5,7 +5,7 @@ const seeds = [1, 2, 3];
 const rttsMs = [1, 1, 40, 40, 80, 80];
 const farthestMs = Math.max(...rttsMs);
 
-/** With what each load may cost: mean and 99th percentile of the wait of who was admitted, ledger calls per admitted. */
+/** The most that each load may cost: mean and 99th percentile wait of admitted requests, ledger calls per admitted one. */
 const loads = [
   { name: "10 000/60 s at 3 000 rps", limit: 10_000, durationMs: 60_000, rps: 3_000, windows: 4, cost: [2, 90, 0.03] },
   { name: "1 000/10 s at 300 rps", limit: 1_000, durationMs: 10_000, rps: 300, windows: 8, cost: [3, 90, 0.2] },
@@ -28,7 +28,7 @@ describe.each(loads)("six replicas, 1–80 ms from the ledger, at $name", (load)
     expect(simulate(loadOf(load, 1)).deniedLocallyShare).toBeGreaterThan(0.7);
   });
 
-  it.each(seeds)("never pass it when messages are lost and uses refused (seed %i)", (seed) => {
+  it.each(seeds)("never exceed the limit when messages are lost and uses refused (seed %i)", (seed) => {
     const figures = simulate({ ...loadOf(load, seed), lostShare: 0.05, refusedShare: 0.1 });
     expect(figures.perWindow.length).toBeGreaterThan(1);
     expect(Math.max(...figures.perWindow)).toBeLessThanOrEqual(load.limit);
@@ -46,12 +46,12 @@ describe("a hot key", () => {
     expect(simulate(loadOf(loads[0], 1)).callsPerAdmitted).toBeLessThan(0.05);
   });
 
-  it("loses to refused uses no permit: each window fills with those that were not refused", () => {
+  it("loses no permit to refused uses: each window fills with uses that were not refused", () => {
     const figures = simulate({ ...loadOf(loads[1], 1), refusedShare: 0.2 });
     expect(new Set(figures.perWindow)).toEqual(new Set([1_000]));
   });
 
-  it("loses to a crash what that replica held, for one window, and few calls in search of it", () => {
+  it("loses only the permits that a crashed replica held, for one window, and makes few calls to look for them", () => {
     const figures = simulate({ ...loadOf(loads[0], 1), crashAtMs: 61_500 });
     const [before, during, after] = figures.perWindow;
     expect(before).toBe(10_000);

@@ -135,7 +135,7 @@ class Simulation {
     for (const arrivedAtMs of replica.queue.splice(0, verdict.denied)) {
       this.#denied++;
       this.#deniedWaitMs += this.#nowMs - arrivedAtMs;
-      if (!verdict.settled) this.#unsettled++;
+      if (!verdict.isFinal) this.#unsettled++;
     }
   }
 

@@ -46,11 +46,11 @@ describe("a secret", () => {
     expect(print()).not.toContain(value);
   });
 
-  it("gives its value to whoever asks by name", () => {
+  it("gives its value only through reveal()", () => {
     expect(secret.reveal()).toBe(value);
   });
 
-  it("is not what a plain value does: the ways of printing above would show one", () => {
+  it("differs from a plain value, which every way of printing above would show", () => {
     const shown = inspect({ deep: new Error("failed", { cause: value }) });
     expect(shown).toContain(value);
   });

@@ -44,12 +44,12 @@ describe("mergeReport", () => {
     expect(window?.counts.get("a")).toBe(3);
   });
 
-  it("does not move the end of an open window, whoever reports what end", () => {
+  it("does not move the end of an open window when a replica reports another end", () => {
     const { last } = merge([{}, { replica: "b", gen: 2, endsInMs: 900, atMs: 400 }, { endsInMs: 5000, atMs: 500 }]);
     expect(last?.endsInMs).toBe(500);
   });
 
-  it("hears of a window again after forgetting it", () => {
+  it("accepts reports of a window again after it was lost", () => {
     const before = merge([{ count: 3 }, { replica: "b", count: 4 }]);
     const { last } = merge([
       { replica: "b", count: 4, endsInMs: 600 },
@@ -66,7 +66,7 @@ describe("mergeReport", () => {
     expect(last).toMatchObject({ gen, endsInMs, counted: true });
   });
 
-  it("puts the next window in the place of one that a replica knows to be over, counts and all", () => {
+  it("replaces a window, counts included, with the next one when a replica knows that it is over", () => {
     const { last, window } = merge([{}, { replica: "b", count: 4 }, { gen: 2, previousGen: 1, count: 1, atMs: 990 }]);
     expect(last).toEqual({ gen: 2, endsInMs: 1000, others: 0, replicas: 1, counted: true });
     expect(window?.counts).toEqual(new Map([["a", 1]]));

@@ -113,7 +113,7 @@ function midnightAfter(nowMs: number): number {
   return midnight.getTime();
 }
 
-/** Sometimes nothing, mostly a part of what a refill gives, sometimes far more than there is. */
+/** Sometimes nothing, mostly a part of a refill's amount, sometimes far more than is left. */
 function wantedOf({ amount }: Rule, random: SeededRandom): number {
   if (random.chance(0.1)) return 0;
   return random.integer(1, Math.min(amount, 1000) * (random.chance(0.1) ? 5 : 1));

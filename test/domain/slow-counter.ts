@@ -15,7 +15,7 @@ export interface Subject {
 }
 
 /**
- * What the documentation promises, in the most obvious form: it walks through the calendar night by night and writes
+ * The documented behaviour in the most obvious form: it walks through the calendar night by night and writes
  * down each boundary that it has refilled at. It shares no code with the product.
  */
 export class SlowCounter implements Subject {

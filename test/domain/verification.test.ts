@@ -24,7 +24,7 @@ describe("planVerification", () => {
     expect(planVerification(undefined, { apiId: "api_1", nowMs })).toEqual({ next: "answer", code: "NOT_FOUND" });
   });
 
-  it("tells nothing of a key of another API but that it is", () => {
+  it("reveals nothing about a key of another API except that it exists", () => {
     expect(planVerification(counted, foreign)).toEqual({ next: "answer", code: "FORBIDDEN" });
   });
 

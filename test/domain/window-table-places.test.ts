@@ -58,7 +58,7 @@ describe("a full table", () => {
 });
 
 describe("sweeping", () => {
-  it("looks at so many at a time and comes round to all", () => {
+  it("checks so many slots at a time, and in turn all of them", () => {
     const table = fullTable(10);
     for (const size of [6, 2, 0, 0]) {
       table.sweep(10_000, 4);
@@ -66,7 +66,7 @@ describe("sweeping", () => {
     }
   });
 
-  it.each([0, 1, 1000])("does nothing to an empty table, looking at %i", (looks) => {
+  it.each([0, 1, 1000])("does nothing to an empty table, checking %i slots", (looks) => {
     const table = new WindowTable(4);
     table.sweep(0, looks);
     expect(table.size).toBe(0);

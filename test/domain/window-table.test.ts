@@ -21,7 +21,7 @@ function keepAll({ table, slot }: ReturnType<typeof setUp>, times: number): void
   for (let i = 0; i < times; i++) table.rows.commit(slot, table.rows.epoch(slot));
 }
 
-/** Lets the table hear that answer to a report which it sends and hears at the same moment. */
+/** Makes a report and gives the table this answer to it, at the same moment. */
 function hear({ table, slot }: ReturnType<typeof setUp>, news: Partial<WindowNews>, nowMs: number): WindowReport {
   const report = table.report(slot, "a", nowMs) as WindowReport;
   table.learn(slot, report, newsFor(report, news), nowMs, nowMs);
@@ -90,7 +90,7 @@ describe("a replica alone", () => {
     expect(take(all, 1, 1000, { ...rule, durationMs })).toBe(1);
   });
 
-  it("does not join what is left of its own window before", () => {
+  it("does not join the rest of its own earlier window", () => {
     const all = setUp();
     take(all, 1, 5000);
     hear(all, { gen: 77, endsInMs: 20, replicas: 1 }, 5001);
@@ -100,7 +100,7 @@ describe("a replica alone", () => {
   });
 });
 
-describe("what is given back", () => {
+describe("a released permit", () => {
   it("can be taken again in the same window", () => {
     const all = setUp();
     take(all, 3, 0);
@@ -225,7 +225,7 @@ describe("news of the others", () => {
     expect(all.table.rows.remaining(all.slot, 3, nowMs)).toBe(nowMs > 1000 ? 2 : 3);
   });
 
-  it("makes it expect that they go on, and refuse by that; newer news corrects it", () => {
+  it("makes the replica expect that they go on, and refuse because of that; newer news corrects it", () => {
     const all = setUp();
     const wide = { ...rule, limit: 20 };
     take(all, 1, 0, wide);
@@ -261,7 +261,7 @@ describe("joining a window that others have open", () => {
     },
   );
 
-  it("takes the share along when it is counted there", () => {
+  it("takes its own count along when it is counted there", () => {
     const all = setUp();
     take(all, 2, 0);
     keepAll(all, 2);
@@ -270,7 +270,7 @@ describe("joining a window that others have open", () => {
     expect(take(all, 1, 11)).toBe(0);
   });
 
-  it("leaves the share behind when it belongs to the window before, and nothing of that comes back", () => {
+  it("leaves its own count behind when that belongs to the window before, and nothing of it can be released", () => {
     const all = setUp();
     take(all, 2, 0);
     const [epoch, mineEndsMs] = [all.table.rows.epoch(all.slot), all.table.rows.mineEndsMs(all.slot)];

@@ -29,7 +29,7 @@ async function bash(script: string): Promise<string> {
   return (await promisify(execFile)("bash", ["-c", script], { cwd: root, env })).stdout;
 }
 
-/** The lines to paste: all that are indented, but for the root key itself. */
+/** The lines to paste: all indented ones except the root key itself. */
 function printedLines(latchkey: LatchkeyProcess): string[] {
   const lines = latchkey.stdout().split("\n");
   return lines.filter((line) => line.startsWith("  ") && !line.startsWith("  lk_root_")).map((line) => line.trim());
@@ -44,7 +44,7 @@ function rootKeyIn(file: string): string {
   return readFileSync(file, "utf8").trim();
 }
 
-/** A command that runs the service on a terminal of its own, with its log where it was. */
+/** A command that runs the service on its own terminal. Its log stays where it was. */
 function onTerminal(): string {
   const command = join(tempFolder(), "latchkey-on-a-terminal");
   const service = `'${process.execPath}' '${builtProgram()}' serve`;
@@ -93,15 +93,15 @@ describe.each(engines)("on $name", (engine) => {
       const file = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
       const latchkey = await startLatchkey(store, onTerminal());
 
-      // What is printed comes through the terminal, and may be behind the log.
+      // The output comes through the terminal, and may be later than the log.
       await vi.waitFor(() => expect(latchkey.stdout()).toContain("The same over gRPC"), { timeout });
       expect(printedRootKeys(latchkey)).toEqual([rootKeyIn(file)]);
       expect(latchkey.stdout()).toContain(`(it is also in ${file})`);
       expect(latchkey.stderr()).not.toContain("lk_root_");
     });
 
-    it.skipIf(!curlIsHere)("prints lines that work as they are (skipped where there is no curl)", async () => {
-      // Whoever can be pasted into a shell unharmed here can be so anywhere.
+    it.skipIf(!curlIsHere)("prints lines that work when pasted (skipped where there is no curl)", async () => {
+      // If this path can be pasted into a shell, every path can.
       const dataDir = join(tempFolder(), `it's "my" $HOME data`);
       const latchkey = await startLatchkey({ ...(await engine.environment()), LATCHKEY_DATA_DIR: dataDir });
       const [create, verify, overGrpc, ...more] = printedLines(latchkey);
@@ -136,7 +136,7 @@ describe.each(engines)("on $name", (engine) => {
     });
   });
 
-  describe("a root key of one's own", { timeout }, () => {
+  describe("a configured root key", { timeout }, () => {
     it("may be two while it is rotated, and none is generated then", async () => {
       const store = await engine.environment();
       const latchkey = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: `${firstKey},${secondKey}` });

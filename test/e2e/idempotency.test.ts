@@ -12,7 +12,7 @@ const idempotencyKey = "order-4711/attempt";
 const request = { apiId: "api", ownerId: "owner", remaining: 5, meta: { a: 1, b: { c: [1, 2], d: null } } };
 const hourMs = 3_600_000;
 
-/** The code a caller sees, whichever library threw it. */
+/** The code that a caller sees, from any client library. */
 function codeOf(error: unknown): string | number | undefined {
   if (error instanceof LatchkeyError) return error.status;
   return error instanceof ConnectError ? error.code : (error as { code?: number }).code;
@@ -55,7 +55,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(codeOf(await forgotten.catch((thrown: unknown) => thrown))).toBe(400);
     });
 
-    it("is the same request in whatever order its fields come", async () => {
+    it("is the same request with its fields in any order", async () => {
       const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
       const headers = { authorization: `Bearer ${rootKey}`, "idempotency-key": idempotencyKey };
       const bodies = [
@@ -139,7 +139,7 @@ describe.each(engines)("on $name", (engine) => {
       await server.stop();
 
       for (const bytes of [whileOpen, await engine.readFiles(settings)]) {
-        // What may be there is found, so the others would be too.
+        // Control: a value that may be there is found, so the search works.
         expect(bytes.includes(keyId)).toBe(true);
         for (const secret of [key, key.slice(-20), server.rootKey, idempotencyKey]) {
           expect(bytes.includes(secret)).toBe(false);

@@ -11,7 +11,7 @@ import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 const timeout = 20_000;
 const shortRootKey = "s3cr3t-but-short";
 
-/** What a refused start says, line by line. Fails when it starts, hangs, or shows where in the code it gave up. */
+/** The lines that a refused start prints. The test fails if it starts, hangs, or prints a stack trace. */
 async function refusalOf(environment: Record<string, string>, args = ["serve"]): Promise<string[]> {
   const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
   const { code, stdout, stderr } = await runLatchkey(args, { ...ports, ...environment });
@@ -34,9 +34,9 @@ async function takenPort(): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-// What the embedded store refuses; for what Postgres does, see test/cli/migrate.test.ts and test/store/postgres.
-describe("a start that cannot be", { timeout }, () => {
-  it("says all that is wrong at once: settings and a folder in use", async () => {
+// The embedded store only. For Postgres, see test/cli/migrate.test.ts and test/store/postgres.
+describe("a start that fails", { timeout }, () => {
+  it("lists all problems at once: settings and a folder in use", async () => {
     const dataDir = tempFolder();
     const served = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
 
@@ -88,7 +88,7 @@ describe("a start that cannot be", { timeout }, () => {
     expect(latchkey.stdout()).toContain(`Root key: generated, in ${join(folder, "root-key-postgres")}`);
   });
 
-  it("says that a data file is none", async () => {
+  it("says that a data file is not a database", async () => {
     const dataDir = tempFolder();
     writeFileSync(join(dataDir, "latchkey.db"), "this was a database before somebody edited it by hand".repeat(100));
 
@@ -103,7 +103,7 @@ describe("a start that cannot be", { timeout }, () => {
       [expect.stringContaining("REDIS_URL must be a URL such as redis://user:password@host:6379, redis+cluster://")],
     ],
     [
-      "an internal listener that is open to everybody",
+      "an internal listener that other machines can reach",
       { LATCHKEY_INTERNAL_HOST: "0.0.0.0" },
       [expect.stringContaining("LATCHKEY_INTERNAL_HOST must be a loopback address")],
     ],
@@ -121,7 +121,7 @@ describe("a start that cannot be", { timeout }, () => {
       ["DATABASE_URL must be set where the role is coordinator: the embedded store serves one process"],
     ],
     [
-      "coordinators that nobody would ask",
+      "coordinators without the role edge",
       { LATCHKEY_COORDINATORS: "127.0.0.1:8081" },
       [expect.stringContaining("LATCHKEY_COORDINATORS must not be set unless the role is edge")],
     ],
@@ -148,8 +148,8 @@ describe("a role on the command line", { timeout }, () => {
   });
 });
 
-describe("a setting that nobody knows", { timeout }, () => {
-  it("is warned of by its name alone", async () => {
+describe("an unknown setting", { timeout }, () => {
+  it("gets a warning with its name, without its value", async () => {
     const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_SURPRISE: shortRootKey });
 
     expect(latchkey.stderr()).toMatch(/"level":"warn".*LATCHKEY_SURPRISE is not a setting of Latchkey/);
@@ -158,7 +158,7 @@ describe("a setting that nobody knows", { timeout }, () => {
 });
 
 describe("the command line", { timeout }, () => {
-  it("answers what it does not know with how to use it", async () => {
+  it("answers an unknown command with its usage", async () => {
     const unknown = [
       ...["sevre", "serve 8080", "--prot 80", "serve --port=80", "backup", "backup one two"],
       ...["migrate --role edge", "migrate up --role all", "backup --role edge file", "serve --role"],
@@ -172,7 +172,7 @@ describe("the command line", { timeout }, () => {
     }
   });
 
-  it("prints its version and its usage when asked to, whatever the settings", async () => {
+  it("prints its version and its usage when asked to, even with bad settings", async () => {
     const broken = { PORT: "x" };
     const { version } = JSON.parse(readText("package.json")) as { version: string };
 

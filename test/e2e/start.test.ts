@@ -33,7 +33,7 @@ async function statusesAroundStart(port: number, rootKey: string): Promise<Map<s
       ]);
       rounds++;
     } catch {
-      // Nobody listens yet.
+      // The port is not open yet.
     }
   }
   return statuses;

@@ -14,7 +14,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
     return { ...server, clock, client: createClient(server) };
   }
 
-  /** The limiter's own time stands still with the clock: what it waits for comes only when that goes on. */
+  /** The limiter uses the test's clock: it waits until the clock is moved. */
   async function whileTimePasses<T>(clock: TestClock, act: Promise<T>): Promise<T> {
     const passing = setInterval(() => clock.advance(1), 1);
     try {
@@ -61,7 +61,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
       expect(countedBy(answers)).toEqual(codes);
       const last = answers.at(-1);
       expect(last).toMatchObject({ remaining: usesLeft, ratelimit: { limit } });
-      // What never rises cannot follow a permit that comes back: it stays at what it was while that was out.
+      // `remaining` never rises, so a released permit does not raise it again.
       expect(last?.ratelimit?.remaining).toBeLessThanOrEqual(permitsLeft);
       expect(last?.ratelimit?.remaining).toBeGreaterThanOrEqual(permitsLeft - 1);
     },
@@ -74,7 +74,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
     const calls = Array.from({ length: 40 }, () => client.verifyKey({ key }));
     const answers = await whileTimePasses(clock, Promise.all(calls));
 
-    // A permit that came back may come too late for somebody who was already told that there is none.
+    // A released permit may come too late for a caller that was already refused.
     expect(answers.filter(({ valid }) => valid)).toHaveLength(2);
     const refusals = new Set(answers.filter(({ valid }) => !valid).map(({ code }) => code));
     expect([...refusals].filter((code) => code !== "USAGE_EXCEEDED" && code !== "RATE_LIMITED")).toEqual([]);

@@ -108,7 +108,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
     expect(new Set(others.map(({ code }) => code))).toEqual(new Set(["RATE_LIMITED"]));
   });
 
-  it("give back what a refused use had taken of either limit", async () => {
+  it("release what a refused use had taken from a local or strict limit", async () => {
     const latchkey = await start(await engine.environment());
     const { client, baseUrl } = latchkey;
     const callers = openConnections(baseUrl, connections);
@@ -195,7 +195,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
 });
 
 describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
-  it("refuse a port that is taken, also by others who share theirs", async () => {
+  it("refuse a port in use, also one that another process shares between its threads", async () => {
     const { baseUrl } = await start({ LATCHKEY_DATA_DIR: tempFolder() });
     const { port } = new URL(baseUrl);
     for (const LATCHKEY_WORKERS of ["1", "2"]) {
@@ -243,7 +243,7 @@ describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
 });
 
 describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, { timeout: 60_000 }, () => {
-  it("hear of each other's windows and deleted keys", async () => {
+  it("learn of each other's windows and deleted keys", async () => {
     const [DATABASE_URL, redis] = [await createTestDatabase(), await startTestRedis()];
     const replicas = await Promise.all(
       [1, 2].map(() => start({ DATABASE_URL, LATCHKEY_DATA_DIR: tempFolder(), REDIS_URL: redis.url() })),
@@ -256,7 +256,7 @@ describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, {
     ];
     const before = await crowd(callersHere, key, 1);
     expect(before.filter(({ valid }) => valid)).toHaveLength(connections);
-    // The first one asks; what it hears all threads know.
+    // The first thread asks; then all threads know the answer.
     await there.client.verifyKey({ key });
     await vi.waitFor(async () => {
       const [answer] = await crowd(callersThere.slice(0, 1), key, 1);

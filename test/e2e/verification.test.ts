@@ -133,7 +133,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await client.verifyKey({ key: piled.key })).toMatchObject({ valid: true, remaining: 10 + 3 * 4 - 1 });
     });
 
-    it("is absent where none was asked for, and absent with it is any bound", async () => {
+    it("is absent if none was asked for, and then there is no bound", async () => {
       const { client } = await start();
       const { keyId, key } = await client.createKey({ apiId: "api" });
 
@@ -164,7 +164,7 @@ describe.each(engines)("on $name", (engine) => {
     it.each([
       ["with a counter", { remaining: 1_000_000 }],
       ["without a counter", {}],
-    ])("%s is gone at once for everybody when it is deleted while it is being used", async (_, properties) => {
+    ])("%s is gone at once for every caller when it is deleted while it is being used", async (_, properties) => {
       const { client } = await start();
       const { keyId, key } = await client.createKey({ apiId: "api", ...properties });
       expect(await client.verifyKey({ key })).toMatchObject({ valid: true });

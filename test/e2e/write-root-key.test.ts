@@ -7,7 +7,7 @@ import { tempFolder } from "../support/temp-folder.ts";
 
 const [one, two] = [new Secret("root-key-of-one"), new Secret("root-key-of-two")];
 
-/** The files of the folder, and what they hold. */
+/** The files of the folder, with their content. */
 function filesIn(folder: string): Record<string, string> {
   return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8").trim()]));
 }
@@ -22,7 +22,7 @@ describe("two processes that hand over a root key in one folder", () => {
     const folder = tempFolder();
     const file = join(folder, "root-key");
     const handedOver = [writeRootKey(file, one), writeRootKey(file, two)] as const;
-    // Whichever counts in the end, a crash now loses neither.
+    // It is not known yet which one becomes valid. A crash now loses neither.
     expect(Object.values(filesIn(folder)).sort()).toEqual([one.reveal(), two.reveal()]);
 
     const steps = [() => handedOver[winner === 0 ? 0 : 1].commit(), () => handedOver[winner === 0 ? 1 : 0].rollback()];
@@ -34,7 +34,7 @@ describe("two processes that hand over a root key in one folder", () => {
 });
 
 describe("a root key that is handed over", () => {
-  it("takes the place of one that was left behind, and is readable by its owner only all the same", () => {
+  it("replaces one that was left behind, and is readable by its owner only", () => {
     const folder = tempFolder();
     const file = join(folder, "root-key");
     writeFileSync(file, "left behind");

@@ -10,7 +10,7 @@ import { type CallName, encode, frame, type Protocol, protocols } from "../rpc/p
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
-/** Everything that must turn up nowhere, by what it is. */
+/** All canaries, by their description. None may appear anywhere. */
 const secrets = new Map<string, string>();
 /** Everything that is stored as data: finding it proves that the search works. */
 const stored: string[] = [];
@@ -20,7 +20,7 @@ function canary(what: string): string {
   return remember(`cnry-${randomBytes(12).toString("hex")}`, what);
 }
 
-/** Like a key: its characters are those of a name, so that it can stand where a name should. */
+/** Looks like a key. Its characters are valid in a field name, so that it can be sent in place of one. */
 function nameCanary(what: string): string {
   return remember(`acme_${randomBytes(12).toString("hex")}`, what);
 }
@@ -83,7 +83,7 @@ describe("of 350 secrets sent along every path", () => {
   });
 });
 
-/** The good path: what is created is data, but for its secret and the idempotency key. */
+/** The good path. Created fields are data and may appear; the secret and the idempotency key may not. */
 async function createAndVerify({ baseUrl }: TestServer, rootKey: string): Promise<void> {
   const client = createClient({ baseUrl, rootKey });
   for (let round = 0; round < 3; round++) {
@@ -99,7 +99,7 @@ async function createAndVerify({ baseUrl }: TestServer, rootKey: string): Promis
   }
 }
 
-/** Every way for a secret to come with a request that is refused, or with one that finds no key. */
+/** Every place for a secret in a request that is refused, or that finds no key. */
 async function sendSecrets(wire: Wire, protocol: Protocol, rootKey: string): Promise<HttpAnswer[]> {
   const send = (call: CallName, body: Uint8Array, headers: HeaderValues = {}, suffix = "") =>
     (protocol.http === 1 ? wire.over1 : wire.over2)({
@@ -214,7 +214,7 @@ function namesInProtobuf(): [CallName, Uint8Array][] {
   return metas.map((meta) => ["createKey", Buffer.concat([text(1, "a"), meta])]);
 }
 
-/** What the secrets are that the text holds. */
+/** The descriptions of the canaries that the text contains. */
 function found(text: string): string[] {
   return [...secrets].filter(([secret]) => text.includes(secret)).map(([, what]) => what);
 }
@@ -225,7 +225,7 @@ function filesIn(folder: string, except = ""): string {
   return names.map((name) => readFileSync(join(folder, name), "latin1")).join("\n");
 }
 
-/** All of an answer, with what is in base64 in it decoded too. */
+/** The whole answer, and its base64 parts decoded. */
 function textOf({ headers, body, trailers }: HttpAnswer): string {
   const text = `${body.toString("latin1")}\n${[...headers, ...trailers].join("\n")}`;
   const encoded = text.match(/[A-Za-z0-9+/_-]{24,}/g) ?? [];

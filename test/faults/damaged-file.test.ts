@@ -78,7 +78,7 @@ async function expectOutage(latchkey: LatchkeyProcess, keys: readonly string[]):
 }
 
 describe("a data file after a crash", { timeout: 60_000 }, () => {
-  it("is an outage where it is damaged, whatever the damage: no key is called invalid", async () => {
+  it("is an outage with every kind of damage: no key is called invalid", async () => {
     const { dataDir, keys } = await endedBy("SIGKILL");
     const copyOf = (change: (file: string) => void) => {
       const copy = join(tempFolder(), "data");

@@ -144,7 +144,7 @@ function changedHeader(random: Random): Record<string, string> {
   return { [headerNames[random(headerNames.length)] ?? ""]: value.trim() };
 }
 
-/** What is wrong with the answer; nothing where it is a good one or blames the request. */
+/** What is wrong with the answer. Undefined if it is a success or a client error. */
 function failureOf(protocol: Protocol, answer: HttpAnswer): string {
   if (answer.status >= 500) return `status ${answer.status}`;
   if (answer.headers.get("content-type") === "application/json" && answer.status !== 200) return "";

@@ -36,7 +36,7 @@ function openHalf5000(): RawSocket[] {
 
 beforeAll(async () => {
   target = await startTarget();
-  // What the engine has once claimed for 5000 streams it keeps, to use again: growth counts from there.
+  // The engine keeps memory that it once used for 5000 streams, to use it again: growth counts from there.
   for (let wave = 0; wave < 3; wave++) {
     openHalf5000();
     await target.expectUnharmed();
@@ -58,7 +58,7 @@ afterEach(({ task }) => (task.concurrent ? undefined : expectNothingLeft()));
 afterAll(() => target.stop());
 
 describe("over HTTP/1.1", () => {
-  it("whatever is said gets the answers it should, each refusal as JSON and without a value", async () => {
+  it("every hostile request gets the right answers, each refusal as JSON and without a value", async () => {
     const problems = await Promise.all(http1Cases.map(problemsOf));
     expect(problems.flat()).toEqual([]);
   });
@@ -80,7 +80,7 @@ describe("over HTTP/1.1", () => {
 });
 
 describe("over HTTP/2", () => {
-  it("whatever is said costs at most the connection, and no value is repeated", async () => {
+  it("every hostile request costs at most the connection, and no value is repeated", async () => {
     const heard = new Map<string, string>();
     const talk = async ([name, frames]: [string, Buffer]) => {
       heard.set(name, await dial().say(hello()).say(frames).listen());
@@ -110,7 +110,7 @@ describe("over HTTP/2", () => {
     expect(parseFrames(socket.heard).map(({ type }) => type)).toContain(frameType.goAway);
   });
 
-  it("5000 streams that stay half open are ended", async () => {
+  it("5000 streams that stay incomplete are ended", async () => {
     const crowd = openHalf5000();
     await target.expectUnharmed();
     await Promise.all(crowd.map(({ closed }) => closed));
@@ -144,20 +144,20 @@ describe("a client that takes its time", () => {
     "taking its answers": (socket) => socket.deafen().say("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2000)),
     "taking its answers over HTTP/2": (socket) => socket.say(hello([4, 0])).say(questions),
   };
-  it("is let go wherever it falls silent", async () => {
+  it("is disconnected if it falls silent, at any point", async () => {
     const silent = Object.entries(silences).map(([name, start]) => ({ name, socket: dial(), start }));
     for (const { socket, start } of silent) start(socket);
     const { length } = silent;
     await expect.poll(async () => (await target.state()).connections, { interval: 10 }).toBe(length);
     await target.expectNoConnections(goneWithinMs).catch(() => {});
-    // A deaf socket does not hear that it is closed.
+    // A socket that does not read does not notice that it is closed.
     expect(
       silent.filter(({ name, socket }) => socket.open && name !== "taking its answers").map(({ name }) => name),
     ).toEqual([]);
     expect((await target.state()).connections).toBe(0);
   });
 
-  it.concurrent("is let go wherever it sends a byte at a time", async () => {
+  it.concurrent("is disconnected if it sends a byte at a time, at any point", async () => {
     const startedMs = performance.now();
     await Promise.all([
       dial().trickle(verify, 40),
@@ -172,7 +172,7 @@ describe("a client that takes its time", () => {
     expect(performance.now() - startedMs).toBeLessThan(goneWithinMs);
   });
 
-  it.concurrent("has not longer for what HTTP/2 begins with if it sends it a byte at a time", async () => {
+  it.concurrent("gets no more time for the HTTP/2 preface if it sends it a byte at a time", async () => {
     const socket = dial();
     await socket.trickle(preface, 200);
     // The server would have sent its settings as soon as it had all of it.
@@ -191,7 +191,7 @@ describe("a client that takes its time", () => {
     expect(socket.heard.toString()).toMatch(/^HTTP\/1\.1 400 .*did not arrive in time/s);
   });
 
-  it.concurrent("may be silent where it watches", async () => {
+  it.concurrent("may be silent while it watches our health", async () => {
     const watch = [
       ...verifyHeaders.slice(0, 2),
       [":authority", "x"],
@@ -215,7 +215,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
   it.each([
     ["HTTP/1.1", Buffer.from(verify)],
     ["HTTP/2", Buffer.concat([hello(), openRequest(1), body])],
-  ])("after any number of bytes of %s is nobody's error", async (_, bytes) => {
+  ])("after any number of bytes of %s causes no error", async (_, bytes) => {
     for (let length = 0; length <= bytes.length; length++) {
       const socket = dial().say(bytes.subarray(0, length));
       setTimeout(() => socket.hangUp(how), length % 7);
@@ -223,7 +223,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
     await Promise.all(target.sockets.map(({ closed }) => closed));
   });
 
-  it("with its answer on the way is nobody's error", async () => {
+  it("while its answer is being sent causes no error", async () => {
     for (let round = 0; round < 50; round++) {
       const socket = dial().say(
         round % 2 ? verify.repeat(20) : Buffer.concat([hello(), getRequest(1, "/openapi.json")]),
@@ -235,7 +235,7 @@ describe.each(["politely", "abruptly"] as const)("a client that hangs up %s", (h
 });
 
 describe("a server that stops", () => {
-  it("is not held up by connections that have said nothing, or half of what HTTP/2 begins with", async () => {
+  it("is not delayed by connections that have sent nothing, or half of the HTTP/2 preface", async () => {
     const { port, stop } = await startTestServer();
     const waiting = ["", "PRI * HTTP"].map((text) => new RawSocket(port).say(text));
     await fetch(`http://127.0.0.1:${port}/livez`);

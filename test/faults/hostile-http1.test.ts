@@ -13,10 +13,10 @@ import { RawSocket } from "./hostile/raw-socket.ts";
 /* Bytes that once ended, filled or held up the process: against the real one. */
 
 const megabyte = 1024 * 1024;
-/** What a connection may have in flight, with room for what the garbage collector has not come to. */
+/** Bytes in flight of one connection, with room for garbage that is not collected yet. */
 const growthMax = 80 * megabyte;
 
-// The two processes at once, and what is done to each of them one after the other.
+// Both processes at the same time; the tests of each process one after the other.
 const inTurn = { concurrent: false, timeout: 120_000 };
 
 describe.concurrent.each(["on", "off"])("with the fast path %s", (fastPath) => {
@@ -91,7 +91,7 @@ describe.concurrent.each(["on", "off"])("with the fast path %s", (fastPath) => {
       const large = verification("k".repeat(length - verification("").length + verification("").indexOf("{")));
       const size = Number(/Content-Length: (\d+)/.exec(large)?.[1]);
       expect(size).toBe(length);
-      // What follows an answer that ends the connection is neither executed nor charged.
+      // Requests after an answer that ends the connection are neither executed nor charged.
       const heard = await dial()
         .say(verification(key) + large + verification(key))
         .listen();
@@ -118,7 +118,7 @@ describe.concurrent.each(["on", "off"])("with the fast path %s", (fastPath) => {
   it("deep pipelining neither fills the process nor holds up others", inTurn, async () => {
     // Of the right form, so that each is looked up, and those behind it wait.
     const ask = verification(formatKey(undefined, Buffer.alloc(24, 7)).key);
-    // What the engine has once claimed for some of them it keeps, to use again: growth counts from there.
+    // The engine keeps memory that it once used for them, to use it again: growth counts from there.
     await Promise.all(Array.from({ length: 20 }, () => dial().say(ask.repeat(300)).finish().closed));
     const before = await metric("process_resident_memory_bytes");
     const crowd = Array.from({ length: 100 }, () => dial().deafen().say(ask.repeat(5000)));

@@ -13,7 +13,7 @@ import {
 import { RawSocket } from "./hostile/raw-socket.ts";
 import { startTarget, type Target } from "./hostile/start-target.ts";
 
-/* Streams of HTTP/2 that are reset, stay half open or stay open, against a process that has just started. */
+/* HTTP/2 streams that are reset, stay incomplete or stay open, against a process that has just started. */
 
 const megabyte = 1024 * 1024;
 
@@ -54,7 +54,7 @@ describe("a stream that its client resets", () => {
   } satisfies Record<string, readonly (readonly [string, string])[]>;
 
   it.each(Object.entries(kinds))(
-    "in the packet that opens its connection is nobody's error: one %s",
+    "in the packet that opens its connection causes no error: one %s",
     async (_, headers) => {
       const opened = openRequest(1, headers as typeof verifyHeaders);
       await dial()
@@ -64,7 +64,7 @@ describe("a stream that its client resets", () => {
     },
   );
 
-  it("is no call: not with half its body, and not with all of it, on any way", async () => {
+  it("is no call: not with half its body, and not with all of it, in any protocol", async () => {
     const { calls } = await target.state();
     const message = Buffer.from([0, 0, 0, 0, 3, 10, 1, 120]);
     const bodies = [
@@ -141,7 +141,7 @@ describe("a process that has just started", () => {
     ["as small as they are", verifyHeaders],
     ["as large as they may be", [...verifyHeaders, ...padding]],
     // When the engine collects garbage is chance, and so is a few megabytes of this.
-  ])("grows by less than 60 MB with 5000 streams half open whose headers are %s", { retry: 2 }, async (_, headers) => {
+  ])("grows by less than 60 MB with 5000 incomplete streams whose headers are %s", { retry: 2 }, async (_, headers) => {
     const fresh = await startTarget();
     onTestFinished(() => fresh.stop());
     await fresh.expectUnharmed();

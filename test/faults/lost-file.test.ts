@@ -50,7 +50,7 @@ describe("a data file that is lost while it is served", () => {
     ["moved away with its folder", ({ dataDir }) => renameSync(dataDir, `${dataDir}-elsewhere`)],
   ];
 
-  it.each(losses)("because it was %s, is an outage as soon as somebody asks for readiness", async (_, lose) => {
+  it.each(losses)("because it was %s, is an outage as soon as readiness is asked for", async (_, lose) => {
     const served = await serve();
     expect(await served.statusOf("/readyz")).toBe(200);
     lose(served);
@@ -58,7 +58,7 @@ describe("a data file that is lost while it is served", () => {
     await expectOutage(served);
   });
 
-  it("is noticed within seconds where nobody asks, and forgiven when it is back", async () => {
+  it("is noticed within seconds without any request, and forgiven when it is back", async () => {
     const served = await serve();
     const { dataDir, logLines, client, counted, unseen, statusOf } = served;
     renameSync(dataDir, `${dataDir}-elsewhere`);

@@ -50,7 +50,7 @@ const patiently = { timeout: 30_000 };
 const repeat = <T>(value: T, times: number) => new Array<T>(times).fill(value);
 const turnedAway = { status: 503, retryAfter: "1", code: "SERVICE_UNAVAILABLE", remaining: undefined };
 
-/** Lets the room be full of one key's callers. */
+/** A waiting room that one key's calls can fill. */
 class RoomWithoutShares extends WaitingRoom {
   override enter(_sameKey: number): Unavailable | undefined {
     return super.enter(0);
@@ -77,20 +77,20 @@ async function flood(
 }
 
 describe("a flood of one counted key", () => {
-  it("gets 503 beyond its share of the room; other counted keys and those from memory are served", async () => {
+  it("gets 503 beyond its share of the waiting room; other counted keys and those from memory are served", async () => {
     const server = await startCrowded();
     const { hot, others, fromMemory } = await flood(server, 20);
     expect([...others, ...fromMemory].filter(({ status }) => status !== 200)).toEqual([]);
     const shed = hot.filter(({ status }) => status !== 200);
     expect(new Set(shed.map((answer) => JSON.stringify(answer)))).toEqual(new Set([JSON.stringify(turnedAway)]));
-    // A tenth of the room wait for the next commit; as many can be in the one under way.
+    // A tenth of the places wait for the next commit; as many can be in the one under way.
     expect(hot.length - shed.length).toBeGreaterThanOrEqual(10);
     expect(hot.length - shed.length).toBeLessThanOrEqual(20);
     expect(await server.shed("call")).toBe(shed.length);
-    expect(server.room.taken).toBe(0);
+    expect(server.waitingRoom.taken).toBe(0);
   });
 
-  it("charges those who are turned away nothing, and is served again when it is over", async () => {
+  it("does not charge rejected calls, and is served again when it is over", async () => {
     const server = await startCrowded();
     const [key = ""] = await server.addKeys(1, 1000);
     const { letGo } = server.hold();
@@ -101,15 +101,15 @@ describe("a flood of one counted key", () => {
     expect(await verify(server, key)).toMatchObject({ status: 200, code: "VALID", remaining: 1000 - served - 1 });
   });
 
-  it("would crowd the others out if it could take the whole room", async () => {
-    const server = await startCrowded({ room: (onRejected) => new RoomWithoutShares(100, onRejected) });
+  it("would crowd the others out if it could take the whole waiting room", async () => {
+    const server = await startCrowded({ waitingRoom: (onRejected) => new RoomWithoutShares(100, onRejected) });
     const { others } = await flood(server, 100);
     expect(others.filter(({ status }) => status === 503).length).toBeGreaterThan(25);
   });
 });
 
 describe("a hot counted key", () => {
-  /** What callers of other keys wait, while 64 callers use these. */
+  /** How long callers of other keys wait while 64 callers use these keys. */
   async function waitBeside(server: TestServer, others: readonly string[], used: readonly string[]): Promise<number> {
     const untilMs = performance.now() + 400;
     const waitedMs: number[] = [];
@@ -137,26 +137,26 @@ describe("a hot counted key", () => {
       const spreadMs = await waitBeside(server, others.slice(0, 50), others.slice(50));
       ratios.push((await waitBeside(server, others.slice(0, 50), [hot])) / spreadMs);
     }
-    // About 1; the promise is 2, and what is beyond that here is the machine's.
+    // About 1. The promise is 2; the bound here is higher because the machine is busy.
     expect(median(ratios)).toBeLessThan(3);
   });
 
   const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 });
 
-describe("a call that finds the room full", () => {
+describe("a call that finds the waiting room full", () => {
   /** A hundred keys wait for a commit that does not end. */
   async function fill(server: CrowdedServer) {
     const keys = await server.addKeys(101, 10);
     for (const some of [keys.slice(0, 50), keys.slice(50)]) await verifyAll(server, some);
     const { letGo } = server.hold();
     const waiting = verifyAll(server, keys.slice(0, 100));
-    await expect.poll(() => server.room.taken, patiently).toBe(100);
+    await expect.poll(() => server.waitingRoom.taken, patiently).toBe(100);
     return { waiting, letGo, oneMore: keys[100] as string };
   }
 
   it.each([true, false])(
-    "is turned away before the store hears of it, whoever waits is served; fast path: %s",
+    "is rejected before it reaches the store, and waiting calls are served; fast path: %s",
     async (fastPath) => {
       const server = await startCrowded({ fastPath });
       const { waiting, letGo, oneMore } = await fill(server);
@@ -242,7 +242,7 @@ describe("a connection that finds too many open", () => {
     await expect(call).rejects.toMatchObject({ code: grpc.status.UNAVAILABLE });
   });
 
-  it("is closed soon if it says nothing, or goes on saying something", async () => {
+  it("is closed soon if it sends nothing, or keeps sending", async () => {
     const { server, inside } = await crowd();
     const silent = new RawSocket(server.port);
     const talkative = new RawSocket(server.port).trickle("x".repeat(10_000), 20);

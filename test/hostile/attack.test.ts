@@ -37,7 +37,7 @@ function attackOnce(): void {
 
   describe("a service with short time-outs", { timeout: timeoutMs }, () => {
     const arena = open(startImpatient, afterAll);
-    it.each(Object.keys(tooSlowAttacks))("cuts off who is %s", async (attack) => {
+    it.each(Object.keys(tooSlowAttacks))("disconnects a client that is %s", async (attack) => {
       expect(await arena.run(attack, seedFor(attack), attackMsInTest), replay).toEqual([]);
     });
   });

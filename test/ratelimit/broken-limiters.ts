@@ -51,7 +51,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
     to: "mineEndsMs",
   },
   {
-    mistake: "begins its own window anew when it joins the others'",
+    mistake: "restarts its own window when it joins the others'",
     file: rows,
     from: "const endsMs = nowMs + news.endsInMs;",
     to: "const endsMs = nowMs + news.endsInMs; this.#set(slot, column.mine, 0);",
@@ -164,7 +164,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
     to: "report.count",
   },
   {
-    mistake: "goes on in a shared window that somebody knows to be over",
+    mistake: "goes on in a shared window that another replica knows to be over",
     file: shared,
     from: " && kept.gen !== report.previousGen ?",
     to: " ?",

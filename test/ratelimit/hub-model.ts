@@ -4,11 +4,11 @@ import { Violation } from "./violation.ts";
 interface Told {
   readonly gen: number;
   readonly endsAtMs: number;
-  /** The most that each replica has ever said of this window. */
+  /** The highest count that each replica has reported of this window. */
   readonly counts: Map<string, number>;
 }
 
-/** Holds a hub's answers against everything that it was told since it last forgot. */
+/** Checks a hub's answers against all reports since it last lost its data. */
 export class HubModel {
   readonly #told = new Map<string, Told>();
 

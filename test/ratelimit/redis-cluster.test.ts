@@ -52,7 +52,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
     ]);
   });
 
-  it("carries word of changed keys", async () => {
+  it("carries changes of keys", async () => {
     const [a, b] = [new RedisReplica(cluster.url, "a"), new RedisReplica(cluster.url, "b")];
     for (const replica of [a, b]) await replica.isUp(true);
     await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });
@@ -95,7 +95,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
   });
 
   it.runIf(hasPostgres)(
-    "keeps three replicas in step: hardly more than the limit passes, whichever master counts",
+    "keeps three replicas in step: hardly more than the limit passes, on every master",
     async () => {
       const databaseUrl = new Secret(await createTestDatabase());
       const settings = { databaseUrl, redisUrl: new Secret(cluster.url) };
@@ -107,7 +107,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
       const useUp = async (client: KeysClient, index: number) => {
         const { key, master, window } = keys[index] as (typeof keys)[number];
         for (let i = 0; i < limit; i++) if ((await client.verifyKey({ key })).code === "VALID") admitted[index as 0]++;
-        // The first has let as many pass, and the next one is to hear of it.
+        // The first replica has let as many pass, and the next one must learn of it.
         await vi.waitFor(async () => expect(await master.command(`HVALS ${window}`)).toContain(`\n${limit}\r`), soon);
       };
       for (const client of clients) await Promise.all(keys.map((_, index) => useUp(client, index)));
@@ -135,7 +135,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
     expect(await b.tell(1, lost, kept)).toMatchObject([undefined, { others: 3 }]);
     await a.changes.broadcast({ keyId: "key_2", digests: ["d"] });
     for (const replica of [a, b]) await replica.isUp(true);
-    // A server that may not have heard of everything is told everything again.
+    // A server that may have missed reports gets all of them again.
     expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);
     await a.tell(4, lost, kept);
     expect(await b.tell(1, lost, kept)).toMatchObject([{ others: 4 }, { others: 4 }]);

@@ -39,7 +39,7 @@ async function tell(hub: WindowHub, changes: Partial<WindowReport> = {}, keyId =
 }
 
 describe.runIf(hasRedis)("windows that meet in Redis", () => {
-  it("are merged as in memory, whatever is reported of them", async () => {
+  it("are merged as in memory, with any reports", async () => {
     const hub = await connect(await startTestRedis());
     for (const seed of seeds) expect(await firstDifference(seed, hub, memoryHub())).toBeUndefined();
   });
@@ -110,7 +110,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
     });
   });
 
-  it("are merged again after Redis has lost the script; until then the reports come to nothing", async () => {
+  it("are merged again after Redis has lost the script; until then reports have no effect", async () => {
     const server = await startTestRedis();
     const hub = await connect(server);
     await tell(hub);
@@ -133,7 +133,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
 });
 
 describe.runIf(hasRedis)("a Redis that says nothing", () => {
-  it("fails an exchange after a second, is known to be away, holds up nobody, and comes back by itself", async () => {
+  it("fails an exchange after a second, is known to be away, delays no verification, and comes back by itself", async () => {
     const server = await startTestRedis();
     const hub = await connect(server);
     await tell(hub);
@@ -196,7 +196,7 @@ function anyReport(random: SeededRandom): KeyedReport {
   };
 }
 
-/** Whole minutes: what the test itself takes is left out. */
+/** In whole minutes, so that the time of the test itself does not matter. */
 function nearest(endsInMs: number): number {
   return Math.round(endsInMs / 60_000);
 }

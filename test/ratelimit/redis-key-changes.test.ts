@@ -68,7 +68,7 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
     const [a, b, c] = (await joinAll(await startTestRedis(), "a", "b", "c")) as [Replica, Replica, Replica];
     await a.changes.broadcast(made);
     for (const { heard } of [b, c]) await vi.waitFor(() => expect(heard).toEqual([made]), soon);
-    // What came after on the same way has arrived, so its own would have too.
+    // A later message on the same channel has arrived, so its own message would have arrived too.
     await b.changes.broadcast(change);
     await vi.waitFor(() => expect(a.heard).toEqual([change]), soon);
     expect([a.events, c.events.slice(0, 1)]).toEqual([["announced", "heard"], ["heard"]]);
@@ -84,8 +84,8 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
     ["a key that is no text", '{"from":"z","keyId":7}'],
     ["digests that are no list", '{"from":"z","keyId":"k","digests":5}'],
     ["a digest that is no text", '{"from":"z","keyId":"k","digests":[1]}'],
-    ["nobody as its sender", '{"keyId":"k"}'],
-  ])("mean a gap when they say what nobody understands: %s", async (_, message) => {
+    ["no sender", '{"keyId":"k"}'],
+  ])("mean a gap when they cannot be understood: %s", async (_, message) => {
     const server = await startTestRedis();
     const [a] = (await joinAll(server, "a")) as [Replica];
     await plainClient(server).publish(channel, message);
@@ -178,7 +178,7 @@ describe.runIf(hasRedis).concurrent("while Redis is away", () => {
     await allUp([a]);
   });
 
-  it("more changes than are kept become one gap for everybody else", async () => {
+  it("more changes than are kept become one gap for all other replicas", async () => {
     const server = await startTestRedis();
     const [a, b] = (await joinAll(server, "a", "b")) as [Replica, Replica];
     const unsent = await announceWithoutLink(server, a, 1003);

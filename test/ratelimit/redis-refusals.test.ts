@@ -46,7 +46,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     await triedAgain(server, 6);
     expect([replica.hub.isReachable, replica.changes.isUp]).toEqual([false, false]);
     expect(replica.logged.windows).toEqual([`Redis refuses: ${reason}`]);
-    // What is sent and what is heard are two connections.
+    // There are two connections: one for publishing, one for subscribing.
     expect(replica.logged.changes).toEqual([`Redis refuses: ${reason}`, `Redis refuses: ${reason}`]);
     expect(replica.logText.join()).not.toContain(password);
     // With the right one, in the meantime: the tests above are about the password.
@@ -85,7 +85,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     await server.command("REPLICAOF 127.0.0.1 1");
     await expect(a.tell(1, "k")).rejects.toThrow(/^READONLY/);
     await a.isUp(false);
-    // What is announced meanwhile would reach nobody who is with the new one.
+    // A change announced now would not reach replicas that are connected to the new master.
     await a.changes.broadcast({ keyId: "key_1", digests: undefined });
     await server.command("REPLICAOF NO ONE");
     await a.isUp(true);
@@ -113,7 +113,7 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     await server.command(`ACL SETUSER reader on >${password} ~* &* +@read +@connection +info +subscribe +exists`);
     const a = new RedisReplica(`redis://reader:${password}@${authority(server)}`, "a");
     await vi.waitFor(() => expect(a.logged.windows).toEqual(["Redis refuses: NOPERM"]), soon);
-    // It hears, and cannot know it: nobody else hears of it.
+    // It may subscribe but not publish: its own heartbeats never come, and other replicas miss its changes.
     await vi.waitFor(
       () => expect(a.logged.changes.sort()).toEqual(["Redis is away: no heartbeat", "Redis refuses: NOPERM"]),
       soon,
@@ -145,7 +145,7 @@ describe.runIf(hasRedis)("a server on a Redis that answers with errors", () => {
     ]);
     await redis.command("CONFIG SET maxmemory 0");
     await gauge(1);
-    // What could not be told was not dropped.
+    // Reports that could not be sent were not dropped.
     const plain = plainClient(redis);
     await vi.waitFor(async () => {
       const [name = ""] = await plain.keys("latchkey:window:*");

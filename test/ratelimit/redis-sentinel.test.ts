@@ -49,7 +49,7 @@ describe.runIf(hasRedis)("a master that a Sentinel knows", () => {
     expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);
     await a.tell(4, "k");
     expect(await b.tell(1, "k")).toMatchObject([{ others: 4 }]);
-    // What may have been missed is doubtful.
+    // Changes may have been missed: a gap.
     expect(b.heard.slice(2)).toContain("gap");
     for (const { logged, logText } of [a, b]) {
       expect(logged.windows.at(-1)).toBe("Redis is back");

@@ -6,7 +6,7 @@ export interface Admission {
   isHeld: boolean;
 }
 
-/** A window and who is in it: a new window is a new list, so that what was taken in the old one cannot touch it. */
+/** A window and its admissions. A new window is a new list, so that releases in the old one do not change it. */
 interface OwnWindow {
   readonly endsMs: number;
   readonly admissions: Set<Admission>;
@@ -45,7 +45,7 @@ export class ReplicaModel {
     return { most: Math.max(0, limit - Math.max(own, known)), isExact: (shared?.others ?? 0) === 0 };
   }
 
-  /** What may be told as the end of the window. */
+  /** The times that may be shown as the end of the window. */
   ends(rule: RateLimit, nowMs: number): number[] {
     const own = this.#ownAt(nowMs);
     const shared = this.#isAlone ? undefined : this.#sharedAt(nowMs);
@@ -96,7 +96,7 @@ export class ReplicaModel {
   hear(report: WindowReport, news: WindowNews, nowMs: number): void {
     const shared = this.#sharedAt(nowMs);
     if (this.#isAlone || shared === undefined || shared.gen !== report.gen) return;
-    // A window that nobody else is in is what is left of an own one.
+    // A window without other replicas is left over from this replica's own one.
     const isJoining = news.gen !== shared.gen && news.replicas > 1;
     const joined = isJoining
       ? {
@@ -118,7 +118,7 @@ export class ReplicaModel {
     const shared = this.#sharedAt(stoppedMs);
     this.#own = own && { ...own, endsMs: own.endsMs + shiftMs };
     this.#shared = shared && { ...shared, endsMs: shared.endsMs + shiftMs };
-    // Nobody will say any more what became of those under way: they count as used.
+    // The outcome of those under way stays unknown: they count as used.
     for (const admission of [...(own?.admissions ?? []), ...(shared?.admissions ?? [])]) admission.isHeld = false;
   }
 
@@ -130,7 +130,7 @@ export class ReplicaModel {
     return this.#sharedAt(nowMs)?.admissions.size ?? 0;
   }
 
-  /** Of the others, what it has heard. */
+  /** The counts of the other replicas, as far as it knows. */
   othersKnown(nowMs: number): number {
     return this.#sharedAt(nowMs)?.others ?? 0;
   }

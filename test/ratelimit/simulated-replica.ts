@@ -31,7 +31,7 @@ export interface SentReport {
   readonly slot: number;
   readonly report: WindowReport;
   readonly sentAtMs: number;
-  /** A replica that was started again does not get what was meant for the one before. */
+  /** A restarted replica does not get answers that were meant for the one before. */
   readonly life: number;
 }
 
@@ -92,7 +92,7 @@ export class SimulatedReplica {
     return isAdmitted;
   }
 
-  /** Says of one that was taken what became of it. */
+  /** Commits or releases one admitted permit. */
   settle(random: SeededRandom): void {
     const [taken] = this.#taken.splice(random.integer(0, Math.max(0, this.#taken.length - 1)), 1);
     if (taken === undefined) return;
@@ -110,7 +110,7 @@ export class SimulatedReplica {
     while (this.#taken.length > 0) this.settle(random);
   }
 
-  /** What it would tell the others of the key. */
+  /** The report of the key that it would send. */
   report(key: SimulatedKey): SentReport | undefined {
     const slot = this.#table.find(key.id);
     if (slot === undefined) return undefined;
@@ -164,7 +164,7 @@ export class SimulatedReplica {
     this.#table = new product.WindowTable(slotsMax, { nextGen });
     this.#limiter = new product.LocalLimiter(this.#table, { clock: this.#clock, metrics });
     const saved = product.takeSavedWindows(file, wallMs);
-    // The others know its counts by its name; without any, it matters to nobody.
+    // Other replicas know its counts by its name. Without counts, the name does not matter.
     if (open.length > 0 && saved?.replica !== this.name) throw new Violation(`${this.name} lost its name`);
     for (const window of saved?.windows ?? []) this.#table.restore(window, this.#nowMs);
     if (product.takeSavedWindows(file, wallMs)) throw new Violation("saved windows were read twice");
@@ -179,7 +179,7 @@ export class SimulatedReplica {
     for (const key of keys) this.#checkState(key, this.#limiter.peek(key.id, key.rule));
   }
 
-  /** What only was expected of the others has been corrected by news: nothing is refused that would be within the limit. */
+  /** News has corrected the expected counts of the others: no request within the limit is refused. */
   checkExactly(key: SimulatedKey): void {
     const { most } = this.#modelOf(key).remaining(key.rule.limit, this.#nowMs);
     const { remaining } = this.#limiter.peek(key.id, key.rule);

@@ -251,7 +251,7 @@ class World {
     }
   }
 
-  /** A report and its answer, with nothing in between: as it mostly is. */
+  /** A report and its answer, with nothing in between: the usual case. */
   async #sync(replica: SimulatedReplica, key: SimulatedKey): Promise<void> {
     const sent = replica.isCutOff ? undefined : replica.report(key);
     if (sent !== undefined) replica.hear(sent, await this.#merge(sent));

@@ -72,7 +72,7 @@ function setUp(slotsMax = 2000) {
   return { clock, hub, table, sync, use, synced, logged };
 }
 
-/** What the exchanges held that have been sent since the last time. */
+/** The reports in the exchanges since the last call. */
 function sentSince({ hub }: ReturnType<typeof setUp>): readonly (readonly string[])[] {
   return hub.exchanges.splice(0).map(({ keys }) => keys);
 }
@@ -87,7 +87,7 @@ async function tick({ sync, hub }: ReturnType<typeof setUp>): Promise<readonly (
 }
 
 describe("WindowSync", () => {
-  it("reports a changed window once with the next tick, as it is then, and not again", async () => {
+  it("reports a changed window once with the next tick, with its state at that time, and not again", async () => {
     const all = setUp();
     for (let i = 0; i < 3; i++) all.use("k");
     await nextTurn();
@@ -96,12 +96,12 @@ describe("WindowSync", () => {
     expect(all.hub.exchanges[0]).toMatchObject({ keys: ["k"], counts: [3] });
     await all.hub.exchanges.shift()?.answer();
     await ticked;
-    // The hub is a new one to this replica, so everything is told once more.
+    // The hub is new to this replica, so all windows are reported once more.
     expect(await tick(all)).toEqual([["k"]]);
     expect(await tick(all)).toEqual([[]]);
   });
 
-  it("reports what is urgent at once, after the requests of the same turn", async () => {
+  it("reports urgent windows at once, after the requests of the same turn", async () => {
     const all = setUp();
     for (const key of ["k", "l", "k"]) all.use(key, true);
     expect(all.hub.exchanges).toHaveLength(0);
@@ -109,7 +109,7 @@ describe("WindowSync", () => {
     expect(sentSince(all)).toEqual([["k", "l"]]);
   });
 
-  it("never has a window under way twice; what changed meanwhile goes with a later tick", async () => {
+  it("never has a window under way twice; changes in between go with a later tick", async () => {
     const all = setUp();
     all.use("k", true);
     await nextTurn();
@@ -125,7 +125,7 @@ describe("WindowSync", () => {
     await ticked;
   });
 
-  it("reports again what failed, with the next tick and as it is then", async () => {
+  it("reports a failed window again with the next tick, with its new state", async () => {
     const all = setUp();
     all.use("k", true);
     await nextTurn();
@@ -139,7 +139,7 @@ describe("WindowSync", () => {
     expect(all.synced).toEqual(["failed 1", "failed 1", "merged 1"]);
   });
 
-  it("reports again what came to nothing, and learns the rest of the same answer", async () => {
+  it("reports a window that was not merged again, and uses the rest of the same answer", async () => {
     const all = setUp();
     await tick(all);
     const [k, l] = [all.use("k"), all.use("l")];
@@ -189,7 +189,7 @@ describe("WindowSync", () => {
     all.use("bad1");
     await tickWith("OOM");
     expect(all.sync.isUp).toBe(false);
-    // A window that is over need not be told.
+    // A window that is over need not be reported.
     all.clock.advance(10_000);
     await tickWith("OOM");
     expect(all.sync.isUp).toBe(true);
@@ -199,7 +199,7 @@ describe("WindowSync", () => {
     expect(all.sync.isUp).toBe(false);
   });
 
-  it("sends one batch of those that failed while they fail, none of them at once, and all when one batch went well", async () => {
+  it("sends one batch of failed windows per tick while they fail, none immediately, and all after a batch went well", async () => {
     const all = setUp();
     await tick(all);
     for (let i = 0; i < 1201; i++) all.use(`k${i}`);
@@ -233,7 +233,7 @@ describe("WindowSync", () => {
     expect(await tick(all)).toEqual([["k", "l"]]);
   });
 
-  it("tells a hub that has forgotten of every window in use, also those that nobody uses just now", async () => {
+  it("reports every window in use to a hub that has lost its data, also those without new verifications", async () => {
     const all = setUp();
     for (const key of ["k", "l", "m"]) all.use(key);
     await tick(all);
@@ -285,7 +285,7 @@ describe("WindowSync", () => {
     expect((await tick(all)).map((keys) => keys.length)).toEqual([500, 500, 201]);
   });
 
-  it("has at most 16 batches of urgent windows under way; what is beyond goes with the next tick", async () => {
+  it("has at most 16 batches of urgent windows under way; more go with the next tick", async () => {
     const all = setUp();
     for (let i = 0; i < 20; i++) {
       all.use(`k${i}`, true);

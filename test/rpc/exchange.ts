@@ -2,7 +2,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import { onTestFinished } from "vitest";
 
-/** A header with several values goes out once for each; one that is undefined does not go out. */
+/** A header with several values is sent once for each. An undefined one is not sent. */
 export type HeaderValues = Record<string, string | string[] | undefined>;
 
 export interface HttpRequest {
@@ -19,7 +19,7 @@ export interface HttpAnswer {
   readonly trailers: Headers;
 }
 
-/** Sends requests as they are, however wrong, over HTTP/1.1 or HTTP/2. Rejects where no whole answer comes. */
+/** Sends requests unchanged, even malformed ones, over HTTP/1.1 or HTTP/2. Rejects if no complete answer comes. */
 export interface Wire {
   over1(request: HttpRequest): Promise<HttpAnswer>;
   over2(request: HttpRequest): Promise<HttpAnswer>;

@@ -35,7 +35,7 @@ describe("grpc.health.v1", () => {
     });
   });
 
-  it("tells those who watch that the server is going to stop", async () => {
+  it("tells watching clients that the server is going to stop", async () => {
     const server = await startTestServer();
     const health = createClient(Health, createGrpcTransport({ baseUrl: server.baseUrl }));
     const watches = ["", keysService].map((service) => health.watch({ service })[Symbol.asyncIterator]());
@@ -48,7 +48,7 @@ describe("grpc.health.v1", () => {
     for (const watch of watches) await watch.next().catch((error) => expect(error).toBeInstanceOf(ConnectError));
   });
 
-  it("says of an unknown service that it is unknown, and goes on watching", async () => {
+  it("says that a service is unknown, and goes on watching", async () => {
     const { baseUrl } = await startTestServer();
     const health = createClient(Health, createGrpcTransport({ baseUrl }));
     const watch = health.watch({ service: "cnry" })[Symbol.asyncIterator]();
@@ -105,7 +105,7 @@ describe("grpc.reflection.v1", () => {
     expect(filesOf(answer).length).toBeGreaterThan(0);
   });
 
-  it("answers what it does not know with an error in the stream, and goes on", async () => {
+  it("answers an unknown question with an error in the stream, and goes on", async () => {
     const answers = await ask(
       { case: "fileContainingSymbol", value: "cnry.Nothing" },
       { case: "fileByFilename", value: "../../cnry" },

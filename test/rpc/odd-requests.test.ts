@@ -19,7 +19,7 @@ function verify(wire: Wire, protocol: Protocol, key: string, headers: HeaderValu
 }
 
 describe.each(protocols)("over $name", (protocol) => {
-  it("NOT_FOUND tells nothing of why: all such answers are the same bytes but for the request id", async () => {
+  it("NOT_FOUND does not reveal why: all such answers are the same bytes except for the request id", async () => {
     const server = await startTestServer();
     const wire = connectWire(server.port);
     const [live, deleted] = [await createKey(server), await createKey(server)];
@@ -72,7 +72,7 @@ describe.each(protocols)("over $name", (protocol) => {
     { "connect-protocol-version": "7", "grpc-accept-encoding": "gzip" },
     { "x-forwarded-for": "x".repeat(4000) },
   ];
-  it("a good request is served whatever headers it has beside those that count", async () => {
+  it("a good request is served with any other headers", async () => {
     const { port } = await startTestServer();
     const wire = connectWire(port);
     const warnings: Error[] = [];

@@ -17,7 +17,7 @@ export const rootCalls = calls.filter((call) => getOption(KeysService.method[cal
 /** The methods that name a key by its id. */
 export const keyIdCalls = calls.filter((call) => "keyId" in KeysService.method[call].input.field);
 
-/** One way for a message to travel. */
+/** One protocol that a message can be sent in. */
 export interface Protocol {
   readonly name: string;
   readonly http: 1 | 2;
@@ -25,7 +25,7 @@ export interface Protocol {
   readonly framed: boolean;
   readonly contentType: string;
   pathOf(call: CallName): string;
-  /** What the answer says went wrong; undefined where it says that all is well. */
+  /** The error in the answer. Undefined if it is a success. */
   readError(answer: HttpAnswer): Refusal | undefined;
 }
 
@@ -69,7 +69,7 @@ export function frame(message: Uint8Array, { flag = 0, length = message.length }
   return Buffer.concat([head, message]);
 }
 
-/** The error in the gateway's form, in which also RPC paths answer what is not RPC. */
+/** The error in the gateway's form. RPC paths use it too, for requests that are not RPC. */
 export function readGatewayError({ status, body }: HttpAnswer): Refusal | undefined {
   if (status < 400) return undefined;
   const { code, message, requestId } = JSON.parse(body.toString()).error;

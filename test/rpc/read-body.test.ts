@@ -21,7 +21,7 @@ function collect(takeBody?: () => void) {
   return { source, taken };
 }
 
-/** What the garbage collector cannot free. */
+/** Bytes that the garbage collector cannot free. */
 function bytesOutsideOfTheHeap(): number {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
@@ -68,14 +68,14 @@ describe("a body in pieces", () => {
     expect(taken).toEqual([]);
   });
 
-  it("keeps in memory what was sent of it, not all that was read from the connection with it", async () => {
+  it("keeps only its own bytes in memory, not all that was read from the connection with it", async () => {
     const before = bytesOutsideOfTheHeap();
     const { source } = collect();
     for (let piece = 0; piece < 500; piece++) {
       source.write(Buffer.alloc(65_536).subarray(100, 101));
       await turn();
     }
-    // What is freed is freed a little later.
+    // The memory is freed a little later.
     await vi.waitFor(() => expect(bytesOutsideOfTheHeap() - before).toBeLessThan(1_000_000));
   });
 });
@@ -97,7 +97,7 @@ describe("bodies that are not whole yet", () => {
     expect(bodies.slice(refused.length).every(({ taken }) => (taken[0] as Buffer).length === 60_000)).toBe(true);
   });
 
-  it("are refused without harm to the one that needs the room, whatever is thrown over it", async () => {
+  it("are refused without harm to the one that needs the room, even if refusing throws", async () => {
     const metrics = createMetrics();
     const guard = new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics });
     const failing = vi.fn(() => {

@@ -120,7 +120,7 @@ describe("a failure", () => {
     expect(await failureOf(call)).toMatchObject({ code: "TIMEOUT", message: expect.stringContaining("30 ms") });
   });
 
-  it("is NETWORK_ERROR, with its cause, when nobody listens", async () => {
+  it("is NETWORK_ERROR, with its cause, when no server listens", async () => {
     const { baseUrl, close } = await serve(() => {});
     await close();
     const failure = await failureOf(createClient({ baseUrl }).verifyKey({ key }));
@@ -209,7 +209,7 @@ interface SeenRequest {
   readonly body: unknown;
 }
 
-/** A server of the test's own that keeps what it was sent. */
+/** A test server that records the requests. */
 async function serve(listener: RequestListener) {
   const requests: SeenRequest[] = [];
   const server = createServer(async (request, response) => {

@@ -81,7 +81,7 @@ describe("CachedKeyStore", () => {
     expect(all.store.asked).toEqual(["a", "b", "a", "c"]);
   });
 
-  it("shares one look-up among all who miss the same key", async () => {
+  it("shares one look-up among all callers that miss the same key", async () => {
     const { store, cache, events } = setUp();
     store.add("k");
     const found = Promise.all(Array.from({ length: 100 }, () => cache.findByDigest("k")));
@@ -200,7 +200,7 @@ describe("CachedKeyStore", () => {
     await nextTurn();
     const answerBefore = all.store.readNow();
     await deleteKey(all.cache, "id of k");
-    expect(await find(all, "k"), "whoever comes after the deletion does not join the old look-up").toBeUndefined();
+    expect(await find(all, "k"), "a caller after the deletion does not join the old look-up").toBeUndefined();
     answerBefore();
     await before;
     expect(await find(all, "k")).toBeUndefined();

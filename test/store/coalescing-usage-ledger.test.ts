@@ -10,7 +10,7 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
-function setUp(balances: Record<string, number>, room = new WaitingRoom(100_000)) {
+function setUp(balances: Record<string, number>, waitingRoom = new WaitingRoom(100_000)) {
   const engine = new HeldCommits<Charge, ChargeResult>(({ keyId, wanted }) => {
     const balance = balances[keyId];
     if (balance === undefined) return { outcome: "missing" };
@@ -21,7 +21,7 @@ function setUp(balances: Record<string, number>, room = new WaitingRoom(100_000)
   const ledger = new CoalescingUsageLedger([{ settle: engine.commit }], {
     clock: new TestClock(),
     metrics: createMetrics(),
-    room,
+    waitingRoom,
   });
   return { engine, ledger };
 }
@@ -44,7 +44,7 @@ describe("CoalescingUsageLedger", () => {
     expect(await answers).toEqual([9, 8, 7, 6].map(spent));
   });
 
-  it("grants the first that came and refuses the others when there are too few", async () => {
+  it("grants the first uses and refuses the others when there are too few", async () => {
     const { engine, ledger } = setUp({ k: 2 });
     const answers = spendTimes(ledger, "k", 5);
     await nextTurn();
@@ -94,7 +94,7 @@ describe("CoalescingUsageLedger", () => {
     const ledger = new CoalescingUsageLedger(engines, {
       clock: new TestClock(),
       metrics: createMetrics(),
-      room: new WaitingRoom(1000),
+      waitingRoom: new WaitingRoom(1000),
     });
     const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
     const answers = Promise.all([...keyIds, ...keyIds].map((keyId) => ledger.spend(keyId)));
@@ -119,7 +119,7 @@ describe("CoalescingUsageLedger", () => {
     await answers;
   });
 
-  it("rejects every use of a batch the engine knows nothing of, as Unavailable, and goes on", async () => {
+  it("rejects every use of a batch with unknown outcome as Unavailable, and goes on", async () => {
     const { engine, ledger } = setUp({ a: 5, b: 5 });
     const answers = Promise.allSettled([ledger.spend("a"), ledger.spend("a"), ledger.spend("b")]);
     await nextTurn();
@@ -156,21 +156,21 @@ describe("CoalescingUsageLedger", () => {
   });
 
   it("refuses the use that is one too many with Unavailable, and takes more once those before it are settled", async () => {
-    const room = new WaitingRoom(20);
-    const { engine, ledger } = setUp({ k: 3 }, room);
+    const waitingRoom = new WaitingRoom(20);
+    const { engine, ledger } = setUp({ k: 3 }, waitingRoom);
     const waiting = Promise.all(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
     await expect(ledger.spend("one more")).rejects.toThrow(new Unavailable("too many calls are waiting"));
     await nextTurn();
     await engine.finish();
     expect(await waiting).toHaveLength(20);
-    expect(room.taken).toBe(0);
+    expect(waitingRoom.taken).toBe(0);
     const later = ledger.spend("k");
     await nextTurn();
     await engine.finish();
     expect(await later).toEqual(spent(0));
   });
 
-  it("gives those who wait for one key a tenth of the room, however many come", async () => {
+  it("lets calls for one key take at most a tenth of the waiting room", async () => {
     const { engine, ledger } = setUp({ hot: 1000, other: 1 }, new WaitingRoom(100));
     const flood = Promise.allSettled(Array.from({ length: 1000 }, () => ledger.spend("hot")));
     const other = ledger.spend("other");
@@ -183,8 +183,8 @@ describe("CoalescingUsageLedger", () => {
   });
 
   it("makes room again also after a failure", async () => {
-    const room = new WaitingRoom(20);
-    const { engine, ledger } = setUp({ k: 1 }, room);
+    const waitingRoom = new WaitingRoom(20);
+    const { engine, ledger } = setUp({ k: 1 }, waitingRoom);
     const failing = Promise.allSettled(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
     await nextTurn();
     await engine.fail(new Unavailable("no"));
@@ -221,7 +221,7 @@ describe("CoalescingUsageLedger", () => {
     expect(drained).toBe(true);
   });
 
-  it("grants exactly what there is and gives no value out twice, whatever the timing", async () => {
+  it("grants exactly what there is and gives no value out twice, with any timing", async () => {
     const step = fc.constantFrom("a", "b", "turn", "finish");
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), fc.nat(20), async (steps, balance) => {

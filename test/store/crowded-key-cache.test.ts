@@ -5,7 +5,7 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
 import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
 
-/* What the cache does so that it can hold millions of keys, and stand any number of callers. */
+/* The cache with millions of keys and with any number of callers. */
 
 describe("CachedKeyStore", () => {
   it.each([
@@ -32,7 +32,7 @@ describe("CachedKeyStore", () => {
     ]);
   });
 
-  it("does not join those who come after such a change to a look-up that began before it", async () => {
+  it("does not let callers after such a change join a look-up that began before it", async () => {
     const { store, cache } = setUp();
     store.add("k");
     const before = cache.findByDigest("k");
@@ -58,7 +58,7 @@ describe("CachedKeyStore", () => {
     expect(all.cache.size).toBe(1);
   });
 
-  it("gives all keys one copy of what they have alike, and leaves what they have not", async () => {
+  it("keeps one copy of values that keys share, and changes no other value", async () => {
     const all = setUp();
     for (const digest of ["a", "b"]) {
       all.store.add(digest);
@@ -71,10 +71,10 @@ describe("CachedKeyStore", () => {
     expect(b?.rateLimit).toBe(a?.rateLimit);
   });
 
-  it("lets a bounded number of callers wait, and of those for one key a tenth", async () => {
+  it("lets a bounded number of callers wait, and a tenth of it for one key", async () => {
     let turnedAway = 0;
-    const room = new WaitingRoom(30, () => turnedAway++);
-    const { store, cache } = setUp({ room });
+    const waitingRoom = new WaitingRoom(30, () => turnedAway++);
+    const { store, cache } = setUp({ waitingRoom });
     store.add("hot");
     const hot = Promise.all(Array.from({ length: 3 }, () => cache.findByDigest("hot")));
     await expect(cache.findByDigest("hot")).rejects.toThrow(new Unavailable("too many calls are waiting for this key"));
@@ -83,7 +83,7 @@ describe("CachedKeyStore", () => {
     expect(turnedAway).toBe(2);
     await answerUntilIdle(store);
     await Promise.all([hot, others]);
-    expect(room.taken).toBe(0);
+    expect(waitingRoom.taken).toBe(0);
     expect(await cache.findByDigest("hot"), "what is remembered needs no room").toBeDefined();
   });
 });

@@ -16,7 +16,7 @@ describe("DigestMap", () => {
     expect(held.filter(Boolean)).toHaveLength(sizeMax);
   });
 
-  it("lets about the oldest go where there are many", () => {
+  it("evicts about the oldest where there are many", () => {
     const map = new DigestMap<number>(100_000);
     for (let n = 0; n < 150_000; n++) map.set(digestOf(n), n);
     const held = (from: number, to: number) => {
@@ -29,7 +29,7 @@ describe("DigestMap", () => {
     expect(held(60_000, 150_000)).toBe(90_000);
   });
 
-  it("counts what is set again once, and what is deleted no more", () => {
+  it("counts an entry that is set again once, and a deleted one no more", () => {
     const map = new DigestMap<string>(10_000);
     map.set(digestOf(1), "first");
     map.set(digestOf(1), "second");

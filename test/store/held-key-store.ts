@@ -67,7 +67,7 @@ export class HeldKeyStore implements KeyStore {
     for (const lookup of this.#held.splice(0)) lookup.reject(error);
   }
 
-  /** The store has read what the oldest look-up asks for; its answer is on the way until the function is called. */
+  /** Reads the key of the oldest look-up now. The answer comes when the returned function is called. */
   readNow(): () => void {
     const lookup = this.#held.shift();
     const key = lookup && this.#read(lookup.digest);

@@ -12,8 +12,8 @@ export function setUp(options: Partial<KeyCacheOptions> = {}) {
   const clock = new TestClock();
   const events: string[] = [];
   const metrics = { ...createMetrics(), keyCache: (event: string) => void events.push(event) };
-  const room = new WaitingRoom(100_000);
-  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, room, ...options };
+  const waitingRoom = new WaitingRoom(100_000);
+  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, waitingRoom, ...options };
   return { store, clock, events, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
 }
 

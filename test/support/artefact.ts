@@ -8,7 +8,7 @@ const variable = "LATCHKEY_TEST_ARTEFACT";
 
 /**
  * Builds the program as it ships, for this process and those that it starts. It is in a folder of its own, so that the
- * test that makes `dist` anew does not take it away. Returns what removes it.
+ * test that rebuilds `dist` does not remove it. Returns a function that removes it.
  */
 export async function buildArtefact(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "latchkey-artefact-"));

@@ -24,8 +24,8 @@ export interface ComposedApi extends PublicApi {
 }
 
 /**
- * The public API on a store in memory, in this process. `override` is given the parts as they would be and answers the
- * ones that are to be different, so that a test writes down only what it is about. It needs no test runner: programs
+ * The public API on a store in memory, in this process. `override` gets the default parts and returns the ones that
+ * differ, so that a test names only the parts it is about. It needs no test runner: programs
  * that tests start use it too.
  */
 export function composePublicApi(
@@ -40,7 +40,7 @@ export function composePublicApi(
     ...ambient,
     store,
     keys: store.keys,
-    usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, room: new WaitingRoom(10_000) }),
+    usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom: new WaitingRoom(10_000) }),
     limiter: new LocalLimiter(new WindowTable(100), ambient),
     isRootKey: (presented) => presented.reveal() === testRootKey,
     fastPath: true,

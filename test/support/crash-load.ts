@@ -15,14 +15,14 @@ export interface CounterRecord {
 }
 
 export interface CounterAccount {
-  /** Uses that somebody was told of and that the counter has forgotten. */
+  /** Uses that a caller was told of and that the counter has lost. */
   readonly lost: number;
-  /** Uses that the counter has and nobody was told of. */
+  /** Uses that were counted and that no caller was told of. */
   readonly extra: number;
   readonly problems: readonly string[];
 }
 
-/** Holds the counter against what callers were told. */
+/** Compares the counter with what callers were told. */
 export function accountFor({ before, after, acknowledged, unanswered }: CounterRecord): CounterAccount {
   const used = before - after;
   const lost = Math.max(0, acknowledged.length - used);
@@ -41,7 +41,7 @@ const otherKeysPerRound = 20;
 /** A data folder with one counted key, its service started and killed again and again while it is being used. */
 export class CrashLoad {
   readonly #others = new OtherKeys();
-  /** Every `remaining` that anybody was told. */
+  /** Every `remaining` that a caller was told. */
   readonly values: number[] = [];
   readonly #environment: Record<string, string>;
   readonly #rootKey: string;
@@ -71,7 +71,7 @@ export class CrashLoad {
     this.#counted = (await this.#client("sdk").createKey({ apiId: "api", remaining })).key;
   }
 
-  /** The counter as it stands. Looking takes one use, so what is answered is what stood before it. */
+  /** The current counter. Reading it takes one use, so the value before that use is returned. */
   async readCounter(): Promise<{ found: number; left: number }> {
     const [left] = await this.use(1);
     return { found: (left as number) + 1, left: left as number };

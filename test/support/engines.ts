@@ -39,7 +39,7 @@ const postgres: Engine = {
     const client = new pg.Client(databaseUrl?.reveal());
     await client.connect();
     try {
-      // What is only in memory so far goes to the files.
+      // Writes the data that is only in memory to the files.
       await client.query("CHECKPOINT");
       const { rows } = await client.query(
         "SELECT current_setting('data_directory') AS root, oid FROM pg_database WHERE datname = current_database()",

@@ -26,7 +26,7 @@ export async function useUpTogether(options: UseTogetherOptions): Promise<UseAns
 /** Has the clients use up a key that is there already and that should have `uses` uses. */
 export async function useTogether(key: string, options: UseTogetherOptions): Promise<UseAnswer[]> {
   const { baseUrls, rootKey, uses } = options;
-  if (options.clients < 1) throw new RangeError("nobody would use the key");
+  if (options.clients < 1) throw new RangeError("no client would use the key");
   const clients = Array.from({ length: options.clients }, (_, i) => {
     const kind = clientKinds[i % clientKinds.length] as (typeof clientKinds)[number];
     return clientOf(kind, baseUrls[i % baseUrls.length] as string, rootKey);
@@ -50,7 +50,7 @@ export function problemsWithUse(answers: readonly UseAnswer[], uses: number): st
   const missing = Array.from({ length: uses }, (_, value) => value).filter((value) => !values.has(value));
   const oddly = refused.filter(({ code, remaining }) => code !== "USAGE_EXCEEDED" || remaining !== 0);
   const problems: string[] = [];
-  if (refused.length === 0) problems.push("nobody was refused: not enough was asked for to tell");
+  if (refused.length === 0) problems.push("no call was refused: too few calls to tell");
   if (granted.length !== uses) problems.push(`${granted.length} of ${uses} uses were granted`);
   if (values.size !== granted.length) problems.push(`${granted.length - values.size} values of remaining came twice`);
   if (missing.length > 0) problems.push(`${missing.length} values of remaining never came`);

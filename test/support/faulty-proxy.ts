@@ -5,15 +5,15 @@ import { atTestEnd } from "./test-end.ts";
 export type Fault = "pass" | "cut" | "stall";
 
 /**
- * A TCP link that can be broken on purpose: it cuts connections when a reply comes (so that the request has been acted
- * upon and nobody learns of it), delays, stalls, refuses, falls silent, or leads elsewhere.
+ * A TCP link that can be broken on purpose: it cuts connections when a reply comes (the request was executed, but its
+ * outcome stays unknown), delays, stalls, refuses, falls silent, or leads elsewhere.
  */
 export class FaultyProxy {
   /** Where new connections lead. */
   targetPort: number;
   /** Asked for every chunk the server sends. */
   onReply: (connection: { bytesFromServer: number }) => Fault = () => "pass";
-  /** Time each chunk takes, either way. */
+  /** Time that each chunk takes, in both directions. */
   delayMs = 0;
   /** Whether new connections are turned away. */
   refusing = false;
@@ -27,7 +27,7 @@ export class FaultyProxy {
     this.#server = net.createServer({ noDelay: true }, (client) => this.#join(client));
   }
 
-  /** Closed at the end of the test; a program that is no test says what its end is. */
+  /** Closed at the end of the test. A program that is not a test passes its own `atEnd`. */
   static async start(targetPort: number, atEnd: (undo: () => void) => void = atTestEnd): Promise<FaultyProxy> {
     const proxy = new FaultyProxy(targetPort);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
@@ -39,7 +39,7 @@ export class FaultyProxy {
     return (this.#server.address() as net.AddressInfo).port;
   }
 
-  /** While true, bytes either way are lost, and nothing is closed; whoever lost some is cut when it becomes false. */
+  /** While true, bytes in both directions are lost and nothing is closed. Then connections that lost bytes are cut. */
   get silent(): boolean {
     return this.#silent;
   }
@@ -69,7 +69,7 @@ export class FaultyProxy {
       client.destroy();
       return;
     }
-    // Nor does the server hear of a connection made in silence.
+    // The server does not see a connection that is opened while the link is silent.
     const server = this.#silent
       ? new net.Socket()
       : net.connect({ host: "127.0.0.1", port: this.targetPort, noDelay: true });

@@ -11,14 +11,14 @@ import { testRootKey } from "./test-root-key.ts";
 interface CountedKey {
   readonly keyId: string;
   readonly key: string;
-  /** What the ledger said when the account was last made, and the values told since. */
+  /** The ledger's balance at the last account, and the values that callers were told since. */
   before: number;
   acknowledged: number[];
   /** Calls without an answer, or answered by 503, that no use has been found for yet: each may have used one. */
   unknown: number;
 }
 
-/** What a load has come to, over all keys and accounts. */
+/** The results of a load, over all keys and accounts. */
 export interface LoadFigures {
   acknowledged: number;
   /** Calls that a killed replica never answered. */
@@ -87,7 +87,7 @@ export class FleetLoad {
     }
   }
 
-  /** Holds the ledger against what callers have been told since the last time. Only while no call is under way. */
+  /** Compares the ledger with what callers were told since the last time. Only while no call is under way. */
   async account(databaseUrl: string): Promise<string[]> {
     const left = await readLedger(databaseUrl);
     const problems: string[] = [];
@@ -98,7 +98,7 @@ export class FleetLoad {
       problems.push(...account.problems);
       this.figures.lost += account.lost;
       this.figures.extra += account.extra;
-      // A statement may still come through that nobody waits for any more: its use shows in a later account.
+      // A statement whose caller has given up may still be executed: its use shows in a later account.
       key.unknown -= account.extra;
       key.acknowledged = [];
       key.before = after;

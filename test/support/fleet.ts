@@ -51,7 +51,7 @@ export class Fleet {
 
   async kill(index: number): Promise<void> {
     const replica = this.replica(index);
-    // Noted first, so that nobody begins a call between the signal and its end.
+    // Noted first, so that no call begins between the signal and the exit.
     this.#killed.add(replica);
     replica.kill("SIGKILL");
     await replica.exited;

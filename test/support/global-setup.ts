@@ -17,7 +17,7 @@ declare module "vitest" {
  * test starts its own.
  */
 export default async function setUp(project: TestProject): Promise<(() => Promise<void>) | undefined> {
-  // Called for every project; what is provided for the root project, all have.
+  // Called for every project. Values provided for the root project are visible in all.
   if (!project.isRootProject()) return undefined;
   const removeArtefact = await buildArtefact();
   const hasServers = process.env.LATCHKEY_TEST_SERVERS !== "off";

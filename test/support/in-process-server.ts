@@ -26,7 +26,7 @@ export async function startTestServer(
   options: {
     settings?: Partial<Settings>;
     clock?: Clock;
-    /** The ledger goes by the database's own clock, whatever this server's is. */
+    /** The ledger uses the database's own clock instead of this server's. */
     ledgerKeepsItsClock?: boolean;
     /** The ledger's clock, where it is neither this server's nor the database's own. */
     ledgerClock?: Pick<Clock, "nowMs">;
@@ -63,7 +63,7 @@ export async function startTestServer(
       }),
   });
   const { port, internalPort, ready } = server;
-  // Whoever does not wait may still ask; nobody need.
+  // A test that does not wait may ignore the rejection.
   ready.catch(() => {});
   if (options.waitUntilReady ?? true) await ready;
   let stopped: Promise<void> | undefined;

@@ -6,7 +6,7 @@ import { root } from "./repository.ts";
 
 const exec = promisify(execFile);
 
-/** The environment of somebody who has this Node and nothing of the checkout. */
+/** The environment of a user who has this Node and nothing of the checkout. */
 export const userEnvironment = { ...process.env, PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
 
 export interface PackedFile {

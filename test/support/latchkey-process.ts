@@ -17,8 +17,8 @@ export interface LatchkeyProcess {
 }
 
 /**
- * Only what a process needs to run: no LATCHKEY_* or PORT of the machine's gets in. Its home, where it keeps compiled
- * code, is of this run only.
+ * Only the variables that a process needs: no LATCHKEY_* or PORT of the machine is passed on. Its home, where it keeps
+ * compiled code, is used by this run only.
  */
 function bareEnvironment(extra: Record<string, string>): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: join(artefactFolder(), "home"), ...extra };

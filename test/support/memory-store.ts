@@ -8,7 +8,7 @@ import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
 
-/** The store's behaviour in its plainest form, for tests: what the SQL engines do is measured against it. */
+/** The simplest store that keeps the contract. Tests compare the SQL engines with it. */
 export function createMemoryStore(clock: Clock, exchange = exchangePermits): Store {
   const keys = new Map<string, NewKey>();
   const keyIdsByDigest = new Map<string, string>();

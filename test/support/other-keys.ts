@@ -1,6 +1,6 @@
 import type { KeysClient } from "../../src/sdk/index.ts";
 
-/** A key beside the counted ones: what its callers have been told must hold after any crash. */
+/** A key without a counter. What its callers were told must be true after any crash. */
 export interface OtherKey {
   readonly keyId: string;
   readonly key: string;
@@ -31,7 +31,7 @@ export class OtherKeys {
     return this.all.filter((other) => other.state === state).length;
   }
 
-  /** Keys that are not as their callers were told. */
+  /** Keys whose state differs from what their callers were told. */
   async wrong(client: KeysClient): Promise<OtherKey[]> {
     const wrong: OtherKey[] = [];
     for (let i = 0; i < this.all.length; i += 50) {

@@ -12,7 +12,7 @@ export interface PacedLoadOptions {
 
 /** Connections to one replica; calls beyond them wait, and their wait counts as latency. */
 const connectionsMax = 64;
-/** The load ends at last, whatever the service does. */
+/** The load ends after this time, even if the service hangs. */
 const graceMs = 10_000;
 
 /**
@@ -74,7 +74,7 @@ class ConnectionPool {
     else this.#ask(socket, steadyUnixMs());
   }
 
-  /** Whatever has not been answered by now is not going to be. */
+  /** Requests without an answer by now count as unanswered. */
   close(): void {
     for (const sentMs of this.#waiting.splice(0)) this.#note(sentMs, 0, "{}");
     for (const socket of this.#sentMs.keys()) socket.destroy();

@@ -19,7 +19,7 @@ export class PgBouncer extends LocalServer {
     this.#url = url;
   }
 
-  /** A new pooler, running. `url` names the server; whoever is named in it and in `users` may connect. */
+  /** A new pooler, running. `url` names the server; its user and those in `users` may connect. */
   static async start(url: string, options: PgBouncerOptions, users: readonly string[] = []): Promise<PgBouncer> {
     const behind = new URL(url);
     const pooler = new PgBouncer(await freePort(), behind);

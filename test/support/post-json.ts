@@ -1,4 +1,4 @@
-/** Posts to the JSON gateway and answers the raw text: for what must be so to the letter. */
+/** Posts to the JSON gateway and returns the raw text, for tests of its exact form. */
 export async function postJson(
   baseUrl: string,
   path: string,

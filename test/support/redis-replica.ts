@@ -14,7 +14,7 @@ import { atTestEnd } from "./test-end.ts";
 export const soon = { timeout: 20_000, interval: 10 };
 const durationMs = 2_000_000;
 
-/** What one replica has to do with Redis: windows and word of changed keys. Gone when the test is. */
+/** The parts of a replica that use Redis: windows and changes of keys. Closed with the test. */
 export class RedisReplica {
   readonly name: string;
   readonly hub: RedisWindowHub;

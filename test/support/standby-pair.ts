@@ -5,7 +5,7 @@ import { atTestEnd } from "./test-end.ts";
 
 const standbyName = "standby1";
 
-/** A primary and its standby, of which one address leads to whichever is the primary. Removed with the test. */
+/** A primary and its standby, with one address that leads to the current primary. Removed with the test. */
 export class StandbyPair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;

@@ -22,7 +22,7 @@ export class TestClock implements Clock {
     this.#monotonicMs += ms;
   }
 
-  /** Someone sets the clock. */
+  /** Sets the wall clock. The monotonic one goes on. */
   stepTo(wallMs: number | string): void {
     this.#wallMs = new Date(wallMs).getTime();
   }

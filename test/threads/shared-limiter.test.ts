@@ -47,7 +47,7 @@ describe("limiters that share rows", () => {
     expect(questions).toEqual(["k"]);
   });
 
-  it("count in one window, and see what the other gives back", async () => {
+  it("count in one window, and see what the other releases", async () => {
     const { one, two } = setUp();
     const permit = await one.take("k", rule);
     expect(await two.take("k", rule)).toMatchObject({ remaining: 1 });
@@ -68,7 +68,7 @@ describe("limiters that share rows", () => {
     expect(questions).toEqual(["k", "l", "k"]);
   });
 
-  it("tell where a key stands that they have no row of, taking none", async () => {
+  it("tell the state of a key without a row, and take no row", async () => {
     const { one, two, table } = setUp();
     expect(await two.peek("k", rule)).toMatchObject({ remaining: 3 });
     expect(table.size).toBe(0);

@@ -34,7 +34,7 @@ describe("threads that take from one row", () => {
     expect(passed.filter((count) => count !== rule.limit)).toEqual([]);
   });
 
-  it("would be seen to let others than the limit pass if nothing kept them apart", async () => {
+  it("would be seen to miss the limit without the guard", async () => {
     const passed = await hammer(2, 20_000, false);
     expect(passed.filter((count) => count !== rule.limit).length).toBeGreaterThan(0);
   });
@@ -48,7 +48,7 @@ describe("a guarded row", () => {
     return { guard, table, slot, claim: guard.claimOf(slot) };
   };
 
-  it("is not given away while its window is open, and is nobody's under the old claim once it is", () => {
+  it("is not given away while its window is open; after that the old claim is not valid", () => {
     const { guard, table, slot, claim } = setUp();
     table.rows.take(slot, rule, 0);
     table.sweep(999, 2);
@@ -68,7 +68,7 @@ describe("a guarded row", () => {
     expect(guard.claimOf(slot)).toBe(next);
   });
 
-  it("tells its claim while somebody holds it", () => {
+  it("tells its claim while it is held", () => {
     const { guard, slot, claim } = setUp();
     guard.hold(slot, claim);
     expect(guard.claimOf(slot)).toBe(claim);

@@ -51,7 +51,7 @@ describe("a link between threads", () => {
     expect(messages()).toBe(1);
   });
 
-  it("lets Unavailable be Unavailable, with its cause's code, and a mistake a mistake", async () => {
+  it("passes Unavailable on as Unavailable, with its cause's code, and a bug as an error", async () => {
     const { here } = setUp();
     const unavailable = await here.ask("fail", "").catch((error: unknown) => error);
     expect(unavailable).toBeInstanceOf(Unavailable);
@@ -62,7 +62,7 @@ describe("a link between threads", () => {
     expect(mistake).toMatchObject({ message: "a mistake", stack: expect.stringContaining("thread-link.test.ts") });
   });
 
-  it("leaves nobody waiting for a thread that is gone", async () => {
+  it("leaves no call waiting for a thread that is gone", async () => {
     const { here } = setUp();
     const asked = here.ask("double", 1);
     here.onDisconnect(new Error("it fell over"));

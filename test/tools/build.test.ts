@@ -19,7 +19,7 @@ function packageOf(source: string): string | undefined {
   return /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules)/.exec(source)?.[1];
 }
 
-/** The scripts that are loaded together with one, those that it imports later left out. */
+/** The scripts that are loaded together with this one, without those that it imports later. */
 function loadedWith(script: string, loaded = new Set<string>()): Set<string> {
   if (loaded.has(script)) return loaded;
   loaded.add(script);

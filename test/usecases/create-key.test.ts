@@ -33,12 +33,12 @@ const idempotencyKey = { rootKey: new Secret("root key"), value: new Secret("ord
 const earlier = { keyId: "key_earlier", key: "live_earlier" };
 const created: CreateOutcome = { outcome: "created" };
 
-/** What is kept of an earlier answer to the request. */
+/** The kept answer to an earlier request. */
 function keptFor(given: CreateKeyRequest): IdempotencyRecord {
   return createIdempotency(idempotencyKey, given).record(earlier, nowMs - 1000, createSystemRandom());
 }
 
-/** A store that gives these answers, and what was written to it. */
+/** A store with these answers. It records what is written to it. */
 function setUp(answers: { create?: CreateOutcome | Error; kept?: IdempotencyRecord | undefined | Error } = {}) {
   const stored: { key: NewKey; record: IdempotencyRecord | undefined }[] = [];
   const outcomes = inTurn("outcomes", [answers.create ?? created]);
@@ -89,7 +89,7 @@ describe("a key", () => {
     expect(keyId).toMatch(/^key_[0-9A-Za-z]{22}$/);
   });
 
-  it("is like no other", async () => {
+  it("differs from every other", async () => {
     const keys = await Promise.all(Array.from({ length: 20 }, () => setUp().createKey(request)));
     expect(new Set(keys.flatMap(({ keyId, key }) => [keyId, key])).size).toBe(40);
   });

@@ -4,12 +4,12 @@ import type { Permit, RateLimiter } from "../../src/ratelimit/limiter.ts";
 import type { KeyStore } from "../../src/store/key-store.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
 
-/** What each part answers, in the order it is asked; an error is thrown. A question without an answer fails the test. */
+/** The answers of each part, in order; an Error is thrown. A call without an answer fails the test. */
 export interface Script {
   readonly found: readonly (Key | undefined | Error)[];
   readonly permits?: readonly (Permit["outcome"] | Error)[];
   readonly spends?: readonly (Spend | Error)[];
-  /** What reading a limit or giving a permit back comes to, if not to where the key stands. */
+  /** The result of peeking or releasing, if it is not the key's state. */
   readonly limiterFails?: Error;
 }
 
@@ -23,7 +23,7 @@ export const standing = {
 /** How the parts answer: a value, or the promise of one. */
 export type Answering = <Value>(answer: () => Value) => Value | Promise<Value>;
 
-/** The parts that a verification uses, answering by the script. `did` lists what was asked of them, in order. */
+/** The parts that a verification uses, with scripted answers. `did` lists the calls, in order. */
 export function fakeParts(script: Script, answering: Answering) {
   const did: string[] = [];
   const found = inTurn("keys", script.found);

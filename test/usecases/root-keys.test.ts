@@ -13,7 +13,7 @@ const random = createSystemRandom();
 const away = new Unavailable("away");
 const [one, two] = [new Secret("one"), new Secret("two")];
 
-/** Loads the root keys, and writes down what is done with a generated one, in which order. */
+/** Loads the root keys, and records the steps with a generated one, in order. */
 async function load(
   store: RootKeyStore,
   options: { configured?: Secret[]; handOver?: (rootKey: Secret) => void; did?: string[] } = {},
@@ -40,7 +40,7 @@ function newStore(): RootKeyStore & { readonly kept: readonly string[] } {
   };
 }
 
-/** A store that gives these answers, and writes down what it is asked. */
+/** A store with these answers. It records the calls. */
 function scripted(did: string[], script: { digests?: (string[] | Error)[]; first?: boolean | Error }): RootKeyStore {
   const digests = inTurn("digests", script.digests);
   const first = inTurn("first digests", [script.first ?? true]);
@@ -86,7 +86,7 @@ describe("a generated root key", () => {
     }
   });
 
-  it("is one, however many start at once: the others take theirs back", async () => {
+  it("is one, with any number of starts at once: the others take back the ones they made", async () => {
     const store = newStore();
     const starts = await Promise.all(Array.from({ length: 5 }, () => load(store)));
     const shown = starts.flatMap(({ generated }) => generated ?? []);
@@ -126,7 +126,7 @@ describe("loading the root keys", () => {
       known: [true, false],
     },
     {
-      name: "takes a generated one back where another process was first, and knows that one's",
+      name: "takes a generated one back if another process was first, and knows the other's",
       script: { digests: [[], ofOne], first: false },
       did: ["read", "hand over", "add first at 0", "take back", "read"],
       known: [true, false],
@@ -138,7 +138,7 @@ describe("loading the root keys", () => {
       known: away,
     },
     {
-      name: "leaves a generated one where it is while it is not known whether it counts",
+      name: "leaves a generated one in its file while it is unknown whether it became valid",
       script: { digests: [[]], first: away },
       did: ["read", "hand over", "add first at 0"],
       known: away,
@@ -170,7 +170,7 @@ describe("loading the root keys", () => {
 });
 
 describe("a secret", () => {
-  it("is neither a root key nor none until the root keys are known; configured ones are known at once", () => {
+  it("cannot be judged until the root keys are known; configured ones are known at once", () => {
     const deps = { store: newStore(), clock, random };
     expect(() => new RootKeys({ ...deps, configured: [] }).has(one)).toThrow(Unavailable);
     expect(new RootKeys({ ...deps, configured: [one] }).has(one)).toBe(true);

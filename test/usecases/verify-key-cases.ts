@@ -13,12 +13,12 @@ export const plain = foundAs(sampleKey(new TestClock(), { id: "key_1", apiId: "a
 const rateLimit = { mode: "strict", limit: 10, durationMs: 1000 } as const;
 const limited: Key = { ...plain, rateLimit };
 const limitedTo20: Key = { ...plain, rateLimit: { ...rateLimit, limit: 20 } };
-// Each with a counter of its own: what a verification has seen of it is written there.
+// A new object each time: a verification writes the last seen balance into it.
 const counted = (): Key => ({ ...plain, counter: { remaining: 5 } });
 export const both = (): Key => ({ ...limited, counter: { remaining: 5 } });
 export const away = new Unavailable("away");
 
-/** What was asked of the parts, in words. */
+/** The calls to the parts, as text. */
 const find = `find ${sha256(secret)}`;
 const findFresh = `find fresh ${sha256(secret)}`;
 const [take, takeOf20] = ["take of 10 for key_1", "take of 20 for key_1"];
@@ -30,7 +30,7 @@ export interface Case extends Script {
   readonly apiId?: string;
   /** The key that is presented, where it is not the one that is stored. */
   readonly presented?: string;
-  /** What the caller learns: of the key too, where a key is told of. */
+  /** The answer to the caller, with the key's fields if it has any. */
   readonly verdict: { code: string; remaining?: number | undefined; rateLimit?: object | undefined } | Error;
   /** All that is asked of store, limiter and ledger, in this order. */
   readonly did: readonly string[];
@@ -282,7 +282,7 @@ export const undecided: Case[] = [
     balance: 5,
   },
   {
-    name: "a use that is not known to be spent lets nobody pass: the permit is released",
+    name: "a use that is not known to be spent lets no request pass: the permit is released",
     found: [both()],
     permits: ["admitted"],
     spends: [away],

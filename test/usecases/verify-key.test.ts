@@ -21,7 +21,7 @@ function setUp(script: Script, answering: Answering, clock = new TestClock(nowMs
 
 describe.each(modes)("verifyKey, where store and limiter answer $how:", ({ answering }) => {
   it.each([...decided, ...counting, ...outOfDate, ...undecided])("$name", async (given) => {
-    // What one run writes into a key, another must not see.
+    // One run must not see what another wrote into a key.
     const script = { ...given, found: given.found.map((key) => (key instanceof Error ? key : structuredClone(key))) };
     const { did, verify } = setUp(script, answering);
     const verdict = await settled(() => verify(given.presented, given.apiId));
@@ -68,7 +68,7 @@ describe("verifyKey", () => {
   });
 });
 
-/** What a call comes to: its answer, or the error that it throws or rejects with. */
+/** The outcome of a call: its answer, or the error that it throws or rejects with. */
 async function settled(call: () => unknown): Promise<unknown> {
   try {
     return await call();

@@ -58,7 +58,7 @@ function typeOf({ type }: Field, role: Role): string {
   }
 }
 
-// What the service answers may grow: the open end keeps completion and still makes callers handle the unknown.
+// The service may get more codes. The open type keeps completion and still makes callers handle unknown ones.
 function emitUnion(values: readonly string[], role: Role, indent: string): string {
   const members = values.map((value) => JSON.stringify(value));
   if (role === "request") return ` ${members.join(" | ")}`;
@@ -80,7 +80,7 @@ function emitMethodTable({ methods, messages }: Contract): string {
   return `${comment}\nexport const methods = {\n${rows.join("\n")}\n} as const;`;
 }
 
-/** Paths of all fields of a message; those inside free JSON are the caller's and not among them. */
+/** Paths of all fields of a message, without names inside free JSON, which the caller chooses. */
 function fieldPathsOf(messageName: string, messages: readonly Message[]): string[] {
   const fields = messages.find(({ name }) => name === messageName)?.fields ?? [];
   return fields.flatMap(({ name, type }) => {

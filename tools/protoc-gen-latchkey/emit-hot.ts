@@ -136,7 +136,7 @@ function printValue({ name, kind, optional }: OutputField): string {
   }
 }
 
-/** A message as a frame: what varies in size is measured first. */
+/** A message as a frame. Parts of variable size are measured first. */
 function emitFramer(output: HotOutput): string {
   const structs = output.fields.filter(({ kind }) => kind === "struct");
   const schema = `${output.name}Schema`;
@@ -182,7 +182,7 @@ function writeField({ name, tag, optional, kind }: OutputField): string {
   return `  if (${isThere}) wire.${write}(${hex(tag)}, ${value});`;
 }
 
-/** Bytes of the parts whose size is bounded whatever they hold. */
+/** Bytes of the parts whose size has a fixed bound. */
 function sizeOf({ fields }: HotOutput): number {
   const bytes = { bool: 2, int32: 11, double: 9, string: 0, struct: 0 };
   return fields.reduce((sum, { kind }) => sum + (typeof kind === "object" ? 2 + sizeOf(kind) : bytes[kind]), 0);

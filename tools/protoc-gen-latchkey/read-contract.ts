@@ -1,5 +1,5 @@
-// Reads what a proto file says about HTTP into plain values that the emitters print. Whatever has no faithful
-// translation is refused here, so that a document that is generated is a document that is true.
+// Reads what a proto file says about HTTP into plain values that the emitters print. Options that
+// cannot be translated faithfully are refused here, so that a generated document is always true.
 import type { DescExtension, DescFile, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
 import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
 import { getComments } from "@bufbuild/protoplugin";

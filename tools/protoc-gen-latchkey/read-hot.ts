@@ -1,4 +1,4 @@
-// Reads what a codec of its own has to know of a hot method. Whatever the emitter cannot print faithfully is refused.
+// Reads what a generated codec must know about a hot method. Refuses what the emitter cannot print faithfully.
 
 import type { FileRegistry } from "@bufbuild/protobuf";
 import { type DescField, type DescMessage, type DescMethod, getOption, ScalarType, toJson } from "@bufbuild/protobuf";

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_latchkey_v1_errors: GenFile;
 
 /**
- * Travels as the only detail of every error answered over gRPC, gRPC-Web and Connect.
+ * The only detail of every error over gRPC, gRPC-Web and Connect.
  *
  * @generated from message latchkey.v1.ErrorDetail
  */
@@ -38,7 +38,7 @@ export declare type ErrorDetail = Message<"latchkey.v1.ErrorDetail"> & {
   requestId: string;
 
   /**
-   * What is wrong with which field. Empty unless `code` is `BAD_REQUEST`.
+   * The fields that are wrong, and why. Empty unless `code` is `BAD_REQUEST`.
    *
    * @generated from field: repeated latchkey.v1.FieldViolation violations = 4;
    */

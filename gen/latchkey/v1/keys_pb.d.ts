@@ -11,7 +11,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
 export declare const file_latchkey_v1_keys: GenFile;
 
 /**
- * What a new key shall be.
+ * The key to create.
  *
  * @generated from message latchkey.v1.CreateKeyRequest
  */
@@ -69,7 +69,7 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
   ratelimit?: Ratelimit | undefined;
 
   /**
-   * Name for people to recognise the key by: 1 to 255 characters. Default: none.
+   * Name by which people recognise the key: 1 to 255 characters. Default: none.
    *
    * @generated from field: optional string name = 8;
    */
@@ -126,7 +126,7 @@ export declare type Refill = Message<"latchkey.v1.Refill"> & {
   amount: number;
 
   /**
-   * Let unused ones pile up: then `amount` is added at each refill, up to 2147483647. Default: false.
+   * Whether unused uses are kept: each refill then adds `amount`, up to 2147483647 in total. Default: false.
    *
    * @generated from field: bool carry_over = 3;
    */
@@ -146,16 +146,16 @@ export declare const RefillSchema: GenMessage<Refill>;
  */
 export declare type Ratelimit = Message<"latchkey.v1.Ratelimit"> & {
   /**
-   * true: counted locally by each replica, without added latency; somebody who goes through several replicas can exceed
-   * the limit a little, by what they have not told each other yet. false: counted globally, never exceeded, and now and
-   * then a round trip to the database is waited for. Default: true.
+   * true: each replica counts locally, which adds no latency. A caller that uses several replicas can exceed the limit a
+   * little, by verifications that the replicas have not yet reported to each other. false: counted globally and never
+   * exceeded; some verifications wait for a round trip to the database. Default: true.
    *
    * @generated from field: optional bool async = 1;
    */
   async?: boolean | undefined;
 
   /**
-   * Maximum number of verifications per window: 1 to 2147483647. Those that are refused do not count.
+   * Maximum number of verifications per window: 1 to 2147483647. Refused verifications do not count.
    *
    * @generated from field: int32 limit = 2;
    */
@@ -209,7 +209,7 @@ export declare const CreateKeyResponseSchema: GenMessage<CreateKeyResponse>;
  */
 export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> & {
   /**
-   * The key as its owner presented it: 1 to 16384 characters. Whatever is not a key of this service is `NOT_FOUND`.
+   * The key as the caller sent it: 1 to 16384 characters. A text that is not a key of this service is `NOT_FOUND`.
    *
    * @generated from field: string key = 1;
    */
@@ -250,7 +250,7 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
   valid: boolean;
 
   /**
-   * Why. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API; `DISABLED`; `EXPIRED`;
+   * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API; `DISABLED`; `EXPIRED`;
    * `RATE_LIMITED`: its limit is reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up.
    * `INSUFFICIENT_PERMISSIONS` is reserved and not answered yet. Treat a code you do not know as a refusal.
    *
@@ -316,7 +316,7 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
 export declare const VerifyKeyResponseSchema: GenMessage<VerifyKeyResponse>;
 
 /**
- * Where a key stands in its rate-limit window.
+ * The state of a key's rate-limit window.
  *
  * @generated from message latchkey.v1.RatelimitState
  */
@@ -370,7 +370,7 @@ export declare type DeleteKeyRequest = Message<"latchkey.v1.DeleteKeyRequest"> &
 export declare const DeleteKeyRequestSchema: GenMessage<DeleteKeyRequest>;
 
 /**
- * The key is gone.
+ * The key was deleted.
  *
  * @generated from message latchkey.v1.DeleteKeyResponse
  */
@@ -386,14 +386,13 @@ export declare const DeleteKeyResponseSchema: GenMessage<DeleteKeyResponse>;
 /**
  * Issues API keys and verifies them.
  *
- * In JSON, a field without a value is left out. `null` is refused in every request, and so is a name that is not a
- * field's.
+ * In JSON, a field without a value is left out. Requests with `null` or with unknown fields are refused.
  *
  * @generated from service latchkey.v1.KeysService
  */
 export declare const KeysService: GenService<{
   /**
-   * Creates a key. Its secret is in the answer and nowhere else: only a digest is stored.
+   * Creates a key. The answer is the only copy of its secret: only a digest is stored.
    *
    * With the header `Idempotency-Key` (1 to 255 visible ASCII characters, remembered for 24 hours) a repeated
    * request returns the first answer again, secret included; another body under the same header is a `CONFLICT`.
@@ -406,10 +405,10 @@ export declare const KeysService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Verifies a key and, when it is valid, takes one from its rate-limit window and one unit of its counter, where it
-   * has them. A verification that is refused takes neither.
+   * Verifies a key. A valid verification takes one from the key's rate-limit window and one use from its counter, if it
+   * has them. A refused verification takes neither.
    *
-   * The outcome is data: a key that is not valid is a successful call with `valid: false` and a `code`.
+   * For a key that is not valid, the call succeeds with `valid: false` and a `code`.
    * An error means that the request was bad or that the service could not decide.
    *
    * @generated from rpc latchkey.v1.KeysService.VerifyKey
@@ -420,8 +419,8 @@ export declare const KeysService: GenService<{
     output: typeof VerifyKeyResponseSchema;
   },
   /**
-   * Deletes a key for good. Verifying it answers `NOT_FOUND` from then on: here at once, on other replicas within a
-   * second where they share a Redis, otherwise when their memory of it ends (`LATCHKEY_CACHE_TTL_MS`).
+   * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within a second on
+   * other replicas that share a Redis, otherwise when it leaves their cache (`LATCHKEY_CACHE_TTL_MS`).
    *
    * @generated from rpc latchkey.v1.KeysService.DeleteKey
    */

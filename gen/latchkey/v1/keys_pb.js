@@ -80,8 +80,7 @@ export const DeleteKeyResponseSchema = /*@__PURE__*/
 /**
  * Issues API keys and verifies them.
  *
- * In JSON, a field without a value is left out. `null` is refused in every request, and so is a name that is not a
- * field's.
+ * In JSON, a field without a value is left out. Requests with `null` or with unknown fields are refused.
  *
  * @generated from service latchkey.v1.KeysService
  */

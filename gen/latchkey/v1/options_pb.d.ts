@@ -11,7 +11,7 @@ import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_latchkey_v1_options: GenFile;
 
 /**
- * Who may call a method. A method without this option is refused to everybody.
+ * Who may call a method. Every call of a method without this option is refused.
  *
  * @generated from enum latchkey.v1.Access
  */
@@ -24,7 +24,7 @@ export enum Access {
   UNSPECIFIED = 0,
 
   /**
-   * Anybody who reaches the port.
+   * Every caller.
    *
    * @generated from enum value: ACCESS_PUBLIC = 1;
    */
@@ -51,8 +51,8 @@ export declare const AccessSchema: GenEnum<Access>;
 export declare const access: GenExtension<MethodOptions, Access>;
 
 /**
- * Whether the method is called so often that codecs of its own are generated for it. Only for methods that answer once,
- * whose requests hold strings. A method that is open to everybody may then be called without its headers.
+ * Whether the method is called so often that codecs are generated for it. Only for unary methods whose requests have
+ * string fields only. The headers of a call are not read if the method is public.
  *
  * @generated from extension: bool hot = 50602;
  */

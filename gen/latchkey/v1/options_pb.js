@@ -18,7 +18,7 @@ export const AccessSchema = /*@__PURE__*/
   enumDesc(file_latchkey_v1_options, 0);
 
 /**
- * Who may call a method. A method without this option is refused to everybody.
+ * Who may call a method. Every call of a method without this option is refused.
  *
  * @generated from enum latchkey.v1.Access
  */
@@ -34,8 +34,8 @@ export const access = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 0);
 
 /**
- * Whether the method is called so often that codecs of its own are generated for it. Only for methods that answer once,
- * whose requests hold strings. A method that is open to everybody may then be called without its headers.
+ * Whether the method is called so often that codecs are generated for it. Only for unary methods whose requests have
+ * string fields only. The headers of a call are not read if the method is public.
  *
  * @generated from extension: bool hot = 50602;
  */

@@ -12,9 +12,9 @@ import { mergeAsks, shareOut } from "./merge-asks.ts";
 const asksWaitingMax = 100_000;
 
 /**
- * Stands between replicas and the permit ledger. All asks for a key that wait become one, and many keys share one commit.
- * It also knows who holds a key's permits, to ask for them when somebody is short: a hint. Nothing that it knows is needed
- * to be right: any number of coordinators may serve one key.
+ * Stands between replicas and the permit ledger. All waiting asks for a key become one, and many keys share one commit.
+ * It also remembers which replicas hold a key's permits, and recalls permits when another replica has too few. That is
+ * only a hint. Correctness never depends on it, so any number of coordinators can serve one key.
  */
 export class Coordinator {
   readonly #lanes: CoalescingLanes<MemberAsk, PermitResult, PermitResult>;
@@ -31,13 +31,13 @@ export class Coordinator {
       name: "permits",
       commits: engines.map((engine) => (groups) => this.#exchange(engine, groups)),
       splitResult: (group, result) => this.#splitResult(group, result),
-      places: limitAsks(),
+      waitingLimit: limitAsks(),
       clock,
       metrics,
     });
   }
 
-  /** A replica comes to ask; it is told when others wait for what it holds. It leaves by closing. */
+  /** Connects a replica. `onRecall` is called when other replicas wait for permits that it holds, until it closes. */
   join(onRecall: OnRecall): PermitChannel {
     const member = { onRecall };
     return {
@@ -100,7 +100,7 @@ interface MemberAsk {
 const memberOf = ({ item }: { readonly item: MemberAsk }) => item.member;
 const askOf = ({ item }: { readonly item: MemberAsk }) => item.ask;
 
-/** For the asks of all keys together. One key may have them all: a replica has few asks for a key under way. */
+/** One limit for the asks of all keys. One key can use all of it: each replica has only few asks for a key under way. */
 function limitAsks(): WaitingLimit {
   let taken = 0;
   return {

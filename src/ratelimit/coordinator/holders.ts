@@ -9,7 +9,7 @@ export class Holders {
   /** In the order of their last use: the first is the first to go. */
   readonly #keys = new Map<string, Holding>();
 
-  /** How many replicas share the key, those who ask now included. */
+  /** How many replicas share the key, including those that ask now. */
   count(keyId: string, asking: readonly Member[]): number {
     const members = new Set(asking);
     for (const member of this.#keys.get(keyId)?.held.keys() ?? []) members.add(member);
@@ -24,7 +24,7 @@ export class Holders {
 
   note(keyId: string, member: Member, gen: number, ask: PermitAsk, granted: number): void {
     const before = this.#keys.get(keyId);
-    // With a new window everybody's permits are worth nothing; whoever still wants some asks.
+    // With a new window all held permits are worthless. Replicas that want new ones ask.
     const holding = before?.gen === gen ? before : { gen, held: new Map<Member, number>() };
     const kept = ask.gen === gen ? (holding.held.get(member) ?? 0) - ask.returned - ask.spent : 0;
     holding.held.set(member, Math.max(0, kept) + granted);

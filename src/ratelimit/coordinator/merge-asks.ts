@@ -17,7 +17,7 @@ export function mergeAsks(asks: readonly PermitAsk[], holders: number): PermitAs
   return merged;
 }
 
-/** Splits what was granted: first to those who have somebody waiting, in order; the rest evenly, up to what each wants. */
+/** Splits the granted permits: first to asks with waiting requests, in order; the rest evenly, up to what each wants. */
 export function shareOut(asks: readonly PermitAsk[], granted: number): number[] {
   let left = granted;
   const shares = asks.map((ask) => {

@@ -18,8 +18,8 @@ type News = MessageInitShape<typeof WindowAnswerSchema>;
 const unsentMax = 100_000;
 
 /**
- * Serves one replica's stream until it ends. Whatever is ready when the stream takes the next message goes into it, so
- * that many answers share one.
+ * Serves one replica's stream until it ends. When the stream takes the next message, all answers that are ready go into
+ * it, so that many answers share one message.
  */
 export async function* serveReplica(
   requests: AsyncIterable<ExchangeRequest>,
@@ -39,7 +39,7 @@ export async function* serveReplica(
     }
   } finally {
     channel.close();
-    // Already told to whoever reads the outbox.
+    // The outbox has already got this error.
     read.catch(() => {});
   }
 

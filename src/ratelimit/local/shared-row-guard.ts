@@ -2,14 +2,14 @@ import type { RowGuard } from "../../domain/row-guard.ts";
 
 /** Tries before a thread gives up its processor: a row is held for less than a microsecond. */
 const spins = 200;
-/** Then so long between two tries: whoever holds the row has been put off its processor. */
+/** Then this long between two tries: the thread that holds the row has lost its processor. */
 const napMs = 0.05;
-/** Naps before it is clear that nobody will let go: seconds. */
+/** After so many naps, which take seconds, the row counts as held for ever. */
 const napsMax = 20_000;
 
 /**
- * Keeps threads apart by one word per row: the row's claim number, and in its lowest bit whether somebody holds it. So
- * one compare-and-swap both takes the row and finds out that it is still the key's.
+ * Guards each row by one word: the row's claim number, and in the lowest bit whether a thread holds the row. So one
+ * compare-and-swap both takes the row and checks that it still belongs to the key.
  */
 export class SharedRowGuard implements RowGuard {
   readonly #words: Int32Array;

@@ -168,7 +168,7 @@ export class WindowSync implements WindowListener {
     this.#log.warn("some rate-limit windows cannot be told to the other replicas", { reason });
   }
 
-  /** The hub has forgotten: also those windows are reported that nobody uses just now. */
+  /** The hub has lost its data. Reports all windows again, also those without new verifications. */
   #tellAgain(epoch: string): void {
     this.#epoch = epoch;
     for (const slot of this.#table.slotsInUse()) this.changed(slot, false);

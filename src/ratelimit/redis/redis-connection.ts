@@ -124,7 +124,7 @@ export class RedisConnection {
 /** Answers the server's run id. Throws if it is not ready, or if what is written to it could be lost. */
 export async function checkServer(redis: Redis): Promise<string> {
   const info = await redis.info().catch((error: Error) => {
-    // Somebody who may not ask is told by what it does next.
+    // This user may not call INFO. Errors of later commands will show what is wrong.
     if (reasonOf(error) === "NOPERM") return "";
     throw error;
   });

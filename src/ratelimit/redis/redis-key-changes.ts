@@ -15,7 +15,7 @@ const unsentMax = 1000;
 export interface RedisKeyChangesOptions extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly access: RedisAccess;
   readonly replica: string;
-  /** Somebody else's change. */
+  /** A change made by another replica. */
   readonly onChange: (change: KeyChange) => void;
   /** Changes may have been missed: nothing remembered can be trusted. */
   readonly onGap: () => void;
@@ -171,7 +171,7 @@ interface Message {
   readonly digests?: readonly string[] | undefined;
 }
 
-/** Undefined for what no version of ours says: then nobody knows what was meant. */
+/** Undefined for a message that no version of ours sends: its meaning is unknown. */
 function parse(message: string): Message | undefined {
   try {
     const heard = JSON.parse(message) as Message;
@@ -181,7 +181,7 @@ function parse(message: string): Message | undefined {
   }
 }
 
-/** Anybody can publish in Redis, and what a replica does with a change must not fail. */
+/** Other clients of Redis can publish anything, and handling a change must never throw. */
 function isMessage({ from, keyId, digests }: Message): boolean {
   const areDigests = digests === undefined || (Array.isArray(digests) && digests.every((it) => typeof it === "string"));
   return typeof from === "string" && (keyId === undefined || typeof keyId === "string") && areDigests;

@@ -11,7 +11,7 @@ export interface RedisWindowHubOptions extends Pick<Ambient, "random" | "log"> {
 }
 
 const epochKey = "latchkey:windows-epoch";
-/** How often the cluster is asked who serves what: soon where something is amiss, now and then otherwise. */
+/** How often the cluster is asked which server has which slots: soon after an error, rarely otherwise. */
 const refreshMs = 500;
 const refreshesWhileWell = 20;
 

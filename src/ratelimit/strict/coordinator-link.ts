@@ -125,12 +125,12 @@ export class CoordinatorLink {
 
   #hear({ answers, news, recalls }: ExchangeResponse): void {
     this.#arrive();
-    for (const answer of answers) this.#settle(answer.id, fromWireAnswer(answer));
-    for (const each of news) this.#settle(each.id, fromWireNews(each));
+    for (const answer of answers) this.#resolve(answer.id, fromWireAnswer(answer));
+    for (const each of news) this.#resolve(each.id, fromWireNews(each));
     for (const keyId of recalls) this.#options.onRecall(keyId);
   }
 
-  #settle(id: number, result: PermitResult | HubAnswer): void {
+  #resolve(id: number, result: PermitResult | HubAnswer): void {
     this.#waiting.get(id)?.resolve(result);
     this.#waiting.delete(id);
   }

@@ -15,12 +15,12 @@ export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics">
   /** How long a verification waits for a permit. */
   readonly timeoutMs: number;
   /** Where verifications wait for a permit. */
-  readonly room: WaitingRoom;
+  readonly waitingRoom: WaitingRoom;
 }
 
-/** How often pools are looked at that want to send something later, or have somebody waiting. */
+/** How often pools are checked that want to send something later, or that have waiting requests. */
 const tickMs = 5;
-/** Pools looked at in each tick for whether they are still needed. */
+/** Pools checked in each tick for whether they are still needed. */
 const sweptPerTick = 500;
 const stopMs = 300;
 
@@ -31,16 +31,16 @@ const stopMs = 300;
 export class StrictLimiter implements RateLimiter {
   readonly #options: StrictLimiterOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Those that the tick has to look at. */
+  /** The pools that each tick checks. */
   readonly #active = new Set<Entry>();
   readonly #tick: NodeJS.Timeout;
   #sweep: MapIterator<[string, Entry]>;
-  readonly #room: WaitingRoom;
+  readonly #waitingRoom: WaitingRoom;
   #stopping = false;
 
   constructor(options: StrictLimiterOptions) {
     this.#options = options;
-    this.#room = options.room;
+    this.#waitingRoom = options.waitingRoom;
     this.#sweep = this.#entries.entries();
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }
@@ -59,7 +59,7 @@ export class StrictLimiter implements RateLimiter {
     return this.stateOf(this.#entries.get(keyId), rule, this.#options.clock.monotonicMs());
   }
 
-  /** Somebody else waits for the key's permits: what nobody waits for here goes back. */
+  /** Another replica waits for the key's permits. Returns those that no request waits for here. */
   recall(keyId: string): void {
     const entry = this.#entries.get(keyId);
     if (entry === undefined) return;
@@ -137,7 +137,7 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #wait(entry: Entry, rule: RateLimit, nowMs: number): Promise<Permit> {
-    const refusal = this.#room.enter(entry.waiting.length);
+    const refusal = this.#waitingRoom.enter(entry.waiting.length);
     if (refusal !== undefined) {
       entry.pool.cancelWait();
       throw refusal;
@@ -188,8 +188,8 @@ export class StrictLimiter implements RateLimiter {
     this.#watch(entry, nowMs);
   }
 
-  #apply(entry: Entry, { gen, admitted, denied, settled }: PermitVerdict, nowMs: number): void {
-    if (denied > 0 && !settled) this.#options.metrics.deniedUnsettled(denied);
+  #apply(entry: Entry, { gen, admitted, denied, isFinal }: PermitVerdict, nowMs: number): void {
+    if (denied > 0 && !isFinal) this.#options.metrics.deniedUnsettled(denied);
     for (const { rule, resolve } of this.#leave(entry, admitted)) resolve(this.#permit(entry, rule, gen, nowMs));
     for (const { rule, resolve } of this.#leave(entry, denied)) resolve(this.#permit(entry, rule, undefined, nowMs));
   }
@@ -203,7 +203,7 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #leave(entry: Entry, count: number): Waiting[] {
-    this.#room.leave(count);
+    this.#waitingRoom.leave(count);
     return entry.waiting.splice(0, count);
   }
 
@@ -275,7 +275,7 @@ class StrictPermit implements Permit {
   constructor(limiter: StrictLimiter, entry: Entry, rule: RateLimit, gen: number | undefined, state: RateLimitState) {
     this.outcome = gen === undefined ? "limited" : "admitted";
     this.limit = state.limit;
-    // Not more than 0 to somebody who is refused: others may hold permits that they will not need.
+    // A refused caller always sees 0, even if other replicas hold permits that they will return.
     this.remaining = gen === undefined ? 0 : state.remaining;
     this.resetMs = state.resetMs;
     this.limiter = limiter;

@@ -63,11 +63,11 @@ class Inspector {
         this.#inspectField(field, wireType, fieldPath, depth);
       }
     });
-    // It would be read as null, which is a kind of value too.
+    // `fromBinary` would read it as null, which is a valid value.
     if (desc.typeName === VALUE && seen.size === 0) this.#violations.add(path, "has a value of no kind");
   }
 
-  /** Returns the key, taken for a string: the only maps in requests are those of Structs. */
+  /** Returns the key, which is always a string: the only maps in requests are those of Structs. */
   #inspectMapEntry(field: DescField, wireType: WireType, path: string, depth: number): string {
     let key = "";
     if (wireType !== WireType.LengthDelimited) {
@@ -113,11 +113,11 @@ class Inspector {
     }
   }
 
-  /** Returns the text as one character per byte: enough to compare, and `fromBinary` checks that it is UTF-8. */
+  /** Returns the text with one character per byte. That is enough to compare; `fromBinary` checks that it is UTF-8. */
   #inspectText(path: string): string {
     const text = Buffer.from(this.#reader.bytes()).toString("latin1");
     if (text.includes("\0")) this.#violations.add(path, "must not contain the NUL character");
-    // `fromBinary` would drop it silently, and what follows it would have gone unchecked.
+    // `fromBinary` would drop it silently, and the bytes after it would not have been checked.
     if (text.startsWith("\xef\xbb\xbf")) this.#violations.add(path, "must not start with a byte order mark");
     return text;
   }
@@ -127,7 +127,7 @@ class Inspector {
     if (this.#reader.pos > end) throw new RangeError("a field reaches beyond its message");
   }
 
-  /** Reads a length, and returns where what has that length ends. */
+  /** Reads a length, and returns where the bytes of that length end. */
   #readEnd(): number {
     const length = this.#reader.uint32();
     return this.#reader.pos + length;

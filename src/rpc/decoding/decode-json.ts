@@ -14,9 +14,9 @@ import { parseJson, type Trail } from "./parse-json.ts";
 /**
  * Decodes a JSON body into a message, or throws a `InvalidRequest` that lists what is wrong with it.
  *
- * Stricter than protobuf's own JSON mapping, which takes numbers as strings, ignores or echoes what it does not
- * know, and knows two names for each field. No name or value that the caller chose is in the error: a whole key can
- * stand where a name should.
+ * Stricter than protobuf's own JSON mapping, which accepts numbers as strings, ignores or repeats unknown fields, and
+ * has two names for each field. The error contains no name or value from the caller: a whole key can be in the place of
+ * a name.
  */
 export function decodeJson<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   const read = messageReader(desc);
@@ -59,8 +59,8 @@ interface FieldReader {
 const messageReaders = new WeakMap<DescMessage, Reader>();
 
 /**
- * Compiles a message once, so that a field which this file cannot read fails on the first request of its method, whatever
- * that request contains. A message that contains itself would never finish compiling; no request message does.
+ * Compiles a message once. A field that this file cannot read fails on every request of its method, from the first on.
+ * A message that contains itself would never finish compiling; no request message does.
  */
 function messageReader(desc: DescMessage): Reader {
   let read = messageReaders.get(desc);
@@ -97,7 +97,7 @@ function readFields(
   return init;
 }
 
-/** Tells of an unknown name in the words of the known ones. */
+/** The message about an unknown name. It contains only known names. */
 function addUnknownField(path: string, name: string, known: readonly string[], violations: Violations): void {
   const suggestion = suggestName(name, known);
   const hint = suggestion === undefined ? ` (known: ${known.join(", ") || "none"})` : `; did you mean ${suggestion}?`;
@@ -106,7 +106,7 @@ function addUnknownField(path: string, name: string, known: readonly string[], v
 
 /** The known name nearest to what the caller wrote: another spelling of it, or at most two typing errors away. */
 function suggestName(name: string, known: readonly string[]): string | undefined {
-  // Longer ones are no spelling of any field. This bounds the work for a name of 64 KiB.
+  // A longer name is not a misspelt field. This bounds the work for a name of 64 KiB.
   if (name.length > COMPARED_LENGTH_MAX) return undefined;
   const folded = foldName(name);
   const respelt = known.find((candidate) => foldName(candidate) === folded);
@@ -178,7 +178,7 @@ const readBoolean: Reader = (value, path, violations) =>
 const readNumber: Reader = (value, path, violations) =>
   typeof value === "number" ? value : violations.add(path, "must be a number");
 
-/** The parser has already refused whatever a Struct cannot carry. */
+/** The parser has already refused all values that a Struct cannot hold. */
 const readStruct: Reader = (value, path, violations) =>
   isObject(value) ? value : violations.add(path, "must be an object");
 
@@ -187,7 +187,7 @@ function wholeNumberReader(min: number, max: number): Reader {
     if (typeof value !== "number") return violations.add(path, "must be a number");
     if (!Number.isInteger(value)) return violations.add(path, "must be a whole number");
     if (value < min || value > max) return violations.add(path, `must be between ${min} and ${max}`);
-    return value + 0; // JSON has a negative zero, integers have not.
+    return value + 0; // Turns -0, which JSON has, into 0: integers have no -0.
   };
 }
 

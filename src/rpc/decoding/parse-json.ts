@@ -8,7 +8,7 @@ export type Trail = readonly (string | number)[];
  * Parses a body as RFC 8259 JSON, or throws a `InvalidRequest`.
  *
  * Stricter than `JSON.parse`, which keeps the last of duplicate names, rounds large integers, and accepts text that
- * a database cannot store: what is accepted here means the same to every reader. Takes time linear in the body.
+ * a database cannot store. Every parser reads an accepted body in the same way. Takes time linear in the body.
  *
  * `printPath` makes the path of an error. It decides which names may be shown: the parser does not know which of them
  * are the contract's and which were chosen by the caller.
@@ -145,7 +145,7 @@ class Parser {
       }
     }
     decoded += this.#text.slice(sliceStart, this.#at++);
-    // Neither survives the way to the database: Postgres refuses NUL, and UTF-8 has no lone surrogates.
+    // The database cannot store these: Postgres refuses NUL, and UTF-8 has no lone surrogates.
     if (decoded.includes("\0")) this.#fail("must not contain the NUL character");
     if (!decoded.isWellFormed()) this.#fail("must not contain half of a surrogate pair");
     return decoded;

@@ -11,10 +11,10 @@ import { toApiError } from "../to-api-error.ts";
 import { validated } from "../validate.ts";
 import { type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-endpoints.ts";
 
-/** Answers whether it took the stream; if so, it sees to its answer. Throws nothing. */
+/** Returns whether it took the stream. If so, it also answers it. Never throws. */
 export type TakeStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number) => boolean;
 
-/** Hot methods over gRPC, on HTTP/2 streams as they are: the compatibility API costs more than a verification. */
+/** Hot methods over gRPC, directly on HTTP/2 streams: Node's compatibility API costs more than a verification. */
 export function createHotGrpc(deps: HotDeps): TakeStream {
   const endpoints = new Map(
     hotEndpointsOf(deps.endpoints).map((hot) => [`/${hot.codec.method.parent.typeName}/${hot.codec.method.name}`, hot]),
@@ -63,15 +63,10 @@ class Exchange implements BodyTaker, Call {
     }
   }
 
-  header(name: string): string | undefined {
-    const value = this.headers[name];
-    return typeof value === "string" ? value : undefined;
-  }
-
-  /** Called once. The codec goes first; what it does not understand to the last byte, the strict decoder reads or refuses. */
+  /** Called once. If the codec does not understand the whole message, the strict decoder reads or refuses it. */
   read(): MessageShape<DescMessage> {
     const { body } = this;
-    // A call that waits for its answer must not keep in memory all that was read from the connection with it.
+    // A waiting call must not keep the whole chunk in memory that was read from the connection.
     this.body = nothing;
     if (body instanceof ApiError) throw body;
     const message = isWholeFrame(body) ? this.codec.decodeBinary(body, frameHeadLength) : undefined;
@@ -87,7 +82,7 @@ class Exchange implements BodyTaker, Call {
     try {
       sendGrpcError(this.stream, toApiError(thrown), this.requestId);
     } catch (unexpected) {
-      // An answer that comes later is sent outside of the stream's events: there nothing else would catch this.
+      // A late answer is sent outside of the stream's events, where nothing else would catch this.
       this.stream.destroy(unexpected as Error);
     }
   }
@@ -96,7 +91,7 @@ class Exchange implements BodyTaker, Call {
 const nothing = Buffer.alloc(0);
 const grpc = dialectOf("application/grpc") as RpcDialect;
 
-/** Whether nothing about the request but its body can be wrong. */
+/** Whether all headers of the request are supported. Then only its body can be wrong. */
 export function isPlainGrpc(headers: IncomingHttpHeaders, flags: number): boolean {
   const type = headers["content-type"];
   if (type !== "application/grpc" && type !== "application/grpc+proto") return false;
@@ -110,7 +105,7 @@ export function isPlainGrpc(headers: IncomingHttpHeaders, flags: number): boolea
 
 const frameHeadLength = 5;
 
-/** What is in a body that is one whole frame, not compressed; otherwise undefined. */
+/** The message in a body that is exactly one uncompressed frame, otherwise undefined. */
 export function frameContentOf(body: Buffer): Buffer | undefined {
   return isWholeFrame(body) ? body.subarray(frameHeadLength) : undefined;
 }
@@ -129,7 +124,7 @@ function sendAnswer(stream: ServerHttp2Stream, frame: Buffer, requestId: string)
   stream.end(frame);
 }
 
-/** Here too without the compatibility API: under overload most answers are errors, which must not cost more than the others. */
+/** Also without the compatibility API: under overload most answers are errors, which must not cost more than others. */
 export function sendGrpcError(stream: ServerHttp2Stream, error: ApiError, requestId: string): void {
   if (stream.headersSent || stream.destroyed || stream.closed) return;
   sendGrpcHeaders(stream, requestId);
@@ -138,14 +133,14 @@ export function sendGrpcError(stream: ServerHttp2Stream, error: ApiError, reques
   stream.end();
 }
 
-/** Connect says `+proto` also to those who did not. */
+/** Like Connect, answers with `+proto` even if the request had none. */
 export function sendGrpcHeaders(stream: ServerHttp2Stream, requestId: string): void {
   const headers = [":status", "200", "content-type", "application/grpc+proto", "x-request-id", requestId] as RawHeaders;
   headers[sensitiveHeaders] = neverIndexed;
   stream.respond(headers, withTrailers);
 }
 
-/** An id comes but once: in the tables that compress headers it would only push others out. */
+/** Every id is new. In HTTP/2's header compression table it would only evict useful headers. */
 const neverIndexed = ["x-request-id"];
 
 type RawHeaders = string[] & { [sensitiveHeaders]: string[] };

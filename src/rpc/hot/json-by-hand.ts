@@ -8,13 +8,13 @@ import { RequestReader } from "./request-reader.ts";
 
 /** The connection that an answer is for. */
 interface AnsweredConnection {
-  /** Whether the connection ends with this answer, which says so. */
+  /** Whether this is the connection's last answer. The answer then tells the client. */
   readonly isLast: boolean;
 }
 
 /**
- * Answers hot methods as JSON over HTTP/1.1 without `node:http`: its objects for a request and its response cost several
- * times what a verification does.
+ * Answers hot methods as JSON over HTTP/1.1 without `node:http`, whose request and response objects cost several times
+ * as much as a verification.
  */
 export class JsonByHand {
   readonly reader: RequestReader<HotEndpoint>;

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Http1Way } from "../../ambient/metrics.ts";
+import type { Http1ReadBy } from "../../ambient/metrics.ts";
 import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import type { Timeouts } from "./connections.ts";
@@ -25,7 +25,7 @@ export interface Http1Deps {
   readonly guard: Guard;
   /** The response to a request that does not arrive in time. */
   readonly timeoutResponse: () => string;
-  readonly onRequest: (way: Http1Way) => void;
+  readonly onRequest: (readBy: Http1ReadBy) => void;
 }
 
 type State =
@@ -260,9 +260,9 @@ export class Http1Connection {
     }
   }
 
-  #nodeFor(way: Http1Way): NodeRequests {
-    this.#node ??= new NodeRequests(this, way, this.#deps);
-    this.#node.way = way;
+  #nodeFor(readBy: Http1ReadBy): NodeRequests {
+    this.#node ??= new NodeRequests(this, readBy, this.#deps);
+    this.#node.readBy = readBy;
     return this.#node;
   }
 

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Http1Way } from "../../ambient/metrics.ts";
+import type { Http1ReadBy } from "../../ambient/metrics.ts";
 import type { JsonByHand } from "../../rpc/hot/json-by-hand.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, sweepEveryMs, type Timeouts } from "./connections.ts";
@@ -15,7 +15,7 @@ export interface Http1Options {
   /** Absent: Node reads everything. */
   readonly byHand?: JsonByHand;
   /** Called for each request. */
-  readonly onHttp1Request?: (way: Http1Way) => void;
+  readonly onHttp1Request?: (readBy: Http1ReadBy) => void;
   readonly guard: Guard;
 }
 

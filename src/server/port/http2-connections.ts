@@ -26,9 +26,9 @@ interface StreamProgress {
 /** Memory for a stream beside its headers and body: Node's objects and ours. Measured, rounded. */
 const streamBytes = 8192;
 /** Bytes in incomplete requests, over all connections of this thread. Their bodies have a separate bound. */
-const halfOpenBytesMax = 8 * 1024 * 1024;
+const incompleteBytesMax = 8 * 1024 * 1024;
 /** The bytes are counted again after so many new ones: counting takes longer than opening a stream. */
-const halfOpenStepBytes = 512 * 1024;
+const incompleteStepBytes = 512 * 1024;
 /** Bytes in answers that clients do not read, over all connections of this thread. */
 const untakenBytesMax = 16 * 1024 * 1024;
 /** Bytes of refused streams on one connection. Above this the connection is closed. */
@@ -51,7 +51,7 @@ export class Http2Connections implements Connections {
   readonly #streams = new Map<http2.ServerHttp2Stream, number>();
   /** Total bytes of the refused streams of each session. */
   readonly #refusedBytes = new WeakMap<http2.Http2Session, number>();
-  /** Bytes of the streams opened since `#boundHalfOpen` last counted. */
+  /** Bytes of the streams opened since `#limitIncomplete` last counted. */
   #openedBytes = 0;
   /** Only for streams that were open during a sweep. Most streams close before one. */
   readonly #progress = new WeakMap<http2.ServerHttp2Stream, StreamProgress>();
@@ -190,20 +190,20 @@ export class Http2Connections implements Connections {
       streams.set(stream, headerBytes);
       stream.on("close", onClose);
       this.#openedBytes += costOf(headerBytes);
-      if (this.#openedBytes > halfOpenStepBytes) this.#boundHalfOpen();
+      if (this.#openedBytes > incompleteStepBytes) this.#limitIncomplete();
       const isTaken = takeStream?.(stream, headers, flags) ?? false;
       if (!isTaken) compat.call(this.#server, stream, headers, flags, rawHeaders);
     });
   }
 
   /** While incomplete requests exceed their bound, refuses the oldest of them. */
-  #boundHalfOpen(): void {
+  #limitIncomplete(): void {
     this.#openedBytes = 0;
     let bytes = 0;
-    for (const [stream, headerBytes] of this.#streams) if (isHalfOpen(stream)) bytes += costOf(headerBytes);
+    for (const [stream, headerBytes] of this.#streams) if (isIncomplete(stream)) bytes += costOf(headerBytes);
     for (const [stream, headerBytes] of this.#streams) {
-      if (bytes <= halfOpenBytesMax) return;
-      if (!isHalfOpen(stream)) continue;
+      if (bytes <= incompleteBytesMax) return;
+      if (!isIncomplete(stream)) continue;
       bytes -= costOf(headerBytes);
       this.#guard.run(stream, () => this.#refuse(stream, costOf(headerBytes)));
     }
@@ -221,7 +221,7 @@ export class Http2Connections implements Connections {
 }
 
 /** Whether nothing was done for the request yet: then refusing is safe, the client may send it again. */
-function isHalfOpen(stream: http2.ServerHttp2Stream): boolean {
+function isIncomplete(stream: http2.ServerHttp2Stream): boolean {
   return !stream.readableEnded && !stream.headersSent && !stream.closed;
 }
 

@@ -1,6 +1,6 @@
 import type http from "node:http";
 import type { Socket } from "node:net";
-import type { Http1Way } from "../../ambient/metrics.ts";
+import type { Http1ReadBy } from "../../ambient/metrics.ts";
 import type { NodeClient, NodeHttp1 } from "./node-http1.ts";
 import { NodeSocket } from "./node-socket.ts";
 
@@ -26,7 +26,7 @@ interface Exchange {
  */
 export class NodeRequests implements NodeClient {
   readonly #owner: Owner;
-  readonly #deps: { readonly node: NodeHttp1; readonly onRequest: (way: Http1Way) => void };
+  readonly #deps: { readonly node: NodeHttp1; readonly onRequest: (readBy: Http1ReadBy) => void };
   readonly #socket: NodeSocket;
   /** Requests not answered yet, in order. The first is being served. */
   readonly #exchanges: Exchange[] = [];
@@ -35,12 +35,12 @@ export class NodeRequests implements NodeClient {
   #refusal: string | undefined;
   #isFull = false;
   /** Why Node reads them. */
-  way: Http1Way;
+  readBy: Http1ReadBy;
 
-  constructor(owner: Owner, way: Http1Way, deps: { node: NodeHttp1; onRequest: (way: Http1Way) => void }) {
+  constructor(owner: Owner, readBy: Http1ReadBy, deps: { node: NodeHttp1; onRequest: (readBy: Http1ReadBy) => void }) {
     this.#owner = owner;
     this.#deps = deps;
-    this.way = way;
+    this.readBy = readBy;
     const { socket } = owner;
     this.#socket = new NodeSocket({
       write: (chunk, encoding) => socket.writableEnded || socket.write(chunk, encoding),
@@ -105,7 +105,7 @@ export class NodeRequests implements NodeClient {
 
   receiveFromNode(req: http.IncomingMessage, res: http.ServerResponse): void {
     if (this.#isEnding) return;
-    this.#deps.onRequest(this.way);
+    this.#deps.onRequest(this.readBy);
     const exchange = { req, res };
     this.#exchanges.push(exchange);
     this.#lent.push(req);
@@ -126,7 +126,7 @@ export class NodeRequests implements NodeClient {
 
   #serve({ req, res }: Exchange): void {
     // With an upgrade request, Node drops the other bytes it was given, and would continue in the middle of a request.
-    const isReading = this.way === "node_framing" || this.way === "node_only";
+    const isReading = this.readBy === "node_framing" || this.readBy === "node_only";
     const isDropping = isReading && asksForUpgrade(req);
     if (this.#owner.isLast || isDropping) res.setHeader("connection", "close");
     this.#deps.node.serve(req, res);

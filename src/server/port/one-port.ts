@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import { type ConnectionLimit, rejectConnection, rejectingMax } from "./connection-limit.ts";
 import { type Connections, defaultTimeouts, sweepEveryMs, type Timeouts } from "./connections.ts";
+import { HeapGrowth } from "./heap-growth.ts";
 import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
 
@@ -46,7 +47,11 @@ export class OnePort {
     this.#http1 = new Http1Server(options, timeouts);
     this.#http2 = new Http2Connections(listener, takeStream, guard, timeouts, options.onStreamRefused);
     this.#all = [this.#http1, this.#http2];
+    const heapGrowth = new HeapGrowth();
+    let acceptedBefore = 0;
     const sweep = () => {
+      heapGrowth.sweep(this.#accepted - acceptedBefore);
+      acceptedBefore = this.#accepted;
       for (const connections of this.#all) connections.sweep();
       this.#ageUndecided(timeouts.firstBytesMs / sweepEveryMs(timeouts));
     };

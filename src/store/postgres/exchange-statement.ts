@@ -12,7 +12,7 @@ import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
  * end counts, which is stored beside the true one (0: none). `ending` is materialized because the end is used in many
  * places: computing it in each of them makes the statement slower by half.
  *
- * Keys that are missing or have no rate limit drop out. Whatever an asker claims to return, `granted` stays between
+ * Keys that are missing or have no rate limit drop out. An asker may claim to return any number: `granted` stays between
  * `spent` and its old value.
  *
  * $5 key ids  $6 wanted at least  $7 at most  $8 window of the next two  $9 returned  $10 spent  $11 holders

@@ -87,9 +87,9 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
 
   /** One batch after the other: the next sequence number is used only when the previous one is settled. */
   apply(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
-    const settled = this.#underWay.then(() => this.#settleAll(items, this.#deadlineMs()));
-    this.#underWay = settled.catch(() => {});
-    return settled;
+    const results = this.#underWay.then(() => this.#settleAll(items, this.#deadlineMs()));
+    this.#underWay = results.catch(() => {});
+    return results;
   }
 
   /**
@@ -110,11 +110,11 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     if (around === "locked") this.#giveUp("the ledger's own row is locked");
     const again = items.filter((_, at) => around[at] === locked);
     const isTimeLeft = this.#options.clock.monotonicMs() < untilMs - this.#lockMs;
-    const settledAgain =
+    const retried =
       isLastTry || again.length === 0 || !isTimeLeft
         ? again.map(() => locked)
         : await this.#settleAll(again, untilMs, true).catch((error: Error) => again.map(() => failedBy(error)));
-    const next = settledAgain.values();
+    const next = retried.values();
     return around.map((result) => (result === locked ? (next.next().value as LaneResult<Settled>) : result));
   }
 
@@ -164,10 +164,10 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     const nowMs = this.#options.ledgerClock?.nowMs() ?? null;
     const values = [writer.id, seq, nonce, nowMs, ...this.#work.valuesOf(items)];
     const sentAtMs = this.#options.clock.monotonicMs();
-    const settled = await this.#run(this.#texts[locking], values, batch);
+    const reply = await this.#run(this.#texts[locking], values, batch);
     const receivedAtMs = this.#options.clock.monotonicMs();
-    this.#options.watch?.onClockReading({ shownMs: settled.now_ms as number, sentAtMs, receivedAtMs });
-    if (settled.fresh === 1) return this.#applied(writer, settled.result);
+    this.#options.watch?.onClockReading({ shownMs: reply.now_ms as number, sentAtMs, receivedAtMs });
+    if (reply.fresh === 1) return this.#applied(writer, reply.result);
 
     // Already applied: by an attempt whose reply was lost, or by another process with the same writer id.
     const recovered = await this.#run(this.#texts.recover, [writer.id, seq, nonce], batch);

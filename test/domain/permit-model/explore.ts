@@ -3,7 +3,7 @@ import { type Parts, type Scope, stepMs, World } from "./world.ts";
 
 export interface Exploration {
   readonly states: number;
-  /** What does not hold, and the shortest way there. Undefined: everything holds in every state. */
+  /** The broken promise and the shortest path to it. Undefined: every promise holds in every state. */
   readonly fault: { readonly broken: string; readonly steps: readonly string[] } | undefined;
 }
 
@@ -25,7 +25,7 @@ export function explore(scope: Scope, parts: Parts): Exploration {
         const world = from.world.copy();
         apply(world);
         const key = world.key();
-        // What broke is no part of the key: the same state may have been reached in a right way before.
+        // The broken promise is not part of the state's key: the same state may have been reached correctly before.
         if (seen.has(key) && world.broken === undefined) continue;
         seen.add(key);
         const node = { world, from, step };

@@ -32,11 +32,11 @@ export const mutants: readonly Mutant[] = [
   mutant("the clamped end overwrites the true one", "twice", setBack, { ...product, exchange: clampOverwrites }),
   mutant("the clamped end counts when the clock is right", "twice", setBack, { ...product, exchange: clampKept }),
   mutant("no end is clamped", "locked", setBack, { ...product, exchange: neverClamps }),
-  mutant("the end is clamped anew with each ask", "locked", setBack, { ...product, exchange: clampMoves }),
+  mutant("the end is clamped again with each ask", "locked", setBack, { ...product, exchange: clampMoves }),
   mutant("permits are held by a clock that is behind", "S2", waitersLeave, withPool(TrustsClock())),
   mutant("a request is denied for good while others hold permits", "E1", "permits lie idle", withPool(DeniesTooSoon())),
-  mutant("permits that nobody needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
-  mutant("a use is reported before it settled", "E1", "refused uses give permits back", withPool(ReportsEarly())),
+  mutant("permits that no request needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
+  mutant("a use is reported before it is finished", "E1", "refused uses give permits back", withPool(ReportsEarly())),
 ];
 
 function mutant(name: string, breaks: Mutant["breaks"], scope: string, parts: Parts): Mutant {

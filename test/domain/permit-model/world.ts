@@ -60,7 +60,7 @@ export const product: Parts = {
 export const stepMs = 100;
 /** Not 0, which the pool takes for "never". */
 export const startMs = 1000;
-/** What the ledger's clock shows at 0: enough to be set back and not to show less than nothing. */
+/** What the ledger's clock shows at 0: high enough to be set back and stay above 0. */
 const ledgerEpochMs = 1_000_000;
 
 /** Shown, pinned by the model, or compared through the flights. */
@@ -83,7 +83,7 @@ interface Flight {
   readonly grant: PermitGrant | undefined;
   /** When the window ends by that answer, in true time. */
   readonly endsAtMs: number;
-  /** Its sender has crashed: the answer reaches no one. */
+  /** Its sender has crashed: the answer does not arrive. */
   readonly orphan: boolean;
 }
 
@@ -95,7 +95,7 @@ interface Replica {
   busy: boolean;
 }
 
-/** One state of two or three replicas, the ledger and what is on its way between them. Methods are single steps. */
+/** One state of two or three replicas, the ledger and the messages between them. Each method is a single step. */
 export class World {
   /** True time, which the replicas' own clocks go by. */
   nowMs = startMs;
@@ -165,7 +165,7 @@ export class World {
     return `{${newest}${orphan} ${sent}>${answer} ${endsAtMs} ${grant?.contended} ${grant?.clockBehind}}`;
   }
 
-  /** Times are compared with the present alone, but for one: how long they are past makes no difference. */
+  /** Times are compared only with the present, except for one: how long ago they were makes no difference. */
   private timeless(name: string, value: unknown): unknown {
     if (!name.endsWith("Ms") || name === "shortSinceMs") return value;
     return Number(value) <= this.nowMs ? "-" : value;
@@ -190,7 +190,7 @@ export class World {
     return (this.at(at).pool as unknown as { waiting: number }).waiting > 0;
   }
 
-  /** Sends what the pool has to send. Answers false when that is nothing. */
+  /** Sends the pool's next message. Returns false if there is none. */
   send(at: number): boolean {
     const message = this.pool(at).nextAsk(this.nowMs);
     if (message === undefined) return false;
@@ -270,7 +270,7 @@ export class World {
     this.settle(at, this.pool(at).release(gen, this.nowMs), 0);
   }
 
-  /** Nothing survives but what is on its way to the ledger; what was admitted stays admitted. */
+  /** Only messages on their way to the ledger survive. Admitted requests stay admitted. */
   crash(at: number): void {
     this.replicas[at] = { pool: new this.parts.Pool(), uses: [], busy: true };
     this.flights = this.flights
@@ -296,7 +296,7 @@ export class World {
     for (let i = 0; i < verdict.admitted; i++) this.admit(this.at(at), verdict.gen, endsAtMs);
   }
 
-  /** What an answer brings may be spent until the end that this answer tells; what is held, in the window's own time. */
+  /** Permits of an answer may be spent until the end that this answer tells; held ones, until the window's own end. */
   private admit(replica: Replica, gen: number, endsAtMs: number): void {
     // When it cannot be refused any more, it may as well be charged at once.
     if (this.counts.refusals > 0) replica.uses.push(gen);

@@ -1,4 +1,4 @@
-/* What to say over HTTP/1.1, and the statuses of all the answers that may come of it. */
+/* Hostile bytes over HTTP/1.1, each with the statuses of all answers that are allowed. */
 
 export interface Http1Case {
   readonly name: string;

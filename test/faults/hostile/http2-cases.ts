@@ -11,7 +11,7 @@ import {
   verifyHeaders,
 } from "./http2-frames.ts";
 
-/* What to say over HTTP/2. Whatever comes of it, the process has to survive it and the connection has to go. */
+/* Hostile bytes over HTTP/2. The process must survive each of them, and the connection must end. */
 
 const body = Buffer.from('{"key":"cnry"}');
 const header = (name: string, value: string) => [...verifyHeaders, [name, value] as const];

@@ -1,4 +1,4 @@
-/* HTTP/2 by hand, for what no client library would send. */
+/* HTTP/2 frames made by hand, for bytes that no client library would send. */
 
 export const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 

@@ -1,6 +1,6 @@
 import net from "node:net";
 
-/** A connection that says what it is told to, and keeps what it hears. */
+/** A connection that sends the given bytes and keeps everything that it receives. */
 export class RawSocket {
   readonly #socket: net.Socket;
   #heard: Buffer = Buffer.alloc(0);
@@ -12,7 +12,7 @@ export class RawSocket {
     this.#socket.on("data", (chunk: Buffer) => {
       this.#heard = Buffer.concat([this.#heard, chunk]);
     });
-    // Being cut off is what these connections are for.
+    // These connections are expected to be cut off.
     this.#socket.on("error", () => {});
     this.#socket.on("end", () => this.#socket.end());
     this.closed = new Promise((resolve) => this.#socket.on("close", () => resolve()));
@@ -31,13 +31,13 @@ export class RawSocket {
     return this;
   }
 
-  /** Stops reading: what is sent from now on stays in buffers. */
+  /** Stops reading: answers from now on stay in buffers. */
   deafen(): this {
     this.#socket.pause();
     return this;
   }
 
-  /** No more will be said; what is still to come is heard. */
+  /** Sends nothing more, but still reads. */
   finish(): this {
     this.#socket.end();
     return this;

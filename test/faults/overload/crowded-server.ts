@@ -14,7 +14,7 @@ import { TestClock } from "../../support/test-clock.ts";
 export interface CrowdedServer {
   readonly port: number;
   readonly baseUrl: string;
-  readonly room: WaitingRoom;
+  readonly waitingRoom: WaitingRoom;
   /** Secrets of that many keys with that many uses each; of keys without a counter if nothing is said of uses. */
   addKeys(count: number, remaining?: number): Promise<string[]>;
   /** From now on no commit ends, until it is let go on. */
@@ -28,13 +28,13 @@ export interface CrowdedServer {
 
 /** The public API on a store in memory whose commits end when the test says so. */
 export async function startCrowded(
-  options: { room?: (onRejected: () => void) => WaitingRoom; connectionsMax?: number; fastPath?: boolean } = {},
+  options: { waitingRoom?: (onRejected: () => void) => WaitingRoom; connectionsMax?: number; fastPath?: boolean } = {},
 ): Promise<CrowdedServer> {
   const random = createSystemRandom();
   const onRejected = () => metrics.shed("call");
-  const { room: makeRoom = (onFull) => new WaitingRoom(100, onFull), ...bounds } = options;
-  const room = makeRoom(onRejected);
-  const cache = { ttlMs: 60_000, keysMax: 10_000, lookupsMax: 8, lookupsQueuedMax: 100, room };
+  const { waitingRoom: makeRoom = (onFull) => new WaitingRoom(100, onFull), ...bounds } = options;
+  const waitingRoom = makeRoom(onRejected);
+  const cache = { ttlMs: 60_000, keysMax: 10_000, lookupsMax: 8, lookupsQueuedMax: 100, waitingRoom };
   let charged = 0;
   let held = Promise.resolve();
   const engine: UsageEngine = {
@@ -47,14 +47,14 @@ export async function startCrowded(
   const { onePort, store, metrics } = composePublicApi((parts) => ({
     ...bounds,
     keys: new CachedKeyStore(parts.keys, cache, parts),
-    usage: new CoalescingUsageLedger([engine], { ...parts, room }),
+    usage: new CoalescingUsageLedger([engine], { ...parts, waitingRoom }),
   }));
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));
   return {
     port,
     baseUrl: `http://127.0.0.1:${port}`,
-    room,
+    waitingRoom,
     async addKeys(count, remaining) {
       const secrets = Array.from({ length: count }, () => formatKey("live", random.bytes(24)).key);
       const keys = secrets.map((secret) => sampleKey(new TestClock(), { secretDigest: sha256(secret), remaining }));

@@ -48,7 +48,7 @@ describe.runIf(hasPostgres)("replicas on one Postgres", () => {
     }
     expect(load.oddities).toEqual([]);
     expect(load.figures).toMatchObject({ lost: 0, doubled: 0 });
-    // The survivors answer everything: what was charged without an answer was under way in a killed process.
+    // The survivors answer everything: a charge without an answer was under way in a killed process.
     expect(load.figures.extra).toBeLessThanOrEqual(load.figures.unanswered);
     expect(await others.wrong(clientOf("grpc", fleet.replica(0).baseUrl, testRootKey))).toEqual([]);
     // Otherwise there was hardly a load, and nothing has been shown.

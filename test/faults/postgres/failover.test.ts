@@ -7,7 +7,7 @@ import { hasPostgres } from "../../support/test-database.ts";
 const replicas = 2;
 const countedKeys = 6;
 
-/** A primary with a standby, and replicas that reach whichever is the primary through one address. */
+/** A primary with a standby, and replicas that reach the current primary through one address. */
 async function setUp(replication: "synchronous" | "asynchronous") {
   const pair = await StandbyPair.start(replication);
   const fleet = await Fleet.start(pair.url, replicas);
@@ -32,7 +32,7 @@ describe.runIf(hasPostgres)("a primary that is killed, and whose standby takes i
     expect(fleet.pids).toEqual(pids);
   });
 
-  it("would be seen to lose uses if the standby lagged and nobody waited for it", async () => {
+  it("would be seen to lose uses if the standby lagged and commits did not wait for it", async () => {
     const { pair, load } = await setUp("asynchronous");
     await load.during(async () => {
       await load.usesOnEach(50);

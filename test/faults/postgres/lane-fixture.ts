@@ -54,7 +54,7 @@ function closedWithTest<Lane extends { close(): void }>(lane: Lane): Lane {
   return lane;
 }
 
-/** A link that cuts one reply in ten, and that stalls now and then: what was asked has happened, and nobody learns of it. */
+/** A link that cuts one reply in ten, and sometimes stalls: the statement was executed, but its result is unknown. */
 export async function behindUnreliableLink(url: string): Promise<{ url: string; proxy: FaultyProxy }> {
   const proxy = await FaultyProxy.start(Number(new URL(url).port));
   let replies = 0;
@@ -68,7 +68,7 @@ export async function behindUnreliableLink(url: string): Promise<{ url: string; 
   return { url: through(url, proxy.port), proxy };
 }
 
-/** What one would write first: a statement that is sent again, over a new connection, when no reply comes. */
+/** The naive engine: it sends a statement again, over a new connection, when no reply comes. */
 export function sendUntilAnswered(url: string): (text: string, values: unknown[]) => Promise<pg.QueryResult> {
   let client: pg.Client | undefined;
   const connected = async () => {
@@ -107,13 +107,13 @@ export async function lockRow(
   return { release: async () => void (await holder.query("ROLLBACK")) };
 }
 
-/** Metrics that keep what a ledger had to do beyond sending a batch and reading its reply. */
+/** Metrics that record the ledger's events: everything beyond sending a batch and reading its reply. */
 export function ledgerEvents(): { metrics: Metrics; events: string[] } {
   const events: string[] = [];
   return { metrics: { ...createMetrics(), ledger: (event) => void events.push(event) }, events };
 }
 
-/** What has been charged in all, by what the ledger says is left. */
+/** The total that was charged, calculated from the balances in the ledger. */
 export async function chargedInAll(url: string, keys: number, remaining: number): Promise<number> {
   const { rows } = await query(url, "SELECT sum(remaining)::int AS left FROM key_usage");
   return keys * remaining - rows[0].left;

@@ -25,7 +25,7 @@ const settled = (granted: number, remaining: number) => ({ outcome: "settled", g
 const patient = { timeoutMs: 20_000, lockMs: 150 };
 
 describe.runIf(hasPostgres)("a lane of the ledger", () => {
-  it("gives a reply that was lost on its way when it is asked again, and charges once", async () => {
+  it("answers a repeated batch whose first reply was lost, and charges once", async () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
@@ -41,7 +41,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, 1, 10)).toBe(3);
   });
 
-  it("never takes the result of another that has the same writer id", async () => {
+  it("never takes the result of another lane with the same writer id", async () => {
     const url = await databaseWith(["a", "b"], 1000);
     const lanes = ["a", "b"].map((keyId) => ({ keyId, lane: openLane(url, { writerId: () => "the same" }) }));
     let acknowledged = 0;
@@ -50,7 +50,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
       lanes.map(async ({ keyId, lane }) => {
         for (let i = 0; i < 40; i++) {
           try {
-            // Each of them would see "missing", or somebody else's numbers, in the other's result.
+            // In the result of the other, each of them would see "missing", or the numbers of another key.
             const [result] = await lane.settle([{ keyId, wanted: 1 }]);
             expect(result).toMatchObject({ outcome: "settled", granted: 1 });
             acknowledged++;
@@ -83,7 +83,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, keyIds.length, 5)).toBe(19);
   });
 
-  it("settles all others when somebody has locked one row, which fails alone, uncharged, until it is let go", async () => {
+  it("settles all others when another session has locked one row, which fails alone, uncharged, until it is unlocked", async () => {
     const keyIds = ["a", "b", "c", "d", "e"];
     const url = await databaseWith(keyIds, 10);
     const lane = openLane(url, patient);
@@ -104,7 +104,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, keyIds.length, 10)).toBe(4 * 3 + 1);
   });
 
-  it("waits once more for a locked row alone: one that is let go then is charged, once", async () => {
+  it("waits once more for a locked row alone: if it is unlocked then, it is charged, once", async () => {
     const url = await databaseWith(["a", "b"], 10);
     const { metrics, events } = ledgerEvents();
     const lane = openLane(url, { ...patient, metrics });
@@ -180,7 +180,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await chargedInAll(url, 1, 10)).toBe(2);
   });
 
-  it("has time for a commit that takes most of what there is", async () => {
+  it("has time for a commit that takes most of the deadline", async () => {
     const url = await databaseWith(["k"], 10);
     await query(
       url,
@@ -197,7 +197,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
     await lane.settle([{ keyId: "k", wanted: 1 }]);
-    // The server never sees it: the link takes no connection and the one there is goes dead.
+    // The batch never reaches the server: the link refuses new connections, and the open one is silent.
     proxy.cutAll();
     proxy.refusing = true;
     await expect(lane.settle([{ keyId: "k", wanted: 5 }])).rejects.toThrow(Unavailable);
@@ -205,11 +205,11 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
   });
 
-  it("takes a commit that the standby has not confirmed for unknown", async () => {
+  it("treats a commit that the standby has not confirmed as unknown", async () => {
     const server = await PostgresServer.start();
     onTestFinished(() => server.remove());
     const source = await databaseWith(["k"], 10);
-    // A server of its own, whose standby does not exist: a commit waits until somebody cancels the wait.
+    // A server of its own, whose standby does not exist: a commit waits until the wait is cancelled.
     const url = server.url();
     await copyTables(source, url);
     await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
@@ -232,7 +232,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
   });
 });
 
-/** The ledger's tables and rows, made anew on another server. */
+/** Creates the ledger's tables and rows on another server. */
 async function copyTables(from: string, to: string): Promise<void> {
   const { rows } = await query(from, "SELECT key_id, remaining FROM key_usage");
   await query(

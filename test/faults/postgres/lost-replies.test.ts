@@ -24,7 +24,7 @@ async function spendMany(engine: UsageEngine): Promise<Account> {
   const ledger = new CoalescingUsageLedger([engine], {
     clock: systemClock,
     metrics: createMetrics(),
-    room: new WaitingRoom(1000),
+    waitingRoom: new WaitingRoom(1000),
   });
   const seen = new Set<string>();
   const account = { acknowledged: 0, unknown: 0, doubled: 0 };

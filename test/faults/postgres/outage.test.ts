@@ -21,7 +21,7 @@ async function setUp(postgres: PostgresServer) {
   return { client, plain: plain.key, counted: counted.key, baseUrl };
 }
 
-/** What a verification came to, and that it came in time. */
+/** The outcome of a verification. Fails if it took too long. */
 async function outcomeInTime(client: KeysClient, key: string): Promise<string> {
   const startedMs = performance.now();
   const outcome = await client.verifyKey({ key }).then(

@@ -24,7 +24,7 @@ async function grantedByKey(url: string): Promise<readonly [string, number][]> {
 }
 
 describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
-  it("gives the grant whose reply was lost when it is asked again, whole, and takes a return once", async () => {
+  it("answers a repeated batch whose first reply was lost with the whole grant, and takes a return once", async () => {
     const url = await databaseWithLimits(["k", "other"], 10);
     const link = await linkTo(url);
     const lane = openPermitLane(link.url);
@@ -54,7 +54,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     ]);
   });
 
-  it("shares each key's limit exactly with other writers, whatever the order in which they name the keys", async () => {
+  it("shares each key's limit exactly with other writers, which name the keys in any order", async () => {
     const keyIds = numbered(12);
     const url = await databaseWithLimits(keyIds, 100);
     const granted = new Map(keyIds.map((keyId) => [keyId, 0]));
@@ -91,7 +91,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     expect(results).toEqual(expected);
   });
 
-  it("grants to all others when somebody has locked one window, which fails alone until it is let go", async () => {
+  it("grants to all others when another session has locked one window, which fails alone until it is unlocked", async () => {
     const keyIds = numbered(5);
     const url = await databaseWithLimits(keyIds, 10);
     const lane = openPermitLane(url, { timeoutMs: 20_000, lockMs: 150 });
@@ -107,7 +107,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     expect(await grantedByKey(url)).toEqual(keyIds.map((keyId) => [keyId, keyId === "key_02" ? 1 : 2]));
   });
 
-  it("does not take a refused batch apart while an earlier attempt of it may be on its way", async () => {
+  it("does not split a refused batch while an earlier attempt of it may still be applied", async () => {
     const url = await databaseWithLimits(["bad", "good"], 5);
     const link = await linkTo(url);
     const lane = openPermitLane(link.url, { timeoutMs: 2000 });

@@ -62,20 +62,20 @@ const lowering = (lowered: number) =>
    UPDATE key_permits SET ratelimit_limit = ${lowered} WHERE key_id = 'k'`;
 
 describe.runIf(hasPostgres)("a statement of the permit ledger that waited for a row", () => {
-  it("goes by the time at which it got it: a window that ended meanwhile gives no more", async () => {
+  it("uses the time at which it got the row: a window that ended meanwhile grants no more", async () => {
     expect(await askBehind(exchangeText, "SELECT 1", "past the end of the window")).toEqual({ gen: 2, granted: 5 });
   });
 
-  it("would use a window that has ended, were it to go by the time at which it began", async () => {
+  it("would use a window that has ended if it used the time at which it began", async () => {
     const stale = broken("clock_timestamp()", "statement_timestamp()");
     expect(await askBehind(stale, "SELECT 1", "past the end of the window")).toEqual({ gen: 1, granted: 5 });
   });
 
-  it("goes by the limit that was committed meanwhile", async () => {
+  it("uses the limit that was committed meanwhile", async () => {
     expect(await askBehind(exchangeText, lowering(6), "briefly")).toEqual({ gen: 1, granted: 1 });
   });
 
-  it("would go beyond a limit lowered meanwhile, were it to read it from the key", async () => {
+  it("would exceed a limit lowered meanwhile if it read the limit from the key", async () => {
     const joined = broken(
       "JOIN key_permits p ON p.key_id = u.key_id",
       "JOIN key_permits p ON p.key_id = u.key_id JOIN keys k ON k.id = p.key_id",

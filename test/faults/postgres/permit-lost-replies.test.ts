@@ -53,7 +53,7 @@ async function setUp() {
   return { url, link: await behindUnreliableLink(url) };
 }
 
-/** What has been taken and given back in all, by the ledger. */
+/** All permits that were granted and returned, as the ledger has them. */
 async function ledgerOf(url: string): Promise<{ taken: number; returned: number }> {
   const granted = async (prefix: string) => {
     const { rows } = await query(url, `SELECT sum(granted)::int AS n FROM key_permits WHERE key_id LIKE '${prefix}%'`);

@@ -54,7 +54,7 @@ async function connect(url: string): Promise<pg.Client> {
 /** Renews every connection of the pooler to the server. */
 async function recycle(pooler: PgBouncer, url: string): Promise<void> {
   await pooler.admin("RECONNECT");
-  // It takes a connection that it was just making for a failed login, and refuses everybody for a moment.
+  // It takes a connection that it was just making for a failed login, and refuses all clients for a moment.
   const isServed = () =>
     query(url, "SELECT 1").then(
       () => true,
@@ -66,7 +66,7 @@ async function recycle(pooler: PgBouncer, url: string): Promise<void> {
 const counted = (remaining: number) => sampleKey(new TestClock(), { remaining });
 
 describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
-  it("every acknowledged transaction is durable, whatever the role's default, on whichever connection", async () => {
+  it("every acknowledged transaction is durable, with any default of the role, on every connection", async () => {
     const { pooler, direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 3 } });
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const rerouted = new URL(url);
@@ -115,7 +115,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     expect((await client.query("SELECT digest FROM root_keys")).rows).toEqual([{ digest: "digest" }]);
   });
 
-  it("control: a commit that relies on what its session had set is lost, and its setting is a neighbour's", async () => {
+  it("control: a commit that relies on a setting of its session is lost, and another client gets that setting", async () => {
     const { pooler, direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 1 } });
     await query(direct, "CREATE TABLE t (n int); INSERT INTO t VALUES (0)");
     await logCommits(direct);
@@ -163,7 +163,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     expect(passed).toBeGreaterThan(uses - 50);
   });
 
-  it("neighbours on the same connections never see a setting of ours", async () => {
+  it("other clients on the same connections never see a setting of ours", async () => {
     const { direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 1 } });
     const store = await openStore(url, 1);
     const key = counted(10);

@@ -20,7 +20,7 @@ const limits: readonly (RateLimit | undefined)[] = [
 ];
 
 describe.runIf(hasPostgres)("limits changed by many while permits are asked for and keys deleted", () => {
-  it("fail nobody by a deadlock, and stand in the window's row as with the key", async () => {
+  it("fail no caller by a deadlock, and are the same in the window's row and with the key", async () => {
     const url = await createTestDatabase();
     const store = await openTestStore({ url, connectionsMax: 12 });
     // Not strict at first: changes of one key race to make its window.

@@ -60,29 +60,32 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
     { name: "restore a counter", carryOver: false, amount: 500, daysAgo: 3, uses: 500 },
     { name: "add one refill per boundary", carryOver: true, amount: 100, daysAgo: 5, uses: 500 },
   ];
-  it.each(refillCases)("$name once, by the database's clock, whatever theirs say", async ({ uses, ...refill }) => {
-    await awayFromMidnight();
-    const url = await createTestDatabase();
-    const { baseUrls } = await Fleet.start(url, replicas, (i) => skewedBy([0, 2, -2][i] as number));
-    const { amount, carryOver, daysAgo } = refill;
-    const { key } = await createClient({ baseUrl: baseUrls[0] as string, rootKey: testRootKey }).createKey({
-      apiId: "api",
-      remaining: 0,
-      refill: { interval: "daily", amount, carryOver },
-    });
-    const today = "date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC')";
-    const atMs = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::bigint`;
-    await query(url, `UPDATE key_usage SET refilled_through_ms = ${atMs(`${today} - interval '${daysAgo} days'`)}`);
+  it.each(refillCases)(
+    "$name once, by the database's clock, even if the replicas' clocks are wrong",
+    async ({ uses, ...refill }) => {
+      await awayFromMidnight();
+      const url = await createTestDatabase();
+      const { baseUrls } = await Fleet.start(url, replicas, (i) => skewedBy([0, 2, -2][i] as number));
+      const { amount, carryOver, daysAgo } = refill;
+      const { key } = await createClient({ baseUrl: baseUrls[0] as string, rootKey: testRootKey }).createKey({
+        apiId: "api",
+        remaining: 0,
+        refill: { interval: "daily", amount, carryOver },
+      });
+      const today = "date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC')";
+      const atMs = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::bigint`;
+      await query(url, `UPDATE key_usage SET refilled_through_ms = ${atMs(`${today} - interval '${daysAgo} days'`)}`);
 
-    const answers = await useTogether(key, { baseUrls, rootKey: testRootKey, clients, uses });
+      const answers = await useTogether(key, { baseUrls, rootKey: testRootKey, clients, uses });
 
-    expect(problemsWithUse(answers, uses)).toEqual([]);
-    const { rows } = await query(
-      url,
-      `SELECT remaining::int, refilled_through_ms = ${atMs(today)} AS due FROM key_usage`,
-    );
-    expect(rows).toEqual([{ remaining: 0, due: true }]);
-  });
+      expect(problemsWithUse(answers, uses)).toEqual([]);
+      const { rows } = await query(
+        url,
+        `SELECT remaining::int, refilled_through_ms = ${atMs(today)} AS due FROM key_usage`,
+      );
+      expect(rows).toEqual([{ remaining: 0, due: true }]);
+    },
+  );
 
   it("refuse a key deleted on one of them: there at once, on the others when their memory of it ends", async () => {
     const cacheTtlMs = 1000;
@@ -101,7 +104,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
         let askedMs = 0;
         do askedMs = performance.now();
         while ((await client.verifyKey({ key })).valid && askedMs - deletedMs < 2 * cacheTtlMs);
-        // What was asked after that time has been refused; what came before may have been answered from memory.
+        // Requests after that time have been refused; earlier ones may have been answered from memory.
         expect(askedMs - deletedMs).toBeLessThan(cacheTtlMs + 100);
       }),
     );

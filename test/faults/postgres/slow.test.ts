@@ -22,7 +22,7 @@ describe.runIf(hasPostgres).concurrent("a database", () => {
     const load = await FleetLoad.create(fleet, 6);
     // 80 ms there and back.
     proxy.delayMs = 40;
-    // So that every connection has to be made anew over the slow link.
+    // So that every connection has to be opened again over the slow link.
     proxy.cutAll();
     let replies = 0;
     let stalls = 0;
@@ -33,7 +33,7 @@ describe.runIf(hasPostgres).concurrent("a database", () => {
       return "stall";
     };
     await load.during(() => load.usesOnEach(300), 10);
-    // What was sent and not waited for ends by itself.
+    // Statements that were sent and not waited for end by themselves.
     await delay(500);
     expect(await load.account(url)).toEqual([]);
     expect(load.oddities).toEqual([]);
@@ -93,7 +93,7 @@ describe.runIf(hasPostgres).concurrent("a database", () => {
 
     await healed(() => use(locked));
     for (const key of keys) expect(await use(key)).toBe("VALID");
-    // What was sent and not waited for ends by itself, at the latest when its wait for the lock does.
+    // Statements that were sent and not waited for end by themselves, at the latest when their wait for the lock ends.
     await delay(500);
     const { rows } = await query(url, "SELECT key_id, 1000 - remaining::int AS charged FROM key_usage");
     for (const { key_id, charged } of rows) {

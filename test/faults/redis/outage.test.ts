@@ -90,7 +90,7 @@ class LinkedReplicas {
     return undefined;
   }
 
-  /** Loads every replica while `fault` runs and holds what callers were told against the promises. */
+  /** Loads every replica while `fault` runs, and checks the answers against the promises. */
   async underLoad(fault: () => Promise<void>): Promise<LoggedAnswer[]> {
     const key = await this.createKey(rule.limit, rule.durationMs);
     let isOver = false;
@@ -171,7 +171,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
           const key = await on.createKey(usedUp, 60_000);
           const beganMs = performance.now();
           await begin(on);
-          // Before they know: what is under way then must be told again.
+          // Before they notice: reports under way must be sent again.
           await on.useUp(0, key);
           await on.linksAre(0, away);
           await on.linksAre(
@@ -180,7 +180,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
           );
           expect((await on.client(1).verifyKey({ key })).code).toBe("VALID");
           expect(await on.timeToRefusal(1, key, 500)).toBeUndefined();
-          // Long enough for a window of which nobody hears anything.
+          // Long enough for a window that no other replica learns of.
           await delay(beganMs + 1.8 * rule.durationMs - performance.now());
 
           await end(on);
@@ -189,7 +189,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
           expect(await on.timeToRefusal(2, key, 2000)).toBeLessThan(1000);
           expect(await on.timeToRefusal(1, key, 2000)).toBeLessThan(1000);
         });
-        // What it takes to find a replica over its limit: with half of it, every one that was alone is.
+        // Control: checked against half of the limit, every replica that was alone is found over it.
         expect(replicasOverLimit(log, { ...rule, limit: rule.limit / 2 })).toEqual(expect.arrayContaining(away));
       },
     );
@@ -233,7 +233,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
       expect(admittedOf(log).length).toBeGreaterThan(own.limit);
     });
 
-    it("do not hear of each other where no link comes back: the tests above can fail", inTurn, async () => {
+    it("do not learn of each other if no link comes back: the tests above can fail", inTurn, async () => {
       const on = second;
       const key = await on.createKey(usedUp, 60_000);
       on.link(1).refusing = true;

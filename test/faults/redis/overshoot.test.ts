@@ -34,7 +34,7 @@ async function load(
   return log;
 }
 
-/** A machine that is busy with something else shows how busy it is, not what replicas know of each other. */
+/** False on a busy machine: there the results show how busy it is, not how well replicas are synchronised. */
 function keptUp(log: readonly LoggedAnswer[]): boolean {
   const latencies = latenciesOf(log);
   const isQuick = (latencies[Math.floor(latencies.length * 0.95)] ?? 0) < 100;
@@ -72,13 +72,13 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
 
       if (keptUp(log)) expect(complete.length).toBeGreaterThanOrEqual(windows);
       for (const { admitted, refused, onOneMax } of complete) {
-        // Nobody refuses for what is only expected of the others longer than it takes to ask them. On a machine that
-        // stands still for parts of a window that can be until its end.
+        // A replica refuses because of expected counts of the others only until they have answered. On a machine that
+        // stands still for parts of a window, that can last until the window's end.
         if (keptUp(log) && admitted + refused >= 1.5 * limit) expect(admitted).toBeGreaterThanOrEqual(limit);
         expect(admitted).toBeLessThanOrEqual(replicas * limit);
         expect(onOneMax).toBeLessThanOrEqual(limit);
       }
-      // The promise is only the bound above; this is what being in step is worth.
+      // Only the bound above is promised. This one shows what synchronising achieves.
       if (keptUp(log)) expect(mean).toBeLessThan(100);
     });
 
@@ -90,7 +90,7 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
       const rule = { limit, durationMs: 1000 };
       const baseUrls = [linked.fleet.replica(replica).baseUrl];
       const log = await load(rule, { baseUrls, perSecond: Math.max(25, 1.5 * limit), ms: 4 * (1000 + gapMs) + 500 });
-      // One that nobody was refused in was asked for too little.
+      // A window without a refusal had too few requests.
       const full = countSharedWindows(log, rule).filter(({ isComplete, refused }) => isComplete && refused > 0);
       if (keptUp(log)) expect(full.length).toBeGreaterThanOrEqual(3);
       expect(full.map(({ admitted }) => admitted)).toEqual(full.map(() => limit));

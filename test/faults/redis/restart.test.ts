@@ -16,8 +16,8 @@ const engines: [string, () => Promise<Record<string, string>>][] = [["the embedd
 if (hasPostgres) engines.push(["Postgres", async () => ({ DATABASE_URL: await createTestDatabase() })]);
 
 /**
- * A free port that stays so while nobody listens on it: not one of those that the system gives to callers, any of whom
- * could have it when the next replica starts.
+ * A port that stays free while no server listens on it. The system gives ports of another range to outgoing connections,
+ * and one of those could be taken when the next replica starts.
  */
 async function lastingPort(): Promise<number> {
   for (;;) {
@@ -34,7 +34,7 @@ async function lastingPort(): Promise<number> {
   }
 }
 
-/** One place for a replica: whoever starts there takes over from the one before, by its folder and port. */
+/** One folder and one port: each replica that is started takes over from the one before. */
 async function setUp(environment: Record<string, string>) {
   const port = await lastingPort();
   const folder = tempFolder();
@@ -68,7 +68,7 @@ async function end(replica: LatchkeyProcess, signal: "SIGTERM" | "SIGKILL"): Pro
 }
 
 describe.each(engines)("a replica without Redis, on %s, that starts again", (_, environmentOf) => {
-  it("goes on with the windows it was told to stop in", async () => {
+  it("continues the windows that were open when it was told to stop", async () => {
     const { start, windowsFile } = await setUp(await environmentOf());
     const before = await start();
     const key = await createLimitedKey(before.client);
@@ -81,7 +81,7 @@ describe.each(engines)("a replica without Redis, on %s, that starts again", (_, 
     const second = await use(after.client, key, 2 * limit);
     expect(second.passed).toBe(limit - 8);
     expect(Math.abs(second.reset - first.reset)).toBeLessThanOrEqual(50);
-    // Taken, so that nobody starts from it a second time.
+    // The file was removed, so that no start uses it a second time.
     expect(existsSync(windowsFile)).toBe(false);
   });
 
@@ -93,7 +93,7 @@ describe.each(engines)("a replica without Redis, on %s, that starts again", (_, 
     await end(before.replica, "SIGKILL");
 
     const after = await start();
-    // Exactly: which also shows that what goes on in the test above is what was saved.
+    // Exactly the limit, which also shows that the test above continues saved windows.
     expect((await use(after.client, key, 2 * limit)).passed).toBe(limit);
   });
 });

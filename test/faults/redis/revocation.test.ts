@@ -11,7 +11,7 @@ import { createTestDatabase, hasPostgres } from "../../support/test-database.ts"
 import { hasRedis } from "../../support/test-redis.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 
-/** What the documentation promises. */
+/** As promised in the documentation. */
 const seenMs = 1000;
 /** A new connection is tried at least every second. */
 const backMs = 4000;
@@ -128,7 +128,7 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     expect(elsewhere).toBeGreaterThan(seenMs);
   });
 
-  it.concurrent("is refused by all although its replica's connections have died without a word", async () => {
+  it.concurrent("is refused by all although its replica's connections were lost without an error", async () => {
     const link = linked.links[0] as LinkedFleet["links"][number];
     link.abandonAll();
     try {

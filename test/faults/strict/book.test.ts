@@ -58,13 +58,15 @@ describe("the book of strict limits", () => {
     expect(book.problems().join("\n")).toContain(problem);
   });
 
-  it("tells of a window that refused for long and was not used up, unless somebody may hold the rest", () => {
+  it("reports a window that refused for long and was not used up, unless a replica may hold the rest", () => {
     const short = () => Told.begin().tell("admitted", 2, { atMs: 1 }).tell("limited", 0, { atMs: 100 });
     expect(short().tell("limited", 0, { atMs: 900 }).problemsWithFilling(9)).toEqual([
       "key 0: only 1 of 3 passed in a window that refused 2",
     ]);
     const held = short().tell("admitted", 1, { atMs: 50, replica: 1 }).tell("limited", 0, { atMs: 900 });
     expect(held.problemsWithFilling(1)).toEqual([]);
-    expect(held.problemsWithFilling(0)).toEqual(["1 windows refused somebody without being full, for 0 known reasons"]);
+    expect(held.problemsWithFilling(0)).toEqual([
+      "1 windows refused a request without being full, for 0 known reasons",
+    ]);
   });
 });

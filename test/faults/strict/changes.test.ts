@@ -31,7 +31,7 @@ function endsOf(answers: readonly StrictAnswer[]): number[] {
   return [...new Set(answers.map((answer) => ("resetMs" in answer ? answer.resetMs : 0)))];
 }
 
-/** A replica that learns of something gives its permits back and asks anew; the ledger answers within this. */
+/** A replica that learns of a change returns its permits and asks again; the ledger answers within this time. */
 const settleMs = 300;
 
 // At once, since each has a store of its own and mostly waits.
@@ -55,14 +55,14 @@ describe.concurrent.each(stores)("while a window is open, $name,", ({ open }) =>
   });
 
   it.each([
-    { name: "below what has passed lets nobody more pass", from: 20, first: 12, to: 5, more: 0 },
-    { name: "to what has passed lets nobody more pass", from: 20, first: 10, to: 10, more: 0 },
+    { name: "below what has passed lets no more pass", from: 20, first: 12, to: 5, more: 0 },
+    { name: "to what has passed lets no more pass", from: 20, first: 10, to: 10, more: 0 },
     { name: "above what has passed lets the rest of it pass", from: 100, first: 12, to: 20, more: 8 },
   ])("a limit lowered $name, when every replica is told", async ({ from, first, to, more }) => {
     const harness = await start(from);
     expect(passed(await askTimes(harness.replicas, first))).toBe(first);
     await harness.setRateLimit(0, strict(to));
-    // What is held in advance goes back before anybody else asks; without that pause it may still be spent.
+    // During this pause permits held in advance are returned; without it they may still be spent.
     await delay(settleMs);
     expect(passed(await askTimes(harness.replicas, from + 10))).toBe(more);
   });
@@ -104,7 +104,7 @@ describe.concurrent.each(stores)("while a window is open, $name,", ({ open }) =>
     expect(endsOf([...before, ...after])).toHaveLength(1);
   });
 
-  it("a deleted key is missing for everybody, those who wait and those with permits in hand", async () => {
+  it("a deleted key is missing for all callers: on replicas that wait and on replicas that hold permits", async () => {
     const harness = await start(100);
     await askTimes(harness.replicas, 20);
     const waiting = askTimes(harness.replicas, 200);

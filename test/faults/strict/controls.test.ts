@@ -14,7 +14,7 @@ const keys = demandOf([
   { keys: 9, limit: 60, durationMs: 1000 },
 ]);
 
-/** A way on which answers take a while and some are lost after the ask was settled, most of all those to returns. */
+/** A channel with slow answers. Some are lost after the ask was settled, most of all answers to returns. */
 function lossyWay(random: SeededRandom): (own: PermitChannel) => PermitChannel {
   return (own) => ({
     ...own,

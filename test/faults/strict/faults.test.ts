@@ -50,7 +50,7 @@ describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded, and se
   const inTurn = { timeout, concurrent: false };
 
   describe("of its processes", () => {
-    it("an edge is killed: what is lost to the window is what that one held", inTurn, async () => {
+    it("an edge is killed: the window loses only the permits that this edge held", inTurn, async () => {
       const started = await start();
       const { cluster, load, trial } = started;
       await load.during(async () => {
@@ -63,7 +63,7 @@ describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded, and se
           const missing = load.book.missingAt(atMs);
           console.log(`edge ${edge} is killed`, JSON.stringify({ ...figures, held, underWay, missing }));
           expect(problems).toEqual([]);
-          // And what it let pass without an answer, and a block that was on its way to it.
+          // Also requests that it admitted without an answer, and a block that was being sent to it.
           expect(missing).toBeLessThanOrEqual(held + underWay + Math.ceil(demandPerEdge / 4));
         }
       });

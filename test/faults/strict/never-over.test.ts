@@ -72,7 +72,7 @@ const edgeCases: Case[] = [
 const seconds = 5;
 let windows = 0;
 
-describe("never more than the limit, and all of it where it is asked for, in every window", () => {
+describe("never more than the limit, and all of it if enough is asked for, in every window", () => {
   // Some at once: each has servers and keys of its own, and mostly waits. All at once would be too much for one process.
   describe.each([
     ["replicas", replicaCases],

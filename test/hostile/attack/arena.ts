@@ -36,7 +36,7 @@ export class Arena {
     this.#tell = tell;
   }
 
-  /** Resolves to what was found. Empty: the victim has taken it well. */
+  /** Resolves to the findings. Empty: the victim withstood the attack. */
   async run(attack: string, seed: number, forMs: number): Promise<readonly string[]> {
     let findings: readonly string[] = [];
     for (let tries = 1; tries <= triesMax; tries++) {
@@ -44,14 +44,14 @@ export class Arena {
       const judged = judge(measured);
       this.#tell(`${attack}: ${judged.summary}`);
       findings = judged.findings.map((finding) => `${attack}: ${finding}`);
-      // What one attack has left behind is not counted against the next.
+      // Memory left behind by one attack does not count against the next.
       if (measured.ended !== undefined || judged.hasGrown) this.close();
       if (!judged.isUncertain) break;
     }
     return findings;
   }
 
-  /** What is found when all attacks so far are taken together. */
+  /** The findings over all attacks so far. */
   judgeInAll(): readonly string[] {
     const waits = { tookMs: this.#tookMs, controlTookMs: this.#controlTookMs };
     const whose = `of this server ${p99(waits.tookMs).toFixed(1)} ms, of one that is not attacked ${p99(waits.controlTookMs).toFixed(1)} ms`;
@@ -83,7 +83,7 @@ export class Arena {
     const outcome = await Promise.race([this.#attack(attack, seed, forMs), victim.ended, pauseMs(attackMsMax)]);
     const peakBytes = memory.stop();
     const tookMs = performance.now() - startedMs;
-    // An attacker may hear of the end before the process is gone.
+    // An attacker may see closed connections before the process has ended.
     const ended = await Promise.race([victim.ended, pauseMs(settleMs).then(() => undefined)]);
     const problems = typeof outcome === "object" ? outcome.problems : [];
     const attacked = ended === undefined ? await report(honest) : undefined;
@@ -103,7 +103,7 @@ export class Arena {
     };
   }
 
-  /** Those that were not told before, without what makes each of them unique. */
+  /** Lines that were not reported before, without their unique parts. */
   #newComplaints(lines: readonly string[]): readonly string[] {
     const complaints = new Set(lines.map((line) => line.replace(/"(time|requestId|unlogged)":("[^"]*"|\d+),?/g, "")));
     const fresh = [...complaints].filter((complaint) => !this.#complaints.has(complaint));

@@ -1,4 +1,4 @@
-// Attacks a server from a process of its own, which yields to the server and to the honest client: they are what is measured.
+// Attacks a server from a separate process at low priority: the server and the honest client are measured, not this.
 // Run by fork; is sent an order, and reports what was wrong from its own view.
 
 import os from "node:os";

@@ -8,9 +8,9 @@ import { mutateRequest } from "../reader/mutate-request.ts";
 import { type Attack, type Field, pauseMs, repeatUntil } from "./field.ts";
 import { pipeline, sendSlowly, verifyRequest } from "./pipeline.ts";
 
-/* Over HTTP/1.1. Each can be done without any credential, but for what it verifies. */
+/* Attacks over HTTP/1.1. None needs a credential, except for the keys that it verifies. */
 
-/** No budget of one connection helps against ever new ones: how many a second there are is not what is tried here. */
+/** A pause between connections: budgets per connection cannot stop a flood of new ones, so that is not tested. */
 const betweenConnectionsMs = 5;
 
 export const http1Attacks: Readonly<Record<string, Attack>> = {

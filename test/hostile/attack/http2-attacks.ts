@@ -29,7 +29,7 @@ export const http2Attacks: Readonly<Record<string, Attack>> = {
       return [];
     }),
 
-  "streams that stay half open": async ({ port, untilMs }) => {
+  "streams that stay incomplete": async ({ port, untilMs }) => {
     const opened = Buffer.concat(Array.from({ length: 100 }, (_, index) => openRequest(2 * index + 1)));
     return holdOpen(port, 50, Buffer.concat([hello(), opened]), untilMs);
   },
@@ -72,7 +72,7 @@ const watchHeaders = [
 
 async function holdOpen(port: number, connections: number, bytes: Buffer, untilMs: number): Promise<string[]> {
   const sockets: RawSocket[] = [];
-  // One after the other: that Node takes its time to open a stream is not what is tried here, but that they stay.
+  // One after the other: this tests streams that stay open, not how fast Node opens them.
   for (let count = 0; count < connections; count++) {
     sockets.push(new RawSocket(port).say(bytes));
     await pauseMs(25);

@@ -11,12 +11,12 @@ export interface Measured {
   readonly attacked: HonestReport | undefined;
   /** The median of all quiet times of this run. */
   readonly quietP99Ms: number;
-  /** What the process held in memory after the warm-up, before this attack, and at most during it. */
+  /** Memory of the process after the warm-up, before this attack, and at most during it. */
   readonly warmBytes: number;
   readonly startBytes: number;
   readonly peakBytes: number;
   readonly tookMs: number;
-  /** New lines of its log. They are told, and are no findings: a service may complain of what it withstands. */
+  /** New log lines. They are printed but are no findings: a service may log attacks that it withstands. */
   readonly complaints: readonly string[];
 }
 

@@ -31,7 +31,7 @@ const statusLine = Buffer.from("HTTP/1.1 ");
 const statusEnd = statusLine.length + 3;
 
 export interface PipelineOptions {
-  /** What is sent in one go, so that one attacker's writes do not hold up its other connections. */
+  /** Bytes per write, so that one connection's writes do not delay the attacker's other connections. */
   readonly sliceBytes?: number;
   /** Called after each piece of the answers; the next piece is read when it has resolved. */
   readonly beforeReading?: () => Promise<void>;
@@ -41,7 +41,7 @@ const silentMsMax = 20_000;
 
 /**
  * Sends requests without waiting for answers, reads all answers, and tells what is missing. The requests are whole and on a
- * connection that nobody closes: each has to be answered.
+ * connection that stays open: each has to be answered.
  */
 export function pipeline(
   port: number,

@@ -16,7 +16,7 @@ export interface Victim {
   readonly honestKeys: { readonly plainKey: string; readonly countedKey: string };
   /** Resolves with the reason when the process has ended. */
   readonly ended: Promise<string>;
-  /** What it has logged of warnings and errors. */
+  /** The warnings and errors that it has logged. */
   complaints(): Promise<readonly string[]>;
   stop(): void;
 }
@@ -98,7 +98,7 @@ export function residentBytes(pid: number): number {
     const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
     return Number(kilobytes ?? 0) * 1024;
   } catch {
-    // The process has ended, which is told elsewhere.
+    // The process has ended. That is reported elsewhere.
     return 0;
   }
 }

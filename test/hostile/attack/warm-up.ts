@@ -3,9 +3,9 @@ import { http2Attacks } from "./http2-attacks.ts";
 import { pipeline, verifyRequest } from "./pipeline.ts";
 
 /**
- * Every kind of request, and streams that come and go. What the allocator has once claimed for streams it keeps, to use again:
+ * Every kind of request, and streams that come and go. The allocator keeps memory that it once used for streams:
  * streams opened and reset take 100 MB of a bare server of Node's, which it never gives back. Memory is counted from there.
- * Pipelines are short here and no streams stay open, so that what those take is counted.
+ * Pipelines are short here and no streams stay open, so that the memory of those is counted.
  */
 export const warmUp: Readonly<Record<string, Attack>> = {
   "warm-up": async (field) => {

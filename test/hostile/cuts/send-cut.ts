@@ -6,12 +6,12 @@ export type Ending =
   | "cut"
   /** Nothing more comes, and the client says so at once. */
   | "fin"
-  /** Nothing more comes, and the client says so when it has got the answers to what it sent. */
+  /** The client sends nothing more, and closes its side after it got the answers. */
   | "late fin"
   | "rst";
 
 export interface Heard {
-  /** Everything that was answered, without what differs between any two answers. */
+  /** All answers, without the parts that always differ, such as ids and dates. */
   readonly answers: string;
   /** Who ended the connection first. A client ends it when it has heard nothing for a while. */
   readonly closedBy: "server" | "client";
@@ -30,7 +30,7 @@ export function sendCut(
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let closedBy: Heard["closedBy"] = "server";
-    // Half open: whether the server answers after the client's FIN is what this is about.
+    // The test is about whether the server answers after the client's FIN, so the socket stays half open.
     const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
     socket.setTimeout(silenceMs, () => {
       closedBy = "client";

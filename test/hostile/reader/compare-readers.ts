@@ -16,7 +16,7 @@ export interface Comparison {
 export function compareReaders(bytes: Buffer, read: ReadRequest): Comparison {
   let answer = read(bytes, 0);
   let takenCount = 0;
-  // What the reader leaves alone needs no second opinion. Most inputs end here, and llhttp is the slower one.
+  // Bytes that the reader does not take need no comparison. Most inputs end here, and llhttp is slower.
   if (answer.status === "unsupported") return { finding: undefined, takenCount, lastStatus: answer.status };
   const llhttp = new LlhttpConnection();
   try {

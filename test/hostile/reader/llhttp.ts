@@ -8,7 +8,7 @@ export interface FramedRequest {
   readonly line: string;
   /** Whether the connection stays open after it, for all that llhttp knows. */
   readonly staysOpen: boolean;
-  /** Whether it is one of those that a server of Node's does not give to its request listener. */
+  /** Whether Node's server does not give such a request to its request listener. */
   readonly isSpecial: boolean;
   readonly message: http.IncomingMessage;
 }
@@ -16,7 +16,7 @@ export interface FramedRequest {
 /** One connection. Bytes are parsed while they are fed: everything below is true as soon as `feed` has returned. */
 export class LlhttpConnection {
   readonly requests: FramedRequest[] = [];
-  /** Why llhttp refused what came, if it did. */
+  /** Why llhttp refused the bytes, if it did. */
   refusal: string | undefined;
   readonly #socket = new SilentSocket();
 

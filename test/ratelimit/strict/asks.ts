@@ -3,13 +3,13 @@ import type { KeyedPermitAsk, PermitResult } from "../../../src/store/permit-led
 
 export type Settled = Extract<PermitResult, { outcome: "settled" }>;
 
-/** Asks for as much as is said, and nothing else. */
+/** An ask with these fields; all others are 0. */
 export function askFor(ask: Partial<PermitAsk>): PermitAsk {
   const wantMin = ask.wantMin ?? 0;
   return { wantMin, wantMax: wantMin, gen: 0, returned: 0, spent: 0, holders: 1, ...ask };
 }
 
-/** What a ledger with a wide open window answers, but for what is said. */
+/** The answer of a ledger with an open window and many permits, except for these fields. */
 export function settledWith(grant: Partial<Settled>): Settled {
   return {
     outcome: "settled",

@@ -43,7 +43,7 @@ async function startTwo() {
 }
 
 describe("several coordinators", () => {
-  it("are each asked for their own keys, about as many, the same on every edge whatever order they are named in", async () => {
+  it("are each asked for their own keys, about as many, the same on every edge, named in any order", async () => {
     const { two, addresses } = await startTwo();
     const edges = [coordinatorsAt(addresses), coordinatorsAt([...addresses].reverse())] as const;
     for (const edge of edges) await untilUp(edge, two);
@@ -94,7 +94,7 @@ describe("an edge's metrics", () => {
 });
 
 describe("edges with strict limits over coordinators", () => {
-  it("let exactly the limit pass together, whichever of them is asked", async () => {
+  it("let exactly the limit pass together, with requests to any of them", async () => {
     const { store, two, addresses } = await startTwo();
     const edges = [limiterAt(addresses), limiterAt(addresses), limiterAt(addresses)];
     for (const { channel } of edges) await untilUp(channel, two);
@@ -114,12 +114,12 @@ describe("edges with strict limits over coordinators", () => {
     await asked?.stop();
     const { admitted = 0, limited = 0 } = await crowd(edges, keyId, 600);
     expect(admitted + limited).toBe(600);
-    // What was under way is stranded until the window ends.
+    // Permits under way are lost until the window ends.
     expect(admitted).toBeLessThanOrEqual(200);
     expect(admitted).toBeGreaterThan(100);
   });
 
-  it("hear that somebody else needs what they hold, and give it back", async () => {
+  it("learn that another replica needs permits they hold, and return them", async () => {
     const { address, store } = await startTestCoordinator();
     const [hoarder, needy] = [limiterAt([address]), limiterAt([address])];
     const keyId = await strictKey(store, 40);
@@ -130,7 +130,7 @@ describe("edges with strict limits over coordinators", () => {
     expect(hoarder.held).toBe(0);
   });
 
-  it("give back what they hold when they stop", async () => {
+  it("return the permits they hold when they stop", async () => {
     const { address, store } = await startTestCoordinator();
     const [leaving, staying] = [limiterAt([address]), limiterAt([address])];
     const keyId = await strictKey(store, 40);

@@ -11,7 +11,7 @@ import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 
 const away = new Unavailable("the coordinator is away");
 
-/** A link to a coordinator that says what it is told to. */
+/** A link to a scripted coordinator. */
 async function setUp(options: { secret?: Secret; port?: (coordinator: ScriptedCoordinator) => Promise<number> } = {}) {
   const coordinator = await ScriptedCoordinator.start();
   const port = (await options.port?.(coordinator)) ?? coordinator.port;
@@ -35,7 +35,7 @@ const granting = (id: number, granted: number) => ({
 });
 
 describe("a link to a coordinator", () => {
-  it("is up when the coordinator has said something, and refuses what it is asked before", async () => {
+  it("is up after the coordinator's first message, and refuses asks before", async () => {
     const coordinator = await ScriptedCoordinator.start();
     coordinator.welcomes = false;
     const log = createLog("error", () => {});
@@ -69,7 +69,7 @@ describe("a link to a coordinator", () => {
     await Promise.all(pending);
   });
 
-  it("gives each answer to its ask, in whatever order they come, and ignores what nobody asked", async () => {
+  it("gives each answer to its ask, in any order, and ignores answers without an ask", async () => {
     const { coordinator, link } = await setUp();
     const ask = askFor({ wantMin: 3, wantMax: 7, gen: 2 ** 40, returned: 5, spent: 6 });
     const pending = Promise.all(["a", "b", "c", "d"].map((keyId) => link.exchange(keyId, ask)));
@@ -123,7 +123,7 @@ describe("a link to a coordinator", () => {
     ]);
   });
 
-  it("does not send what a turn had gathered for a stream that broke in that turn", async () => {
+  it("does not send the asks of a turn in which the stream broke", async () => {
     const { coordinator, link } = await setUp();
     coordinator.breakStreams();
     const answers: Promise<unknown>[] = [];
@@ -173,7 +173,7 @@ describe("a link to a coordinator", () => {
     expect(JSON.parse(logLines[0] ?? "")).toMatchObject({ address: `127.0.0.1:${port}`, reason: "UNAVAILABLE" });
   });
 
-  it("shows the secret to the coordinator, and to nobody else", async () => {
+  it("shows the secret to the coordinator only", async () => {
     const secret = "secret-of-the-internal-listener-0123";
     const { coordinator, logLines } = await setUp({ secret: new Secret(secret) });
     coordinator.breakStreams();
@@ -191,7 +191,7 @@ describe("a link to a coordinator", () => {
     expect(new Set(await Promise.all(pending))).toEqual(new Set([away.message]));
   });
 
-  it("still sends what it was told in the turn in which it is closed, and nothing after", async () => {
+  it("still sends the asks of the turn in which it is closed, and nothing after", async () => {
     const { coordinator, link } = await setUp();
     const last = link.exchange("k", askFor({ returned: 4 })).catch((error: Error) => error.message);
     link.close();

@@ -97,7 +97,7 @@ describe("Coordinator", () => {
     await answers;
   });
 
-  it("asks those who hold permits for them when somebody is short, and nobody else", async () => {
+  it("recalls permits from the replicas that hold some when another has too few, and only from those", async () => {
     const short = settledWith({ granted: 0, left: 0, outstanding: 5 });
     const given = settledWith({ granted: 5, outstanding: 5 });
     const { engine, members } = setUp();
@@ -121,12 +121,16 @@ describe("Coordinator", () => {
 
   it.each([
     [
-      "nobody waits for what was not granted",
+      "no request waits for the permits that were not granted",
       askFor({ wantMin: 0, wantMax: 9 }),
       settledWith({ left: 0, outstanding: 5 }),
     ],
-    ["nobody holds any", askFor({ wantMin: 1 }), settledWith({ left: 0, outstanding: 0 })],
-    ["everybody got what he waits for", askFor({ wantMin: 1 }), settledWith({ granted: 1, left: 0, outstanding: 6 })],
+    ["no replica holds any", askFor({ wantMin: 1 }), settledWith({ left: 0, outstanding: 0 })],
+    [
+      "every waiting request got a permit",
+      askFor({ wantMin: 1 }),
+      settledWith({ granted: 1, left: 0, outstanding: 6 }),
+    ],
   ])("recalls nothing when %s", async (_, ask, result) => {
     const { engine, members } = setUp();
     const held = members[0].exchange("k", askFor({ wantMin: 1, wantMax: 5 }));
@@ -155,7 +159,7 @@ describe("Coordinator", () => {
     expect(members[0].recalls).toEqual([]);
   });
 
-  it("rejects everybody when nothing is known of a batch, those behind it too, sends none of it again, and goes on", async () => {
+  it("rejects all asks of a batch with unknown outcome and those behind it, sends none of them again, and goes on", async () => {
     const { engine, members } = setUp();
     const failing = members.map((member) => member.exchange("k", askFor({ wantMin: 1, returned: 1 })));
     await nextTurn();
@@ -174,7 +178,7 @@ describe("Coordinator", () => {
   });
 
   it.each([{ outcome: "missing" }, { outcome: "failed", reason: "a bad row" }] as const)(
-    "tells all who asked for a key that it is $outcome, and disturbs no other",
+    "answers all asks for a key that it is $outcome, and disturbs no other",
     async (result) => {
       const { engine, members } = setUp({ answer: (ask) => (ask.keyId === "odd" ? result : grantAll(ask)) });
       const odd = Promise.all(members.map((member) => member.exchange("odd", askFor({ wantMin: 1 }))));

@@ -5,7 +5,7 @@ import type { PermitResult } from "../../../src/store/permit-ledger.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
 import { type Settled, settledWith } from "./asks.ts";
 
-/** A way to the ledger on which nothing happens until the test says what. */
+/** A channel to the ledger that answers only when the test says so. */
 export class HeldChannel implements PermitChannel {
   /** Everything that was ever sent, in order. */
   readonly sent: (PermitAsk & { readonly keyId: string })[] = [];
@@ -25,7 +25,7 @@ export class HeldChannel implements PermitChannel {
     return this.#held.length;
   }
 
-  /** The oldest message is settled like this; in what is not said, by a ledger with a wide open window. */
+  /** Answers the oldest message with these fields; the others are those of a ledger with many permits. */
   grant(grant: Partial<Settled> = {}): Promise<void> {
     return this.answer(settledWith(grant));
   }

@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 
 describe("Holders", () => {
-  it("count those who asked in this window and those who ask now, each once", () => {
+  it("count the replicas that asked in this window and those that ask now, each once", () => {
     expect(holders.count("k", [a])).toBe(1);
     holders.note("k", a, 1, askFor({ wantMin: 1 }), 5);
     holders.note("k", b, 1, askFor({ wantMin: 1 }), 0);
@@ -18,7 +18,7 @@ describe("Holders", () => {
     expect(holders.count("another", [c])).toBe(1);
   });
 
-  it("name as others only those who hold something", () => {
+  it("name as others only the replicas that hold permits", () => {
     holders.note("k", a, 1, askFor({ wantMin: 1 }), 5);
     holders.note("k", b, 1, askFor({ wantMin: 1 }), 0);
     holders.note("k", c, 1, askFor({ wantMin: 1 }), 2);
@@ -27,7 +27,7 @@ describe("Holders", () => {
     expect(holders.others("another", [])).toEqual([]);
   });
 
-  it("subtract what came back and what was spent, and never below nothing", () => {
+  it("subtract returned and spent permits, and never go below 0", () => {
     holders.note("k", a, 1, askFor({ wantMin: 5 }), 5);
     holders.note("k", a, 1, askFor({ gen: 1, returned: 2, spent: 2 }), 0);
     expect(holders.others("k", [])).toEqual([a]);
@@ -37,7 +37,7 @@ describe("Holders", () => {
     expect(holders.others("k", [])).toEqual([a]);
   });
 
-  it("forget everybody's permits with a new window", () => {
+  it("forget all permits with a new window", () => {
     holders.note("k", a, 1, askFor({ wantMin: 5 }), 5);
     holders.note("k", b, 2, askFor({ gen: 1, wantMin: 1 }), 1);
     expect(holders.others("k", [])).toEqual([b]);

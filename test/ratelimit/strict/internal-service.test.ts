@@ -25,7 +25,7 @@ describe("the internal rate-limit service", () => {
     ["half of it", `Bearer ${sharedSecret.slice(0, -1)}`],
     ["an empty one", "Bearer "],
     ["it without the scheme", sharedSecret],
-  ])("turns away who shows no secret but %s, and counts it", async (_, authorization) => {
+  ])("refuses a client that shows %s instead of the secret, and counts it", async (_, authorization) => {
     const coordinator = await startTestCoordinator({ secret: sharedSecret });
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address, authorization);
@@ -48,7 +48,7 @@ describe("the internal rate-limit service", () => {
     expect(stranger.isUp).toBe(false);
   });
 
-  it("is not to be had on the public port, with or without the root key", async () => {
+  it("is not served on the public port, with or without the root key", async () => {
     const { port, rootKey } = await startTestServer();
     for (const authorization of [undefined, `Bearer ${rootKey}`]) {
       const stream = openRawStream(`127.0.0.1:${port}`, authorization);
@@ -57,7 +57,7 @@ describe("the internal rate-limit service", () => {
     }
   });
 
-  it("says at once that it is there, and ends when the replica has ended and has its answers", async () => {
+  it("sends a first message at once, and ends when the replica has ended and has its answers", async () => {
     const { address, store } = await startTestCoordinator();
     const keyId = await strictKey(store, 10);
     const stream = openRawStream(address);
@@ -128,7 +128,7 @@ describe("the internal rate-limit service", () => {
   it.each([
     ["no message at all", Buffer.from("no protobuf")],
     ["a message of more than 8 MiB", Buffer.alloc(8 * 1024 * 1024 + 1)],
-  ])("ends the stream of one who sends %s, and goes on serving the others", async (_, bytes) => {
+  ])("ends the stream of a client that sends %s, and goes on serving the others", async (_, bytes) => {
     const coordinator = await startTestCoordinator();
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address);
@@ -141,7 +141,7 @@ describe("the internal rate-limit service", () => {
     ["ends", (stream: ReturnType<typeof openRawStream>) => stream.end()],
     ["breaks off", (stream: ReturnType<typeof openRawStream>) => stream.cancel()],
     ["sends what it must not", (stream: ReturnType<typeof openRawStream>) => stream.sendBytes(Buffer.from("no"))],
-  ])("forgets a replica whose stream %s: it counts no more as one who shares the key", async (_, leave) => {
+  ])("forgets a replica whose stream %s: it no longer counts as sharing the key", async (_, leave) => {
     const { address, store, asked } = await startTestCoordinator();
     const keyId = await strictKey(store, 100);
     const [leaving, staying] = [openRawStream(address), openRawStream(address)];

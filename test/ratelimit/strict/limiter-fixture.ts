@@ -12,7 +12,7 @@ export const timeoutMs = 450;
 const tickMs = 5;
 
 /** A limiter whose ledger and whose time are in the test's hands. */
-export function setUpLimiter({ poolsMax = 1000, room = new WaitingRoom(1000) } = {}) {
+export function setUpLimiter({ poolsMax = 1000, waitingRoom = new WaitingRoom(1000) } = {}) {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const channel = new HeldChannel();
@@ -25,7 +25,7 @@ export function setUpLimiter({ poolsMax = 1000, room = new WaitingRoom(1000) } =
       alarms.unsettled += count;
     },
   };
-  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, timeoutMs, room });
+  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, timeoutMs, waitingRoom });
   /** Time goes on in steps of a tick, as it does. */
   const pass = async (ms: number) => {
     for (let gone = 0; gone < ms; gone += tickMs) {
@@ -36,7 +36,7 @@ export function setUpLimiter({ poolsMax = 1000, room = new WaitingRoom(1000) } =
   return { limiter, channel, clock, alarms, pass };
 }
 
-/** One that has to wait, and what becomes of it, in words. */
+/** A request that has to wait, and its outcome as a text. */
 export function queue(limiter: StrictLimiter, keyId = "k") {
   const waiting = { said: "waits", permit: undefined as Permit | undefined };
   const taken = limiter.take(keyId, rule);

@@ -18,12 +18,12 @@ describe("mergeAsks", () => {
     expect(mergeAsks([ask], 5)).toEqual({ ...ask, holders: 5 });
   });
 
-  it("wants what all want together", () => {
+  it("wants the sum of what all want", () => {
     const asks = [askFor({ wantMin: 1, wantMax: 5 }), askFor({ wantMin: 0, wantMax: 7 }), askFor({ wantMin: 4 })];
     expect(mergeAsks(asks, 3)).toEqual(askFor({ wantMin: 5, wantMax: 16, holders: 3 }));
   });
 
-  it("drops what comes back or is reported for a window that is over, but not what is wanted", () => {
+  it("drops returns and reports for a window that is over, but not what is wanted", () => {
     const asks = [
       askFor({ gen: 6, wantMin: 1, wantMax: 3, returned: 50, spent: 60 }),
       askFor({ gen: 7, returned: 2, spent: 3 }),
@@ -32,7 +32,7 @@ describe("mergeAsks", () => {
     expect(mergeAsks(asks, 3)).toEqual(askFor({ gen: 7, wantMin: 2, wantMax: 4, returned: 6, spent: 8, holders: 3 }));
   });
 
-  it("never gives back or reports more than the asks of the newest window did, in any order", () => {
+  it("never returns or reports more than the asks of the newest window did, in any order", () => {
     fc.assert(
       fc.property(anyAsks, (asks) => {
         const merged = mergeAsks(asks, asks.length);
@@ -63,7 +63,7 @@ describe("shareOut", () => {
       [0, 0],
     ],
     [
-      "to those who have somebody waiting first, in order",
+      "to asks with waiting requests first, in order",
       [
         [2, 9],
         [0, 9],
@@ -103,7 +103,7 @@ describe("shareOut", () => {
       [1, 6, 2],
     ],
     [
-      "nothing to one who only gives back",
+      "nothing to an ask that only returns",
       [
         [0, 0],
         [1, 4],
@@ -116,7 +116,7 @@ describe("shareOut", () => {
     expect(shareOut(asks, granted)).toEqual(shares);
   });
 
-  it("hands out exactly what was granted, as far as anybody wants it, and to nobody more than he wants", () => {
+  it("hands out exactly what was granted, as far as it is wanted, and to no ask more than it wants", () => {
     fc.assert(
       fc.property(anyAsks, fc.integer({ min: 0, max: 20_000 }), (asks, granted) => {
         const shares = shareOut(asks, granted);
@@ -129,7 +129,7 @@ describe("shareOut", () => {
     );
   });
 
-  it("lets nobody wait while another takes in advance", () => {
+  it("lets no request wait while another ask gets permits in advance", () => {
     fc.assert(
       fc.property(anyAsks, fc.integer({ min: 0, max: 20_000 }), (asks, granted) => {
         const shares = shareOut(asks, granted);

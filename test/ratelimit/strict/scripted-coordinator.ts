@@ -8,13 +8,13 @@ import {
   ExchangeResponseSchema,
 } from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
 
-/** A coordinator of another make, which hears everything and says what the test tells it to. */
+/** A fake coordinator. It records every message, and sends what the test wants. */
 export class ScriptedCoordinator {
-  /** Every message that came, on whichever stream. */
+  /** Every message that came, on all streams. */
   readonly requests: ExchangeRequest[] = [];
   /** The credentials of every stream that was opened. */
   readonly authorizations: grpc.MetadataValue[][] = [];
-  /** Whether a new stream is told that the coordinator is there. */
+  /** Whether a new stream gets the first, empty message. */
   welcomes = true;
   readonly port: number;
   readonly #server: grpc.Server;

@@ -8,7 +8,7 @@ import { queue, rule, setUpLimiter, takeNow, timeoutMs } from "./limiter-fixture
 const nothingLeft = { left: 0, contended: true };
 
 describe("a verification under a strict limit", () => {
-  it("waits for the ledger where no permit is held, and then for nothing while one is", async () => {
+  it("waits for the ledger if no permit is held, and does not wait while one is", async () => {
     const { limiter, channel } = setUpLimiter();
     const first = queue(limiter);
     expect(channel.sent).toMatchObject([{ keyId: "k", wantMin: 1 }]);
@@ -21,7 +21,7 @@ describe("a verification under a strict limit", () => {
     queue(limiter);
   });
 
-  it("is served in the order of coming, each by one permit", async () => {
+  it("is served in order of arrival, each by one permit", async () => {
     const { limiter, channel } = setUpLimiter();
     const waiting = Array.from({ length: 5 }, () => queue(limiter));
     await channel.grant({ granted: 1, outstanding: 1 });
@@ -31,7 +31,7 @@ describe("a verification under a strict limit", () => {
     expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted", "admitted", "waits", "waits"]);
   });
 
-  it("is turned away from memory once all is spent, for as long as the window lasts", async () => {
+  it("is refused from memory once all is spent, until the window ends", async () => {
     const { limiter, channel, clock, pass, alarms } = setUpLimiter();
     const waiting = [queue(limiter), queue(limiter)];
     await channel.grant({ granted: 1, outstanding: 1, left: 0 });
@@ -67,7 +67,7 @@ describe("a verification under a strict limit", () => {
     expect(takeNow(limiter)).toMatchObject({ outcome: "limited", remaining: 0, resetMs });
   });
 
-  it("waits for permits that others hold, is turned away when none comes, and that is counted", async () => {
+  it("waits for permits that other replicas hold, is refused when none comes, and that is counted", async () => {
     const { limiter, channel, pass, alarms } = setUpLimiter();
     const waiting = queue(limiter);
     const answered: string[] = [];
@@ -81,7 +81,7 @@ describe("a verification under a strict limit", () => {
     expect(alarms.unsettled).toBe(1);
   });
 
-  it("is told, and holds up nobody else, that there is no such key", async () => {
+  it("is told that there is no such key, and delays no other", async () => {
     const { limiter, channel } = setUpLimiter();
     const gone = [queue(limiter, "gone"), queue(limiter, "gone")];
     const other = queue(limiter, "other");
@@ -102,7 +102,7 @@ describe("a verification under a strict limit", () => {
     expect(first.said).toBe("waits");
     await pass(5);
     expect([first.said, second.said]).toEqual(["no permit came in time", "waits"]);
-    // One for each who had asked. The permit of the one who left is there for the next.
+    // One for each request that had asked. The permit of the one that gave up is there for the next.
     await channel.grant({ granted: 2 });
     expect(second.said).toBe("admitted");
     expect(limiter.held).toBe(1);
@@ -112,11 +112,11 @@ describe("a verification under a strict limit", () => {
 describe.each([
   ["lost", (channel: ReturnType<typeof setUpLimiter>["channel"]) => channel.lose()],
   [
-    "of an outcome that nobody knows",
+    "of unknown outcome",
     (channel: ReturnType<typeof setUpLimiter>["channel"]) => channel.answer({ outcome: "failed", reason: "" }),
   ],
 ])("an answer that is %s", (_, lose) => {
-  it("admits nobody; the waiting are asked for again, and what the message carried is not sent again", async () => {
+  it("admits no request; waiting requests are asked for again, and returns and reports are not sent again", async () => {
     const { limiter, channel, pass } = setUpLimiter();
     const first = queue(limiter);
     await channel.grant({ granted: 4 });
@@ -135,7 +135,7 @@ describe.each([
 });
 
 describe("a permit", () => {
-  it("whose use was refused serves somebody who waits", async () => {
+  it("whose use was refused serves a waiting request", async () => {
     const { limiter, channel } = setUpLimiter();
     const waiting = [queue(limiter), queue(limiter)];
     await channel.grant({ granted: 1, outstanding: 1 });
@@ -145,7 +145,7 @@ describe("a permit", () => {
     expect(waiting[1]?.said).toBe("admitted");
   });
 
-  it("whose use was refused stays here when nobody waits, and is worth nothing in a later window", async () => {
+  it("whose use was refused stays here when no request waits, and is worth nothing in a later window", async () => {
     const { limiter, channel, clock } = setUpLimiter();
     const { permit } = await admitted();
     permit.release();
@@ -190,7 +190,7 @@ describe("a permit", () => {
     expect(channel.sent.slice(1)).toMatchObject([{ gen: 1, returned: 7, wantMin: 0, wantMax: 0 }]);
   });
 
-  it("goes back by itself when nobody came for it", async () => {
+  it("goes back by itself when no request came for it", async () => {
     const { limiter, channel, pass } = setUpLimiter();
     queue(limiter).permit?.commit();
     await channel.grant({ granted: 8 });
@@ -201,7 +201,7 @@ describe("a permit", () => {
 });
 
 describe("a key whose limit was changed", () => {
-  it("is asked for anew, whatever was known of the old limit", async () => {
+  it("is asked for again, and knowledge of the old limit is dropped", async () => {
     const { limiter, channel } = setUpLimiter();
     const denied = queue(limiter);
     await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
@@ -213,8 +213,8 @@ describe("a key whose limit was changed", () => {
   });
 });
 
-describe("a look", () => {
-  it("takes nothing, asks nobody and opens nothing", async () => {
+describe("a peek", () => {
+  it("takes nothing, sends nothing and opens nothing", async () => {
     const { limiter, channel, clock } = setUpLimiter({ poolsMax: 1 });
     expect(limiter.peek("unknown", rule)).toEqual({
       limit: 10_000,
@@ -238,7 +238,7 @@ describe("memory", () => {
     expect(takeNow(limiter, "a").outcome).toBe("admitted");
   });
 
-  it("lets go of pools whose window is over, and of no other", async () => {
+  it("drops pools whose window is over, and no others", async () => {
     const { limiter, channel, clock, pass } = setUpLimiter({ poolsMax: 2 });
     for (const endsInMs of [1000, 60_000]) {
       queue(limiter, `${endsInMs}`);
@@ -251,9 +251,9 @@ describe("memory", () => {
     expect(() => limiter.take("1000", rule)).toThrow(Unavailable);
   });
 
-  it("lets a bounded number wait; one more is unavailable, and is in nobody's way", async () => {
-    const room = new WaitingRoom(50);
-    const { limiter, channel } = setUpLimiter({ room });
+  it("lets a bounded number wait; one more is unavailable, and delays no other", async () => {
+    const waitingRoom = new WaitingRoom(50);
+    const { limiter, channel } = setUpLimiter({ waitingRoom });
     const waiting = Array.from({ length: 5 }, () => limiter.take("k", rule));
     expect(() => limiter.take("k", rule), "a tenth of the room for one key").toThrow(Unavailable);
     await channel.grant({ granted: 1 });
@@ -261,12 +261,12 @@ describe("memory", () => {
     await Promise.all(waiting);
     expect(limiter.held).toBe(1);
     expect(takeNow(limiter).outcome).toBe("admitted");
-    expect(room.taken).toBe(0);
+    expect(waitingRoom.taken).toBe(0);
   });
 });
 
 describe("a limiter that stops", () => {
-  it("gives everything back, waits until it is taken, and closes the way", async () => {
+  it("returns all permits, waits for the answers, and closes the channel", async () => {
     const { limiter, channel } = setUpLimiter();
     for (const keyId of ["a", "b"]) {
       const waiting = queue(limiter, keyId);
@@ -288,7 +288,7 @@ describe("a limiter that stops", () => {
     expect([limiter.held, channel.isClosed]).toEqual([0, true]);
   });
 
-  it("gives back also what arrives while it stops", async () => {
+  it("also returns permits that arrive while it stops", async () => {
     const { limiter, channel } = setUpLimiter();
     queue(limiter);
     const stopping = limiter.stop();

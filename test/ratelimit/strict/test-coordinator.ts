@@ -83,7 +83,7 @@ export function limiterAt(addresses: readonly string[]): StrictLimiter & { chann
     metrics: createMetrics(),
     poolsMax: 100,
     timeoutMs: 5000,
-    room: new WaitingRoom(50_000),
+    waitingRoom: new WaitingRoom(50_000),
   });
   onTestFinished(() => limiter.stop());
   return Object.assign(limiter, { channel });

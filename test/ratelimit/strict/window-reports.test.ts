@@ -40,7 +40,7 @@ async function startEdge(addresses: readonly string[], limit = 10) {
 }
 
 describe("local limits of edges without Redis", () => {
-  it("are kept in step over the coordinator's streams: what one let pass, another does not", async () => {
+  it("are shared over the coordinator's streams: what one edge lets pass counts on the other", async () => {
     const { address } = await startTestCoordinator();
     const limit = 1000;
     const [a, b] = [await startEdge([address], limit), await startEdge([address], limit)];
@@ -55,7 +55,7 @@ describe("local limits of edges without Redis", () => {
     await vi.waitFor(() => expect(a.take("k", 1)).toBe(0), patient);
   });
 
-  it("are told again to a coordinator that has forgotten them, also those that nobody uses just now", async () => {
+  it("are reported again to a coordinator that has lost them, also those without new verifications", async () => {
     const first = await startTestCoordinator();
     const a = await startEdge([first.address]);
     expect(a.take("k", 10)).toBe(10);
@@ -67,7 +67,7 @@ describe("local limits of edges without Redis", () => {
     const second = await startTestCoordinator({ port: first.port });
     await vi.waitFor(() => expect([a.isUp(), b.isUp()]).toEqual([true, true]), patient);
 
-    // Again and again: it hears of the others when it asks, and they may tell of theirs a little later than that.
+    // Repeated: a report returns the others' counts, and they may send those a little later.
     const late = await startEdge([second.address]);
     let passed = 0;
     const askOnce = () => {
@@ -91,7 +91,7 @@ describe("local limits of edges without Redis", () => {
   it("each go to their key's coordinator, and the failure of one costs the others nothing", async () => {
     const two = [await startTestCoordinator(), await startTestCoordinator()] as const;
     const addresses = two.map(({ address }) => address);
-    // So many that one who is told of nothing would go on for longer than is waited for.
+    // So many that a replica without news would go on for longer than the test waits.
     const limit = 1000;
     const [a, b] = [await startEdge(addresses, limit), await startEdge(addresses, limit)];
     const areInStep = async (name: string) => {

@@ -55,7 +55,7 @@ export function goodBodyOf(call: CallName): JsonObject {
 
 type Rest = Partial<Pick<BadRequest, "says" | "neverSays" | "code" | "headers">>;
 
-/** A message that breaks a rule of its fields, whatever it is encoded in. */
+/** A message that breaks a rule of its fields, in every encoding. */
 export function broken(name: string, call: CallName, field: string, json: JsonValue, rest: Rest = {}): BadRequest {
   return bad(name, call, { on: protocols, field, body: (protocol) => encode(protocol, call, json), ...rest });
 }

@@ -1,7 +1,7 @@
 import { encode, keyIdCalls, rootCalls } from "../protocols.ts";
 import { type BadRequest, bad, broken, goodBodyOf, type Setup, textCanary } from "./bad-request.ts";
 
-/* Requests without the right, about what is not there, or repeated with a difference. */
+/* Requests without permission, for keys that do not exist, or repeated with changes. */
 
 const wrongAuthorizations: [string, (setup: Setup) => string | undefined][] = [
   ["none", () => undefined],

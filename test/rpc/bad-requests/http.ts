@@ -2,7 +2,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { Protocol } from "../protocols.ts";
 import { type BadRequest, bad, gatewayProtocols, rpcProtocols, textCanary } from "./bad-request.ts";
 
-/* What is wrong before a body is looked at: paths, methods, content types, encodings, sizes. */
+/* Faults that are found before a body is read: paths, methods, content types, encodings, sizes. */
 
 const nowhere = [
   "/",
@@ -65,7 +65,7 @@ const notRpc = [
   "application/connect+proto",
 ];
 const good = Buffer.from('{"key":"cnry"}');
-/** What a decompressor would be given. */
+/** Bytes for a decompressor. */
 const compressed: [string, Uint8Array][] = [
   ["gzip", gzipSync(good)],
   ["GZIP", gzipSync(Buffer.alloc(50_000_000, " "))],

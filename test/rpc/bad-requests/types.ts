@@ -1,7 +1,7 @@
 import { type CallName, keyIdCalls } from "../protocols.ts";
 import { type BadRequest, badJson } from "./bad-request.ts";
 
-/* Fields of the wrong type, and names that are none of ours: what only JSON can say. */
+/* Fields of the wrong type and unknown names: possible only in JSON. */
 
 const text = '"cnry"';
 const number = "7391";
@@ -49,7 +49,7 @@ interface WrongName {
   readonly neverSays?: string;
 }
 
-/** What is told is the field around it, and the known name that is near; the name itself never is. */
+/** The error names the field around it and a similar known name, never the unknown name itself. */
 const wrongNames: WrongName[] = [
   {
     call: "createKey",

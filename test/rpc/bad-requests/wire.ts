@@ -3,7 +3,7 @@ import { bytes, double, metaEntry, metaOf, nestedStructs, text, valueBytes, vari
 import { encode, frame, type Protocol } from "../protocols.ts";
 import { type BadRequest, bad, badProto, goodBodyOf, rpcProtocols, textCanary } from "./bad-request.ts";
 
-/* What is wrong below the fields: protobuf that cannot be read, frames that lie, headers of the RPC protocols. */
+/* Faults below the fields: unreadable protobuf, frames with wrong lengths, headers of the RPC protocols. */
 
 const apiId = text(1, textCanary);
 const withApiId = (...parts: Uint8Array[]) => Buffer.concat([apiId, ...parts]);

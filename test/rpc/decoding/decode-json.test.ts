@@ -15,7 +15,7 @@ import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
 import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
 import { CANARY, expectWithinDeadline, KEY, refusalOf, told } from "./refusal.ts";
 
-/** What the requests of these tests hold and no answer may. */
+/** The requests of these tests contain it. No answer may. */
 const SENT = /canary-7f3a|5150|acme_/;
 
 describe("decodeJson accepts", () => {
@@ -189,7 +189,7 @@ it.each<[string, DescMessage, string]>([
   ["a map", HealthListResponseSchema, "grpc.health.v1.HealthListResponse.statuses"],
   ["a oneof", ServerReflectionRequestSchema, "grpc.reflection.v1.ServerReflectionRequest.file_by_filename"],
   ["a well-known type", OptionSchema, "google.protobuf.Option.value"],
-])("a message with %s is a programming error on every request, whatever it holds", (_, desc, field) => {
+])("a message with %s is a programming error on every request of its method", (_, desc, field) => {
   for (let request = 0; request < 2; request++) {
     expect(() => decode(desc, {})).toThrow(`unsupported field kind: field ${field} `);
   }

@@ -25,7 +25,7 @@ describe("parseJson accepts", () => {
     expect(parseText(text)).toStrictEqual(JSON.parse(text));
   });
 
-  it("whatever JSON.stringify prints", () => {
+  it("everything that JSON.stringify prints", () => {
     fc.assert(
       fc.property(strictJson, (value) => {
         const text = JSON.stringify(value);
@@ -105,7 +105,7 @@ describe("parseJson refuses", () => {
       fc.property(fc.oneof(fc.uint8Array(), nearlyJson), (bytes) => {
         const ours = outcomeOf(() => parse(bytes));
         if (ours instanceof InvalidRequest) return;
-        // What passes here must mean to every other parser what it means to us.
+        // Every other parser must read an accepted text in the same way.
         expect(ours).toStrictEqual(JSON.parse(Buffer.from(bytes).toString()));
       }),
       { numRuns: 2_000 },

@@ -9,7 +9,7 @@ export const KEY = "acme_2AsTXY7ZPJon57xXlwg1iFScToYBEIkW74QinwK";
 /** The largest body the service takes. */
 export const BODY_MAX_BYTES = 64 * 1024;
 
-/** What `run` returns, or the InvalidRequest it throws. Any other error goes on to fail the test. */
+/** The result of `run`, or the InvalidRequest that it throws. Any other error fails the test. */
 export function outcomeOf<T>(run: () => T): T | InvalidRequest {
   try {
     return run();
@@ -25,7 +25,7 @@ export function refusalOf(run: () => unknown): InvalidRequest {
   return expect.fail("was accepted");
 }
 
-/** What the caller is told, in the form in which the tables of these tests write it: a request as a whole has no path. */
+/** The violation as a text, as the tables of these tests write it. A request as a whole has no path. */
 export function told({ message }: InvalidRequest): string {
   return message.replace(/(^|; )the request /g, "$1");
 }

@@ -56,7 +56,7 @@ async function expectSame(twins: TwinServers, requests: readonly RawRequest[]): 
     const sendAll = ({ send }: Client) => Promise.all(group.map(send));
     const [expected, heard] = await Promise.all([sendAll(reference), sendAll(fast)]);
     for (const [index, request] of group.entries()) {
-      // Node drops what comes along with an upgrade, so only the fast path can keep such a connection.
+      // Node drops bytes behind an upgrade, so only the fast path can keep such a connection.
       if (isDeepStrictEqual(heard[index], expected[index]) || asksForUpgrade(request)) continue;
       expect(heard[index], printed(request)).toEqual(expected[index]);
     }
@@ -69,7 +69,7 @@ async function expectSame(twins: TwinServers, requests: readonly RawRequest[]): 
   expect(accounted.ids.filter((id) => !fast.heardIds.has(id))).toEqual([]);
 }
 
-/** Those that leave no trace go together, for speed; where each changes what the next one is told, one by one. */
+/** Requests without side effects are sent together, for speed. Others are sent one by one. */
 function inGroups(requests: readonly RawRequest[], { lastingSecrets }: TwinServers): RawRequest[][] {
   const groups: RawRequest[][] = [[]];
   for (const request of requests) {
@@ -123,7 +123,7 @@ const tokens = [
 
 /** A few bytes of the body are changed, left out, repeated, or taken from another request. */
 function mutate(request: RawRequest, corpus: readonly RawRequest[], random: SeededRandom): RawRequest {
-  // What follows by hand is the request that ends the connection.
+  // The request that ends the connection is read by hand.
   const [whole, rest] =
     request.over === "bytes"
       ? [request.chunks[0] as Buffer, request.chunks.slice(1)]

@@ -179,7 +179,7 @@ function inPieces(body: Uint8Array): RawRequest[] {
   }));
 }
 
-/** Messages put together at random of what could be right and what cannot. */
+/** Random messages made of right and wrong parts. */
 function made(secrets: Readonly<Record<string, string>>, count: number): RawRequest[] {
   const random = new SeededRandom(7);
   const texts = () =>

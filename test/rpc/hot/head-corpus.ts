@@ -1,8 +1,8 @@
 import type { RawRequest } from "./raw-exchange.ts";
 
 /*
- * Requests over HTTP/1.1 as bytes, with heads that no client of Node's would send beside those that every client does. Each is
- * followed by one that asks the server to hang up.
+ * HTTP/1.1 requests as bytes, with heads that Node's client would not send and with ordinary ones. Each is
+ * followed by a request that asks the server to close.
  */
 
 export function headCorpus(secrets: Readonly<Record<string, string>>): RawRequest[] {
@@ -70,7 +70,7 @@ function usual(body: string): string {
   return head(plain(body)) + body;
 }
 
-/** What is said beside the length by those that many use. */
+/** The other headers of widely used clients. */
 const clients = [
   ["Host: 127.0.0.1:8080", "User-Agent: curl/8.5.0", "Accept: */*", type],
   ["host: localhost", "connection: keep-alive", "content-type: application/json", "accept: */*", "user-agent: node"],

@@ -1,7 +1,7 @@
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import type { RawRequest } from "./raw-exchange.ts";
 
-/* Requests for the gateway: good ones, bad ones, and those of which it takes a second look to tell. */
+/* Requests for the gateway: good ones, bad ones, and borderline cases. */
 
 export function jsonCorpus(secrets: Readonly<Record<string, string>>): RawRequest[] {
   const good = secrets.plain as string;
@@ -190,7 +190,7 @@ function inPieces(key: string): RawRequest[] {
   });
 }
 
-/** What no client of Node's would send. The last request of each asks the server to hang up. */
+/** Requests that Node's client would not send. The last one of each asks the server to close. */
 function asBytes(key: string): RawRequest[] {
   const body = JSON.stringify({ key });
   const bad = JSON.stringify({ key, x: 1 });
@@ -227,7 +227,7 @@ function asBytes(key: string): RawRequest[] {
   }));
 }
 
-/** Objects put together at random of what could be right and what cannot. */
+/** Random objects made of right and wrong parts. */
 function made(secrets: Readonly<Record<string, string>>, count: number): RawRequest[] {
   const random = new SeededRandom(6);
   const names = ["key", "key", "key", "apiId", "apiId", "api_id", "Key", "", "__proto__", "k\\u0065y", "ключ"];

@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { onTestFinished } from "vitest";
 
-/** A request as it goes out, however odd. */
+/** A request exactly as it is sent. It can be malformed. */
 export interface RawRequest {
   readonly name: string;
   readonly over: "HTTP/1.1" | "HTTP/2" | "bytes";
@@ -14,11 +14,11 @@ export interface RawRequest {
   readonly chunks: readonly Buffer[];
 }
 
-/** Everything that came back, in the order in which it came, without what differs between any two answers. */
+/** Everything that came back, in order, without the parts that always differ. */
 export type Heard = Readonly<Record<string, unknown>>;
 
 export interface RawClient {
-  /** The ids of requests that answers told. */
+  /** The request ids in the answers. */
   readonly heardIds: ReadonlySet<string>;
   send(request: RawRequest): Promise<Heard>;
 }
@@ -95,7 +95,7 @@ function overHttp2(session: http2.ClientHttp2Session, request: RawRequest): Prom
   });
 }
 
-/** Until the server hangs up, which whoever sends such bytes asks it to; one that waits for more bytes is told that none come. */
+/** Reads until the server closes, as the sent bytes ask it to. A server that waits for more bytes gets a FIN. */
 function overSocket(port: number, { chunks }: RawRequest): Promise<Heard> {
   return new Promise((resolve) => {
     const heard: Buffer[] = [];
@@ -116,7 +116,7 @@ function overSocket(port: number, { chunks }: RawRequest): Promise<Heard> {
 const id = /req_[0-9A-Za-z]{22}/g;
 const date = /\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g;
 
-/** Each id becomes the place of its first appearance, so that the id in a header is still the one in the body. */
+/** Replaces each id by the number of its first appearance, so that the same id in header and body stays the same. */
 function withoutIds(heard: Heard, heardIds: Set<string>): Heard {
   const ids: string[] = [];
   const clean = (text: string) =>

@@ -13,7 +13,7 @@ vi.mock("../../../src/rpc/decoding/decode-binary.ts", { spy: true });
 const json = { "content-type": "application/json" };
 const grpc = { "content-type": "application/grpc", te: "trailers" };
 const path = "/v1/keys.verifyKey";
-/** What only the strict decoder reads. */
+/** A body that only the strict decoder reads. */
 const escaped = (key: string) => Buffer.from(`{"key":"${key}","apiId":"\\u0061pi_1"}`);
 const plain = (key: string) => Buffer.from(`{"key":"${key}","apiId":"api_1"}`);
 const bad = () => Buffer.from('{"kex":1}');

@@ -72,7 +72,7 @@ describe("a request is incomplete", () => {
   });
 });
 
-describe("a request is other than supported, with an end that is known", () => {
+describe("a request is not supported, but its end is known", () => {
   it.each(lines.slice(0, 2))("without or with two of %s", (line) => {
     expect(read(request(lines.filter((each) => each !== line)))).toBe("other");
     expect(read(request([...lines, line]))).toBe("other");
@@ -115,7 +115,7 @@ describe("a request is other than supported, with an end that is known", () => {
   });
 });
 
-describe("what a request is, and where it ends, is for Node to say", () => {
+describe("a request is left to Node, which finds its end", () => {
   it("without an end of its head", () => {
     const whole = request(lines);
     expect(read(whole.replace("\r\n\r\n", "\r\n\rx"))).toBe("unknown");

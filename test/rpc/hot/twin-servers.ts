@@ -25,7 +25,7 @@ const nested = { list: [1, -2.5e-7, 1e21, 0, true, null, { deep: { deeper: [[], 
 const unicode = { "naïve 😀": "\u2028\u2029\u007f é 漢字", quote: '"\\/\b\f\n\r\t', "": "empty" };
 const long = "x".repeat(16_000);
 
-/** Every kind of key, by what is particular about it. */
+/** Every kind of key, by its special property. */
 const kinds: Readonly<Record<string, Partial<NewKey>>> = {
   plain: {},
   disabled: { enabled: false, name: "off" },
@@ -70,7 +70,7 @@ export interface TwinServers {
   readonly secrets: Readonly<Record<string, string>>;
   /** Those of keys that a verification changes. */
   readonly lastingSecrets: readonly string[];
-  /** Everything that both have counted, and everything that both have logged but for ids and the order. */
+  /** The metrics and log lines of both, without ids and without the order of lines. */
   readonly accounts: () => Promise<readonly [Account, Account]>;
 }
 
@@ -82,8 +82,8 @@ export interface Account {
 }
 
 /**
- * Two servers that differ in nothing but the fast path, on one clock that stands still. Each has a store of its own with
- * the same keys: on one store, what the one had used up the other would miss, and answers could not be the same.
+ * Two servers that differ only in the fast path, with one clock that stands still. Each has its own store with
+ * the same keys: on a shared store, one would use up the counters of the other, and answers would differ.
  */
 export async function startTwins(): Promise<TwinServers> {
   const clock = new TestClock();
@@ -116,10 +116,10 @@ export async function startTwins(): Promise<TwinServers> {
 
 async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewKey[]) {
   let strict: StrictLimiter | undefined;
-  const room = new WaitingRoom(10_000);
-  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100, room };
+  const waitingRoom = new WaitingRoom(10_000);
+  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100, waitingRoom };
   const override = (parts: ApiParts) => {
-    strict = createStrictLimiter(parts, room);
+    strict = createStrictLimiter(parts, waitingRoom);
     return {
       keys: new CachedKeyStore(failOnSome(parts.keys), cache, parts),
       usage: failOnOne(parts.usage),
@@ -149,18 +149,18 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   };
 }
 
-function createStrictLimiter({ store, ...ambient }: ApiParts, room: WaitingRoom): StrictLimiter {
+function createStrictLimiter({ store, ...ambient }: ApiParts, waitingRoom: WaitingRoom): StrictLimiter {
   const limiter: StrictLimiter = new StrictLimiter({
     ...ambient,
     channel: new Coordinator(store.permitLanes, ambient).join((keyId) => limiter.recall(keyId)),
     poolsMax: 100,
     timeoutMs: 450,
-    room,
+    waitingRoom,
   });
   return limiter;
 }
 
-/** A server of Node's alone. What it cannot read it refuses as the port does, behind the answers that are due. */
+/** A server of Node alone. Like the port, it refuses malformed bytes after the pending answers. */
 function createBareServer(listener: RequestListener): http.Server {
   const unanswered = new Set<http.ServerResponse>();
   const receive: RequestListener = (req, res) => {
@@ -206,8 +206,8 @@ function failOnOne(usage: UsageLedger): UsageLedger {
 }
 
 /**
- * Without what may differ: how a request was read; and which of several at once was first, which shows in the order of the
- * lines and in who joined whose look-up.
+ * Without the parts that may differ: how a request was read, and which concurrent call was first. The latter shows in
+ * the order of lines, and in which calls shared a look-up.
  */
 function withoutTurns(metrics: string): string[] {
   const lookedUp = [...metrics.matchAll(/^latchkey_key_cache_total\{.*\} (\d+)$/gm)].map((match) => Number(match[1]));

@@ -32,7 +32,7 @@ async function connect(guard: Guard) {
   return { client, served };
 }
 
-describe("what happens to one connection destroys that connection only", () => {
+describe("a failure on one connection destroys that connection only", () => {
   it("where a listener throws", async () => {
     const { guard, failures } = createGuard();
     const { client, served } = await connect(guard);

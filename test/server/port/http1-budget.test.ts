@@ -36,7 +36,7 @@ it("stops reading while too much waits behind a request", async () => {
   await until(() => answers() === requests + 1);
 }, 30_000);
 
-it("is ended when it has been silent for too long, but not while it waits for us", async () => {
+it("is ended when it has been silent for too long, but not while it waits for our answer", async () => {
   const { socket, held, hear, answered } = await listen({ headersMs: 20, keepAliveMs: 100 });
   hear();
   socket.write(ask("later_a"));
@@ -90,14 +90,14 @@ it("gives others their turn while one connection has thousands of requests", asy
 });
 
 it("executes nothing that waits for its turn once the client has gone", async () => {
-  const { port, socket, ways } = await listen();
+  const { port, socket, readBy } = await listen();
   socket.write(ask("k").repeat(20_000));
-  await until(() => ways.length > 0);
+  await until(() => readBy.length > 0);
   socket.resetAndDestroy();
   await until(() => port.connections === 0);
-  const executed = ways.length;
+  const executed = readBy.length;
   await delay(20);
-  expect(ways.length).toBe(executed);
+  expect(readBy.length).toBe(executed);
 });
 
 it.each([
@@ -115,7 +115,7 @@ it.each([
   await until(() => port.connections === 0);
 });
 
-it("counts the time of each request that comes in pieces by itself", async () => {
+it("measures the time of each request that comes in pieces separately", async () => {
   const { socket, hear, answered, heard } = await listen({ headersMs: 100, requestMs: 300 });
   hear();
   for (let i = 0; i < 10; i++) {
@@ -129,7 +129,7 @@ it("counts the time of each request that comes in pieces by itself", async () =>
   expect(answered()).toHaveLength(10);
 });
 
-it("is ended when it does not take its answers, also where it goes on to send", async () => {
+it("is ended when it does not read its answers, also while it goes on sending", async () => {
   const { port, socket, served } = await listen({ headersMs: 20, answerMs: 200 });
   do {
     socket.write(ask("k").repeat(20));

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { ask, listen, until } from "./served-connection.ts";
 
-/* What a connection of HTTP/1.1 answers, and by which way. */
+/* What a connection of HTTP/1.1 answers, and how it has read the request. */
 
 const upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n";
 
@@ -21,7 +21,7 @@ it("answers in the order of the requests, also where one has to wait", async () 
   expect(answered()).toEqual(["a", "later_b", "c", "later_d", "e"]);
 });
 
-it("lends Node what is not supported, behind its own answers, and reads on behind that", async () => {
+it("lends unsupported requests to Node, after its own answers, and reads on after them", async () => {
   const { socket, held, handed, hear, answered, heard } = await listen();
   hear();
   socket.write(`${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -36,7 +36,7 @@ it("lends Node what is not supported, behind its own answers, and reads on behin
   expect(heard().indexOf("theirs")).toBeGreaterThan(heard().indexOf("later_a"));
 });
 
-it("tells its last answer for such, once the server is closing", async () => {
+it("marks its last answer as the last, once the server is closing", async () => {
   const { port, socket, held, hear, heard } = await listen();
   hear();
   socket.write(ask("later_a"));
@@ -64,7 +64,7 @@ it("serves by hand what arrives in pieces, however they are cut", async () => {
   expect(handed).toEqual([]);
 });
 
-it("gives Node what arrives in pieces and is not supported when it is whole", async () => {
+it("gives Node an unsupported request that arrives in pieces when it is complete", async () => {
   const { socket, handed, hear, answered } = await listen();
   hear();
   const other = "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
@@ -76,7 +76,7 @@ it("gives Node what arrives in pieces and is not supported when it is whole", as
   expect(handed).toEqual(["/other"]);
 });
 
-it("leaves the connection to Node where the end of a request is for Node to find", async () => {
+it("leaves the connection to Node if only Node can find the end of a request", async () => {
   const { socket, handed, hear, answers } = await listen();
   hear();
   const chunked = "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
@@ -87,7 +87,7 @@ it("leaves the connection to Node where the end of a request is for Node to find
   expect(handed).toEqual(["/other", "/v1/keys.verifyKey", "/v1/keys.verifyKey"]);
 });
 
-it("answers whole requests of a client that sends no more", async () => {
+it("answers complete requests of a client that has closed its side", async () => {
   const { socket, held, handed, hear, answered } = await listen();
   hear();
   socket.end(`${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n${ask("b")}`);
@@ -122,7 +122,7 @@ it.each([
 });
 
 it("tells how each request was read, and why Node read it", async () => {
-  const { socket, ways, hear, answers } = await listen();
+  const { socket, readBy, hear, answers } = await listen();
   hear();
   const long = ask("k".repeat(16_384));
   const asked = [
@@ -145,7 +145,7 @@ it("tells how each request was read, and why Node read it", async () => {
     await until(() => answers() === index + 1);
   }
   const byNode = ["node_path", "node_head", "node_body", "by_hand", "node_framing", "node_framing"];
-  expect(ways).toEqual(["by_hand", "by_hand", ...byNode]);
+  expect(readBy).toEqual(["by_hand", "by_hand", ...byNode]);
 });
 
 it("answers by hand, in its turn, a body that the codec does not understand", async () => {
@@ -162,11 +162,11 @@ it.each([
   ["without a body", `GET /other HTTP/1.1\r\nHost: a\r\n${upgrade}\r\n`],
   ["with a body", `POST /other HTTP/1.1\r\nHost: a\r\n${upgrade}Content-Length: 5\r\n\r\nhello`],
 ])("answers what follows a request %s that asks for an upgrade", async (_, request) => {
-  const { socket, ways, hear, answers } = await listen();
+  const { socket, readBy, hear, answers } = await listen();
   hear();
   socket.write(request + ask("a") + request + request + ask("b"));
   await until(() => answers() === 5);
-  expect(ways).toEqual(["node_path", "by_hand", "node_path", "node_path", "by_hand"]);
+  expect(readBy).toEqual(["node_path", "by_hand", "node_path", "node_path", "by_hand"]);
 });
 
 it("ends the connection behind a request that asks for an upgrade where Node reads everything", async () => {
@@ -180,7 +180,7 @@ it("ends the connection behind a request that asks for an upgrade where Node rea
   expect(heard()).toMatch(/connection: close/i);
 });
 
-it("reads on behind a request that Node has answered before it was whole", async () => {
+it("reads on after a request that Node has answered before it was complete", async () => {
   const { socket, handed, hear, heard, answered } = await listen();
   hear();
   const other = "POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";

@@ -5,7 +5,7 @@ import { composePublicApi } from "../../support/compose-public-api.ts";
 import { sumMetric } from "../../support/read-metric.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 
-/** The public API over a ledger that takes its time: until it is told to go on. */
+/** The public API over a ledger that waits until the test lets it go on. */
 async function startServer(fastPath: boolean) {
   const waiting: (() => void)[] = [];
   const { onePort, metrics, logLines } = composePublicApi(({ usage }) => ({

@@ -22,7 +22,7 @@ interface Held {
 export async function listen(timeouts: Partial<Timeouts> = {}) {
   const held: Held[] = [];
   const handed: string[] = [];
-  const ways: string[] = [];
+  const readBy: string[] = [];
   let ids = 0;
   const endpoint = { method: verify?.method, access: "public" } as unknown as Endpoint;
   let served: net.Socket | undefined;
@@ -57,7 +57,7 @@ export async function listen(timeouts: Partial<Timeouts> = {}) {
     malformed: () => "HTTP/1.1 400 Bad Request\r\n\r\n",
     guard,
     byHand,
-    onHttp1Request: (way) => ways.push(way),
+    onHttp1Request: (reader) => readBy.push(reader),
     timeouts: { ...defaultTimeouts, ...timeouts },
   });
   onTestFinished(() => port.close(0));
@@ -68,11 +68,11 @@ export async function listen(timeouts: Partial<Timeouts> = {}) {
   const startReading = () => socket.setEncoding("latin1").on("data", (text: string) => (heard += text));
   /** The keys that were answered, in order. */
   const answered = () => [...heard.matchAll(/"keyId":"(\w+)"/g)].map(([, key]) => key);
-  /** Whoever gave them: a request that does not arrive in one piece is handed over. */
+  /** All answers, ours and Node's: a request that arrives in pieces may go to Node. */
   const answers = () => heard.split("HTTP/1.1 200 OK").length - 1;
   /** The server's end of the connection. */
   const end = () => served;
-  return { port, socket, served: end, held, handed, ways, hear: startReading, answered, answers, heard: () => heard };
+  return { port, socket, served: end, held, handed, readBy, hear: startReading, answered, answers, heard: () => heard };
 }
 
 export function ask(key: string, body = JSON.stringify({ key })): string {

@@ -39,7 +39,7 @@ async function originCodeOf(work: Promise<unknown>): Promise<unknown> {
 }
 
 describe.runIf(hasPostgres)("a role with a limit of connections", () => {
-  it("makes changes wait for an open connection where there is room for no more", async () => {
+  it("makes changes wait for an open connection if no more can be opened", async () => {
     // Two are the lanes'.
     const { url } = await limitedTo(2 + 2);
     const store = await openStore(url);
@@ -49,7 +49,7 @@ describe.runIf(hasPostgres)("a role with a limit of connections", () => {
     expect(found.filter((key) => key !== undefined)).toHaveLength(keys.length);
   });
 
-  it("is told of by its code where there is room for none, and is waited for", async () => {
+  it("is reported by its code if no connection can be opened, and the store waits", async () => {
     const { url, limit } = await limitedTo(0);
     const engine = openPgEngine({ url, connectionsMax: 2 });
     onTestFinished(() => engine.close());

@@ -16,7 +16,7 @@ import { password, type SecuredPostgres, startSecuredPostgres } from "./secured-
 
 const missing = opensslIsHere ? "" : " (skipped: there is no openssl to make certificates with)";
 
-/** Nothing of the password, neither as it is nor as it stands in a URL. */
+/** Does not contain the password, neither plain nor URL-encoded. */
 function expectNoPassword(text: string): void {
   for (const form of [password, encodeURIComponent(password), password.slice(0, 8)]) expect(text).not.toContain(form);
 }

@@ -22,7 +22,7 @@ export async function startSecuredPostgres(): Promise<SecuredPostgres> {
   const folder = mkdtempSync(join(tmpdir(), "latchkey-test-"));
   chmodSync(folder, 0o755);
   const [right, wrong] = [makeCertificate(folder, "right"), makeCertificate(folder, "wrong")];
-  // The server wants its key to be its own, and as root the tests run it as nobody.
+  // The server must own its key file. When the tests run as root, the server runs as the user "nobody".
   if (process.getuid?.() === 0) chownSync(right.key, 65_534, 65_534);
   const access = join(folder, "pg_hba.conf");
   // The first line is for the tests' own errands.

@@ -16,7 +16,7 @@ const careless = {
   lock_timeout: "0",
   statement_timeout: "0",
 };
-/** What helps and is not relied on. Every session asks for it when it begins. */
+/** Settings that help but are not relied on. Every session sets them when it begins. */
 const helpful = {
   default_transaction_isolation: "read committed",
   plan_cache_mode: "force_generic_plan",
@@ -39,7 +39,7 @@ async function carelessDatabase(): Promise<string> {
 }
 
 describe.runIf(hasPostgres)("on a server with careless defaults", () => {
-  it("a session of somebody else's is careless: there is something to set", async () => {
+  it("a session that is not ours is careless: there is something to set", async () => {
     const client = new pg.Client(await carelessDatabase());
     await client.connect();
     onTestFinished(() => client.end());
@@ -63,11 +63,11 @@ describe.runIf(hasPostgres)("on a server with careless defaults", () => {
     };
     const [asked] = await engine.atomically([CompiledQuery.raw(question)]);
     expect(asked?.rows).toEqual([ours]);
-    // Whatever is no SELECT of ours can be a change.
+    // Every statement that is not a SELECT of ours can be a change.
     expect((await sql.raw(question).execute(engine.db)).rows).toEqual([ours]);
   });
 
-  it("every session asks for what helps, after a lost connection too", async () => {
+  it("every session asks for helpful settings, after a lost connection too", async () => {
     const connection = new PgConnection(await carelessDatabase());
     onTestFinished(() => connection.close());
     const question = preparedText(questionAbout(Object.keys(helpful)));

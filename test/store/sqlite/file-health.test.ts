@@ -21,7 +21,7 @@ async function open(options: SqliteStoreOptions): Promise<Store> {
   return store;
 }
 
-/** What a crash at this moment would leave behind, in a folder of its own. */
+/** A copy of the files as a crash at this moment would leave them, in a separate folder. */
 function crashImageOf(file: string): string {
   const folder = join(tempFolder(), "crashed");
   cpSync(dirname(file), folder, { recursive: true });
@@ -46,7 +46,7 @@ describe("a data file after a crash, while it is being checked", () => {
     const limited = sampleKey(clock, { rateLimit: strict(10) });
     for (const key of [counted, limited]) await before.keys.create(key);
     const image = crashImageOf(file);
-    // Larger than what is checked before it is used.
+    // Larger than the files that are checked before use.
     tamper(image, "CREATE TABLE filler AS SELECT zeroblob(9000000) AS bytes");
     const check = heldCheck();
     const store = await open({ ...options, file: image, prepareCheck: check.prepareCheck });

@@ -80,7 +80,7 @@ describe("a data file that is opened again", () => {
       "file is not a database",
     ],
     ["lies in a folder that is gone", () => {}, "unable to open database file"],
-  ])("is refused in words when it %s, and nobody is told of a death", async (_, prepare, reason) => {
+  ])("is refused in words when it %s, and no death is reported", async (_, prepare, reason) => {
     const { options, file, deaths } = testOptions();
     prepare(file);
     const opening = openSqliteStore(reason.startsWith("file") ? options : { ...options, file: `${file}/gone/x.db` });

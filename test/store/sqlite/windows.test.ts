@@ -74,7 +74,7 @@ describe("the embedded store's windows", () => {
     expect(await ask(store, lasting, { wantMin: 10 })).toMatchObject({ gen: 2, granted: 10, clockBehind: false });
   });
 
-  it("that were open when it was not yet kept what they were opened with take the longest duration", async () => {
+  it("that were opened before their duration was stored take the longest duration", async () => {
     const { clock, engine, keys, exchange } = await openTestEngine();
     const key = sampleKey(clock, { rateLimit: strict(10) });
     await keys.create(key);
@@ -95,7 +95,7 @@ describe("the embedded store's windows", () => {
     const asking = (keyId: string) => exchange([{ keyId, ...permitAsk({ wantMin: 10 }) }]);
     await asking(key.id);
     const underWay = asking(other.id);
-    // By then its batch is with the writer, and what comes now waits for the next.
+    // By then the writer has its batch, and new asks wait for the next one.
     for (let i = 0; i < 5; i++) await Promise.resolve();
     const waiting = asking(key.id);
     clock.advance(windowMs);

@@ -9,7 +9,7 @@ export type StrictAnswer =
   | (Placed & { readonly outcome: "admitted" | "limited" })
   /** 503: it could not be decided. */
   | { readonly outcome: "unavailable" }
-  /** The call was cut, or its replica killed: nobody knows. */
+  /** The call was cut, or its replica killed: the outcome is unknown. */
   | { readonly outcome: "unanswered" }
   /** What a key with a strict limit must never be told. */
   | { readonly outcome: "odd"; readonly what: string };
@@ -33,7 +33,7 @@ export interface SeenWindow {
   lastLimitedMs: number;
   /** When its last answer came. */
   lastMs: number;
-  /** Replicas that let somebody pass and have refused nobody since: they may hold permits that nobody asks them for. */
+  /** Replicas that admitted a request and have refused none since: they may hold permits that no request asks for. */
   readonly holders: Map<number, number>;
 }
 
@@ -47,15 +47,15 @@ export interface OpenCall {
 }
 
 /**
- * A replica that refuses holds nothing. When every one that had permits has refused somebody since, all that can be left
- * is on its way between them; refusals this far apart show that it had the time to arrive.
+ * A replica that refuses holds nothing. When every replica that had permits has refused since, permits can only be under
+ * way between them. Refusals this far apart show that those had the time to arrive.
  */
 const settledMs = 400;
 
 /** Clocks are read a little apart. */
 const clockSlackMs = 25;
 
-/** Keeps account of every verification, by key and window. What is wrong with it is told in words. */
+/** Records every verification, by key and window, and describes what is wrong. */
 export class StrictBook {
   readonly rules: readonly StrictRule[];
   readonly counts = { admitted: 0, limited: 0, unavailable: 0, unanswered: 0 };
@@ -88,7 +88,7 @@ export class StrictBook {
     if (answer.outcome === "admitted" || answer.outcome === "limited") this.#place(call, answer.outcome, answer);
   }
 
-  /** The replica was killed: what it held is gone, and one in its place knows nothing of what it told. */
+  /** The replica was killed: its permits are lost, and its successor does not know what it told callers. */
   killed(replica: number): void {
     for (const id of this.#least.keys()) if (id.endsWith(` ${replica}`)) this.#least.delete(id);
     for (const { holders } of this.#windows.values()) holders.delete(replica);
@@ -98,12 +98,12 @@ export class StrictBook {
     return [...this.#windows.values()];
   }
 
-  /** What must never be, whatever breaks: more than the limit, windows too close together, wrong or rising numbers. */
+  /** What must never happen, in any fault: more than the limit, windows too close together, wrong or rising numbers. */
   problems(): string[] {
     return [...this.#oddities, ...this.windows.flatMap(problemsWithWindow), ...this.#problemsWithTime()];
   }
 
-  /** What was not used of the windows that were open at that moment, by the ledger's clock, and had to refuse somebody. */
+  /** What was not used of the windows that were open at that moment, by the ledger's clock, and had refused a request. */
   missingAt(wallMs: number): number {
     const open = this.windows.filter(({ resetMs, rule, limited }) => {
       return resetMs > wallMs && resetMs - rule.durationMs <= wallMs && limited > 0;
@@ -111,14 +111,14 @@ export class StrictBook {
     return sum(open.map(({ rule, admitted }) => rule.limit - admitted));
   }
 
-  /** Windows that refused callers for long and did not use up their limit: what must not be unless something broke. */
+  /** Windows that refused callers for long and did not use up their limit. Without a fault there must be none. */
   short(): SeenWindow[] {
     return this.windows.filter((window) => hadTimeToFill(window) && window.admitted < window.rule.limit);
   }
 
   /**
    * A replica refuses for the rest of a window when the ledger says that all of it is spent. It also refuses, and counts
-   * that it did, when somebody else sits on the last permits for too long: only those windows may stay open a little.
+   * that it did, when another replica holds the last permits for too long: only those windows may stay open a little.
    */
   problemsWithFilling(unsettledRefusals: number): string[] {
     const problems = this.short().map(({ key, rule, admitted, limited }) => {
@@ -127,7 +127,7 @@ export class StrictBook {
     const { refusedEarly } = this.figures;
     if (refusedEarly > unsettledRefusals)
       problems.push(
-        `${refusedEarly} windows refused somebody without being full, for ${unsettledRefusals} known reasons`,
+        `${refusedEarly} windows refused a request without being full, for ${unsettledRefusals} known reasons`,
       );
     return problems;
   }
@@ -142,7 +142,7 @@ export class StrictBook {
       filled: windows.filter(({ admitted, rule }) => admitted === rule.limit).length,
       over: sum(over),
       short: sum(this.short().map(({ admitted, rule }) => rule.limit - admitted)),
-      /** Windows that refused somebody and yet did not fill: permits were held elsewhere to the end. */
+      /** Windows that refused a request and yet did not fill: permits were held elsewhere to the end. */
       refusedEarly: early.length,
       heldToTheEnd: sum(early.map(({ admitted, rule }) => rule.limit - admitted)),
       ...this.counts,

@@ -51,7 +51,7 @@ export class StrictCluster {
     return cluster;
   }
 
-  /** Makes the keys and answers whom to ask for them. */
+  /** Creates the keys and returns the replicas to ask for them. */
   async replicas(rules: readonly StrictRule[]): Promise<readonly StrictReplica[]> {
     this.#replicas = await httpReplicas(this.#edges, rules);
     return this.#edges.map((_, edge) => ({ ask: (key) => this.#ask(edge, key) }));
@@ -69,7 +69,7 @@ export class StrictCluster {
     return this.#edges.length;
   }
 
-  /** Something that every edge answers by itself: how long that takes is what a busy machine adds to everything. */
+  /** A call that every edge answers by itself. Its duration shows how much a busy machine adds to every call. */
   async probe(): Promise<void> {
     await Promise.all(this.#edges.map(({ baseUrl }) => fetch(`${baseUrl}/livez`)));
   }

@@ -16,7 +16,7 @@ import type { StrictAnswer, StrictRule } from "./book.ts";
 import type { StrictReplica } from "./load.ts";
 
 export interface HarnessOptions {
-  /** Closed by whoever opened it. */
+  /** Closed by the test that opened it. */
   readonly store: Store;
   readonly rules: readonly StrictRule[];
   readonly replicas: number;
@@ -33,7 +33,7 @@ export interface HarnessOptions {
 export class StrictHarness {
   readonly replicas: readonly HarnessReplica[];
   readonly keyIds: readonly string[];
-  /** Refusals while somebody else sat on the last permits. */
+  /** Refusals while another replica held the last permits. */
   unsettledRefusals = 0;
   readonly #store: Store;
   readonly #rules: (RateLimit | undefined)[];
@@ -63,7 +63,7 @@ export class StrictHarness {
       const inOrder = coordinators.map((_, n) => coordinators[(i + n) % coordinators.length] as Coordinator);
       const [own, ...others] = inOrder.map((coordinator) => coordinator.join(onRecall));
       const limiter: StrictLimiter = new StrictLimiter({
-        room: new WaitingRoom(50_000),
+        waitingRoom: new WaitingRoom(50_000),
         channel: channel(own as PermitChannel, others),
         clock: clock(i),
         metrics: {

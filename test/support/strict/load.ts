@@ -35,7 +35,7 @@ const tickMs = 10;
 const burstMs = 250;
 const roamMs = 350;
 
-/** Asks for many keys at once at a rate of its own, whatever the answers are, and keeps book. */
+/** Asks for many keys at once at a fixed rate, independent of the answers, and records them. */
 export class StrictLoad {
   readonly book: StrictBook;
   readonly #keys: readonly KeyDemand[];

@@ -15,7 +15,7 @@ export interface Fault {
   /** How long it stays broken. */
   readonly ms: number;
   end(): Promise<unknown> | unknown;
-  /** While it is broken nobody can get permits: those that are held run out with their windows. */
+  /** While it is broken no replica can get permits: held ones expire with their windows. */
   readonly cutsOffLedger?: boolean;
 }
 
@@ -106,7 +106,7 @@ export class StrictTrial {
     return this.#load.book.short().filter((window) => !isDisturbed(window));
   }
 
-  /** After a window's length without the ledger nothing passes, and everybody is told in time that it is not known. */
+  /** After a window's length without the ledger no request passes, and every caller gets an error in time. */
   async #waitWithoutLedger(ms: number, waitedBefore: number): Promise<string[]> {
     const { book } = this.#load;
     const brokenMs = performance.now();
@@ -120,8 +120,8 @@ export class StrictTrial {
     const lastMs = Math.max(0, ...book.lastPassedMs.values()) - brokenMs;
     const waitMs = most(book.unavailableAfterMs.slice(waitedBefore));
     const problems: string[] = [];
-    if (lastMs > this.#windowMs) problems.push(`somebody passed ${Math.round(lastMs)} ms after the ledger was gone`);
-    if (waitMs === 0) problems.push("nobody was told that it cannot be decided");
+    if (lastMs > this.#windowMs) problems.push(`a request passed ${Math.round(lastMs)} ms after the ledger was gone`);
+    if (waitMs === 0) problems.push("no caller was told that it cannot be decided");
     // A busy machine is late with everything: the caller, the timer and the answer.
     const allowedMs = answerMs + 100 + 4 * most(probes);
     if (waitMs > allowedMs) problems.push(`it took ${Math.round(waitMs)} ms of ${Math.round(allowedMs)} to answer 503`);

@@ -11,20 +11,20 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_latchkey_ratelimit_v1_ratelimit: GenFile;
 
 /**
- * What a replica gives and wants.
+ * What a replica sends: its asks for permits and its counts.
  *
  * @generated from message latchkey.ratelimit.v1.ExchangeRequest
  */
 export declare type ExchangeRequest = Message<"latchkey.ratelimit.v1.ExchangeRequest"> & {
   /**
-   * Of strict limits: permits asked for, returned and reported as spent.
+   * For strict limits: permits that are wanted, returned and spent.
    *
    * @generated from field: repeated latchkey.ratelimit.v1.PermitAsk asks = 1;
    */
   asks: PermitAsk[];
 
   /**
-   * Of local limits: what the replica has counted.
+   * For local limits: what the replica has counted.
    *
    * @generated from field: repeated latchkey.ratelimit.v1.WindowReports reports = 2;
    */
@@ -44,7 +44,7 @@ export declare const ExchangeRequestSchema: GenMessage<ExchangeRequest>;
  */
 export declare type PermitAsk = Message<"latchkey.ratelimit.v1.PermitAsk"> & {
   /**
-   * Tells the answers of one stream apart.
+   * The answer carries the same id. Unique within the stream.
    *
    * @generated from field: uint32 id = 1;
    */
@@ -58,14 +58,14 @@ export declare type PermitAsk = Message<"latchkey.ratelimit.v1.PermitAsk"> & {
   keyId: string;
 
   /**
-   * Permits for requests that are waiting.
+   * Permits wanted for requests that are waiting.
    *
    * @generated from field: int32 want_min = 3;
    */
   wantMin: number;
 
   /**
-   * Permits for those and for what is expected soon.
+   * Permits wanted for those and for requests expected soon.
    *
    * @generated from field: int32 want_max = 4;
    */
@@ -79,7 +79,7 @@ export declare type PermitAsk = Message<"latchkey.ratelimit.v1.PermitAsk"> & {
   gen: number;
 
   /**
-   * Permits that come back unspent.
+   * Permits returned unspent.
    *
    * @generated from field: int32 returned = 6;
    */
@@ -100,13 +100,13 @@ export declare type PermitAsk = Message<"latchkey.ratelimit.v1.PermitAsk"> & {
 export declare const PermitAskSchema: GenMessage<PermitAsk>;
 
 /**
- * Reports that are merged together. Their answer names the same id.
+ * Reports that are merged together. They get one answer.
  *
  * @generated from message latchkey.ratelimit.v1.WindowReports
  */
 export declare type WindowReports = Message<"latchkey.ratelimit.v1.WindowReports"> & {
   /**
-   * Tells the answers of one stream apart.
+   * The answer carries the same id. Unique within the stream.
    *
    * @generated from field: uint32 id = 1;
    */
@@ -140,35 +140,35 @@ export declare type WindowReport = Message<"latchkey.ratelimit.v1.WindowReport">
   keyId: string;
 
   /**
-   * The window it counts in.
+   * The window that the replica counts in.
    *
    * @generated from field: double gen = 2;
    */
   gen: number;
 
   /**
-   * How many it has let pass in it.
+   * How many verifications the replica has let pass in the window.
    *
    * @generated from field: int32 count = 3;
    */
   count: number;
 
   /**
-   * Time to its end in milliseconds.
+   * Time until the window ends, in milliseconds.
    *
    * @generated from field: double ends_in_ms = 4;
    */
   endsInMs: number;
 
   /**
-   * The length of such windows in milliseconds.
+   * The duration of a window of this limit, in milliseconds.
    *
    * @generated from field: double duration_ms = 5;
    */
   durationMs: number;
 
   /**
-   * The window before, which is over; 0 when it knows of none.
+   * The previous window, which has ended. 0 when the replica knows of none.
    *
    * @generated from field: double over = 6;
    */
@@ -189,7 +189,7 @@ export declare type WindowReport = Message<"latchkey.ratelimit.v1.WindowReport">
 export declare const WindowReportSchema: GenMessage<WindowReport>;
 
 /**
- * What a coordinator answers.
+ * What a coordinator sends.
  *
  * @generated from message latchkey.ratelimit.v1.ExchangeResponse
  */
@@ -202,7 +202,8 @@ export declare type ExchangeResponse = Message<"latchkey.ratelimit.v1.ExchangeRe
   answers: PermitAnswer[];
 
   /**
-   * Keys whose permits somebody else is waiting for: whoever holds some should return what nobody waits for there.
+   * Keys whose permits another replica waits for. The receiver should return the permits that no request of its own waits
+   * for.
    *
    * @generated from field: repeated string recalls = 2;
    */
@@ -229,20 +230,20 @@ export declare const ExchangeResponseSchema: GenMessage<ExchangeResponse>;
  */
 export declare type PermitAnswer = Message<"latchkey.ratelimit.v1.PermitAnswer"> & {
   /**
-   * The ask's.
+   * The id of the ask.
    *
    * @generated from field: uint32 id = 1;
    */
   id: number;
 
   /**
-   * What became of it.
+   * The outcome of the ask.
    *
    * @generated from oneof latchkey.ratelimit.v1.PermitAnswer.outcome
    */
   outcome: {
     /**
-     * The ledger settled it.
+     * The ledger processed the ask.
      *
      * @generated from field: latchkey.ratelimit.v1.PermitGrant grant = 2;
      */
@@ -258,7 +259,7 @@ export declare type PermitAnswer = Message<"latchkey.ratelimit.v1.PermitAnswer">
     case: "missing";
   } | {
     /**
-     * It is not known what became of it.
+     * It is unknown whether the ledger processed the ask.
      *
      * @generated from field: latchkey.ratelimit.v1.PermitAnswer.Unknown unknown = 4;
      */
@@ -288,7 +289,7 @@ export declare type PermitAnswer_Missing = Message<"latchkey.ratelimit.v1.Permit
 export declare const PermitAnswer_MissingSchema: GenMessage<PermitAnswer_Missing>;
 
 /**
- * It is not known what became of the ask.
+ * It is unknown whether the ledger processed the ask.
  *
  * @generated from message latchkey.ratelimit.v1.PermitAnswer.Unknown
  */
@@ -302,7 +303,7 @@ export declare type PermitAnswer_Unknown = Message<"latchkey.ratelimit.v1.Permit
 export declare const PermitAnswer_UnknownSchema: GenMessage<PermitAnswer_Unknown>;
 
 /**
- * What the ledger gave. Mirrors the domain's `PermitGrant`.
+ * The ledger's answer to an ask. Mirrors the domain's `PermitGrant`.
  *
  * @generated from message latchkey.ratelimit.v1.PermitGrant
  */
@@ -315,63 +316,65 @@ export declare type PermitGrant = Message<"latchkey.ratelimit.v1.PermitGrant"> &
   gen: number;
 
   /**
-   * Permits given.
+   * Permits granted by this answer.
    *
    * @generated from field: int32 granted = 2;
    */
   granted: number;
 
   /**
-   * Permits that are still to be had.
+   * Permits that the ledger can still grant in this window.
    *
    * @generated from field: int32 left = 3;
    */
   left: number;
 
   /**
-   * Permits that are held by somebody, as far as is known.
+   * Permits that replicas hold, as far as the ledger knows.
    *
    * @generated from field: int32 outstanding = 4;
    */
   outstanding: number;
 
   /**
-   * Time to the end that counts in milliseconds, from before the ledger's answer. Never more than `duration_ms`.
+   * Time until the window ends, in milliseconds, measured before the ledger answered. Never more than `duration_ms`:
+   * while the ledger's clock is behind, the window ends one duration after that was noticed.
    *
    * @generated from field: double ends_in_ms = 5;
    */
   endsInMs: number;
 
   /**
-   * The end that counts by the ledger's clock, Unix time in milliseconds. For display only.
+   * The same end by the ledger's clock, Unix time in milliseconds. For display only.
    *
    * @generated from field: double ends_at_ms = 6;
    */
   endsAtMs: number;
 
   /**
-   * Whether only real demand is served from now on.
+   * Whether from now on permits are granted only for requests that wait, none in advance.
    *
    * @generated from field: bool contended = 7;
    */
   contended: boolean;
 
   /**
-   * The limit in force.
+   * The current limit of the key.
    *
    * @generated from field: int32 limit = 8;
    */
   limit: number;
 
   /**
-   * The duration in milliseconds that the window was opened with.
+   * The duration that the window was opened with, in milliseconds.
    *
    * @generated from field: double duration_ms = 9;
    */
   durationMs: number;
 
   /**
-   * Whether the ledger's clock is seen to be behind: then permits are for those who wait only, to be spent at once.
+   * Whether the ledger's clock was found to be behind. Then permits are only for requests that wait, and must be spent
+   * immediately.
    *
    * @generated from field: bool clock_behind = 10;
    */
@@ -391,14 +394,14 @@ export declare const PermitGrantSchema: GenMessage<PermitGrant>;
  */
 export declare type WindowAnswer = Message<"latchkey.ratelimit.v1.WindowAnswer"> & {
   /**
-   * The reports'.
+   * The id of the reports.
    *
    * @generated from field: uint32 id = 1;
    */
   id: number;
 
   /**
-   * Another one than before: the coordinator has forgotten what it was told.
+   * If it differs from the last one, the coordinator has lost all earlier reports.
    *
    * @generated from field: string epoch = 2;
    */
@@ -419,7 +422,7 @@ export declare type WindowAnswer = Message<"latchkey.ratelimit.v1.WindowAnswer">
 export declare const WindowAnswerSchema: GenMessage<WindowAnswer>;
 
 /**
- * What the others have counted. Mirrors the domain's `WindowNews`.
+ * What the other replicas have counted. Mirrors the domain's `WindowNews`.
  *
  * @generated from message latchkey.ratelimit.v1.WindowNews
  */
@@ -432,28 +435,28 @@ export declare type WindowNews = Message<"latchkey.ratelimit.v1.WindowNews"> & {
   gen: number;
 
   /**
-   * Time to its end in milliseconds.
+   * Time until the window ends, in milliseconds.
    *
    * @generated from field: double ends_in_ms = 2;
    */
   endsInMs: number;
 
   /**
-   * How many all others together have let pass in it.
+   * How many verifications all other replicas together have let pass in the window.
    *
    * @generated from field: int32 others = 3;
    */
   others: number;
 
   /**
-   * How many replicas count in it, the asker included.
+   * How many replicas count in the window, the receiver included.
    *
    * @generated from field: int32 replicas = 4;
    */
   replicas: number;
 
   /**
-   * Whether the reported count is in it.
+   * Whether the count that the receiver reported belongs to this window.
    *
    * @generated from field: bool counted = 5;
    */
@@ -467,18 +470,18 @@ export declare type WindowNews = Message<"latchkey.ratelimit.v1.WindowNews"> & {
 export declare const WindowNewsSchema: GenMessage<WindowNews>;
 
 /**
- * How replicas of every region share rate limits. Internal: served on the internal listener only, to peers that know
- * the shared secret, and free to change with every version.
+ * Replicas of all regions share rate limits through this service. It is internal: served on the internal listener only,
+ * to peers that know the shared secret. It can change with every version.
  *
  * @generated from service latchkey.ratelimit.v1.RatelimitService
  */
 export declare const RatelimitService: GenService<{
   /**
-   * One stream per replica. Each message carries everything that came up in a turn, so that one message serves many
-   * decisions. The first answer comes at once and holds nothing: the coordinator is there.
+   * One stream per replica. A message carries everything from one turn of the sender's event loop, so that one message
+   * serves many decisions. The first response comes immediately and is empty: it shows that the coordinator is there.
    *
-   * When the stream breaks, nobody knows what became of the asks without an answer. They are never sent again: what they
-   * gave back is lost until its window ends, or it could be given back twice.
+   * When the stream breaks, the outcome of unanswered asks is unknown. They are never sent again, because a permit could
+   * then be returned twice. The permits they returned are lost until their window ends.
    *
    * @generated from rpc latchkey.ratelimit.v1.RatelimitService.Exchange
    */

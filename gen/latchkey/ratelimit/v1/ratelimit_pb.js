@@ -88,8 +88,8 @@ export const WindowNewsSchema = /*@__PURE__*/
   messageDesc(file_latchkey_ratelimit_v1_ratelimit, 8);
 
 /**
- * How replicas of every region share rate limits. Internal: served on the internal listener only, to peers that know
- * the shared secret, and free to change with every version.
+ * Replicas of all regions share rate limits through this service. It is internal: served on the internal listener only,
+ * to peers that know the shared secret. It can change with every version.
  *
  * @generated from service latchkey.ratelimit.v1.RatelimitService
  */
