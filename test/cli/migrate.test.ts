@@ -58,7 +58,7 @@ describe.each(engines)("latchkey migrate, on $name", { timeout }, (engine) => {
 
   it("finds nothing to apply where a service has started, and goes on where an earlier version stopped", async () => {
     const store = await engine.environment();
-    const latchkey = await startLatchkey(store);
+    const latchkey = await startLatchkey({ ...store, LATCHKEY_DRAIN_MS: "0" });
     latchkey.kill("SIGTERM");
     expect(await latchkey.exited).toBe(0);
     expect(await migrate("up", store)).toMatchObject({ stdout: "nothing to apply\n" });

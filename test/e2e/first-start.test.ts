@@ -116,7 +116,7 @@ describe.each(engines)("on $name", (engine) => {
 
   describe("a later start", { timeout }, () => {
     it("prints no secret, and the root key of the first still counts until another one is set", async () => {
-      const store = await engine.environment();
+      const store = { ...(await engine.environment()), LATCHKEY_DRAIN_MS: "0" };
       const rootKeyFile = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
       const first = await startLatchkey(store);
       const generated = rootKeyIn(rootKeyFile);
@@ -161,9 +161,10 @@ describe.each(engines)("on $name", (engine) => {
 
 it.runIf(hasPostgres)("a first start on Postgres leaves the embedded store's root key alone", { timeout }, async () => {
   const [LATCHKEY_DATA_DIR, DATABASE_URL] = [tempFolder(), await createTestDatabase()];
-  await stop(await startLatchkey({ LATCHKEY_DATA_DIR }));
+  const own = { LATCHKEY_DATA_DIR, LATCHKEY_DRAIN_MS: "0" };
+  await stop(await startLatchkey(own));
   const rootKey = readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8");
-  await stop(await startLatchkey({ LATCHKEY_DATA_DIR, DATABASE_URL }));
+  await stop(await startLatchkey({ ...own, DATABASE_URL }));
   expect(readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8")).toBe(rootKey);
 });
 

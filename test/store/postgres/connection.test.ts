@@ -106,6 +106,7 @@ describe.runIf(hasPostgres && opensslIsHere)(`a database behind TLS and a passwo
       LATCHKEY_DATA_DIR: tempFolder(),
       LATCHKEY_ROOT_KEY: testRootKey,
       LATCHKEY_LOG_LEVEL: "debug",
+      LATCHKEY_DRAIN_MS: "0",
     });
     const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey });
     const { key } = await client.createKey({ apiId: "api", remaining: 1 });
