@@ -1,6 +1,7 @@
 import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../src/config/settings.ts";
 import { freePort, runAs } from "../support/local-server.ts";
@@ -55,6 +56,16 @@ describe.runIf(hasRedis && opensslIsHere)(`a Redis behind TLS${missing}`, () => 
     const replica = new RedisReplica(url, "a", text());
     await vi.waitFor(() => expect(replica.logged.windows).toEqual([`Redis is away: ${reason}`]), soon);
     expect(replica.hub.isReachable).toBe(false);
+  });
+
+  it("hurts no process that gives a connection up during its handshake", async () => {
+    // At any moment of the handshake. An error without a listener would fail this test run.
+    for (let round = 0; round < 150; round++) {
+      const replica = new RedisReplica(url, "a");
+      await delay((round % 30) / 4);
+      replica.hub.close();
+      replica.changes.close();
+    }
   });
 
   it("is given its CA by a setting, which names the file and says where it would do nothing", () => {

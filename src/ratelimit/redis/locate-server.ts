@@ -66,12 +66,22 @@ export async function connectRedis(redis: Redis): Promise<void> {
   };
   redis.on("error", keep);
   try {
-    await redis.connect();
+    const connected = redis.connect();
+    setImmediate(() => ignoreLaterErrors(redis));
+    await connected;
   } catch (error) {
     throw cause ?? error;
   } finally {
     redis.off("error", keep);
   }
+}
+
+/**
+ * ioredis listens for one error of its socket. Over TLS Node can emit a second one, for example if the connection was
+ * given up during the handshake. Without a listener that would end the process.
+ */
+function ignoreLaterErrors({ stream }: { readonly stream?: Redis["stream"] }): void {
+  stream?.on("error", () => {});
 }
 
 /** A server that is there and is not the one we need. */
