@@ -5,14 +5,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../src/config/settings.ts";
 import { freePort, runAs } from "../support/local-server.ts";
-import { type Certificate, makeCertificate, opensslIsHere } from "../support/make-certificate.ts";
+import { type Certificate, makeCertificate } from "../support/make-certificate.ts";
 import { RedisReplica, soon } from "../support/redis-replica.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { hasRedis } from "../support/test-redis.ts";
 
-const missing = opensslIsHere ? "" : " (skipped: there is no openssl to make certificates with)";
-
-describe.runIf(hasRedis && opensslIsHere)(`a Redis behind TLS${missing}`, () => {
+describe.runIf(hasRedis)("a Redis behind TLS", () => {
   let folder: string;
   let ca: Certificate;
   let wrongCa: Certificate;

@@ -3,6 +3,7 @@ import { buildArtefact } from "./artefact.ts";
 import { pgbouncerBinary } from "./pgbouncer-binary.ts";
 import { PostgresServer } from "./postgres-server.ts";
 import { redisBinary } from "./redis-binary.ts";
+import { shellProgram } from "./shell-programs.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -20,6 +21,9 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
   // Called for every project. Values provided for the root project are visible in all.
   if (!project.isRootProject()) return undefined;
   const removeArtefact = await buildArtefact();
+  // Installed here if they are missing, and not by several tests at once.
+  shellProgram("openssl");
+  shellProgram("curl");
   const hasServers = process.env.LATCHKEY_TEST_SERVERS !== "off";
   project.provide("hasRedis", hasServers);
   if (!hasServers) {
@@ -27,7 +31,6 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
     project.provide("postgresUrl", undefined);
     return async () => removeArtefact();
   }
-  // Installed here if it is missing, and not by several tests at once.
   redisBinary();
   pgbouncerBinary();
   const server = await PostgresServer.start();

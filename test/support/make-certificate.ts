@@ -1,14 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
+import { shellProgram } from "./shell-programs.ts";
 
 export interface Certificate {
   /** Paths of the PEM files. */
   readonly certificate: string;
   readonly key: string;
 }
-
-export const opensslIsHere = isThere("openssl");
 
 /** A certificate for this machine's own address. It vouches for itself unless another one does. */
 export function makeCertificate(folder: string, name: string, issuer?: Certificate): Certificate {
@@ -17,16 +16,7 @@ export function makeCertificate(folder: string, name: string, issuer?: Certifica
   const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
   const signed = issuer ? ["-CA", issuer.certificate, "-CAkey", issuer.key] : [];
   const files = ["-keyout", key, "-out", certificate];
-  execFileSync("openssl", ["req", "-x509", ...kind, ...subject, ...signed, ...files], { stdio: "pipe" });
+  execFileSync(shellProgram("openssl"), ["req", "-x509", ...kind, ...subject, ...signed, ...files], { stdio: "pipe" });
   chmodSync(key, 0o600);
   return { certificate, key };
-}
-
-function isThere(program: string): boolean {
-  try {
-    execFileSync(program, ["version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }

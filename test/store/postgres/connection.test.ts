@@ -8,20 +8,17 @@ import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts
 import { DatabaseRefused } from "../../../src/store/postgres/pg-error.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { runLatchkey, startLatchkey } from "../../support/latchkey-process.ts";
-import { opensslIsHere } from "../../support/make-certificate.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 import { password, type SecuredPostgres, startSecuredPostgres } from "./secured-postgres.ts";
-
-const missing = opensslIsHere ? "" : " (skipped: there is no openssl to make certificates with)";
 
 /** Does not contain the password, neither plain nor URL-encoded. */
 function expectNoPassword(text: string): void {
   for (const form of [password, encodeURIComponent(password), password.slice(0, 8)]) expect(text).not.toContain(form);
 }
 
-describe.runIf(hasPostgres && opensslIsHere)(`a database behind TLS and a password${missing}`, () => {
+describe.runIf(hasPostgres)("a database behind TLS and a password", () => {
   let postgres: SecuredPostgres;
   beforeAll(async () => {
     postgres = await startSecuredPostgres();
