@@ -9,11 +9,16 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** A certificate for this machine's own address. It vouches for itself unless another one does. */
-export function makeCertificate(folder: string, name: string, issuer?: Certificate): Certificate {
+/** A certificate, for this machine's own address unless told otherwise. It vouches for itself unless another one does. */
+export function makeCertificate(
+  folder: string,
+  name: string,
+  issuer?: Certificate,
+  altNames = "IP:127.0.0.1",
+): Certificate {
   const [certificate, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
   const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-  const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
+  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${altNames}`];
   const signed = issuer ? ["-CA", issuer.certificate, "-CAkey", issuer.key] : [];
   const files = ["-keyout", key, "-out", certificate];
   execFileSync(shellProgram("openssl"), ["req", "-x509", ...kind, ...subject, ...signed, ...files], { stdio: "pipe" });
