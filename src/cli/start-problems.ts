@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { type Environment, readSettings, type Settings, SettingsError } from "../config/settings.ts";
+import { TlsFilesError } from "../config/tls-files.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { DatabaseRefused } from "../store/postgres/pg-error.ts";
 import { SchemaTooNew } from "../store/sql/migrate.ts";
@@ -27,7 +28,7 @@ export function exitWithProblems(title: string, problem: unknown): never {
 }
 
 function describe(problem: unknown): string {
-  const inWords = [DataFolderError, DatabaseRefused, SchemaTooNew];
+  const inWords = [DataFolderError, DatabaseRefused, SchemaTooNew, TlsFilesError];
   if (inWords.some((kind) => problem instanceof kind)) return (problem as Error).message;
   if (problem instanceof Unavailable && !isOfSqlite(problem.cause)) {
     const { code } = (problem.cause ?? {}) as { code?: string };

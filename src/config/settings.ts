@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
-import { isIP } from "node:net";
 import { parseRedisUrl } from "../domain/redis-url.ts";
 import { Secret } from "../domain/secret.ts";
+import { internalPortProblems } from "./internal-port-problems.ts";
 
 export type Role = "all" | "edge" | "coordinator";
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -31,6 +31,13 @@ export interface Settings {
   readonly internalHost: string;
   readonly internalPort: number;
   readonly internalSecret: Secret | undefined;
+  /** Files of the internal listener's certificate and private key. Both are set or none; absent: cleartext. */
+  readonly internalTlsCert: string | undefined;
+  readonly internalTlsKey: string | undefined;
+  /** The network between edges and coordinators is private: the internal port may be cleartext there. */
+  readonly internalPrivate: boolean;
+  /** CA certificates for coordinators, in PEM, instead of the ones that Node trusts. */
+  readonly internalCa: string | undefined;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;
   /** Most calls that may wait at the same time, for a look-up, a permit or a commit. */
@@ -70,13 +77,17 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   usageLanes: { name: "LATCHKEY_USAGE_LANES", fallback: "2", parse: wholeNumber(1, 16) },
   usageTimeoutMs: { name: "LATCHKEY_USAGE_TIMEOUT_MS", fallback: "235", parse: wholeNumber(50, 60_000) },
   redisUrl: { name: "REDIS_URL", fallback: "", secret: true, parse: redisUrl },
-  redisCa: { name: "LATCHKEY_REDIS_CA", fallback: "", secret: true, parse: certificates },
+  redisCa: { name: "LATCHKEY_REDIS_CA", fallback: "", secret: true, parse: certificates("LATCHKEY_REDIS_CA") },
   windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
   coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
   internalSecret: { name: "LATCHKEY_INTERNAL_SECRET", fallback: "", secret: true, parse: optionalSecret },
+  internalTlsCert: { name: "LATCHKEY_INTERNAL_TLS_CERT", fallback: "", parse: optionalPath },
+  internalTlsKey: { name: "LATCHKEY_INTERNAL_TLS_KEY", fallback: "", parse: optionalPath },
+  internalPrivate: { name: "LATCHKEY_INTERNAL_PRIVATE", fallback: "0", parse: zeroOrOne },
+  internalCa: { name: "LATCHKEY_INTERNAL_CA", fallback: "", secret: true, parse: certificates("LATCHKEY_INTERNAL_CA") },
   cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumber(0, 86_400_000) },
   cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumber(1, 10_000_000) },
   callsMax: { name: "LATCHKEY_CALLS_MAX", fallback: "10000", parse: wholeNumber(1, 1_000_000) },
@@ -117,13 +128,7 @@ export function readSettings(
     }
   });
   const settings = Object.freeze(Object.fromEntries(parsed)) as Settings;
-  const hasInternalSecret = isSet(variables.internalSecret, environment);
-  if (settings.internalHost !== undefined && !isLoopback(settings.internalHost) && !hasInternalSecret) {
-    problems.push(
-      "LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET is set: " +
-        "the internal listener would be open to everybody",
-    );
-  }
+  problems.push(...internalPortProblems(settings, isSet(variables.internalSecret, environment), readFile));
   // A wrong URL has already been reported.
   const redisUrlIsRight = settings.redisUrl !== undefined || !isSet(variables.redisUrl, environment);
   if (settings.redisCa !== undefined && redisUrlIsRight && !settings.redisUrl?.reveal().startsWith("rediss")) {
@@ -180,13 +185,13 @@ function unknownNames(environment: Environment): string[] {
   return Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
 }
 
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
-}
-
 function nonEmpty(text: string): string {
   if (text.trim() === "") throw new Error("must not be blank");
   return text;
+}
+
+function optionalPath(text: string): string | undefined {
+  return text === "" ? undefined : nonEmpty(text);
 }
 
 function wholeNumber(min: number, max: number): (text: string) => number {
@@ -207,6 +212,10 @@ function oneOf<Choice extends string>(...choices: Choice[]): (text: string) => C
 
 function onOrOff(text: string): boolean {
   return oneOf("on", "off")(text) === "on";
+}
+
+function zeroOrOne(text: string): boolean {
+  return oneOf("0", "1")(text) === "1";
 }
 
 function rootKeys(text: string): readonly Secret[] {
@@ -247,16 +256,18 @@ function redisUrl(text: string): Secret | undefined {
   return new Secret(text);
 }
 
-function certificates(text: string): string | undefined {
-  if (text === "") return undefined;
-  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
-  try {
-    if (blocks === null) throw new Error("no certificate");
-    for (const block of blocks) new X509Certificate(block);
-  } catch {
-    throw new Error("must be certificates in PEM form; LATCHKEY_REDIS_CA_FILE names a file that holds them");
-  }
-  return text;
+function certificates(name: string): (text: string) => string | undefined {
+  return (text) => {
+    if (text === "") return undefined;
+    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+    try {
+      if (blocks === null) throw new Error("no certificate");
+      for (const block of blocks) new X509Certificate(block);
+    } catch {
+      throw new Error(`must be certificates in PEM form; ${name}_FILE names a file that holds them`);
+    }
+    return text;
+  };
 }
 
 function optionalSecret(text: string): Secret | undefined {

@@ -64,7 +64,8 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
 async function connectCoordinators({ settings, log }: RateLimitsDeps, onRecall: OnRecall) {
   if (settings.role !== "edge") return undefined;
   const { CoordinatorClient } = await import("../ratelimit/strict/coordinator-client.ts");
-  return new CoordinatorClient(settings.coordinators, { secret: settings.internalSecret, onRecall, log });
+  const { coordinators, internalSecret: secret, internalCa: ca } = settings;
+  return new CoordinatorClient(coordinators, { secret, ca, onRecall, log });
 }
 
 async function connectRedis(deps: RateLimitsDeps) {

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createMetrics } from "../ambient/metrics.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
-import { malformedResponse } from "../rpc/http1-response.ts";
+import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createProbes } from "../rpc/probes.ts";
 import { createRatelimitService } from "../rpc/ratelimit-service.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
-import { startInternalListener } from "./internal-listener.ts";
+import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
 import { openStore, storeWaitMs } from "./open-store.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
@@ -39,6 +39,7 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
       host: settings.internalHost,
       port: settings.internalPort,
       secret: settings.internalSecret,
+      tls: tlsFilesOf(settings),
       services: createRatelimitService({ coordinator, hub, shutdownSignal: shutdown.signal }),
     });
     undo.unshift(() => internal.close());
@@ -49,6 +50,11 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
       listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
       malformed: (error) => malformedResponse(error, newRequestId()),
       guard: new Guard(ambient),
+      connectionLimit: {
+        connectionsMax: settings.connectionsMax,
+        response: () => overloadedResponse(newRequestId()),
+        onRejected: () => metrics.shed("connection"),
+      },
     });
     const port = await probes.listen(settings.port, settings.host);
 

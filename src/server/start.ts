@@ -9,7 +9,7 @@ import { broadcastChanges } from "../store/broadcasting-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
-import { startInternalListener } from "./internal-listener.ts";
+import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
 import { cacheKeys, limitLookups } from "./key-cache.ts";
 import { connectKeyChanges } from "./key-changes.ts";
 import { openStore, storeWaitMs, untilAvailable } from "./open-store.ts";
@@ -75,6 +75,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       host: settings.internalHost,
       port: settings.internalPort,
       secret: settings.internalSecret,
+      tls: tlsFilesOf(settings),
       services: new Map(),
     });
     undo.unshift(() => internal.close());

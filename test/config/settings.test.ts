@@ -39,6 +39,10 @@ describe("settings", () => {
       internalHost: "127.0.0.1",
       internalPort: 8081,
       internalSecret: undefined,
+      internalTlsCert: undefined,
+      internalTlsKey: undefined,
+      internalPrivate: false,
+      internalCa: undefined,
       cacheTtlMs: 60_000,
       cacheKeysMax: 100_000,
       callsMax: 10_000,
@@ -83,6 +87,10 @@ describe("settings", () => {
     ["REDIS_URL", "redis+cluster://:s3cr3t@127.0.0.1:6379,"],
     ["LATCHKEY_REDIS_CA", "s3cr3t"],
     ["LATCHKEY_REDIS_CA", "-----BEGIN CERTIFICATE-----\ns3cr3t\n-----END CERTIFICATE-----"],
+    ["LATCHKEY_INTERNAL_CA", "s3cr3t"],
+    ["LATCHKEY_INTERNAL_PRIVATE", "yes"],
+    ["LATCHKEY_INTERNAL_TLS_CERT", " "],
+    ["LATCHKEY_INTERNAL_TLS_KEY", " "],
     ["LATCHKEY_WINDOWS_MAX", "0"],
     ["LATCHKEY_WORKERS", "0"],
     ["LATCHKEY_WORKERS", "65"],
@@ -123,6 +131,7 @@ describe("settings", () => {
     ["LATCHKEY_INTERNAL_HOST", "::1", { internalHost: "::1" }],
     ["LATCHKEY_INTERNAL_HOST", "localhost", { internalHost: "localhost" }],
     ["LATCHKEY_INTERNAL_HOST", "127.0.0.2", { internalHost: "127.0.0.2" }],
+    ["LATCHKEY_INTERNAL_PRIVATE", "1", { internalPrivate: true }],
   ])("accept %s=%j", (name, value, expected) => {
     expect(readSettings({ [name]: value }, noFiles).settings).toMatchObject(expected);
   });
@@ -132,6 +141,7 @@ describe("settings", () => {
       PORT: "x",
       LATCHKEY_ROOT_KEY: "short",
       LATCHKEY_INTERNAL_HOST: "0.0.0.0",
+      LATCHKEY_INTERNAL_PRIVATE: "1",
       LATCHKEY_LOG_LEVEL: "loud",
       REDIS_URL: "127.0.0.1:6379",
     });
@@ -145,27 +155,35 @@ describe("settings", () => {
     ]);
   });
 
-  it("keep the internal listener to loopback unless it has a secret", () => {
-    for (const host of ["0.0.0.0", "::", "10.0.0.1", "keys.internal", "127.evil.example"]) {
-      expect(problemsOf({ LATCHKEY_INTERNAL_HOST: host })).toEqual([
-        expect.stringMatching(/^LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET/),
-      ]);
-      expect(problemsOf({ LATCHKEY_INTERNAL_HOST: host, LATCHKEY_INTERNAL_SECRET: longEnough })).toEqual([]);
-    }
-  });
+  it.each(["0.0.0.0", "::", "10.0.0.1", "keys.internal", "127.evil.example"])(
+    "keep the internal listener from %s unless it has a secret, and TLS or a private network",
+    (LATCHKEY_INTERNAL_HOST) => {
+      const noSecret = expect.stringMatching(
+        /^LATCHKEY_INTERNAL_HOST must be .* unless LATCHKEY_INTERNAL_SECRET is set/,
+      );
+      const cleartext = expect.stringMatching(
+        /^LATCHKEY_INTERNAL_HOST must be .* LATCHKEY_INTERNAL_TLS_CERT and .*_KEY\) or .* LATCHKEY_INTERNAL_PRIVATE=1\)/,
+      );
+      const problemsWith = (others: Environment) => problemsOf({ LATCHKEY_INTERNAL_HOST, ...others });
+      expect(problemsWith({})).toEqual([noSecret, cleartext]);
+      expect(problemsWith({ LATCHKEY_INTERNAL_SECRET: longEnough })).toEqual([cleartext]);
+      expect(problemsWith({ LATCHKEY_INTERNAL_PRIVATE: "1" })).toEqual([noSecret]);
+      expect(problemsWith({ LATCHKEY_INTERNAL_PRIVATE: "1", LATCHKEY_INTERNAL_SECRET: longEnough })).toEqual([]);
+    },
+  );
 
   it("take an edge's coordinators as a list, in any form that names a host and a port", () => {
-    const text = "10.0.0.1:8081, [::1]:65535,https://coordinator-1.example:443,http://localhost:1";
+    const text = "127.0.0.1:8081, [::1]:65535,https://coordinator-1.example:443,http://localhost:1";
     const environment = { LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: text, DATABASE_URL: "postgres://127.0.0.1/x" };
 
     expect(readSettings(environment, noFiles).settings).toMatchObject({
       role: "edge",
-      coordinators: ["10.0.0.1:8081", "[::1]:65535", "https://coordinator-1.example:443", "http://localhost:1"],
+      coordinators: ["127.0.0.1:8081", "[::1]:65535", "https://coordinator-1.example:443", "http://localhost:1"],
     });
   });
 
   const database = { DATABASE_URL: "postgres://127.0.0.1/latchkey" };
-  const coordinators = { LATCHKEY_COORDINATORS: "10.0.0.1:8081" };
+  const coordinators = { LATCHKEY_COORDINATORS: "https://10.0.0.1:8081" };
   it.each([
     ["all", {}, []],
     ["all", database, []],
@@ -188,6 +206,17 @@ describe("settings", () => {
       problems.map((text) => expect.stringContaining(text)),
     );
   });
+
+  it.each(["10.0.0.1:8081", "http://10.0.0.1:8081", "https://10.0.0.1:8081,[fd00::1]:8081", "127.evil.example:8081"])(
+    "keep an edge from asking %s in cleartext unless the network is private",
+    (LATCHKEY_COORDINATORS) => {
+      const edge = { LATCHKEY_ROLE: "edge", ...database, LATCHKEY_COORDINATORS };
+      expect(problemsOf(edge)).toEqual([
+        expect.stringMatching(/^LATCHKEY_COORDINATORS must have https:\/\/ .* LATCHKEY_INTERNAL_PRIVATE=1/),
+      ]);
+      expect(problemsOf({ ...edge, LATCHKEY_INTERNAL_PRIVATE: "1" })).toEqual([]);
+    },
+  );
 
   it("count a database whose URL comes from a file as one", () => {
     const environment = { LATCHKEY_ROLE: "coordinator", DATABASE_URL_FILE: "/run/secrets/database" };

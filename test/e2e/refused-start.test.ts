@@ -105,7 +105,20 @@ describe("a start that fails", { timeout }, () => {
     [
       "an internal listener that other machines can reach",
       { LATCHKEY_INTERNAL_HOST: "0.0.0.0" },
-      [expect.stringContaining("LATCHKEY_INTERNAL_HOST must be a loopback address")],
+      [
+        expect.stringContaining("LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET"),
+        "LATCHKEY_INTERNAL_HOST must be a loopback address unless the internal port speaks TLS " +
+          "(set LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY) or its network is private " +
+          "(set LATCHKEY_INTERNAL_PRIVATE=1): the shared secret would be sent in cleartext",
+      ],
+    ],
+    [
+      "a certificate and a key that are not there",
+      { LATCHKEY_INTERNAL_TLS_CERT: "/nowhere/cert.pem", LATCHKEY_INTERNAL_TLS_KEY: "/nowhere/key.pem" },
+      [
+        "LATCHKEY_INTERNAL_TLS_CERT names a file that cannot be read: ENOENT",
+        "LATCHKEY_INTERNAL_TLS_KEY names a file that cannot be read: ENOENT",
+      ],
     ],
     [
       "an edge that has neither coordinators nor a database",

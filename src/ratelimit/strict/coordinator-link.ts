@@ -16,9 +16,11 @@ import type { HubAnswer, KeyedReport } from "../local/window-hub.ts";
 import type { OnRecall } from "./permit-channel.ts";
 
 export interface CoordinatorLinkOptions {
-  /** `host:port`, or `https://host:port` where TLS is in front of the coordinator. */
+  /** `host:port`, or `https://host:port` where the coordinator speaks TLS. */
   readonly address: string;
   readonly secret: Secret | undefined;
+  /** CA certificates in PEM, instead of the ones that Node trusts. */
+  readonly ca?: string | undefined;
   readonly onRecall: OnRecall;
   readonly log: Log;
 }
@@ -51,9 +53,10 @@ export class CoordinatorLink {
   constructor(options: CoordinatorLinkOptions) {
     this.#options = options;
     const isTls = options.address.startsWith("https://");
+    const ca = options.ca === undefined ? null : Buffer.from(options.ca);
     this.#client = new grpc.Client(
       options.address.replace(/^https?:\/\//, ""),
-      isTls ? grpc.credentials.createSsl() : grpc.credentials.createInsecure(),
+      isTls ? grpc.credentials.createSsl(ca) : grpc.credentials.createInsecure(),
       {
         "grpc.keepalive_time_ms": keepAliveMs,
         "grpc.keepalive_timeout_ms": keepAliveMs,

@@ -4,7 +4,12 @@ import type { Socket } from "node:net";
 export interface ConnectionLimit {
   /** Most open connections. */
   readonly connectionsMax: number;
-  /** The complete HTTP/1.1 response to a connection above the limit. */
+  /**
+   * Most open connections that are not trusted (see `OnePort.trust`). A new connection above this closes the oldest of
+   * them, so that they cannot keep others out. Absent: they count like all others.
+   */
+  readonly strangersMax?: number;
+  /** The complete HTTP/1.1 response to a connection above the limit. Not sent where TLS is spoken. */
   readonly response: () => string;
   readonly onRejected: () => void;
 }

@@ -43,6 +43,9 @@ export class Http2Connections implements Connections {
   readonly #timeouts: Timeouts;
   readonly #onRefused: () => void;
   readonly #sessions = new Set<http2.ServerHttp2Session>();
+  /** The connection that is being passed to Node. */
+  #serving: Socket | undefined;
+  readonly #socketOf = new WeakMap<http2.Http2Session, Socket>();
   /** Sessions that have not sent their settings yet, with the number of sweeps since they began. */
   readonly #awaitingSettings = new Map<http2.ServerHttp2Session, number>();
   /** Sessions that have not opened a stream yet, with the number of `closeIdle` calls since they began. */
@@ -79,7 +82,14 @@ export class Http2Connections implements Connections {
   }
 
   serve(socket: Socket, seen: Buffer): void {
+    this.#serving = socket;
     transferTo(this.#server, socket, seen);
+    this.#serving = undefined;
+  }
+
+  /** The connection that this session was given. */
+  socketOf(session: http2.Http2Session): Socket | undefined {
+    return this.#socketOf.get(session);
   }
 
   startShutdown(): void {
@@ -136,6 +146,8 @@ export class Http2Connections implements Connections {
   #watchSession(session: http2.ServerHttp2Session): void {
     this.#guard.watch(session);
     this.#sessions.add(session);
+    // Node creates the session while it is given the connection.
+    if (this.#serving !== undefined) this.#socketOf.set(session, this.#serving);
     this.#awaitingSettings.set(session, 0);
     this.#unused.set(session, 0);
     session.on("close", () => {

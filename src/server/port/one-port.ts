@@ -1,11 +1,15 @@
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
 import net from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { TlsIdentity } from "../../config/tls-files.ts";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import { type ConnectionLimit, rejectConnection, rejectingMax } from "./connection-limit.ts";
 import { type Connections, defaultTimeouts, sweepEveryMs, type Timeouts } from "./connections.ts";
 import { HeapGrowth } from "./heap-growth.ts";
 import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
+import { TlsHandshakes } from "./tls-handshakes.ts";
 
 /** Every HTTP/2 client sends this first. No HTTP/1.1 request begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -23,19 +27,29 @@ export interface OnePortOptions extends Http1Options {
   readonly timeouts?: Timeouts;
   /** Absent: no limit. */
   readonly connectionLimit?: ConnectionLimit;
+  /** Absent: cleartext. */
+  readonly tls?: TlsIdentity;
   /** Called for every HTTP/2 stream that is refused because too many requests are incomplete. */
   readonly onStreamRefused?: () => void;
 }
 
-/** One TCP port for HTTP/1.1 and cleartext HTTP/2: the first bytes of a connection decide. */
+/**
+ * One TCP port for HTTP/1.1 and HTTP/2, in cleartext or over TLS: the first bytes of a connection, after the handshake if
+ * there is one, decide which.
+ */
 export class OnePort {
   readonly #server: net.Server;
   readonly #http1: Http1Server;
-  readonly #http2: Connections;
+  readonly #http2: Http2Connections;
+  readonly #tls: TlsHandshakes | undefined;
   readonly #all: readonly Connections[];
   readonly #sockets = new Set<net.Socket>();
+  /** Connections that are not trusted, the oldest first. Over TLS they are in here from before the handshake. */
+  readonly #strangers = new Set<net.Socket>();
+  /** The connections below sockets of TLS. */
+  readonly #connectionOf = new WeakMap<net.Socket, net.Socket>();
   /**
-   * Connections whose protocol is not known yet, with the calls of `#ageUndecided` since they came. The count restarts
+   * Connections whose protocol is not known yet, also during their handshake, with the calls of `#ageUndecided` since they came. The count restarts
    * when the server closes.
    */
   readonly #undecided = new Map<net.Socket, number>();
@@ -47,12 +61,18 @@ export class OnePort {
     this.#http1 = new Http1Server(options, timeouts);
     this.#http2 = new Http2Connections(listener, takeStream, guard, timeouts, options.onStreamRefused);
     this.#all = [this.#http1, this.#http2];
+    const onSecured = (connection: net.Socket, secured: net.Socket) => {
+      this.#connectionOf.set(secured, connection);
+      this.#detectProtocol(connection, secured);
+    };
+    this.#tls = options.tls && new TlsHandshakes({ identity: options.tls, guard, onSecured });
     const heapGrowth = new HeapGrowth();
     let acceptedBefore = 0;
     const sweep = () => {
       heapGrowth.sweep(this.#accepted - acceptedBefore);
       acceptedBefore = this.#accepted;
       for (const connections of this.#all) connections.sweep();
+      this.#tls?.sweep();
       this.#ageUndecided(timeouts.firstBytesMs / sweepEveryMs(timeouts));
     };
     this.#sweepTimer = setInterval(sweep, sweepEveryMs(timeouts)).unref();
@@ -61,9 +81,7 @@ export class OnePort {
       guard.watch(socket);
       // Stays for the connection's whole life: Node removes its own listener when it releases a socket.
       socket.on("error", () => socket.destroy());
-      if (connectionLimit !== undefined && this.#sockets.size >= connectionLimit.connectionsMax)
-        rejectConnection(socket, connectionLimit);
-      else this.#receive(socket);
+      this.#admit(socket, connectionLimit);
     });
     guard.watch(this.#server);
     if (connectionLimit !== undefined) {
@@ -75,6 +93,21 @@ export class OnePort {
   /** Open connections. */
   get connections(): number {
     return this.#sockets.size;
+  }
+
+  /**
+   * The caller of this request has shown that it is no stranger: new connections no longer close its own. Only over
+   * HTTP/2. Connections of HTTP/1.1 are short, and their clients open new ones.
+   */
+  trust(req: IncomingMessage): void {
+    const { session } = (req as unknown as Partial<Http2ServerRequest>).stream ?? {};
+    const socket = session && this.#http2.socketOf(session);
+    if (socket !== undefined) this.#strangers.delete(this.#connectionOf.get(socket) ?? socket);
+  }
+
+  /** The certificate for connections from now on. */
+  setTls(identity: TlsIdentity): void {
+    this.#tls?.setIdentity(identity);
   }
 
   /** Resolves to the bound port, or rejects. With `reusePort`, several listeners share the connections. */
@@ -145,21 +178,49 @@ export class OnePort {
     }
   }
 
-  /** Reads until the protocol is known, then passes the connection on with the bytes read so far. */
-  #receive(socket: net.Socket): void {
-    this.#sockets.add(socket);
-    this.#undecided.set(socket, 0);
-    socket.on("close", () => {
-      this.#sockets.delete(socket);
-      this.#undecided.delete(socket);
-    });
+  /** Takes a new connection if there is room for it. */
+  #admit(socket: net.Socket, limit: ConnectionLimit | undefined): void {
+    const { connectionsMax, strangersMax } = limit ?? {};
+    if (strangersMax !== undefined && this.#strangers.size >= strangersMax) {
+      const [oldest] = this.#strangers;
+      if (oldest !== undefined) this.#forget(oldest);
+      oldest?.destroy();
+      limit?.onRejected();
+    }
+    if (limit === undefined || connectionsMax === undefined || this.#sockets.size < connectionsMax) {
+      this.#receive(socket);
+    } else if (this.#tls === undefined) {
+      rejectConnection(socket, limit);
+    } else {
+      limit.onRejected();
+      socket.destroy();
+    }
+  }
+
+  #receive(connection: net.Socket): void {
+    this.#sockets.add(connection);
+    this.#strangers.add(connection);
+    this.#undecided.set(connection, 0);
+    connection.on("close", () => this.#forget(connection));
+    if (this.#tls === undefined) this.#detectProtocol(connection, connection);
+    else this.#tls.start(connection);
+  }
+
+  #forget(connection: net.Socket): void {
+    this.#sockets.delete(connection);
+    this.#strangers.delete(connection);
+    this.#undecided.delete(connection);
+  }
+
+  /** Reads until the protocol is known, then passes the socket on with the bytes read so far. */
+  #detectProtocol(connection: net.Socket, socket: net.Socket): void {
     let seen: Buffer = Buffer.alloc(0);
     const onData = (chunk: Buffer) => {
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       const compared = Math.min(seen.length, preface.length);
       const looksLikeHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
       if (looksLikeHttp2 && compared < preface.length) return;
-      this.#undecided.delete(socket);
+      this.#undecided.delete(connection);
       socket.off("data", onData);
       (looksLikeHttp2 ? this.#http2 : this.#http1).serve(socket, seen);
     };

@@ -1,0 +1,81 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import { Secret } from "../domain/secret.ts";
+
+/** The oldest version of TLS that the internal port speaks. It has no renegotiation. */
+export const tlsVersionMin = "TLSv1.3";
+
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** What a server proves itself by. */
+export interface TlsIdentity {
+  /** The certificate and those that vouch for it, in PEM. */
+  readonly certPem: string;
+  readonly keyPem: Secret;
+  readonly certificate: X509Certificate;
+}
+
+/** The names of the two settings, for the sentences about them. */
+const [certName, keyName] = ["LATCHKEY_INTERNAL_TLS_CERT", "LATCHKEY_INTERNAL_TLS_KEY"];
+
+/** Everything that is wrong with the two files. The sentences repeat nothing of what the files hold. */
+export class TlsFilesError extends Error {
+  override readonly name = "TlsFilesError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("; "));
+    this.problems = problems;
+  }
+}
+
+/** Makes sure that both can be used together. Throws `TlsFilesError`. A certificate that has expired is not an error. */
+export function readTlsIdentity(files: TlsFiles, readFile: (path: string) => string): TlsIdentity {
+  const problems: string[] = [];
+  const attempt = <Value>(name: string, path: string, parse: (pem: string) => Value, otherwise: string) => {
+    let pem: string;
+    try {
+      pem = readFile(path);
+    } catch (error) {
+      problems.push(`${name} names a file that cannot be read: ${(error as NodeJS.ErrnoException).code ?? "error"}`);
+      return undefined;
+    }
+    try {
+      return { pem, value: parse(pem) };
+    } catch {
+      problems.push(`${name} ${otherwise}`);
+      return undefined;
+    }
+  };
+  const cert = attempt(certName, files.certFile, parseCertificate, "must name a file with a certificate in PEM form");
+  const key = attempt(
+    keyName,
+    files.keyFile,
+    parseKey,
+    "must name a file with a private key in PEM form, without a passphrase",
+  );
+  if (cert === undefined || key === undefined) throw new TlsFilesError(problems);
+  if (!cert.value.checkPrivateKey(key.value)) {
+    throw new TlsFilesError([`${keyName} must name the private key of the certificate in ${certName}: it is another`]);
+  }
+  try {
+    createSecureContext({ cert: cert.pem, key: key.pem, minVersion: tlsVersionMin });
+  } catch (error) {
+    const { code = "error" } = error as NodeJS.ErrnoException;
+    throw new TlsFilesError([`${certName} and ${keyName} cannot be used for TLS: ${code}`]);
+  }
+  return { certPem: cert.pem, keyPem: new Secret(key.pem), certificate: cert.value };
+}
+
+/** The first one in the file is the server's own. */
+function parseCertificate(pem: string): X509Certificate {
+  if (!pem.includes("-----BEGIN CERTIFICATE-----")) throw new Error("not in PEM form");
+  return new X509Certificate(pem);
+}
+
+function parseKey(pem: string): KeyObject {
+  return createPrivateKey(pem);
+}
