@@ -1,8 +1,10 @@
 import { resolve } from "node:path";
+import { isLoopback } from "../config/internal-port-problems.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import type { RunningServer } from "../server/start.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
+import { localUrl, type Machine, reachableUrl, thisMachine } from "./reachable-url.ts";
 
 /**
  * What a start prints for the person who started it. The lines to paste work without changes.
@@ -15,23 +17,26 @@ export function banner(
   server: RunningServer,
   generatedRootKey: Secret | undefined,
   isTerminal: boolean,
+  machine: Machine = thisMachine,
 ): string {
-  const base = `http://${reachable(settings.host)}:${server.port}`;
-  const metrics = `http://${reachable(settings.internalHost)}:${server.internalPort}/metrics`;
+  const { host, internalHost, internalTlsCert } = settings;
+  const base = localUrl(host, server.port);
+  const internal = reachableUrl(internalHost, server.internalPort, machine, internalTlsCert);
   if (settings.role === "coordinator") {
-    const internal = `${reachable(settings.internalHost)}:${server.internalPort}`;
+    const address = internal.replace(/^http:\/\//, "");
+    const edges = isLoopback(internalHost) ? "edges on this machine (others: set LATCHKEY_INTERNAL_HOST)" : "edges";
     return print([
-      `Latchkey coordinates rate limits on ${internal}`,
-      `Set LATCHKEY_COORDINATORS=${internal} on edges; metrics on ${metrics}, probes on ${base}/readyz`,
+      `Latchkey coordinates rate limits on ${address}`,
+      `Set LATCHKEY_COORDINATORS=${address} on ${edges}; metrics on ${internal}/metrics, probes on ${base}/readyz`,
     ]);
   }
   const head = [
-    `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${base}`,
-    `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${metrics}`,
+    `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${reachableUrl(host, server.port, machine)}`,
+    `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${internal}/metrics`,
   ];
   if (generatedRootKey === undefined) return print(head);
 
-  // The full path, so that the lines work in every folder.
+  // The lines are pasted on this machine, where the file is. The full path, so that they work in every folder.
   const rootKeyFile = resolve(rootKeyFileOf(settings));
   return print([
     ...head,
@@ -47,12 +52,6 @@ export function banner(
     "The same over gRPC:",
     `  npx @bufbuild/buf curl --protocol grpc --http2-prior-knowledge -d "{\\"key\\":\\"$KEY\\"}" ${base}/latchkey.v1.KeysService/VerifyKey`,
   ]);
-}
-
-/** An address that reaches the listener, also if it is bound to all addresses. */
-function reachable(host: string): string {
-  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
-  return host.includes(":") ? `[${host}]` : host;
 }
 
 function quote(path: string): string {

@@ -1,0 +1,64 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { hostname, networkInterfaces } from "node:os";
+
+/** What is known of the machine that this process runs on. */
+export interface Machine {
+  /** Its addresses that other machines may reach, the usual one first. */
+  addresses(): readonly string[];
+  hostname(): string;
+  readFile(path: string): string;
+}
+
+export const thisMachine: Machine = {
+  addresses() {
+    const outside = Object.values(networkInterfaces()).flatMap(
+      (list) => list?.filter(({ internal }) => !internal) ?? [],
+    );
+    const ofFamily = (family: string) => outside.filter((each) => each.family === family);
+    // An address of IPv6 that begins like this is valid on one link only.
+    const global = ofFamily("IPv6").filter(({ address }) => !address.startsWith("fe80:"));
+    return [...ofFamily("IPv4"), ...global].map(({ address }) => address);
+  },
+  hostname,
+  readFile: (path) => readFileSync(path, "utf8"),
+};
+
+/**
+ * The URL at which other machines reach a listener, if any can. With TLS it names what the certificate in this file is
+ * valid for, because clients refuse every other name.
+ */
+export function reachableUrl(host: string, port: number, machine: Machine, certFile?: string): string {
+  const hosts = isEveryAddress(host) ? [...machine.addresses(), machine.hostname()] : [host];
+  if (certFile === undefined) return `http://${inUrl(hosts[0] as string)}:${port}`;
+  return `https://${inUrl(coveredHost(certFile, hosts, machine) ?? (hosts[0] as string))}:${port}`;
+}
+
+/** The URL at which this machine reaches it. */
+export function localUrl(host: string, port: number): string {
+  return `http://${inUrl(isEveryAddress(host) ? "127.0.0.1" : host)}:${port}`;
+}
+
+function isEveryAddress(host: string): boolean {
+  return host === "0.0.0.0" || host === "::";
+}
+
+function inUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** One of these that the certificate is valid for, or else the first host that it names. */
+function coveredHost(certFile: string, hosts: readonly string[], machine: Machine): string | undefined {
+  try {
+    const certificate = new X509Certificate(machine.readFile(certFile));
+    const { subjectAltName = "" } = certificate;
+    return (
+      hosts.find((host) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host))) ??
+      /(?:^|, )DNS:(?<name>[\w.-]+)(?:,|$)/.exec(subjectAltName)?.groups?.name
+    );
+  } catch {
+    // It is being replaced: no reason to end a process that serves.
+    return undefined;
+  }
+}
