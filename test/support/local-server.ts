@@ -40,14 +40,15 @@ export abstract class LocalServer {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Starts the program, under this name, and resolves when the server answers. */
+  /** Starts the program, under this name and as this user, and resolves when the server answers. */
   protected async launch(
     program: string,
     args: readonly string[],
     answers: () => Promise<unknown>,
     argv0 = program,
+    user: { uid?: number; gid?: number } = runAs,
   ): Promise<void> {
-    const child = spawn(program, args, { ...runAs, argv0, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, args, { ...user, argv0, stdio: ["ignore", "pipe", "pipe"] });
     let log = "";
     const read = (chunk: unknown) => {
       log = (log + chunk).slice(-20_000);
