@@ -8,6 +8,7 @@ const alone = [
   "test/faults/redis/*.test.ts",
   "test/faults/strict/{faults,ledger-clock-set}.test.ts",
   "test/hostile/{attack,cuts}.test.ts",
+  "test/soak/regions/regions.test.ts",
 ];
 
 /** They take ten seconds or more. One that began last would keep one core busy and the other waiting. */

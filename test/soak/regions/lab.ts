@@ -1,11 +1,12 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient } from "../../../src/sdk/index.ts";
+import { promisify } from "node:util";
 import type { LatchkeyProcess } from "../../support/latchkey-process.ts";
-import { testRootKey } from "../../support/test-root-key.ts";
 import type { Answer } from "./answers.ts";
 import { Caller, type RunningLoad } from "./caller-process.ts";
+import type { KeyBody, MadeKeys } from "./make-keys.ts";
 import { Network, type Route } from "./network.ts";
 import { LabPostgres, type Login } from "./postgres.ts";
 import {
@@ -34,9 +35,6 @@ export const ledger = "ledger";
 export type Edge = (typeof edges)[number];
 export type Coordinator = (typeof coordinators)[number];
 
-/** What `createKey` is told, but for the API. */
-export type KeyBody = Record<string, unknown>;
-
 export interface LabOptions {
   readonly distances: Distances;
   readonly login: Login;
@@ -44,7 +42,8 @@ export interface LabOptions {
   readonly keys: ReadonlyMap<string, KeyBody>;
 }
 
-const callsAtOnce = 16;
+const makeKeysProgram = join(import.meta.dirname, "make-keys.ts");
+const roundTripProgram = join(import.meta.dirname, "round-trip.ts");
 
 /**
  * Seven network namespaces: a router, Postgres, two coordinators and three edges. Every process is real, and so is TCP
@@ -133,6 +132,17 @@ export class Lab implements AsyncDisposable {
     return (this.#callers.get(edge) as Caller).load(named, perSecond, rounds);
   }
 
+  /** From an edge to the ledger, as TCP sees it: the shortest of a few connections. */
+  async roundTripMs(edge: Edge): Promise<number> {
+    const [file, ...args] = this.#network.inside(edge, process.execPath, [
+      roundTripProgram,
+      this.#network.addressOf(ledger),
+      "5432",
+    ]);
+    const { stdout } = await promisify(execFile)(file, args);
+    return Number(stdout);
+  }
+
   cut(routes: readonly Route[]): Promise<void> {
     return this.#network.cut(routes);
   }
@@ -152,23 +162,16 @@ export class Lab implements AsyncDisposable {
     }
   }
 
+  /** By a process of the role `all` beside Postgres, which makes the tables too: however far everything else is. */
   async #makeKeys(bodies: ReadonlyMap<string, KeyBody>): Promise<void> {
-    const maker = await startKeyMaker(join(this.#folder, "maker"), this.postgres.socketUrl());
-    try {
-      const { createKey } = createClient({ baseUrl: maker.baseUrl, rootKey: testRootKey });
-      const left = [...bodies];
-      const work = async () => {
-        for (let next = left.pop(); next !== undefined; next = left.pop()) {
-          const [name, body] = next;
-          const { key, keyId } = await createKey({ apiId: "lab", ...body } as Parameters<typeof createKey>[0]);
-          this.#secrets.set(name, { keyId: keyId as string, secret: key as string });
-        }
-      };
-      await Promise.all(Array.from({ length: callsAtOnce }, work));
-    } finally {
-      maker.kill("SIGTERM");
-      await maker.exited;
-    }
+    const maker = await startKeyMaker(this.#place(ledger));
+    const [file, ...args] = this.#network.inside(ledger, process.execPath, [makeKeysProgram, maker.baseUrl]);
+    const made = promisify(execFile)(file, args, { maxBuffer: 1 << 26 });
+    made.child.stdin?.end(JSON.stringify(Object.fromEntries(bodies)));
+    const keys = JSON.parse((await made).stdout) as MadeKeys;
+    for (const [name, key] of Object.entries(keys)) this.#secrets.set(name, key);
+    maker.kill("SIGTERM");
+    await maker.exited;
   }
 
   async #end(name: Edge | Coordinator, signal: NodeJS.Signals): Promise<void> {

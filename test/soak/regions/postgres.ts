@@ -56,13 +56,8 @@ export class LabPostgres extends LocalServer {
     return login === "tls" ? `${secured}?sslmode=no-verify` : secured;
   }
 
-  /** For processes outside. */
-  socketUrl(database = "latchkey"): string {
-    return `postgres:///${database}?host=${this.folder}&port=${port}&user=${superuser}`;
-  }
-
-  query(text: string, database?: string): Promise<pg.QueryResult> {
-    return query(this.socketUrl(database), text, 5000);
+  query(text: string, database = "latchkey"): Promise<pg.QueryResult> {
+    return query(`postgres:///${database}?host=${this.folder}&port=${port}&user=${superuser}`, text, 5000);
   }
 
   get #data(): string {

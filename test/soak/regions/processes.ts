@@ -56,16 +56,10 @@ export async function startEdge(place: Place, coordinators: readonly string[]): 
   return served(starting, place.host);
 }
 
-/**
- * A process of the role `all` for making keys, in no host: it reaches Postgres by its socket, however far everything
- * else is, and makes the tables if there are none.
- */
-export async function startKeyMaker(dataDir: string, databaseUrl: string): Promise<LatchkeyProcess> {
-  return startLatchkey(
-    { DATABASE_URL: databaseUrl, LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" },
-    undefined,
-    () => {},
-  );
+/** A process of the role `all`. Only for making keys before the edges start. */
+export function startKeyMaker(place: Place): Promise<LatchkeyProcess> {
+  const environment = { DATABASE_URL: place.databaseUrl, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
+  return served(launch(place, environment), place.host);
 }
 
 function launch({ network, host, dataDir }: Place, environment: Record<string, string>): Starting {

@@ -42,7 +42,7 @@ describe("regions", () => {
   afterAll(() => console.log(`\n${tableOf(findings)}\n`));
 
   it.each(Object.entries(scenarios))("%s", async (name, scenario) => {
-    const report = new Report(name);
+    const report = new Report(name, (line) => console.log(line));
     try {
       await scenario(report);
     } catch (error) {

@@ -11,9 +11,12 @@ export interface Finding {
 export class Report {
   readonly findings: Finding[] = [];
   readonly #scenario: string;
+  readonly #say: (line: string) => void;
 
-  constructor(scenario: string) {
+  /** Every finding is said at once, for those who watch a long run. */
+  constructor(scenario: string, say: (line: string) => void = () => {}) {
     this.#scenario = scenario;
+    this.#say = say;
   }
 
   /** A number that must be at most so large. */

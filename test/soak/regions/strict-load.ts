@@ -1,7 +1,8 @@
 import { type Answer, oddOf } from "./answers.ts";
 import type { RunningLoad } from "./caller-process.ts";
 import { monotonicMs } from "./clock.ts";
-import { edges, type KeyBody, type Lab } from "./lab.ts";
+import { edges, type Lab } from "./lab.ts";
+import type { KeyBody } from "./make-keys.ts";
 import type { Report } from "./report.ts";
 import { over, type Rule, tooClose, type Window, windowsOf, within } from "./windows.ts";
 

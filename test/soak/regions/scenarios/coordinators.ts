@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { countOf, longestOutageMs } from "../answers.ts";
 import { monotonicMs } from "../clock.ts";
-import { coordinators, edges, type KeyBody, Lab, ledger, usual } from "../lab.ts";
+import { coordinators, edges, Lab, ledger, usual } from "../lab.ts";
+import type { KeyBody } from "../make-keys.ts";
 import type { Report } from "../report.ts";
 import { bodiesOf, manyKeys, type StrictKey, StrictLoad, sentWithin, threeLimits } from "../strict-load.ts";
 import { isFull } from "../windows.ts";

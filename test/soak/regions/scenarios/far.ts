@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { countOf, slowest503Ms } from "../answers.ts";
 import { monotonicMs } from "../clock.ts";
-import { edges, farthest, type KeyBody, Lab } from "../lab.ts";
+import { edges, farthest, Lab } from "../lab.ts";
+import type { KeyBody } from "../make-keys.ts";
 import type { Report } from "../report.ts";
 import { bodiesOf, type StrictKey, StrictLoad } from "../strict-load.ts";
 import { isFull } from "../windows.ts";

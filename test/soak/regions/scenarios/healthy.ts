@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { countOf, slowest503Ms } from "../answers.ts";
 import { monotonicMs } from "../clock.ts";
-import { Lab, usual } from "../lab.ts";
+import { edges, Lab, usual } from "../lab.ts";
 import type { Login } from "../postgres.ts";
 import type { Report } from "../report.ts";
 import { bodiesOf, type StrictKey, StrictLoad, sentWithin, threeLimits } from "../strict-load.ts";
@@ -25,6 +25,8 @@ export async function healthy(
   keys: readonly StrictKey[] = threeLimits,
 ): Promise<void> {
   await using lab = await Lab.start({ distances: usual, login, keys: bodiesOf(keys) });
+  const roundTrips = await Promise.all(edges.map((edge) => lab.roundTripMs(edge)));
+  report.note("round trips to the ledger", roundTrips.map((ms) => `${ms} ms`).join(", "));
   const load = new StrictLoad(lab, keys);
   const startMs = monotonicMs();
   await during(load, times.firstMs);

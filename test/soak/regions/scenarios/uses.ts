@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { accountFor } from "../../../support/crash-load.ts";
 import { countOf, oddOf } from "../answers.ts";
 import { cutDirections, routesOf } from "../cut-edge.ts";
-import { coordinators, edges, type KeyBody, Lab, usual } from "../lab.ts";
+import { coordinators, edges, Lab, usual } from "../lab.ts";
+import type { KeyBody } from "../make-keys.ts";
 import type { Report } from "../report.ts";
 
 const countedKeys = ["counted 1", "counted 2", "counted 3", "counted 4"];
