@@ -58,9 +58,7 @@ export class Report {
   #add(figure: string, asked: string, measured: string, holds: boolean): void {
     const finding = { scenario: this.#scenario, figure, asked, measured, holds };
     this.findings.push(finding);
-    console.log(
-      `${holds ? "    " : "MISS"}  ${this.#scenario}: ${figure}: ${measured}${asked && ` (asked: ${asked})`}`,
-    );
+    this.#say(`${holds ? "    " : "MISS"}  ${this.#scenario}: ${figure}: ${measured}${asked && ` (asked: ${asked})`}`);
   }
 }
 
