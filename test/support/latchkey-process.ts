@@ -40,18 +40,21 @@ export async function runLatchkey(
 /**
  * Starts `latchkey serve` in a process of its own, on ports of its own, and resolves when it serves. It is the one that
  * was built for this run unless another command is given, as a list or as a file that takes `serve`. It is killed at the
- * end of the test; a program that is no test says what its end is.
+ * end of the test; a program that is no test says what its end is, and can read its log before it serves.
  */
 export async function startLatchkey(
   environment: Record<string, string>,
   command: string | readonly [string, ...string[]] = [process.execPath, builtProgram(), "serve"],
-  atEnd: (undo: () => void) => void = atTestEnd,
+  atEnd: (undo: () => void, stderr: () => string) => void = (undo) => atTestEnd(undo),
 ): Promise<LatchkeyProcess> {
   const env = bareEnvironment({ PORT: "0", LATCHKEY_INTERNAL_PORT: "0", ...environment });
   const [file, ...args] = typeof command === "string" ? [command, "serve"] : command;
   const child = spawn(file, args, { env });
-  atEnd(() => void child.kill("SIGKILL"));
   const output = collect(child);
+  atEnd(
+    () => void child.kill("SIGKILL"),
+    () => output().stderr,
+  );
   const exited = once(child, "close").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   const serving = new Promise<{ port: number; internalPort: number }>((resolve) => {
     child.stderr?.on("data", () => {

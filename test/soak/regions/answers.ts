@@ -36,20 +36,26 @@ export function oddOf(answers: readonly Answer[]): string[] {
   return [...counts].map(([what, count]) => `${count} × ${what}`);
 }
 
+/** 503s of one key on one edge that are farther apart belong to two outages. */
+const apartMs = 1000;
+
 /**
- * For how long a key could not be verified on an edge: from the first 503 (when it was asked for) to the last one (when
- * it was answered), of the key and edge for which that is longest. Answers in between do not interrupt it.
+ * For how long a key could not be verified on an edge, of the key and edge for which that is longest. An outage lasts from
+ * its first 503 (when it was asked for) to its last one (when it was answered); verdicts in between do not interrupt it.
  */
 export function longestOutageMs(answers: readonly Answer[]): number {
-  const spans = new Map<string, { firstMs: number; lastMs: number }>();
-  for (const { edge, key, outcome, sentMs, answeredMs } of answers) {
-    if (outcome !== "unavailable") continue;
-    const span = spans.get(`${edge} ${key}`) ?? { firstMs: sentMs, lastMs: answeredMs };
-    span.firstMs = Math.min(span.firstMs, sentMs);
-    span.lastMs = Math.max(span.lastMs, answeredMs);
-    spans.set(`${edge} ${key}`, span);
+  const outages = new Map<string, { firstMs: number; lastMs: number; beforeMs: number }>();
+  const failed = answers.filter(({ outcome }) => outcome === "unavailable").sort((a, b) => a.sentMs - b.sentMs);
+  for (const { edge, key, sentMs, answeredMs } of failed) {
+    const outage = outages.get(`${edge} ${key}`) ?? { firstMs: sentMs, lastMs: answeredMs, beforeMs: 0 };
+    if (sentMs - outage.lastMs > apartMs) {
+      outage.beforeMs += outage.lastMs - outage.firstMs;
+      outage.firstMs = sentMs;
+    }
+    outage.lastMs = Math.max(outage.lastMs, answeredMs);
+    outages.set(`${edge} ${key}`, outage);
   }
-  return Math.max(0, ...[...spans.values()].map(({ firstMs, lastMs }) => lastMs - firstMs));
+  return Math.max(0, ...[...outages.values()].map(({ firstMs, lastMs, beforeMs }) => beforeMs + lastMs - firstMs));
 }
 
 /** The longest that a caller waited for a 503. */

@@ -26,6 +26,7 @@ export interface Place {
 /** A process of the lab. It may never have served. */
 export interface Starting {
   readonly serving: Promise<LatchkeyProcess>;
+  stderr(): string;
   kill(): void;
 }
 
@@ -63,21 +64,24 @@ export function startKeyMaker(place: Place): Promise<LatchkeyProcess> {
 }
 
 function launch({ network, host, dataDir }: Place, environment: Record<string, string>): Starting {
-  let kill = () => {};
+  let [kill, stderr] = [() => {}, () => ""];
   const command = network.inside(host, process.execPath, [builtProgram(), "serve"]);
   const common = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_INTERNAL_SECRET: internalSecret };
-  const serving = startLatchkey({ ...common, ...environment }, command, (undo) => {
-    kill = undo;
+  const serving = startLatchkey({ ...common, ...environment }, command, (undo, log) => {
+    [kill, stderr] = [undo, log];
   });
-  // Whoever needs it to serve awaits it.
+  // Not every caller waits for it.
   serving.catch(() => {});
-  return { serving, kill: () => kill() };
+  return { serving, stderr: () => stderr(), kill: () => kill() };
 }
 
-async function served({ serving, kill }: Starting, host: string): Promise<LatchkeyProcess> {
+async function served({ serving, stderr, kill }: Starting, host: string): Promise<LatchkeyProcess> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${host} does not serve ${startMs / 1000} s after its start`)), startMs);
+    timer = setTimeout(() => {
+      const last = stderr().trimEnd().split("\n").at(-1);
+      reject(new Error(`${host} does not serve ${startMs / 1000} s after its start. Its last log line: ${last}`));
+    }, startMs);
   });
   try {
     return await Promise.race([serving, late]);

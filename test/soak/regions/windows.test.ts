@@ -34,10 +34,11 @@ describe("the lab's reading of answers", () => {
     expect(within(windows, 4000, 5999).map(({ resetMs }) => resetMs)).toEqual([5000]);
   });
 
-  it("takes the longest outage of one key on one edge, not the sum over all", () => {
+  it("takes the longest outage of one key on one edge, not the sum over all, and leaves calm seconds out", () => {
     const failed = (edge: string, sentMs: number) =>
       answer("unavailable", 0, { edge, sentMs, answeredMs: sentMs + 10 });
     expect(longestOutageMs([failed("edge1", 100), failed("edge1", 300), failed("edge2", 900)])).toBe(210);
+    expect(longestOutageMs([failed("edge1", 100), failed("edge1", 9000), failed("edge1", 9050)])).toBe(70);
     expect(longestOutageMs([answer("admitted", 5000)])).toBe(0);
   });
 
