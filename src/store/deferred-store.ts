@@ -5,7 +5,7 @@ import type { Store } from "./store.ts";
 export function createDeferredStore(lanes: number): { store: Store; fulfil: (real: Store) => void } {
   let fulfilled: Store | undefined;
   const real = (): Store => {
-    if (fulfilled === undefined) throw new Unavailable("the store is not there yet");
+    if (fulfilled === undefined) throw notThere();
     return fulfilled;
   };
   // Async functions, so that what `real` throws is a rejection like any other.
@@ -13,7 +13,9 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
     keys: {
       create: async (...args) => real().keys.create(...args),
       findKeptAnswer: async (...args) => real().keys.findKeptAnswer(...args),
-      findByDigest: async (...args) => real().keys.findByDigest(...args),
+      // Not async: callers that share a look-up know it by its promise.
+      findByDigest: (...args) =>
+        fulfilled === undefined ? Promise.reject(notThere()) : fulfilled.keys.findByDigest(...args),
       mutate: async (...args) => real().keys.mutate(...args),
     },
     rootKeys: {
@@ -35,4 +37,8 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
       fulfilled = opened;
     },
   };
+}
+
+function notThere(): Unavailable {
+  return new Unavailable("the store is not there yet");
 }

@@ -1,4 +1,4 @@
-import type { MaybePromise } from "../domain/maybe-promise.ts";
+import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { PermitResult } from "./permit-ledger.ts";
 import type { Store } from "./store.ts";
 import type { StoreHealth } from "./store-health.ts";
@@ -11,7 +11,7 @@ import type { ChargeResult } from "./usage-ledger.ts";
 export function guardStore(store: Store, health: StoreHealth): Store {
   const { keys, rootKeys } = store;
 
-  async function whileUsable<Answer>(ask: () => MaybePromise<Answer>): Promise<Answer> {
+  async function whileUsable<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     if (health.problem !== undefined) throw health.problem;
     const answer = await ask();
     // The write may have gone to a file that was lost meanwhile: it must not be acknowledged.
@@ -19,10 +19,14 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     return answer;
   }
 
-  async function found<Answer>(ask: () => MaybePromise<Answer | undefined>): Promise<Answer | undefined> {
-    const answer = await whileUsable(ask);
-    if (answer === undefined && health.doubt !== undefined) throw health.doubt;
-    return answer;
+  async function found<Answer>(ask: () => Promise<Answer | undefined>): Promise<Answer | undefined> {
+    return checkFound(await whileUsable(ask));
+  }
+
+  /** Rejects instead of throwing, so that a look-up may be answered synchronously and still never throws. */
+  function checkFound<Answer>(answer: Answer | undefined): MaybePromise<Answer | undefined> {
+    const failure = health.problem ?? (answer === undefined ? health.doubt : undefined);
+    return failure === undefined ? answer : Promise.reject(failure);
   }
 
   async function missingIsFailed<Result extends ChargeResult | PermitResult>(
@@ -40,7 +44,10 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     keys: {
       create: (...args) => whileUsable(() => keys.create(...args)),
       findKeptAnswer: (...args) => found(() => keys.findKeptAnswer(...args)),
-      findByDigest: (...args) => found(() => keys.findByDigest(...args)),
+      findByDigest(...args) {
+        if (health.problem !== undefined) return Promise.reject(health.problem);
+        return andThen(keys.findByDigest(...args), checkFound);
+      },
       mutate: (...args) => found(() => keys.mutate(...args)),
     },
     rootKeys: {

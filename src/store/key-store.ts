@@ -16,7 +16,11 @@ export interface KeyStore {
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
   findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
 
-  /** The key with this digest of a secret. A cached key is answered synchronously; `fresh` bypasses the cache. */
+  /**
+   * The key with this digest of a secret, as it is now or later. What needs no waiting is answered
+   * synchronously: a cached key, and every key of the embedded store. It never throws, but rejects. `fresh` bypasses the
+   * cache.
+   */
   findByDigest(secretDigest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined>;
 
   /**

@@ -1,24 +1,14 @@
 import { type CompiledQuery, type QueryResult, sql } from "kysely";
-import type { JsonObject, Key, NewKey } from "../../domain/key.ts";
+import type { NewKey } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
 import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyMutation, KeyStore } from "../key-store.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
-/** Keys in SQL: the same queries on every engine. */
-export function createSqlKeyStore(engine: SqlEngine): KeyStore {
+/** Keys in SQL: the same queries on every engine, but for look-ups. A verification waits for those, and each engine has its way. */
+export function createSqlKeyStore(engine: SqlEngine, findByDigest: KeyStore["findByDigest"]): KeyStore {
   const { db } = engine;
-  // Compiled once: building the query would cost more than running it.
-  const findQuery = db
-    .selectFrom("key_secrets")
-    .innerJoin("keys", "keys.id", "key_secrets.key_id")
-    .leftJoin("key_usage", "key_usage.key_id", "keys.id")
-    .where("key_secrets.digest", "=", "")
-    .select(["keys.id", "api_id", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
-    .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"])
-    .compile();
-  type FoundRow = typeof findQuery extends CompiledQuery<infer Row> ? Row : never;
 
   return { create, findKeptAnswer, findByDigest, mutate };
 
@@ -48,24 +38,6 @@ export function createSqlKeyStore(engine: SqlEngine): KeyStore {
       .where("expires_at_ms", ">", nowMs)
       .executeTakeFirst();
     return row && { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
-  }
-
-  async function findByDigest(digest: string): Promise<Key | undefined> {
-    const { rows } = await db.executeQuery<FoundRow>({ ...findQuery, parameters: [digest] });
-    const row = rows[0];
-    return (
-      row && {
-        id: row.id,
-        apiId: row.api_id,
-        ownerId: row.owner_id ?? undefined,
-        name: row.name ?? undefined,
-        meta: readMeta(row.meta),
-        enabled: row.enabled === 1,
-        expiresAtMs: row.expires_at_ms ?? undefined,
-        rateLimit: rateLimitOf(row),
-        counter: row.remaining === null ? undefined : { remaining: row.remaining },
-      }
-    );
   }
 
   // Every mutation locks the key's own row before any other, so that no two wait for each other in a circle.
@@ -210,15 +182,6 @@ const windowColumns = [
   "contended",
 ] as const;
 
-/** Throws `Unavailable` on what is not JSON: the row is damaged. */
-function readMeta(text: string): JsonObject {
-  try {
-    return JSON.parse(text) as JsonObject;
-  } catch (cause) {
-    throw new Unavailable("a stored key cannot be read", { cause, affectsOneKeyOnly: true });
-  }
-}
-
 function toDigests(result: QueryResult<unknown> | undefined): readonly string[] {
   return (result?.rows ?? []).map((row) => (row as { digest: string }).digest);
 }
@@ -229,16 +192,6 @@ function rateLimitColumns(rateLimit: RateLimit | undefined) {
     ratelimit_limit: rateLimit?.limit ?? null,
     ratelimit_duration_ms: rateLimit?.durationMs ?? null,
   };
-}
-
-function rateLimitOf(row: {
-  ratelimit_async: number | null;
-  ratelimit_limit: number | null;
-  ratelimit_duration_ms: number | null;
-}): RateLimit | undefined {
-  const { ratelimit_async: local, ratelimit_limit: limit, ratelimit_duration_ms: durationMs } = row;
-  if (limit === null || durationMs === null) return undefined;
-  return { mode: local === 1 ? "local" : "strict", limit, durationMs };
 }
 
 /** Removes kept answers that have expired by then. */

@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
 import type { Log } from "../../ambient/log.ts";
 import { guardStore } from "../guard-store.ts";
+import type { KeyStore } from "../key-store.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
@@ -12,11 +13,13 @@ import { noteClosed, noteOpened, readDataFileState } from "./clean-stop.ts";
 import { DataFolderError } from "./data-folder.ts";
 import { type PrepareCheck, prepareFileCheck } from "./file-check.ts";
 import { FileHealth } from "./file-health.ts";
+import { findOnReader } from "./find-on-reader.ts";
 import { OpenFiles } from "./open-files.ts";
 import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialect.ts";
 import { SqliteWriter, type SqliteWriterOptions } from "./sqlite-writer.ts";
 
 export interface SqliteEngine extends SqlEngine {
+  readonly findByDigest: KeyStore["findByDigest"];
   readonly writer: SqliteWriter;
   close(): Promise<void>;
 }
@@ -31,6 +34,12 @@ export interface SqliteStoreOptions extends SqliteWriterOptions {
 const checkFirstBytes = 8 * 2 ** 20;
 /** A larger file is checked while it is in use: up to this size at every start, above it only after an unclean stop. */
 const checkAlwaysBytes = 64 * 2 ** 20;
+
+/**
+ * Most memory for pages of the data file. It is taken page by page, as they are read; SQLite's default is 2 MB. The file is
+ * not mapped into memory instead: reading beyond the end of a truncated file would then end the process with a signal.
+ */
+const readCacheKb = 64 * 1024;
 
 /** The embedded store: one file, one process. The caller holds the claim on the folder. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
@@ -66,7 +75,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 
 function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
   return {
-    keys: createSqlKeyStore(engine),
+    keys: createSqlKeyStore(engine, engine.findByDigest),
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes: [engine.writer],
     permitLanes: [engine.writer],
@@ -94,8 +103,12 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
   // A separate connection for reading, on the event loop: in WAL mode it never waits for the writer, and a look-up takes
   // microseconds. A message to another thread would take tens of them.
   const reader = new DatabaseSync(options.file, { readOnly: true, timeout: 5000 });
+  reader.exec(`PRAGMA cache_size = -${readCacheKb}`);
+  const { onDamage = () => {} } = options;
+  const db = new Kysely<Schema>({ dialect: createSqliteDialect(reader, writer, onDamage) });
   return {
-    db: new Kysely<Schema>({ dialect: createSqliteDialect(reader, writer, options.onDamage ?? (() => {})) }),
+    db,
+    findByDigest: findOnReader(db, reader, onDamage),
     async atomically(queries) {
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));

@@ -8,9 +8,8 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
-import { Unavailable } from "../../domain/unavailable.ts";
 import { createStatelessDriver, type ExecuteQuery } from "../sql/stateless-driver.ts";
-import { isDamage } from "./result-codes.ts";
+import { readOr503 } from "./read-or-503.ts";
 import type { SqliteWriter } from "./sqlite-writer.ts";
 import type { SqlValue, Statement, StatementResult } from "./writer-protocol.ts";
 
@@ -47,16 +46,13 @@ function executeOn(reader: DatabaseSync, writer: SqliteWriter, onDamage: (cause:
       const [result] = await writer.run([toStatement(query)]);
       return toQueryResult(result as StatementResult);
     }
-    try {
+    return readOr503(onDamage, () => {
       let statement = prepared.get(query.sql);
       if (statement === undefined) {
         statement = reader.prepare(query.sql);
         prepared.set(query.sql, statement);
       }
       return { rows: statement.all(...(query.parameters as SqlValue[])) };
-    } catch (cause) {
-      if (isDamage((cause as { errcode?: number }).errcode)) onDamage(cause);
-      throw new Unavailable("the data could not be read", { cause, affectsOneKeyOnly: true });
-    }
+    });
   };
 }

@@ -36,7 +36,7 @@ export async function openTestEngine() {
   return {
     ...test,
     engine,
-    keys: createSqlKeyStore(engine),
+    keys: createSqlKeyStore(engine, engine.findByDigest),
     settle: writer.settle.bind(writer),
     exchange: writer.exchange.bind(writer),
   };

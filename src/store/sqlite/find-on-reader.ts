@@ -1,0 +1,29 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Kysely } from "kysely";
+import type { Key } from "../../domain/key.ts";
+import type { MaybePromise } from "../../domain/maybe-promise.ts";
+import { type KeyRow, selectKeys, toKey } from "../sql/find-keys.ts";
+import type { Schema } from "../sql/schema.ts";
+import { readOr503 } from "./read-or-503.ts";
+
+/** Looks a key up with one prepared statement, synchronously. Rejects with `Unavailable` if it could not be read. */
+export function findOnReader(
+  db: Kysely<Schema>,
+  reader: DatabaseSync,
+  onDamage: (cause: unknown) => void,
+): (digest: string) => MaybePromise<Key | undefined> {
+  // Prepared at the first use: before that the tables may not exist.
+  let statement: StatementSync | undefined;
+  const prepare = () => reader.prepare(selectKeys(db).where("key_secrets.digest", "=", "").compile().sql);
+  return (digest) => {
+    try {
+      const row = readOr503(onDamage, () => {
+        statement ??= prepare();
+        return statement.get(digest) as KeyRow | undefined;
+      });
+      return row && toKey(row);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
+}
