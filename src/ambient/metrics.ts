@@ -110,7 +110,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const keyCache = createTally(registry, {
     name: "latchkey_key_cache_total",
-    help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up already under way).",
+    help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up that was not sent yet).",
     label: "event",
   });
   const windowsFull = new Counter({

@@ -8,67 +8,121 @@ export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" 
   readonly batchMax: number;
   /** Most items waiting behind the batch under way; one more is refused. */
   readonly queueMax: number;
-  /** Commits the items as one. Answers one result per item, in order; throws if the outcome of all is unknown. */
-  readonly commit: (items: readonly Item[]) => Promise<readonly Result[]>;
+  /** Most batches under way at the same time. Default: 1. */
+  readonly batchesMax?: number | undefined;
+  /**
+   * How long an item may be queued before it is rejected. With it, a batch that fails leaves the items behind it alone.
+   * Default: until the batch before it is done; if that one fails, so do the items behind it.
+   */
+  readonly queuedMs?: (() => number) | undefined;
+  /**
+   * Commits the items as one. Answers one result per item, in order; throws if the outcome of all is unknown. `queuedForMs`:
+   * how long the first of them was queued.
+   */
+  readonly commit: (items: readonly Item[], queuedForMs: number) => Promise<readonly Result[]>;
 }
 
 /**
- * Commits all waiting items as soon as the batch before them is done: one batch under way at a time, no timer. A single
- * item is committed immediately; under load, all waiting items share one commit.
+ * Commits all waiting items as soon as the batch before them is done, without a timer. A single item is committed
+ * immediately; under load, all waiting items share one commit.
  */
 export class GroupCommit<Item, Result> {
   readonly #options: GroupCommitOptions<Item, Result>;
+  readonly #batchesMax: number;
   #queue: Waiting<Item, Result>[] = [];
-  #running: Promise<void> | undefined;
+  /** Each commits one batch after the other, until nothing is queued. */
+  #workers = 0;
+  #isWorkerStarting = false;
+  #overdueTimer: NodeJS.Timeout | undefined;
+  #onIdle: (() => void)[] = [];
 
   constructor(options: GroupCommitOptions<Item, Result>) {
     this.#options = options;
+    this.#batchesMax = options.batchesMax ?? 1;
   }
 
   get queued(): number {
     return this.#queue.length;
   }
 
-  /** Rejects with `Unavailable` when the queue is full, otherwise with the error of the commit. */
+  /** Rejects with `Unavailable` when the queue is full or the item waited too long, otherwise with the error of the commit. */
   submit(item: Item): Promise<Result> {
-    if (this.#queue.length >= this.#options.queueMax) {
-      return Promise.reject(new Unavailable(`the ${this.#options.name} queue is full`));
-    }
+    const { name, queueMax, clock } = this.#options;
+    if (this.#queue.length >= queueMax) return Promise.reject(new Unavailable(`the ${name} queue is full`));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ item, resolve, reject });
-      // A microtask later, so that everything submitted in this turn of the event loop goes together.
-      this.#running ??= Promise.resolve().then(() => this.#run());
+      this.#queue.push({ item, resolve, reject, sinceMs: clock.monotonicMs() });
+      this.#startWorker();
     });
   }
 
   /** Resolves when nothing is queued or under way. */
   async drained(): Promise<void> {
-    while (this.#running !== undefined) await this.#running;
+    while (this.#workers > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
-  async #run(): Promise<void> {
+  #startWorker(): void {
+    if (this.#isWorkerStarting) return;
+    if (this.#workers >= this.#batchesMax) {
+      this.#watchQueue();
+      return;
+    }
+    this.#workers++;
+    this.#isWorkerStarting = true;
+    const start = () => {
+      this.#isWorkerStarting = false;
+      void this.#work();
+    };
+    // Everything submitted in this turn of the event loop goes together. If only one batch can be under way, a microtask
+    // later is enough: what comes then gathers behind that batch.
+    if (this.#batchesMax === 1) queueMicrotask(start);
+    else setImmediate(start);
+  }
+
+  async #work(): Promise<void> {
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, this.#options.batchMax);
+      if (this.#queue.length > 0) this.#startWorker();
       await this.#commit(batch);
     }
-    this.#running = undefined;
+    if (--this.#workers === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   async #commit(batch: readonly Waiting<Item, Result>[]): Promise<void> {
     const { name, commit, clock, metrics } = this.#options;
     const startedMs = clock.monotonicMs();
     try {
-      const results = await commit(batch.map((waiting) => waiting.item));
+      const queuedForMs = startedMs - (batch[0] as Waiting<Item, Result>).sinceMs;
+      const results = await commit(
+        batch.map((waiting) => waiting.item),
+        queuedForMs,
+      );
       if (results.length !== batch.length)
         throw new Error(`${name}: ${results.length} results for ${batch.length} items`);
       batch.forEach((waiting, i) => {
         waiting.resolve(results[i] as Result);
       });
     } catch (error) {
+      for (const waiting of batch) waiting.reject(error);
       // Items behind a failed batch fail too: they would wait as long again, probably for the same error.
-      for (const waiting of [...batch, ...this.#queue.splice(0)]) waiting.reject(error);
+      if (this.#options.queuedMs === undefined) for (const waiting of this.#queue.splice(0)) waiting.reject(error);
     }
     metrics.batchCommitted(name, batch.length, (clock.monotonicMs() - startedMs) / 1000);
+  }
+
+  /** All batches that may be under way are: the items that wait too long for one of them are rejected. */
+  #watchQueue(): void {
+    const { queuedMs, name, clock } = this.#options;
+    if (queuedMs === undefined || this.#overdueTimer !== undefined || this.#queue.length === 0) return;
+    const untilMs = () => (this.#queue[0]?.sinceMs ?? Number.POSITIVE_INFINITY) + queuedMs();
+    this.#overdueTimer = setTimeout(
+      () => {
+        this.#overdueTimer = undefined;
+        const nowMs = clock.monotonicMs();
+        while (untilMs() <= nowMs) this.#queue.shift()?.reject(new Unavailable(`the ${name} queue is too slow`));
+        this.#watchQueue();
+      },
+      Math.max(1, Math.ceil(untilMs() - clock.monotonicMs())),
+    ).unref();
   }
 }
 
@@ -76,4 +130,5 @@ interface Waiting<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
+  readonly sinceMs: number;
 }

@@ -21,7 +21,6 @@ import {
 import { SharedLimiter } from "../threads/shared-limiter.ts";
 import { ThreadLink } from "../threads/thread-link.ts";
 import { KnownRootKeys } from "../usecases/root-keys.ts";
-import { lookupsQueuedMax } from "./key-cache.ts";
 import { createPublicApi } from "./public-api.ts";
 
 /** Most callers of this thread that wait for a look-up. The main thread counts only one of them for each look-up. */
@@ -57,9 +56,6 @@ const keys = new CachedKeyStore(
   {
     ttlMs: setup.cacheTtlMs,
     keysMax: setup.cacheKeysMax,
-    // The main thread bounds the look-ups of all threads together.
-    lookupsMax: lookupsQueuedMax,
-    lookupsQueuedMax,
     waitingRoom: new WaitingRoom(callersMax),
   },
   { clock, metrics },

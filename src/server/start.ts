@@ -10,7 +10,7 @@ import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
-import { cacheKeys, limitLookups } from "./key-cache.ts";
+import { cacheKeys } from "./key-cache.ts";
 import { connectKeyChanges } from "./key-changes.ts";
 import { openStore, storeWaitMs, untilAvailable } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
@@ -60,13 +60,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       () => waitingRoom.taken,
     );
     const threads = settings.workers > 1 ? new ServingThreadPool(options.onFatal) : undefined;
-    const cachedKeys = (threads ? limitLookups : cacheKeys)(store.keys, settings, { ...ambient, waitingRoom });
+    const cache = cacheKeys(store.keys, threads, { ...ambient, settings, waitingRoom });
     const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom, watch });
     const rateLimits = await startRateLimits({ ...ambient, settings, waitingRoom, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
-    const changes = await connectKeyChanges({ ...ambient, settings, memory: threads ?? cachedKeys, rateLimits });
+    const changes = await connectKeyChanges({ ...ambient, settings, memory: cache.memory, rateLimits });
     undo.unshift(() => changes.close());
-    const keys = broadcastChanges(threads ? broadcastChanges(cachedKeys, threads) : cachedKeys, changes);
+    const keys = broadcastChanges(cache.keys, changes);
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
 
     const internal = await startInternalListener({

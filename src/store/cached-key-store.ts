@@ -3,7 +3,6 @@ import type { Clock } from "../ambient/clock.ts";
 import type { Metrics } from "../ambient/metrics.ts";
 import type { Key } from "../domain/key.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
-import { Unavailable } from "../domain/unavailable.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKey, Interner } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
@@ -14,11 +13,7 @@ export interface KeyCacheOptions {
   /** How long a cached key may be served; 0 turns the cache off. */
   readonly ttlMs: number;
   readonly keysMax: number;
-  /** Most concurrent look-ups in the store; more are queued. So a flood of unknown keys cannot overload the store. */
-  readonly lookupsMax: number;
-  /** Most queued look-ups; one more is refused with `Unavailable`. */
-  readonly lookupsQueuedMax: number;
-  /** Where callers wait for a look-up, also callers that share one. */
+  /** Where callers wait for a look-up. */
   readonly waitingRoom: WaitingRoom;
 }
 
@@ -27,7 +22,8 @@ const outdatedMax = 10_000;
 
 /**
  * A cache of keys found in the store. Only existing keys are cached, and only for a limited time; this replica's own changes are
- * visible immediately. Concurrent misses of the same key share one look-up.
+ * visible immediately. A miss always asks the store, also while it is already asked for the same key: that answer may be
+ * older than a change that the caller knows of. The store answers callers with the same promise if they can share a look-up.
  */
 export class CachedKeyStore implements KeyStore {
   readonly #store: KeyStore;
@@ -42,10 +38,9 @@ export class CachedKeyStore implements KeyStore {
    * second.
    */
   readonly #outdated = new Map<string, number>();
-  readonly #inFlight = new Map<string, Lookup>();
+  /** Callers that wait for a look-up, by digest. */
+  readonly #waiting = new Map<string, Waiting>();
   readonly #waitingRoom: WaitingRoom;
-  readonly #queue: QueuedLookup[] = [];
-  #lookups = 0;
   /** Counts changes. A look-up that began before a change must not cache the old state of the key. */
   #changeCount = 0;
 
@@ -74,28 +69,44 @@ export class CachedKeyStore implements KeyStore {
       this.#metrics.keyCache("hit");
       return key;
     }
-    return this.#joinOrStart(digest);
+    return this.#lookUp(digest);
   }
 
-  #joinOrStart(digest: string): Promise<Key | undefined> {
-    const inFlight = this.#inFlight.get(digest);
-    this.#metrics.keyCache(inFlight === undefined ? "miss" : "shared");
-    const refusal = this.#waitingRoom.enter(inFlight?.callers ?? 0);
+  #lookUp(digest: string): MaybePromise<Key | undefined> {
+    const waiting = this.#waiting.get(digest);
+    const refusal = this.#waitingRoom.enter(waiting?.callers ?? 0);
     if (refusal !== undefined) return Promise.reject(refusal);
-    if (inFlight === undefined) return this.#start(digest).found;
-    inFlight.callers++;
-    return inFlight.found;
+    const changesBefore = this.#changeCount;
+    const found = this.#store.findByDigest(digest);
+    const isShared = waiting !== undefined && waiting.latest.found === found;
+    this.#metrics.keyCache(isShared ? "shared" : "miss");
+    if (!(found instanceof Promise)) {
+      this.#waitingRoom.leave();
+      return this.#cache(digest, found, changesBefore);
+    }
+    return isShared ? this.#join(waiting) : this.#wait(digest, found, changesBefore);
   }
 
-  #start(digest: string): Lookup {
-    const found = this.#lookUp(digest).finally(() => {
-      this.#waitingRoom.leave(lookup.callers);
-      // After a change in the meantime, this entry may already belong to a newer look-up.
-      if (this.#inFlight.get(digest) === lookup) this.#inFlight.delete(digest);
-    });
-    const lookup = { found, callers: 1 };
-    this.#inFlight.set(digest, lookup);
-    return lookup;
+  #join(waiting: Waiting): Promise<Key | undefined> {
+    waiting.callers++;
+    waiting.latest.callers++;
+    return waiting.latest.cached;
+  }
+
+  #wait(digest: string, found: Promise<Key | undefined>, changesBefore: number): Promise<Key | undefined> {
+    const cached = found
+      .then((key) => this.#cache(digest, key, changesBefore))
+      .finally(() => {
+        this.#waitingRoom.leave(lookup.callers);
+        waiting.callers -= lookup.callers;
+        if (waiting.callers === 0) this.#waiting.delete(digest);
+      });
+    const lookup: Lookup = { found, cached, callers: 1 };
+    const waiting = this.#waiting.get(digest) ?? { callers: 0, latest: lookup };
+    waiting.callers++;
+    waiting.latest = lookup;
+    this.#waiting.set(digest, waiting);
+    return cached;
   }
 
   async mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
@@ -120,14 +131,10 @@ export class CachedKeyStore implements KeyStore {
     this.#changeCount++;
     this.#keys.clear();
     this.#outdated.clear();
-    this.#inFlight.clear();
   }
 
   #evict(digests: readonly string[]): void {
-    for (const digest of digests) {
-      this.#keys.delete(digest);
-      this.#inFlight.delete(digest);
-    }
+    for (const digest of digests) this.#keys.delete(digest);
   }
 
   /**
@@ -143,8 +150,6 @@ export class CachedKeyStore implements KeyStore {
     if (this.#outdated.size >= outdatedMax) this.invalidateAll();
     this.#outdated.delete(keyId);
     this.#outdated.set(keyId, this.#newEntryExpiryMs());
-    // One of these may be for the key: later callers must not join it.
-    this.#inFlight.clear();
   }
 
   /** Also true for entries cached just after the change, in the same millisecond. */
@@ -156,52 +161,23 @@ export class CachedKeyStore implements KeyStore {
     return Math.floor(this.#clock.monotonicMs()) + this.#options.ttlMs;
   }
 
-  async #lookUp(digest: string): Promise<Key | undefined> {
-    await this.#waitForPlace();
-    try {
-      const changesBefore = this.#changeCount;
-      const key = await this.#store.findByDigest(digest);
-      return key !== undefined && changesBefore === this.#changeCount ? this.#cache(digest, key) : key;
-    } catch (error) {
-      // The queued look-ups would wait just as long for the same error.
-      if (error instanceof Unavailable && !error.affectsOneKeyOnly)
-        for (const queued of this.#queue.splice(0)) queued.reject(error);
-      throw error;
-    } finally {
-      // The place goes directly to the next in the queue: a new caller in between would be one too many.
-      const next = this.#queue.shift();
-      if (next === undefined) this.#lookups--;
-      else next.start();
-    }
-  }
-
-  async #waitForPlace(): Promise<void> {
-    if (this.#lookups < this.#options.lookupsMax) {
-      this.#lookups++;
-      return;
-    }
-    if (this.#queue.length >= this.#options.lookupsQueuedMax)
-      throw new Unavailable("too many keys are being looked up");
-    await new Promise<void>((start, reject) => {
-      this.#queue.push({ start, reject });
-    });
-  }
-
-  #cache(digest: string, key: Key): Key {
-    if (this.#options.ttlMs === 0) return key;
+  #cache(digest: string, key: Key | undefined, changesBefore: number): Key | undefined {
+    if (key === undefined || changesBefore !== this.#changeCount || this.#options.ttlMs === 0) return key;
     const cached = new CachedKey(key, this.#newEntryExpiryMs(), this.#interner);
     this.#keys.set(digest, cached);
     return cached;
   }
 }
 
-interface Lookup {
-  readonly found: Promise<Key | undefined>;
+/** All callers that wait for one key. */
+interface Waiting {
   callers: number;
+  latest: Lookup;
 }
 
-/** A look-up in the queue. */
-interface QueuedLookup {
-  readonly start: () => void;
-  readonly reject: (error: Unavailable) => void;
+interface Lookup {
+  /** The store's promise. */
+  readonly found: Promise<Key | undefined>;
+  readonly cached: Promise<Key | undefined>;
+  callers: number;
 }

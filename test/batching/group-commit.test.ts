@@ -7,7 +7,9 @@ import { TestClock } from "../support/test-clock.ts";
 import { HeldCommits } from "./held-commits.ts";
 import { nextTurn } from "./next-turn.ts";
 
-function setUp(bounds: { batchMax?: number; queueMax?: number } = {}) {
+function setUp(
+  bounds: { batchMax?: number; queueMax?: number; batchesMax?: number; queuedMs?: () => number } = {},
+) {
   const commits = new HeldCommits<string, string>((item) => `${item} done`);
   const committed: { items: number; seconds: number }[] = [];
   const clock = new TestClock();
@@ -17,8 +19,9 @@ function setUp(bounds: { batchMax?: number; queueMax?: number } = {}) {
   };
   const batcher = new GroupCommit<string, string>({
     name: "test",
-    batchMax: bounds.batchMax ?? 100,
-    queueMax: bounds.queueMax ?? 100,
+    batchMax: 100,
+    queueMax: 100,
+    ...bounds,
     commit: commits.commit,
     clock,
     metrics,
@@ -167,6 +170,80 @@ describe("GroupCommit", () => {
     await failing;
     await batcher.drained();
     expect(commits.underWay).toBe(0);
+  });
+
+  it("has up to batchesMax batches under way; what is submitted in one turn of the event loop goes together", async () => {
+    const { batcher, commits } = setUp({ batchesMax: 2 });
+    for (const turn of ["a", "b", "c", "d"]) {
+      void batcher.submit(`${turn}1`);
+      // As from another connection that became readable in the same turn.
+      queueMicrotask(() => void batcher.submit(`${turn}2`));
+      await Promise.resolve();
+      await nextTurn();
+    }
+    expect(commits.batches).toEqual([
+      ["a1", "a2"],
+      ["b1", "b2"],
+    ]);
+    await commits.finish();
+    expect(commits.batches.slice(2)).toEqual([["c1", "c2", "d1", "d2"]]);
+    await commits.finish();
+    await commits.finish();
+    await batcher.drained();
+    expect(commits.underWay).toBe(0);
+  });
+
+  it("sends more than batchMax items of a turn in several batches at once", async () => {
+    const { batcher, commits } = setUp({ batchesMax: 3, batchMax: 2 });
+    const answers = Promise.all(["a", "b", "c", "d", "e", "f", "g"].map((item) => batcher.submit(item)));
+    for (let turn = 0; turn < 4; turn++) await nextTurn();
+    expect(commits.batches).toEqual([
+      ["a", "b"],
+      ["c", "d"],
+      ["e", "f"],
+    ]);
+    while (commits.underWay > 0) await commits.finish();
+    expect(await answers).toHaveLength(7);
+  });
+
+  it("with a limit on queueing, leaves the items behind a failed batch alone", async () => {
+    const { batcher, commits } = setUp({ queuedMs: () => 1000 });
+    const failing = expect(batcher.submit("a")).rejects.toThrow("no");
+    await nextTurn();
+    const behind = batcher.submit("b");
+    await commits.fail(new Error("no"));
+    await failing;
+    await commits.finish();
+    expect(await behind).toBe("b done");
+  });
+
+  it("rejects items that are queued for too long, and tells a commit how long its first item was", async () => {
+    const queuedFor: number[] = [];
+    const clock = new TestClock();
+    const held = new HeldCommits<string, string>((item) => `${item} done`);
+    const batcher = new GroupCommit<string, string>({
+      name: "test",
+      batchMax: 100,
+      queueMax: 100,
+      queuedMs: () => 20,
+      commit(items, queuedForMs) {
+        queuedFor.push(queuedForMs);
+        return held.commit(items);
+      },
+      clock,
+      metrics: createMetrics(),
+    });
+    const first = batcher.submit("a");
+    await nextTurn();
+    const late = expect(batcher.submit("b")).rejects.toThrow(new Unavailable("the test queue is too slow"));
+    clock.advance(15);
+    const inTime = batcher.submit("c");
+    clock.advance(5);
+    await late;
+    await held.finish();
+    await held.finish();
+    expect(await Promise.all([first, inTime])).toEqual(["a done", "c done"]);
+    expect(queuedFor).toEqual([0, 5]);
   });
 
   it("reports the size and the time of every batch", async () => {

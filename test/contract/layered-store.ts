@@ -20,7 +20,7 @@ import { ThreadLink } from "../../src/threads/thread-link.ts";
 export function createLayeredStore(real: Store, clock: Clock): Store {
   const { store, fulfil } = createDeferredStore(real.usageLanes.length);
   fulfil(guardStore(real, { problem: undefined, doubt: undefined, refresh: async () => {}, onChange() {} }));
-  const bounds = { ttlMs: 0, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 100, waitingRoom: new WaitingRoom(1000) };
+  const bounds = { ttlMs: 0, keysMax: 100, waitingRoom: new WaitingRoom(1000) };
   const cache = new CachedKeyStore(store.keys, bounds, { clock, metrics: createMetrics() });
   const link = connect(broadcastChanges(cache, { broadcast: async () => {} }));
   return {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
-import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
+import { find, setUp, strict } from "./key-cache-fixture.ts";
 
 describe("CachedKeyStore", () => {
   it("asks the store once for a key it is asked for twice", async () => {
@@ -81,72 +81,40 @@ describe("CachedKeyStore", () => {
     expect(all.store.asked).toEqual(["a", "b", "a", "c"]);
   });
 
-  it("shares one look-up among all callers that miss the same key", async () => {
+  it("asks the store at every miss, and shares an answer that the store shares", async () => {
     const { store, cache, events } = setUp();
     store.add("k");
+    store.isSharing = true;
     const found = Promise.all(Array.from({ length: 100 }, () => cache.findByDigest("k")));
-    await nextTurn();
-    expect(store.underWay).toBe(1);
+    expect(store.asked).toHaveLength(100);
     store.answerAll();
     expect(new Set(await found).size).toBe(1);
     expect(events).toEqual(["miss", ...new Array<string>(99).fill("shared")]);
   });
 
-  it("never has more than lookupsMax look-ups under way, among 1000 misses at once and newcomers", async () => {
-    const { store, cache } = setUp({ lookupsMax: 7 });
-    const found = Array.from({ length: 1000 }, (_, i) => cache.findByDigest(`unknown ${i}`));
-    while (store.underWay > 0 || store.asked.length < 1000) {
-      store.answerOne();
-      // Comes at the very moment at which a place becomes free.
-      if (store.asked.length % 10 === 0) found.push(cache.findByDigest(`newcomer ${store.asked.length}`));
-      await nextTurn();
-    }
-    await Promise.all(found);
-    expect(store.asked).toHaveLength(found.length);
-    expect(store.mostUnderWay).toBe(7);
+  it("shares no look-up with a caller whose question the store took for a new one", async () => {
+    const { store, cache, events } = setUp();
+    store.add("k");
+    const before = cache.findByDigest("k");
+    const answerBefore = store.readNow();
+    store.add("k", strict);
+    const after = cache.findByDigest("k");
+    answerBefore();
+    store.answerAll();
+    expect(await before).toMatchObject({ rateLimit: undefined });
+    expect(await after).toMatchObject({ rateLimit: strict });
+    expect(events).toEqual(["miss", "miss"]);
   });
 
-  it("refuses with Unavailable the look-up that finds the queue full, and serves the others", async () => {
-    const { store, cache } = setUp({ lookupsMax: 1, lookupsQueuedMax: 2 });
-    const found = Promise.all(["a", "b", "c"].map((digest) => cache.findByDigest(digest)));
-    await expect(cache.findByDigest("d")).rejects.toThrow(new Unavailable("too many keys are being looked up"));
-    await answerUntilIdle(store);
-    expect(await found).toEqual([undefined, undefined, undefined]);
-    const later = cache.findByDigest("d");
-    await answerUntilIdle(store);
-    expect(await later).toBeUndefined();
-  });
-
-  it("fails with a look-up that could not be decided those in line behind it, and frees its place", async () => {
-    const { store, cache } = setUp({ lookupsMax: 1 });
-    store.add("c");
-    const outage = new Unavailable("down");
-    const failing = Promise.allSettled([cache.findByDigest("a"), cache.findByDigest("b")]);
-    await nextTurn();
-    store.failAll(outage);
-    expect(await failing).toEqual([
-      { status: "rejected", reason: outage },
-      { status: "rejected", reason: outage },
-    ]);
-    expect(store.asked).toEqual(["a"]);
-    const later = cache.findByDigest("c");
-    await answerUntilIdle(store);
-    expect(await later).toMatchObject({ id: "id of c" });
-  });
-
-  it.each([
-    ["fails by a mistake of ours", new TypeError("a mistake")],
-    ["cannot be decided for its own key only", new Unavailable("not checked", { affectsOneKeyOnly: true })],
-  ])("keeps those in line waiting when a look-up %s", async (_, error) => {
-    const { store, cache } = setUp({ lookupsMax: 1 });
-    store.add("b");
-    const failing = Promise.allSettled([cache.findByDigest("a")]);
-    const waiting = cache.findByDigest("b");
-    await nextTurn();
-    store.failAll(error);
-    expect((await failing)[0]).toMatchObject({ status: "rejected" });
-    await answerUntilIdle(store);
-    expect(await waiting).toMatchObject({ id: "id of b" });
+  it("answers and remembers at once if the store answers at once", async () => {
+    const all = setUp();
+    all.store.add("k");
+    all.store.isSynchronous = true;
+    expect(all.cache.findByDigest("k")).toMatchObject({ id: "id of k" });
+    expect(all.cache.findByDigest("k")).toMatchObject({ id: "id of k" });
+    expect(all.cache.findByDigest("unknown")).toBeUndefined();
+    expect(all.store.asked).toEqual(["k", "unknown"]);
+    expect(all.waitingRoom.taken).toBe(0);
   });
 
   it("remembers no error: the next look-up asks again", async () => {
@@ -205,24 +173,6 @@ describe("CachedKeyStore", () => {
     await before;
     expect(await find(all, "k")).toBeUndefined();
     expect(all.cache.size).toBe(0);
-  });
-
-  it("goes on sharing the newer look-up when an older one ends after a deletion", async () => {
-    const { store, cache } = setUp();
-    store.add("k");
-    const older = cache.findByDigest("k");
-    await nextTurn();
-    const answerOlder = store.readNow();
-    await deleteKey(cache, "id of k");
-    const newer = cache.findByDigest("k");
-    await nextTurn();
-    answerOlder();
-    await older;
-    const joining = cache.findByDigest("k");
-    await nextTurn();
-    expect(store.underWay).toBe(1);
-    store.answerAll();
-    expect(await Promise.all([newer, joining])).toEqual([undefined, undefined]);
   });
 
   it("creates straight through to the store", async () => {

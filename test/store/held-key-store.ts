@@ -1,4 +1,5 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
+import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { CreateOutcome, KeyMutation, KeyStore } from "../../src/store/key-store.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
@@ -6,6 +7,7 @@ import { TestClock } from "../support/test-clock.ts";
 
 interface HeldLookup {
   readonly digest: string;
+  readonly promise: Promise<Key | undefined>;
   readonly resolve: (key: Key | undefined) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -14,12 +16,15 @@ interface HeldLookup {
 export class HeldKeyStore implements KeyStore {
   readonly asked: string[] = [];
   readonly created: string[] = [];
-  mostUnderWay = 0;
+  /** Whether questions for the same key get the same promise. */
+  isSharing = false;
+  /** Whether look-ups are answered at once, without a promise. */
+  isSynchronous = false;
   readonly #digests = new Map<string, RateLimit | undefined>();
   #held: HeldLookup[] = [];
 
-  add(digest: string): this {
-    this.#digests.set(digest, undefined);
+  add(digest: string, rateLimit?: RateLimit): this {
+    this.#digests.set(digest, rateLimit);
     return this;
   }
 
@@ -38,12 +43,14 @@ export class HeldKeyStore implements KeyStore {
 
   async findKeptAnswer(): Promise<undefined> {}
 
-  findByDigest(digest: string): Promise<Key | undefined> {
+  findByDigest(digest: string): MaybePromise<Key | undefined> {
     this.asked.push(digest);
-    return new Promise((resolve, reject) => {
-      this.#held.push({ digest, resolve, reject });
-      this.mostUnderWay = Math.max(this.mostUnderWay, this.#held.length);
-    });
+    if (this.isSynchronous) return this.#read(digest);
+    const shared = this.isSharing ? this.#held.find((held) => held.digest === digest) : undefined;
+    if (shared !== undefined) return shared.promise;
+    const { promise, resolve, reject } = Promise.withResolvers<Key | undefined>();
+    this.#held.push({ digest, promise, resolve, reject });
+    return promise;
   }
 
   async mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {

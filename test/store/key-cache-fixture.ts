@@ -13,8 +13,8 @@ export function setUp(options: Partial<KeyCacheOptions> = {}) {
   const events: string[] = [];
   const metrics = { ...createMetrics(), keyCache: (event: string) => void events.push(event) };
   const waitingRoom = new WaitingRoom(100_000);
-  const bounds = { ttlMs: 1000, keysMax: 100, lookupsMax: 4, lookupsQueuedMax: 10_000, waitingRoom, ...options };
-  return { store, clock, events, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
+  const bounds = { ttlMs: 1000, keysMax: 100, waitingRoom, ...options };
+  return { store, clock, events, waitingRoom: bounds.waitingRoom, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
 }
 
 export const strict = { mode: "strict", limit: 10, durationMs: 1000 } as const;

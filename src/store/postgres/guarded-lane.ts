@@ -13,6 +13,7 @@ import {
   toStoreError,
   UnsafeTransaction,
 } from "./pg-error.ts";
+import { batchTimeoutMs, type RoundTrip } from "./round-trip.ts";
 
 export interface GuardedLaneOptions extends Pick<Ambient, "clock" | "random" | "metrics"> {
   readonly url: string;
@@ -21,6 +22,8 @@ export interface GuardedLaneOptions extends Pick<Ambient, "clock" | "random" | "
    * just as long for the batch before.
    */
   readonly timeoutMs: number;
+  /** The measured round trip to the database. Over a distance a batch has more time. */
+  readonly roundTrip?: RoundTrip;
   /** Gets every reading of the database's clock. */
   readonly watch?: LedgerWatch;
   /** How long a batch waits for a row locked by another transaction. Default: a third of its time. */
@@ -74,7 +77,10 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   constructor(options: GuardedLaneOptions, work: LaneWork<Item, Row, Settled>) {
     this.#options = options;
     this.#work = work;
-    this.#connection = new PgConnection(options.url);
+    this.#connection = new PgConnection(options.url, {
+      keepOpen: () => ({ afterMs: 0 }),
+      roundTrip: options.roundTrip,
+    });
     const lockMs = options.lockMs ?? options.timeoutMs * lockPart;
     this.#lockMs = lockMs;
     this.#texts = {
@@ -197,7 +203,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     await this.#connection.ready(leftMs());
     // A statement without an answer in time costs the connection. So a batch that spent most of its time on connecting
     // sends nothing, and the next batch finds an open connection.
-    if (!wasConnected && leftMs() < this.#options.timeoutMs / 3)
+    if (!wasConnected && leftMs() < this.#timeoutMs / 3)
       this.#giveUp("there was no connection in time", batch.refusal);
     const { rows, doubtful } = await this.#connection.run({ ...prepared, values }, leftMs()).catch((error: unknown) => {
       // A batch without a number cannot have been sent.
@@ -233,8 +239,14 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     });
   }
 
+  /** A lane without a writer has to begin one first, which takes another round trip. */
+  get #timeoutMs(): number {
+    const { timeoutMs, roundTrip } = this.#options;
+    return Math.max(timeoutMs, batchTimeoutMs(roundTrip?.ms ?? 0, this.#writer === undefined ? 2 : 1));
+  }
+
   #deadlineMs(): number {
-    return this.#options.clock.monotonicMs() + this.#options.timeoutMs;
+    return this.#options.clock.monotonicMs() + this.#timeoutMs;
   }
 
   #giveUp(reason: string, cause?: unknown): never {

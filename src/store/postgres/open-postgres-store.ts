@@ -12,14 +12,14 @@ import { forgetText, nowText } from "./guarded-statement.ts";
 import { PermitLane } from "./permit-lane.ts";
 import { createPgDialect, toQuery, toQueryResult, writeTimeouts } from "./pg-dialect.ts";
 import { orRefused } from "./pg-error.ts";
+import { PgLookups } from "./pg-lookups.ts";
 import { pgMigrations } from "./pg-migrations.ts";
-import { PgPool, type Timeouts } from "./pg-pool.ts";
+import { PgPool, type PgPoolOptions, type Timeouts } from "./pg-pool.ts";
 import { checkUrl } from "./pg-session.ts";
+import { RoundTrip } from "./round-trip.ts";
 import { UsageLane } from "./usage-lane.ts";
 
-interface PgEngineOptions {
-  readonly url: string;
-  readonly connectionsMax: number;
+interface PgEngineOptions extends PgPoolOptions {
   /** Replaces the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
@@ -39,14 +39,16 @@ export interface PostgresStore extends Store {
 }
 
 export interface PgEngine extends SqlEngine {
+  readonly pool: PgPool;
   check(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** The store that grows: any number of replicas on one Postgres. Throws `Unavailable` while the database is not there. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const engine = openPgEngine(options);
-  const laneOptions = { ...options, timeoutMs: options.usageTimeoutMs };
+  const roundTrip = new RoundTrip();
+  const engine = openPgEngine({ ...options, roundTrip });
+  const laneOptions = { ...options, roundTrip, timeoutMs: options.usageTimeoutMs };
   const lanesOf = (ledger: "usage" | "permits") => ((options.ledgers ?? [ledger]).includes(ledger) ? options.lanes : 0);
   const usageLanes = Array.from({ length: lanesOf("usage") }, () => new UsageLane(laneOptions));
   const permitLanes = Array.from({ length: lanesOf("permits") }, () => new PermitLane(laneOptions));
@@ -60,12 +62,13 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     // Connects each lane and prepares its statements now: that can take longer than the first uses may wait.
     await Promise.all(lanes.map((lane) => lane.connect()));
     await Promise.all(lanes.map((lane) => lane.apply([])));
+    engine.pool.keepOpen();
   } catch (error) {
     await close();
     throw orRefused(error);
   }
   return {
-    keys: createSqlKeyStore(engine),
+    keys: createSqlKeyStore(engine, new PgLookups({ ...options, ...engine, roundTrip }).findByDigest),
     rootKeys: createSqlRootKeyStore(engine),
     usageLanes,
     permitLanes,
@@ -87,6 +90,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
   checkUrl(options.url);
   const pool = new PgPool(options);
   return {
+    pool,
     db: new Kysely<Schema>({ dialect: createPgDialect(pool) }),
     async atomically(queries) {
       const results = await pool.transaction(queries.map(toQuery), writeTimeouts);

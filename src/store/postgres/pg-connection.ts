@@ -1,7 +1,10 @@
 import pg from "pg";
+import { systemClock } from "../../ambient/clock.ts";
 import { sha256 } from "../../ambient/crypto.ts";
-import { isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
+import { isNoRoom, isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
 import { clientConfig, StartupSettings } from "./pg-session.ts";
+import { PgSocket } from "./pg-socket.ts";
+import type { RoundTrip } from "./round-trip.ts";
 import { withTimeout } from "./with-timeout.ts";
 
 export interface PreparedText {
@@ -10,7 +13,9 @@ export interface PreparedText {
   readonly text: string;
 }
 
-export interface PgStatement extends PreparedText {
+/** Prepared if it has a name. */
+export interface PgStatement extends Partial<PreparedText> {
+  readonly text: string;
   readonly values: readonly unknown[];
 }
 
@@ -24,12 +29,46 @@ export function preparedText(text: string): PreparedText {
 
 export interface PgReply {
   readonly rows: readonly Record<string, unknown>[];
+  readonly rowCount: number | null;
   /** The server committed but stopped waiting for its synchronous standby: the commit may still be lost. */
   readonly doubtful: boolean;
 }
 
-/** How long connecting may take; longer than any caller waits. */
-const defaultConnectMs = 1000;
+/**
+ * The connection that was open at one moment. When it is lost its statements throw, also if another one is open by then:
+ * the rest of a transaction must not run outside it.
+ */
+export interface PgSession {
+  run(statement: PgStatement, timeoutMs: number): Promise<PgReply>;
+  discard(): void;
+}
+
+export const connectionLost = "the connection was lost";
+
+export interface PgConnectionOptions {
+  /**
+   * Whether it is opened again when it is lost, from its first use on, and after which pause. So a caller need not wait for
+   * a new one, which takes several round trips.
+   */
+  readonly keepOpen?: () => { readonly afterMs: number } | undefined;
+  /** Learns how long replies take. */
+  readonly roundTrip?: RoundTrip | undefined;
+  /** Called when the connection is open. */
+  readonly onOpen?: () => void;
+  /** Called when an attempt to open it has failed, also one in the background. */
+  readonly onOpenFailed?: (error: unknown) => void;
+  /** Called when an open connection is lost. */
+  readonly onLost?: () => void;
+  /** Replaces how a connection is made, in tests. */
+  readonly createSocket?: () => PgSocket;
+}
+
+/** The pause before another attempt to connect, if the one before failed fast. */
+const reopenPauseMs = 250;
+/** The same if the server has no room for another connection. */
+const noRoomPauseMs = 5000;
+/** An attempt that took this long is followed by the next one at once. */
+const slowAttemptMs = 1000;
 
 /**
  * One connection, opened when needed and discarded on any problem. One statement at a time. Connecting continues after
@@ -37,101 +76,185 @@ const defaultConnectMs = 1000;
  */
 export class PgConnection {
   readonly #url: string;
-  readonly #connectMs: number;
+  readonly #options: PgConnectionOptions;
   readonly #startup = new StartupSettings();
   /** Whether prepared statements stay available. Not behind a pooler that pools by transaction. */
   #keepsPrepared = true;
-  #client: pg.Client | undefined;
+  #open: OpenClient | undefined;
   #connecting: Promise<void> | undefined;
+  #connectingSocket: PgSocket | undefined;
+  #reopenTimer: NodeJS.Timeout | undefined;
+  #wasOpen = false;
   #closed = false;
   #doubtful = false;
+  #isRunning = false;
 
-  constructor(url: string, connectMs = defaultConnectMs) {
+  constructor(url: string, options: PgConnectionOptions = {}) {
     this.#url = url;
-    this.#connectMs = connectMs;
+    this.#options = options;
   }
 
   get isReady(): boolean {
-    return this.#client !== undefined;
+    return this.#open !== undefined;
   }
 
-  /** Resolves when there is a connection; throws if there is none in time. */
-  async ready(timeoutMs: number = this.#connectMs): Promise<void> {
-    if (this.#client !== undefined) return;
+  get isConnecting(): boolean {
+    return this.#connecting !== undefined;
+  }
+
+  /** Resolves when there is a connection; throws if the attempt fails, or there is none in time. */
+  async ready(timeoutMs?: number): Promise<void> {
+    if (this.#open !== undefined) return;
     if (this.#connecting === undefined) {
-      this.#connecting = this.#connect().finally(() => {
-        this.#connecting = undefined;
-      });
+      clearTimeout(this.#reopenTimer);
+      this.#connecting = this.#connect();
     }
-    await withTimeout(this.#connecting, timeoutMs, "no connection in time");
+    await (timeoutMs === undefined
+      ? this.#connecting
+      : withTimeout(this.#connecting, timeoutMs, "no connection in time"));
   }
 
   /** Throws the error of the server or the connection. After a timeout the statement may still be running. */
   async run(statement: PgStatement, timeoutMs: number): Promise<PgReply> {
     await this.ready(timeoutMs);
-    if (!this.#keepsPrepared) return this.#run(statement, timeoutMs);
-    try {
-      return await this.#run(statement, timeoutMs);
-    } catch (error) {
-      if (!isStatementElsewhere(error)) throw error;
-      // It failed before it began. From now on the whole text is sent each time, and the server plans it each time.
-      this.#keepsPrepared = false;
-      return this.#run(statement, timeoutMs);
-    }
+    return this.session().run(statement, timeoutMs);
   }
 
-  /** Cuts the connection. What it had under way may or may not happen. */
+  session(): PgSession {
+    const open = this.#open;
+    return {
+      run: (statement, timeoutMs) => this.#runPrepared(open, statement, timeoutMs),
+      discard: () => {
+        if (this.#open === open) this.discard();
+      },
+    };
+  }
+
+  /** Resets the connection. What it had under way may or may not happen. */
   discard(): void {
-    const client = this.#client;
-    this.#client = undefined;
-    if (client !== undefined) cut(client);
+    const open = this.#open;
+    if (open === undefined) return;
+    this.#open = undefined;
+    abandon(open);
+    this.#options.onLost?.();
+    this.#reopenAfter(0);
+  }
+
+  /** Ends the connection politely, for the time being. Nothing may be under way. */
+  retire(): void {
+    const open = this.#open;
+    this.#open = undefined;
+    open?.client.end().catch(() => {});
   }
 
   close(): void {
     this.#closed = true;
-    this.discard();
+    clearTimeout(this.#reopenTimer);
+    this.#connectingSocket?.abandon();
+    if (this.#isRunning) this.discard();
+    else this.retire();
   }
 
-  async #run({ name, text, values }: PgStatement, timeoutMs: number): Promise<PgReply> {
-    if (this.#client === undefined) throw new Error("the connection was lost");
+  async #runPrepared(open: OpenClient | undefined, statement: PgStatement, timeoutMs: number): Promise<PgReply> {
+    if (statement.name === undefined || !this.#keepsPrepared) return this.#run(open, statement, timeoutMs);
+    try {
+      return await this.#run(open, statement, timeoutMs);
+    } catch (error) {
+      if (!isStatementElsewhere(error)) throw error;
+      // It failed before it began. From now on the whole text is sent each time, and the server plans it each time.
+      this.#keepsPrepared = false;
+      return this.#run(open, statement, timeoutMs);
+    }
+  }
+
+  async #run(
+    open: OpenClient | undefined,
+    { name, text, values }: PgStatement,
+    timeoutMs: number,
+  ): Promise<PgReply> {
+    if (open === undefined || this.#open !== open) throw new Error(connectionLost);
     this.#doubtful = false;
-    const query = this.#client.query({ ...(this.#keepsPrepared && { name }), text, values: [...values] });
-    const { rows } = await withTimeout(query, timeoutMs, "no reply in time");
-    return { rows, doubtful: this.#doubtful };
+    this.#isRunning = true;
+    const sentAtMs = systemClock.monotonicMs();
+    const query = open.client.query({
+      ...(this.#keepsPrepared && name !== undefined && { name }),
+      text,
+      values: [...values],
+    });
+    const { rows, rowCount } = await withTimeout(query, timeoutMs, "no reply in time").finally(() => {
+      this.#isRunning = false;
+    });
+    const nowMs = systemClock.monotonicMs();
+    this.#options.roundTrip?.onReply(nowMs - sentAtMs, nowMs);
+    return { rows, rowCount, doubtful: this.#doubtful };
   }
 
   async #connect(): Promise<void> {
+    const startedMs = systemClock.monotonicMs();
     try {
-      await this.#connectOnce();
+      await this.#connectOnce().catch((error: unknown) => {
+        if (!this.#startup.wereRefused(error)) throw error;
+        return this.#connectOnce();
+      });
+      this.#connecting = undefined;
+      this.#wasOpen = true;
+      this.#options.onOpen?.();
     } catch (error) {
-      if (!this.#startup.wereRefused(error)) throw error;
-      await this.#connectOnce();
+      this.#connecting = undefined;
+      this.#options.onOpenFailed?.(error);
+      const isSlow = systemClock.monotonicMs() - startedMs >= slowAttemptMs;
+      this.#reopenAfter(isNoRoom(error) ? noRoomPauseMs : isSlow ? 0 : reopenPauseMs);
+      throw error;
     }
+  }
+
+  /** In the background. A server that has never let us in is left alone. */
+  #reopenAfter(pauseMs: number): void {
+    const keepOpen = this.#options.keepOpen?.();
+    if (keepOpen === undefined || !this.#wasOpen || this.#closed) return;
+    clearTimeout(this.#reopenTimer);
+    const afterMs = Math.max(pauseMs, keepOpen.afterMs);
+    this.#reopenTimer = setTimeout(() => this.ready().catch(() => {}), afterMs).unref();
   }
 
   async #connectOnce(): Promise<void> {
     const { options } = this.#startup;
-    const client = new pg.Client({ ...clientConfig(this.#url, this.#connectMs), ...(options && { options }) });
+    const socket = this.#options.createSocket?.() ?? new PgSocket();
+    const client = new pg.Client({ ...clientConfig(this.#url), stream: () => socket, ...(options && { options }) });
+    const opened: OpenClient = { client, socket };
     // Without a listener the loss of an idle connection would end the process.
     client.on("error", () => {
-      if (this.#client === client) this.discard();
+      if (this.#open === opened) this.discard();
+    });
+    client.on("end", () => {
+      if (this.#open === opened) this.discard();
     });
     client.on("notice", (notice) => {
       if (isUnconfirmedCommit(notice)) this.#doubtful = true;
     });
+    this.#connectingSocket = socket;
     try {
       await client.connect();
       if (this.#closed) throw new Error("closed meanwhile");
-      this.#client = client;
+      socket.onReady();
+      this.#open = opened;
     } catch (error) {
-      cut(client);
+      abandon(opened);
       throw error;
+    } finally {
+      this.#connectingSocket = undefined;
     }
   }
 }
 
+interface OpenClient {
+  readonly client: pg.Client;
+  readonly socket: PgSocket;
+}
+
 /** Not only `end()`, which waits for the statement under way: a connection that hangs would block us. */
-function cut(client: pg.Client): void {
+function abandon({ client, socket }: OpenClient): void {
+  // First: `end` would close the socket politely.
+  socket.abandon();
   client.end().catch(() => {});
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

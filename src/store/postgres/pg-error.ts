@@ -15,7 +15,7 @@ export function toStoreError(error: unknown): unknown {
   const state = sqlStateOf(error);
   if (alreadyThere.has(state ?? ""))
     return new UniqueViolation("a row with that key is there already", { cause: error });
-  if (state?.startsWith("42")) return error;
+  if (state?.startsWith("42") || error instanceof Unavailable) return error;
   return new Unavailable("the database did not answer", { cause: error });
 }
 

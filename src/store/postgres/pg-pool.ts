@@ -1,21 +1,19 @@
-import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import { isConnectionUsable, isNoRoom, isUnconfirmedCommit, toStoreError } from "./pg-error.ts";
-import { beginSafely, clientConfig, StartupSettings } from "./pg-session.ts";
-import { withTimeout } from "./with-timeout.ts";
+import { connectionLost, PgConnection, type PgReply, type PgSession, type PgStatement } from "./pg-connection.ts";
+import { isConnectionUsable, isNoRoom, sqlStateOf, toStoreError } from "./pg-error.ts";
+import { beginSafely } from "./pg-session.ts";
+import type { RoundTrip } from "./round-trip.ts";
 
 export interface PgPoolOptions {
   readonly url: string;
   readonly connectionsMax: number;
+  readonly roundTrip?: RoundTrip | undefined;
+  /** Replaces the time after which idle connections are closed, in tests. */
+  readonly idleMs?: number | undefined;
 }
 
-export interface Query {
-  readonly text: string;
-  readonly values: readonly unknown[];
-}
-
-/** How long a query may wait for a connection, and how long it may then take. */
+/** How long a query may wait for a connection, and how long it may take. What it does not wait it may take longer. */
 export interface Timeouts {
   readonly waitMs: number;
   readonly queryMs: number;
@@ -23,124 +21,265 @@ export interface Timeouts {
 
 /** Most queries that wait for a connection; one more is refused. Verifications wait before the pool, not in it. */
 const queriesQueuedMax = 1000;
-/** How long the pool itself tries to connect, for the callers with the longest timeout. */
-const connectMs = 2000;
+/** Connections that stay open when they are idle: a new one takes several round trips, longer than a look-up may wait. */
+const keptOpen = 4;
+/** Lost ones are opened again after this pause, so that the ledgers come first where there is little room. */
+const reopenAfterMs = 250;
+/** Connections that changes leave to look-ups. A change over a distance holds its connection for many round trips. */
+export const keptForReads = 3;
+/** Other connections are closed after they were idle for this long. */
+const defaultIdleMs = 10_000;
 /** After the server had no room for another connection, the pool opens none for this long. */
 const noRoomMs = 1000;
 /** The pause between two attempts to connect if there is no open connection to wait for. */
 const pauseMs = 50;
 
-/** Connections for everything except the ledgers. A query that takes too long loses its connection. */
+/**
+ * Connections for everything except the ledgers. A query takes the first connection that is free, whether it was opened for
+ * it or for another one. A query that takes too long loses its connection.
+ */
 export class PgPool {
-  readonly #pool: pg.Pool;
-  /** Connections whose latest commit the synchronous standby has not confirmed. */
-  readonly #doubtful = new WeakSet<pg.ClientBase>();
-
-  readonly #connectionsMax: number;
-  readonly #startup = new StartupSettings();
-  #open = 0;
+  readonly #connections: readonly PgConnection[];
+  /** Open and not in use, the one used longest ago first: so each is used now and then, and a dead one is found. */
+  readonly #free: PgConnection[] = [];
+  readonly #waiting: { readonly reads: Waiter[]; readonly changes: Waiter[] } = { reads: [], changes: [] };
+  readonly #sweeping: NodeJS.Timeout;
+  /** How many connections stay open: none at first, and fewer than intended where the server has no room for them. */
+  #keptMax = 0;
+  readonly #inUse = new Set<PgConnection>();
+  /** How many of those in use are used by changes. */
+  #changes = 0;
+  /** The fewest connections that were free since the last sweep. */
+  #leastFree = 0;
   /** The server's error when it had no room for another connection. While set, the pool opens no new ones. */
-  #noRoom: { error: unknown; timer: NodeJS.Timeout } | undefined;
+  #noRoom: { readonly error: unknown; readonly timer: NodeJS.Timeout } | undefined;
+  #onIdle: (() => void) | undefined;
+  #closed = false;
 
-  constructor({ url, connectionsMax }: PgPoolOptions) {
-    const startup = this.#startup;
-    this.#connectionsMax = connectionsMax;
-    this.#pool = new pg.Pool({
-      ...clientConfig(url, connectMs),
-      max: connectionsMax,
-      Client: class extends pg.Client {
-        constructor(config?: pg.ClientConfig) {
-          super({ ...config, options: startup.options });
-        }
-      },
-    });
-    // Without these listeners a server that goes away would end the process.
-    this.#pool.on("error", () => {});
-    this.#pool.on("remove", () => this.#open--);
-    this.#pool.on("connect", (client) => {
-      this.#open++;
-      client.on("error", () => {});
-      client.on("notice", (notice) => {
-        if (isUnconfirmedCommit(notice)) this.#doubtful.add(client);
+  constructor({ url, connectionsMax, roundTrip, idleMs = defaultIdleMs }: PgPoolOptions) {
+    this.#connections = Array.from({ length: connectionsMax }, (_, i) => {
+      const connection: PgConnection = new PgConnection(url, {
+        keepOpen: () => (i < this.#keptMax ? { afterMs: reopenAfterMs } : undefined),
+        roundTrip,
+        onOpen: () => this.#offer(connection),
+        onOpenFailed: (error) => this.#onOpenFailed(error),
+        onLost: () => this.#remove(connection),
       });
+      return connection;
     });
+    this.#sweeping = setInterval(() => this.#closeIdle(), idleMs).unref();
   }
 
-  /** Throws `UniqueViolation` or `Unavailable`. */
-  query(query: Query, timeouts: Timeouts): Promise<pg.QueryResult> {
-    return this.#withClient(timeouts, (client) => run(client, query, timeouts));
-  }
-
-  /** Runs the queries as one transaction. After `Unavailable` it may still have been committed. */
-  transaction(queries: readonly Query[], timeouts: Timeouts): Promise<pg.QueryResult[]> {
-    return this.#withClient(timeouts, async (client) => {
-      const results: pg.QueryResult[] = [];
+  /** For statements that only read: they may be sent a second time. Throws `UniqueViolation` or `Unavailable`. */
+  async query(statement: PgStatement, { waitMs, queryMs }: Timeouts): Promise<PgReply> {
+    const untilMs = systemClock.monotonicMs() + waitMs + queryMs;
+    const leftMs = () => Math.max(1, untilMs - systemClock.monotonicMs());
+    for (let attempts = 1; ; attempts++) {
       try {
-        await run(client, { text: beginSafely, values: [] }, timeouts);
-        for (const query of queries) results.push(await run(client, query, timeouts));
-        await run(client, { text: "COMMIT", values: [] }, timeouts);
-        return results;
+        return await this.#withSession("reads", Math.min(waitMs, leftMs()), (session) =>
+          session.run(statement, leftMs()),
+        );
       } catch (error) {
-        if (isConnectionUsable(error)) await run(client, { text: "ROLLBACK", values: [] }, timeouts);
+        // If the server or a pooler closed the connection just then, another one can answer. All of them may be closed.
+        if (!wasClosed(error) || attempts > this.#connections.length) throw toStoreError(error);
+      }
+    }
+  }
+
+  /** Runs the statements as one transaction. After `Unavailable` it may still have been committed. */
+  async transaction(statements: readonly PgStatement[], { waitMs, queryMs }: Timeouts): Promise<PgReply[]> {
+    const work = async (session: PgSession) => {
+      const run = (text: string) => session.run({ text, values: [] }, queryMs);
+      const replies: PgReply[] = [];
+      try {
+        await run(beginSafely);
+        for (const statement of statements) replies.push(await session.run(statement, queryMs));
+        replies.push(await run("COMMIT"));
+      } catch (error) {
+        if (isConnectionUsable(error)) await run("ROLLBACK");
         throw error;
       }
+      if (replies.some(({ doubtful }) => doubtful)) throw new Error("the standby has not confirmed the commit");
+      return replies.slice(0, -1);
+    };
+    return this.#withSession("changes", waitMs, work).catch((error: unknown) => {
+      throw toStoreError(error);
     });
   }
 
-  close(): Promise<void> {
-    clearTimeout(this.#noRoom?.timer);
-    return this.#pool.end();
+  /** From now on some connections stay open. They are opened in the background. */
+  keepOpen(): void {
+    this.#keptMax = keptOpen;
+    for (const connection of this.#connections.slice(0, keptOpen)) connection.ready().catch(() => {});
   }
 
-  async #withClient<Result>({ waitMs }: Timeouts, use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
-    if (this.#pool.waitingCount >= queriesQueuedMax) throw new Unavailable("too many queries wait for a connection");
-    let client: pg.PoolClient | undefined;
+  /** Resolves when all queries under way are answered and the connections are closed. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#sweeping);
+    clearTimeout(this.#noRoom?.timer);
+    this.#rejectWaiting(new Unavailable("the store is closed"));
+    if (this.#inUse.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    }
+    for (const connection of this.#connections) connection.close();
+  }
+
+  async #withSession<Result>(
+    kind: Kind,
+    waitMs: number,
+    use: (session: PgSession) => Promise<Result>,
+  ): Promise<Result> {
+    const connection = await this.#take(kind, waitMs);
+    const session = connection.session();
     try {
-      client = await this.#connect(waitMs);
-      const result = await use(client);
-      if (this.#doubtful.delete(client)) throw new Error("the standby has not confirmed the commit");
-      client.release();
-      return result;
+      return await use(session);
     } catch (error) {
-      client?.release(!isConnectionUsable(error));
-      throw toStoreError(error);
+      if (!isConnectionUsable(error)) session.discard();
+      throw error;
+    } finally {
+      this.#release(connection, kind);
     }
   }
 
-  /** Uses the real clock, because it waits with real timers. */
-  async #connect(waitMs: number): Promise<pg.PoolClient> {
-    const untilMs = systemClock.monotonicMs() + waitMs;
-    for (;;) {
-      const connecting = this.#pool.connect();
-      try {
-        return await withTimeout(connecting, Math.max(1, untilMs - systemClock.monotonicMs()), "no connection in time");
-      } catch (error) {
-        // If the connection arrives later, the next caller gets it.
-        connecting.then(
-          (client) => client.release(),
-          () => {},
-        );
-        if (this.#startup.wereRefused(error)) continue;
-        if (isNoRoom(error)) this.#makeDo(error);
-        if (!isNoRoom(error) || systemClock.monotonicMs() + pauseMs >= untilMs) throw this.#noRoom?.error ?? error;
-        await new Promise((resolve) => setTimeout(resolve, this.#open > 0 ? 0 : pauseMs));
+  #release(connection: PgConnection, kind: Kind): void {
+    this.#inUse.delete(connection);
+    if (kind === "changes") this.#changes--;
+    // It may be lost, and may already be open again.
+    if (connection.isReady) this.#offer(connection);
+    if (this.#inUse.size === 0) this.#onIdle?.();
+  }
+
+  #take(kind: Kind, waitMs: number): Promise<PgConnection> {
+    if (this.#closed) return Promise.reject(new Unavailable("the store is closed"));
+    const queue = this.#waiting[kind];
+    if (queue.length >= queriesQueuedMax)
+      return Promise.reject(new Unavailable("too many queries wait for a connection"));
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        // Input that has already arrived is read first: it may free a connection.
+        setImmediate(() => {
+          const at = queue.indexOf(waiter);
+          if (at < 0) return;
+          queue.splice(at, 1);
+          reject(this.#noRoom?.error ?? new Error("no connection in time"));
+        });
+      }, waitMs);
+      const waiter: Waiter = { resolve, reject, timer };
+      queue.push(waiter);
+      this.#serve();
+      if (queue.includes(waiter)) this.#openMore();
+    });
+  }
+
+  /** The connection is free: it was opened, or its query is done. */
+  #offer(connection: PgConnection): void {
+    // Lost by a caller and already open again: it is offered when that caller releases it.
+    if (this.#closed || this.#inUse.has(connection)) return;
+    this.#free.push(connection);
+    this.#serve();
+  }
+
+  #remove(connection: PgConnection): void {
+    const at = this.#free.indexOf(connection);
+    if (at >= 0) this.#free.splice(at, 1);
+  }
+
+  #serve(): void {
+    for (let kind = this.#nextKind(); kind !== undefined; kind = this.#nextKind()) {
+      const { timer, resolve } = this.#waiting[kind].shift() as Waiter;
+      const connection = this.#free.shift() as PgConnection;
+      clearTimeout(timer);
+      this.#inUse.add(connection);
+      if (kind === "changes") this.#changes++;
+      resolve(connection);
+    }
+    this.#leastFree = Math.min(this.#leastFree, this.#free.length);
+  }
+
+  /** Which kind of query gets the next free connection. */
+  #nextKind(): Kind | undefined {
+    if (this.#free.length === 0) return undefined;
+    if (this.#waiting.reads.length > 0) return "reads";
+    if (this.#waiting.changes.length === 0) return undefined;
+    const open = this.#free.length + this.#inUse.size;
+    return this.#changes < open - Math.min(keptForReads, open - 1) ? "changes" : undefined;
+  }
+
+  /** Opens as many connections as there are queries that wait. */
+  #openMore(): void {
+    if (this.#noRoom !== undefined || this.#closed) return;
+    const waiting = this.#waiting.reads.length + this.#waiting.changes.length;
+    let missing = waiting - this.#connections.filter(({ isConnecting }) => isConnecting).length;
+    for (const connection of this.#connections) {
+      if (missing <= 0) return;
+      if (connection.isReady || connection.isConnecting) continue;
+      missing--;
+      connection.ready().catch(() => {});
+    }
+  }
+
+  #onOpenFailed(error: unknown): void {
+    if (this.#closed) return;
+    const hasOpen = this.#free.length + this.#inUse.size > 0;
+    if (isNoRoom(error)) {
+      this.#keptMax = Math.min(this.#keptMax, Math.max(1, this.#free.length + this.#inUse.size));
+      clearTimeout(this.#noRoom?.timer);
+      const retry = () => {
+        this.#noRoom = undefined;
+        this.#openMore();
+      };
+      // For a while, queries wait for the open connections. If there is none, another attempt is all that helps.
+      this.#noRoom = { error, timer: setTimeout(retry, hasOpen ? noRoomMs : pauseMs).unref() };
+      return;
+    }
+    // Those that wait for an open connection may still get it.
+    if (!hasOpen && !this.#connections.some(({ isConnecting }) => isConnecting)) this.#rejectWaiting(error);
+    setTimeout(() => this.#openMore(), pauseMs).unref();
+  }
+
+  #rejectWaiting(error: unknown): void {
+    for (const queue of [this.#waiting.reads, this.#waiting.changes]) {
+      for (const { timer, reject } of queue.splice(0)) {
+        clearTimeout(timer);
+        reject(error);
       }
     }
   }
 
-  /** There is no room for another connection: for a while, queries wait for the open ones. */
-  #makeDo(error: unknown): void {
-    clearTimeout(this.#noRoom?.timer);
-    this.#pool.options.max = Math.max(1, this.#open);
-    const timer = setTimeout(() => {
-      this.#pool.options.max = this.#connectionsMax;
-      this.#noRoom = undefined;
-    }, noRoomMs).unref();
-    this.#noRoom = { error, timer };
+  #closeIdle(): void {
+    const open = this.#connections.filter(({ isReady }) => isReady).length;
+    let surplus = Math.min(this.#leastFree, open - this.#keptMax);
+    // The last ones first: the first ones are opened again when they are lost.
+    for (const connection of this.#connections.toReversed()) {
+      if (surplus <= 0) break;
+      if (!this.#free.includes(connection)) continue;
+      this.#remove(connection);
+      connection.retire();
+      surplus--;
+    }
+    this.#leastFree = this.#free.length;
   }
 }
 
-/** A query without a reply in time loses its connection: it may still be running, and no other query may wait behind it. */
-function run(client: pg.PoolClient, { text, values }: Query, { queryMs }: Timeouts): Promise<pg.QueryResult> {
-  return withTimeout(client.query({ text, values: [...values] }), queryMs, "no reply in time");
+/** Reads are served first: verifications wait for them. */
+type Kind = "reads" | "changes";
+
+interface Waiter {
+  readonly resolve: (connection: PgConnection) => void;
+  readonly reject: (error: unknown) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** Our own, and node-postgres' messages of a connection that was already closed. */
+const lostMessages = new RegExp(`^(${connectionLost}|Connection terminated|Client .* is not queryable|Client was closed)`);
+
+/** Whether the connection was closed under the statement, and not given up because of it. */
+function wasClosed(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  if (state !== undefined) return state.startsWith("57P") || state.startsWith("08");
+  const { message, code } = error as { message: string; code?: string };
+  return lostMessages.test(message) || code === "ECONNRESET" || code === "EPIPE";
 }

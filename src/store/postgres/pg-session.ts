@@ -41,12 +41,13 @@ export class StartupSettings {
   }
 }
 
-export function clientConfig(url: string, connectMs: number): ClientConfig {
+export function clientConfig(url: string): ClientConfig {
   return {
     connectionString: url,
     application_name: "latchkey",
-    connectionTimeoutMillis: connectMs,
     keepAlive: true,
+    // An idle connection is not forgotten by what lies in between.
+    keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
   };
 }

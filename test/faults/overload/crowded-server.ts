@@ -34,7 +34,7 @@ export async function startCrowded(
   const onRejected = () => metrics.shed("call");
   const { waitingRoom: makeRoom = (onFull) => new WaitingRoom(100, onFull), ...bounds } = options;
   const waitingRoom = makeRoom(onRejected);
-  const cache = { ttlMs: 60_000, keysMax: 10_000, lookupsMax: 8, lookupsQueuedMax: 100, waitingRoom };
+  const cache = { ttlMs: 60_000, keysMax: 10_000, waitingRoom };
   let charged = 0;
   let held = Promise.resolve();
   const engine: UsageEngine = {

@@ -117,7 +117,7 @@ export async function startTwins(): Promise<TwinServers> {
 async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewKey[]) {
   let strict: StrictLimiter | undefined;
   const waitingRoom = new WaitingRoom(10_000);
-  const cache = { ttlMs: 60_000, keysMax: 1000, lookupsMax: 8, lookupsQueuedMax: 100, waitingRoom };
+  const cache = { ttlMs: 60_000, keysMax: 1000, waitingRoom };
   const override = (parts: ApiParts) => {
     strict = createStrictLimiter(parts, waitingRoom);
     return {

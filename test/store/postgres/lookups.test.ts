@@ -1,0 +1,119 @@
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../../src/ambient/metrics.ts";
+import type { Key, NewKey } from "../../../src/domain/key.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { sampleKey } from "../../contract/sample-keys.ts";
+import { through } from "../../faults/postgres/lane-fixture.ts";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { deleteKey } from "../../support/mutate-key.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
+import { query } from "../../support/run-statement.ts";
+import { TestClock } from "../../support/test-clock.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+
+/** A store behind a link, with keys in it, and the number of digests of every statement so far. */
+async function setUp(count: number) {
+  const url = await createTestDatabase();
+  const direct = await openTestStore({ url });
+  const keys: NewKey[] = Array.from({ length: count }, () => sampleKey(new TestClock()));
+  await Promise.all(keys.map((key) => direct.keys.create(key)));
+  const proxy = await FaultyProxy.start(Number(new URL(url).port));
+  const statements: number[] = [];
+  const batchCommitted = (name: string, items: number) => void (name === "lookup" && statements.push(items));
+  const metrics = { ...createMetrics(), batchCommitted };
+  const store = await openTestStore({ url: through(url, proxy.port), metrics, connectionsMax: 10 });
+  const find = async (key: NewKey): Promise<Key | undefined> => store.keys.findByDigest(key.secretDigest);
+  // So many at once that every connection for look-ups is open before the test begins.
+  proxy.delayMs = 20;
+  const opening: Promise<unknown>[] = [];
+  for (const key of keys.slice(0, 3)) {
+    opening.push(find(key));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await Promise.all(opening);
+  proxy.delayMs = 0;
+  statements.length = 0;
+  return { url, direct, keys, proxy, store, statements, find };
+}
+
+describe.runIf(hasPostgres)("look-ups on Postgres", () => {
+  it("of one turn of the event loop are one statement, and each caller gets its own key or none", async () => {
+    const { keys, find, statements } = await setUp(30);
+    const unknown = { ...(keys[0] as NewKey), secretDigest: "unknown" };
+    const found = await Promise.all([...keys, unknown, ...keys].map(find));
+    expect(found.map((key) => key?.id)).toEqual([...keys, undefined, ...keys].map((key) => key?.id));
+    expect(statements).toEqual([31]);
+  });
+
+  it("of one key share a promise until they are sent, and not after", async () => {
+    const { keys, store, direct, statements, proxy } = await setUp(3);
+    const [key] = keys as [NewKey];
+    proxy.delayMs = 50;
+    const before = store.keys.findByDigest(key.secretDigest);
+    expect(store.keys.findByDigest(key.secretDigest)).toBe(before);
+    // Sent with the end of this turn; its answer is on the way when the key is deleted.
+    await new Promise((resolve) => setTimeout(resolve, 70));
+    await deleteKey(direct.keys, key.id);
+    const after = store.keys.findByDigest(key.secretDigest);
+    expect(await before).toMatchObject({ id: key.id });
+    expect(await after).toBeUndefined();
+    expect(statements).toEqual([1, 1]);
+  });
+
+  it("are bounded in size and in number under way: what comes meanwhile goes with the next", async () => {
+    const { keys, find, statements, proxy } = await setUp(3);
+    proxy.delayMs = 20;
+    const asked: Promise<Key | undefined>[] = [];
+    for (let turn = 0; turn < 40; turn++) {
+      asked.push(...Array.from({ length: 30 }, (_, i) => find({ ...(keys[0] as NewKey), secretDigest: `${turn} ${i}` })));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await Promise.all(asked)).toEqual(asked.map(() => undefined));
+    expect(Math.max(...statements)).toBeLessThanOrEqual(500);
+    // The first ones by themselves, everything after them in a few.
+    expect(statements.length).toBeLessThan(12);
+    expect(statements.reduce((sum, items) => sum + items, 0)).toBe(40 * 30);
+  });
+
+  it("fail with their own statement only", async () => {
+    const { keys, find, proxy } = await setUp(3);
+    const [one, other] = keys as [NewKey, NewKey];
+    let isFirst = true;
+    proxy.onReply = () => {
+      const fault = isFirst ? "stall" : "pass";
+      isFirst = false;
+      return fault;
+    };
+    const first = find(one);
+    await new Promise((resolve) => setImmediate(resolve));
+    const outcomes = await Promise.allSettled([first, find(other)]);
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    const failed = outcomes.find(({ status }) => status === "rejected") as PromiseRejectedResult;
+    expect(failed.reason).toBeInstanceOf(Unavailable);
+    expect(await Promise.all([one, other].map(find))).toMatchObject([{ id: one.id }, { id: other.id }]);
+  });
+
+  it("fail alone if a row cannot be read", async () => {
+    const { url, keys, find } = await setUp(3);
+    const [bad, ...good] = keys as [NewKey, ...NewKey[]];
+    await query(url, `UPDATE keys SET meta = 'no JSON' WHERE id = '${bad.id}'`);
+    const [failed, ...found] = await Promise.allSettled([bad, ...good].map(find));
+    expect(failed).toMatchObject({ status: "rejected", reason: { affectsOneKeyOnly: true } });
+    expect(found.map(({ status }) => status)).toEqual(good.map(() => "fulfilled"));
+  });
+
+  it("survive a server or pooler that closes their connections, idle or under way", async () => {
+    const { url, keys, find, proxy } = await setUp(8);
+    await Promise.all(keys.map(find));
+    proxy.cutAll();
+    expect((await Promise.all(keys.map(find))).map((key) => key?.id)).toEqual(keys.map(({ id }) => id));
+    const ended = query(
+      url,
+      "SELECT count(pg_terminate_backend(pid))::int AS ended FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+    const found: (Key | undefined)[] = [];
+    while (found.length < 200) found.push(...(await Promise.all(keys.map(find))));
+    expect((await ended).rows[0].ended).toBeGreaterThan(3);
+    expect(found).not.toContain(undefined);
+  });
+});
