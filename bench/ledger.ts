@@ -111,7 +111,7 @@ function updatePerRequest(pool: pg.Pool): UsageLedger {
 
 /** The whole service but for the ledger, which is the one given. */
 async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; close: () => Promise<void> }> {
-  const cache = { ttlMs: 3_600_000, keysMax: 100_000, lookupsMax: 64, lookupsQueuedMax: 10_000, waitingRoom };
+  const cache = { ttlMs: 3_600_000, keysMax: 100_000, waitingRoom };
   const keys = new CachedKeyStore(store.keys, cache, ambient);
   const limiter = new LocalLimiter(new WindowTable(1), ambient);
   const { onePort } = createPublicApi({

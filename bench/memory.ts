@@ -28,8 +28,6 @@ export async function bytesPerCachedKey(store: KeyStore, keys: readonly string[]
   const options = {
     ttlMs: 86_400_000,
     keysMax: keys.length,
-    lookupsMax: 64,
-    lookupsQueuedMax: 64,
     waitingRoom: new WaitingRoom(64),
   };
   return (

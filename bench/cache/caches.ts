@@ -14,13 +14,7 @@ export interface Cache {
 }
 
 const ttlMs = 86_400_000;
-const bounds = {
-  ttlMs,
-  keysMax: 2_000_000,
-  lookupsMax: 64,
-  lookupsQueuedMax: 10_000,
-  waitingRoom: new WaitingRoom(100_000),
-};
+const bounds = { ttlMs, keysMax: 2_000_000, waitingRoom: new WaitingRoom(100_000) };
 
 /** The measured cache, and the simplest one for comparison: a Map of the store's answers and their expiry. */
 export const caches = {

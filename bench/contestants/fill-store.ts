@@ -1,6 +1,6 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { createLog } from "../../src/ambient/log.ts";
@@ -61,12 +61,26 @@ export function openStore(file: string): Promise<Store> {
 
 async function createFirst(file: string): Promise<CreatedKey> {
   const store = await openStore(file);
-  const createKey = createCreateKey({ keys: store.keys, clock: systemClock, random: createSystemRandom() });
-  const unset = { byteLength: undefined, ownerId: undefined, name: undefined, expiresAtMs: undefined };
-  const unlimited = { remaining: undefined, refill: undefined, rateLimit: undefined };
-  const created = await createKey({ ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
+  const created = await createPlainKey(store);
   await store.close();
   return created;
+}
+
+/** A key without counter and limit. */
+export function createPlainKey({ keys }: Store): Promise<CreatedKey> {
+  const createKey = createCreateKey({ keys, clock: systemClock, random: createSystemRandom() });
+  const unset = { byteLength: undefined, ownerId: undefined, name: undefined, expiresAtMs: undefined };
+  const unlimited = { remaining: undefined, refill: undefined, rateLimit: undefined };
+  return createKey({ ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
+}
+
+/** Checks the file and closes it in order, so that the next start is one after an orderly stop. */
+export async function closeInOrder(dataDir: string): Promise<void> {
+  const folder = claimDataFolder(dataDir);
+  const store = await openStore(folder.databaseFile);
+  while (store.health?.doubt !== undefined) await delay(100);
+  await store.close();
+  folder.release();
 }
 
 /** Copies the row of a key with all its columns, and new values for some of them. */

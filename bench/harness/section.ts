@@ -33,7 +33,7 @@ export interface Bench {
   readonly folder: string;
   readonly loads: Loads;
   readonly turns: Required<Turns>;
-  /** How many keys the growth section fills its store with. */
+  /** How many keys the growth and cold sections fill their stores with. */
   readonly growthKeys: number;
   /** Whether Latchkey leaves CPU profiles behind. */
   readonly profile: boolean;

@@ -2,13 +2,21 @@ import { openSync, readSync } from "node:fs";
 import net from "node:net";
 import type { KeyFile } from "./wrk-scripts.ts";
 
-const connections = 8;
-/** Requests that are sent together, without waiting for the answers to those before. */
-const together = 64;
+export interface EachOnceOptions {
+  readonly connections?: number;
+  /** Requests that are sent together, without waiting for the answers to those before. */
+  readonly together?: number;
+}
+
 const answerMark = '"valid":true';
+const refusalMark = "HTTP/1.1 5";
 
 /** Has each of the keys verified once, as fast as the server can: that is how they come into its cache. */
-export async function verifyEachOnce(port: number, keys: KeyFile): Promise<void> {
+export async function verifyEachOnce(
+  port: number,
+  keys: KeyFile,
+  { connections = 8, together = 64 }: EachOnceOptions = {},
+): Promise<void> {
   const file = openSync(keys.path, "r");
   const bytes = Buffer.alloc(together * keys.keyLength);
   const nextKeys = () => {
@@ -43,6 +51,7 @@ function receive(socket: net.Socket, count: number): Promise<void> {
   let missing = count;
   let rest = "";
   const read = (chunk: string) => {
+    if (chunk.includes(refusalMark)) reject(new Error("a verification was not decided"));
     const parts = (rest + chunk).split(answerMark);
     missing -= parts.length - 1;
     rest = (parts.at(-1) as string).slice(1 - answerMark.length);

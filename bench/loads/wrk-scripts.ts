@@ -19,6 +19,16 @@ export function readKeyFile({ path, count, keyLength }: KeyFile): string[] {
   return Array.from({ length: count }, (_, i) => text.slice(i * keyLength, (i + 1) * keyLength));
 }
 
+/** The same keys in random order, in another file. */
+export function shuffleKeyFile(keys: KeyFile, path: string): KeyFile {
+  const list = readKeyFile(keys);
+  for (let i = list.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [list[i], list[j]] = [list[j] as string, list[i] as string];
+  }
+  return writeKeyFile(path, list);
+}
+
 export function oneKeyScript(key: string): string {
   const body = JSON.stringify({ key });
   return `wrk.method = "POST"\nwrk.body = [[${body}]]\nwrk.headers["content-type"] = "application/json"\n`;

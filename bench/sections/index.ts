@@ -1,4 +1,5 @@
 import type { Section } from "../harness/section.ts";
+import { cold } from "./cold.ts";
 import { counted } from "./counted.ts";
 import { cpu } from "./cpu.ts";
 import { growth } from "./growth.ts";
@@ -19,6 +20,7 @@ export const sections: Readonly<Record<string, Section>> = {
   threads,
   peers,
   growth,
+  cold,
   start,
   latency,
   cpu,

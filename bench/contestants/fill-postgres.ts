@@ -1,0 +1,56 @@
+import pg from "pg";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { sha256 } from "../../src/ambient/crypto.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { byteLengthDefault, formatKey } from "../../src/domain/key-format.ts";
+import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
+import { type KeyFile, writeKeyFile } from "../loads/wrk-scripts.ts";
+import { createPlainKey } from "./fill-store.ts";
+
+const batchSize = 20_000;
+
+/** Fills an empty database with so many keys, as `fillStore` does for the embedded store. */
+export async function fillPostgres(url: string, count: number, keysFile: string): Promise<KeyFile> {
+  const random = createSystemRandom();
+  const ambient = { clock: systemClock, random, metrics: createMetrics() };
+  const store = await openPostgresStore({ ...ambient, url, connectionsMax: 1, lanes: 1, usageTimeoutMs: 5000 });
+  const first = await createPlainKey(store);
+  await store.close();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const copyKeys = await copyStatement(client, "keys", { id: "n.id" }, "id");
+  const copySecrets = await copyStatement(client, "key_secrets", { digest: "n.digest", key_id: "n.id" }, "key_id");
+  const keys = [first.key];
+  while (keys.length < count) {
+    const made = Array.from({ length: Math.min(batchSize, count - keys.length) }, (_, i) => ({
+      key: formatKey("live", random.bytes(byteLengthDefault)).key,
+      id: `key_${(keys.length + i).toString(36).padStart(22, "0")}`,
+    }));
+    const values = [first.keyId, made.map(({ id }) => id), made.map(({ key }) => sha256(key))];
+    await client.query(copyKeys, values);
+    await client.query(copySecrets, values);
+    keys.push(...made.map(({ key }) => key));
+  }
+  await client.query("VACUUM ANALYZE");
+  await client.query("CHECKPOINT");
+  await client.end();
+  return writeKeyFile(keysFile, keys);
+}
+
+/** Copies the row of one key many times, with new values for some columns. $1 key  $2 new ids  $3 new digests */
+async function copyStatement(
+  client: pg.Client,
+  table: string,
+  renewed: Readonly<Record<string, string>>,
+  keyColumn: string,
+): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    "SELECT column_name AS name FROM information_schema.columns WHERE table_name = $1",
+    [table],
+  );
+  const columns = rows.map(({ name }) => name);
+  const values = columns.map((column) => renewed[column] ?? `t.${column}`);
+  return `INSERT INTO ${table} (${columns.join(", ")}) SELECT ${values.join(", ")}
+    FROM ${table} t, unnest($2::text[], $3::text[]) AS n (id, digest) WHERE t.${keyColumn} = $1`;
+}

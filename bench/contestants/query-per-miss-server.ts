@@ -1,0 +1,49 @@
+// Latchkey with the usual look-up: each key that is not in memory is asked for by a prepared query of its own, over a pool of
+// connections. Everything else is the real thing. `node query-per-miss-server.ts <database URL> <keys in memory>`; prints
+// its port.
+import pg from "pg";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { WaitingRoom } from "../../src/domain/waiting-room.ts";
+import { WindowTable } from "../../src/domain/window-table.ts";
+import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
+import { createPublicApi } from "../../src/server/public-api.ts";
+import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
+import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
+import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
+import { type KeyRow, toKey } from "../../src/store/sql/find-keys.ts";
+
+const [url, keysMax] = process.argv.slice(2) as [string, string];
+/** As many as Latchkey has by default. */
+const connections = 10;
+const text = `SELECT k.id, k.api_id, k.owner_id, k.name, k.meta, k.enabled, k.expires_at_ms, u.remaining,
+    k.ratelimit_async, k.ratelimit_limit, k.ratelimit_duration_ms
+  FROM key_secrets s JOIN keys k ON k.id = s.key_id LEFT JOIN key_usage u ON u.key_id = k.id WHERE s.digest = $1`;
+
+const metrics = createMetrics();
+const log = createLog("warn", (line) => process.stderr.write(line));
+const ambient = { clock: systemClock, random: createSystemRandom(), metrics, log };
+const store = await openPostgresStore({ ...ambient, url, connectionsMax: 1, lanes: 1, usageTimeoutMs: 235 });
+const pool = new pg.Pool({ connectionString: url, max: connections, idleTimeoutMillis: 0 });
+const waitingRoom = new WaitingRoom(10_000);
+const perMiss = {
+  ...store.keys,
+  async findByDigest(digest: string) {
+    const { rows } = await pool.query<KeyRow>({ name: "find", text, values: [digest] });
+    return rows[0] && toKey(rows[0]);
+  },
+};
+const cache = { ttlMs: 86_400_000, keysMax: Number(keysMax), waitingRoom };
+const { onePort, setReady } = createPublicApi({
+  ...ambient,
+  keys: new CachedKeyStore(perMiss, cache, ambient),
+  usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom }),
+  limiter: new LocalLimiter(new WindowTable(1), ambient),
+  isRootKey: () => false,
+  fastPath: true,
+  connectionsMax: 20_000,
+});
+setReady(true);
+console.log(await onePort.listen(0, "127.0.0.1"));
