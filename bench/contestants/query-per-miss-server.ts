@@ -31,8 +31,8 @@ const waitingRoom = new WaitingRoom(10_000);
 const perMiss = {
   ...store.keys,
   async findByDigest(digest: string) {
-    const { rows } = await pool.query<KeyRow>({ name: "find", text, values: [digest] });
-    return rows[0] && toKey(rows[0]);
+    const { rows } = await pool.query({ name: "find", text, values: [digest], rowMode: "array" });
+    return rows[0] && toKey(rows[0] as unknown as KeyRow);
   },
 };
 const cache = { ttlMs: 86_400_000, keysMax: Number(keysMax), waitingRoom };

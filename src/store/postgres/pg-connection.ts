@@ -17,6 +17,8 @@ export interface PreparedText {
 export interface PgStatement extends Partial<PreparedText> {
   readonly text: string;
   readonly values: readonly unknown[];
+  /** Rows as arrays of their columns instead of objects. */
+  readonly rowMode?: "array";
 }
 
 /**
@@ -169,7 +171,7 @@ export class PgConnection {
 
   async #run(
     open: OpenClient | undefined,
-    { name, text, values }: PgStatement,
+    { name, text, values, rowMode }: PgStatement,
     timeoutMs: number,
   ): Promise<PgReply> {
     if (open === undefined || this.#open !== open) throw new Error(connectionLost);
@@ -178,6 +180,7 @@ export class PgConnection {
     const sentAtMs = systemClock.monotonicMs();
     const query = open.client.query({
       ...(this.#keepsPrepared && name !== undefined && { name }),
+      ...(rowMode && { rowMode }),
       text,
       values: [...values],
     });

@@ -70,19 +70,19 @@ export class PgLookups {
   async #send(digests: readonly string[], queuedForMs: number): Promise<readonly Found[]> {
     for (const digest of digests) this.#unsent.delete(digest);
     const { ms } = this.#roundTrip;
-    const statement = { ...this.#statement, values: [digests.join(",")] };
+    const statement = { ...this.#statement, values: [digests.join(",")], rowMode: "array" } as const;
     const waitMs = Math.max(1, lookupQueuedMs(ms) - queuedForMs);
     const { rows } = await this.#pool.query(statement, { waitMs, queryMs: lookupStatementMs(ms) });
     const byDigest = new Map<string, FoundRow>();
-    for (const row of rows as unknown as FoundRow[]) byDigest.set(row.digest, row);
+    for (const row of rows as unknown as FoundRow[]) byDigest.set(row[11], row);
     return digests.map((digest) => byDigest.get(digest));
   }
 }
 
-type FoundRow = KeyRow & { readonly digest: string };
+type FoundRow = readonly [...KeyRow, digest: string];
 type Found = FoundRow | undefined;
 
 /** A row that cannot be read fails its own look-up only. */
 function keyOf(row: Found): Key | undefined {
-  return row && toKey(row);
+  return row && toKey(row as unknown as KeyRow);
 }

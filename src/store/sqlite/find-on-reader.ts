@@ -14,12 +14,16 @@ export function findOnReader(
 ): (digest: string) => MaybePromise<Key | undefined> {
   // Prepared at the first use: before that the tables may not exist.
   let statement: StatementSync | undefined;
-  const prepare = () => reader.prepare(selectKeys(db).where("key_secrets.digest", "=", "").compile().sql);
+  const prepare = () => {
+    const prepared = reader.prepare(selectKeys(db).where("key_secrets.digest", "=", "").compile().sql);
+    prepared.setReturnArrays(true);
+    return prepared;
+  };
   return (digest) => {
     try {
       const row = readOr503(onDamage, () => {
         statement ??= prepare();
-        return statement.get(digest) as KeyRow | undefined;
+        return statement.get(digest) as unknown as KeyRow | undefined;
       });
       return row && toKey(row);
     } catch (error) {

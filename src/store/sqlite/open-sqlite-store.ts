@@ -39,7 +39,7 @@ const checkAlwaysBytes = 64 * 2 ** 20;
  * Most memory for pages of the data file. It is taken page by page, as they are read; SQLite's default is 2 MB. The file is
  * not mapped into memory instead: reading beyond the end of a truncated file would then end the process with a signal.
  */
-const readCacheKb = 64 * 1024;
+const readCacheKb = 256 * 1024;
 
 /** The embedded store: one file, one process. The caller holds the claim on the folder. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
