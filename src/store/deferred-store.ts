@@ -22,6 +22,7 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
       digests: async () => real().rootKeys.digests(),
       addFirst: async (...args) => real().rootKeys.addFirst(...args),
     },
+    changes: { read: async (since) => real().changes.read(since) },
     usageLanes: Array.from({ length: lanes }, (_, lane) => ({
       settle: async (charges) => real().usageLanes[lane]?.settle(charges) ?? [],
     })),

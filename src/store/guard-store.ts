@@ -59,6 +59,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       },
       addFirst: (...args) => whileUsable(() => rootKeys.addFirst(...args)),
     },
+    changes: { read: (since) => whileUsable(() => store.changes.read(since)) },
     usageLanes: store.usageLanes.map((lane) => ({ settle: (charges) => missingIsFailed(() => lane.settle(charges)) })),
     permitLanes: store.permitLanes.map((lane) => ({ exchange: (asks) => missingIsFailed(() => lane.exchange(asks)) })),
     health,

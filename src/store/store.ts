@@ -1,3 +1,4 @@
+import type { ChangeFeed } from "./change-feed.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { PermitEngine } from "./permit-ledger.ts";
 import type { RootKeyStore } from "./root-key-store.ts";
@@ -8,6 +9,8 @@ import type { UsageEngine } from "./usage-ledger.ts";
 export interface Store {
   readonly keys: KeyStore;
   readonly rootKeys: RootKeyStore;
+  /** What every change of a key or of root keys adds to. */
+  readonly changes: ChangeFeed;
   /** The counters. Lanes are independent of each other; a key always uses the same lane, see `laneOf`. */
   readonly usageLanes: readonly UsageEngine[];
   /** The windows of strict limits, in lanes too. */
@@ -15,7 +18,8 @@ export interface Store {
   /** Absent if the store can always be used while it is open. */
   readonly health?: StoreHealth;
   /**
-   * Deletes what is no longer needed: expired idempotent answers, and rows of processes that have ended. Safe at any
+   * Deletes what is no longer needed: expired idempotent answers, old changes of the feed, and
+   * rows of processes that have ended. Safe at any
    * time. Throws `Unavailable`.
    */
   tidy(nowMs: number): Promise<void>;

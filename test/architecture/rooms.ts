@@ -12,6 +12,7 @@ export interface Room {
 export const storeInterfaces = [
   "src/store/key-store.ts",
   "src/store/key-changes.ts",
+  "src/store/change-feed.ts",
   "src/store/root-key-store.ts",
   "src/store/usage-ledger.ts",
   "src/store/permit-ledger.ts",

@@ -1,6 +1,7 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
+import type { ChangeFeed } from "../../src/store/change-feed.ts";
 import type { IdempotencyRecord, KeyMutation, KeyStore } from "../../src/store/key-store.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
@@ -53,6 +54,19 @@ export function rootKeys(mistake: string, breakIt: (inner: RootKeyStore) => Part
     open(clock) {
       const inner = createMemoryStore(clock);
       return { ...inner, rootKeys: { ...inner.rootKeys, ...breakIt(inner.rootKeys) } };
+    },
+  };
+}
+
+export function feed(
+  mistake: string,
+  breakIt: (inner: ChangeFeed["read"], store: Store) => ChangeFeed["read"],
+): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      return { ...inner, changes: { read: breakIt(inner.changes.read, inner) } };
     },
   };
 }

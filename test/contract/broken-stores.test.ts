@@ -1,12 +1,19 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { TestClock } from "../support/test-clock.ts";
 import type { BrokenStore } from "./break-store.ts";
+import { brokenFeeds } from "./broken-feeds.ts";
 import { brokenKeyStores } from "./broken-key-stores.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
 import { storeContract } from "./store-contract.ts";
 
-const brokenStores = [...brokenKeyStores, ...brokenRootKeyStores, ...brokenLedgers, ...brokenPermitLedgers];
+const brokenStores = [
+  ...brokenKeyStores,
+  ...brokenRootKeyStores,
+  ...brokenFeeds,
+  ...brokenLedgers,
+  ...brokenPermitLedgers,
+];
 
 /** The names of the contract's cases that each broken store fails, by its mistake. */
 const failures = new Map<string, readonly string[]>();

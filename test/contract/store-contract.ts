@@ -2,6 +2,7 @@ import { describe, it, onTestFinished } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { agreementCase } from "./agreement-case.ts";
+import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { idempotencyCases } from "./idempotency-cases.ts";
 import { keyCases } from "./key-cases.ts";
@@ -18,6 +19,7 @@ export const storeContract: readonly ContractCase[] = [
   ...keyCases,
   ...idempotencyCases,
   ...rootKeyCases,
+  ...changeCases,
   ...usageCases,
   ...refillCases,
   ...permitCases,

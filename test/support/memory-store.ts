@@ -3,6 +3,7 @@ import type { Key, NewKey } from "../../src/domain/key.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import { newCounter, settle, type UsageCounter } from "../../src/domain/usage.ts";
+import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import type { CreateOutcome, IdempotencyRecord, KeyMutation } from "../../src/store/key-store.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -16,6 +17,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   const windows = new Map<string, PermitWindow>();
   const idempotency = new Map<string, IdempotencyRecord>();
   const rootDigests: string[] = [];
+  const changes: Change[] = [];
 
   async function create(key: NewKey, record?: IdempotencyRecord): Promise<CreateOutcome> {
     if (record !== undefined) {
@@ -54,7 +56,9 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
         setRateLimit(key, mutation.rateLimit);
         break;
     }
-    return [key.secretDigest];
+    const digests = [key.secretDigest];
+    changes.push({ kind: "key", keyId, digests });
+    return digests;
   }
 
   function setRateLimit(key: NewKey, rateLimit: RateLimit | undefined): void {
@@ -67,6 +71,19 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     keyIdsByDigest.delete(secretDigest);
     counters.delete(id);
     windows.delete(id);
+  }
+
+  async function addFirst(digest: string): Promise<boolean> {
+    if (rootDigests.length > 0) return false;
+    rootDigests.push(digest);
+    changes.push({ kind: "rootKeys" });
+    return true;
+  }
+
+  async function readChanges(since: FeedPosition | undefined): Promise<FeedNews> {
+    const position = { epoch: "memory", transaction: changes.length };
+    const isKnown = since?.epoch === position.epoch && since.transaction <= position.transaction;
+    return { position, changed: isKnown ? changes.slice(since.transaction) : "everything", ageMs: 0 };
   }
 
   function settleOne({ keyId, wanted }: Charge): ChargeResult {
@@ -89,10 +106,8 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
 
   return {
     keys: { create, findKeptAnswer: async (...args) => keptAt(...args), findByDigest, mutate },
-    rootKeys: {
-      digests: async () => [...rootDigests],
-      addFirst: async (digest) => rootDigests.length === 0 && rootDigests.push(digest) > 0,
-    },
+    rootKeys: { digests: async () => [...rootDigests], addFirst },
+    changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
     permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],
     async tidy(nowMs) {

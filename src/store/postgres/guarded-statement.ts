@@ -58,7 +58,7 @@ function skippedText(table: string): string {
  * when acknowledged, whatever the role's default is, and it sees the newest version of each row that it locks.
  * `set_config` is volatile and the step is materialized, so it runs, once, before the first lock is asked for.
  */
-function reliedText(lockMs: number): string {
+export function reliedText(lockMs: number): string {
   return `relied AS MATERIALIZED (
   SELECT set_config('synchronous_commit', 'on', true) = 'on'
     AND set_config('lock_timeout', '${Math.ceil(lockMs)}ms', true) IS NOT NULL

@@ -1,15 +1,17 @@
-import { CompiledQuery, Kysely } from "kysely";
+import { CompiledQuery, Kysely, sql } from "kysely";
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
+import { tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
 import { forgetText, nowText } from "./guarded-statement.ts";
 import { PermitLane } from "./permit-lane.ts";
+import { forgetReadersText, PgChangeFeed } from "./pg-change-feed.ts";
 import { createPgDialect, toQuery, toQueryResult, writeTimeouts } from "./pg-dialect.ts";
 import { orRefused } from "./pg-error.ts";
 import { PgLookups } from "./pg-lookups.ts";
@@ -53,7 +55,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const usageLanes = Array.from({ length: lanesOf("usage") }, () => new UsageLane(laneOptions));
   const permitLanes = Array.from({ length: lanesOf("permits") }, () => new PermitLane(laneOptions));
   const lanes = [...usageLanes, ...permitLanes];
+  const changes = new PgChangeFeed(options);
   const close = async () => {
+    changes.close();
     for (const lane of lanes) lane.close();
     await engine.close();
   };
@@ -70,12 +74,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return {
     keys: createSqlKeyStore(engine, new PgLookups({ ...options, ...engine, roundTrip }).findByDigest),
     rootKeys: createSqlRootKeyStore(engine),
+    changes,
     usageLanes,
     permitLanes,
     check: engine.check,
     async tidy(nowMs) {
       await forgetExpiredAnswers(engine, nowMs);
-      await engine.atomically([CompiledQuery.raw(forgetText)]);
+      await engine.atomically([CompiledQuery.raw(forgetText), CompiledQuery.raw(forgetReadersText)]);
+      await tidyChanges(engine);
     },
     close,
   };
@@ -96,6 +102,8 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
       const results = await pool.transaction(queries.map(toQuery), writeTimeouts);
       return results.map(toQueryResult);
     },
+    thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,
+    oldestOpenTransaction: sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
     async ledgerNowMs() {
       if (options.ledgerClock !== undefined) return options.ledgerClock.nowMs();
       const { rows } = await pool.query({ text: nowText, values: [] }, writeTimeouts);

@@ -26,4 +26,22 @@ export const pgMigrations: readonly Migration[] = [
     up: (db) => [sql`ALTER TABLE key_permits SET (fillfactor = 50)`.compile(db)],
     down: (db) => [sql`ALTER TABLE key_permits RESET (fillfactor)`.compile(db)],
   },
+  {
+    name: "pg-0003-change-readers",
+    up: (db) => [
+      db.schema
+        .createTable("change_readers")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("heartbeats", "bigint", (column) => column.notNull())
+        .addColumn("updated_at", "timestamptz", (column) => column.notNull())
+        .compile(),
+      sql`ALTER TABLE change_readers SET (fillfactor = 20)`.compile(db),
+      // For rows that are added by hand.
+      sql`ALTER TABLE changes ALTER COLUMN transaction_id SET DEFAULT pg_current_xact_id()::text::bigint`.compile(db),
+    ],
+    down: (db) => [
+      sql`ALTER TABLE changes ALTER COLUMN transaction_id DROP DEFAULT`.compile(db),
+      db.schema.dropTable("change_readers").compile(),
+    ],
+  },
 ];

@@ -14,6 +14,8 @@ export const beginSafely = [
   "SET LOCAL synchronous_commit = on",
   "SET LOCAL lock_timeout = '400ms'",
   "SET LOCAL statement_timeout = '5s'",
+  // An open transaction holds up the change feed's positions: one whose process stands still is ended by the server.
+  "SET LOCAL idle_in_transaction_session_timeout = '5s'",
 ].join("; ");
 
 /** Helpful settings that nothing depends on: plans are made once, and the server ends statements without a caller. */

@@ -134,4 +134,28 @@ export const migrations: readonly Migration[] = [
       schema.alterTable("key_permits").dropColumn("window_duration_ms").compile(),
     ],
   },
+  {
+    name: "0007-change-feed",
+    up: (db) => [
+      db.schema
+        .createTable("changes")
+        .addColumn("transaction_id", "bigint", (column) => column.notNull())
+        .addColumn("kind", "text", (column) => column.notNull().check(sql`kind in ('key', 'rootKeys', 'everything')`))
+        .addColumn("key_id", "text")
+        .addColumn("digests", "text")
+        .compile(),
+      db.schema.createIndex("changes_by_transaction").on("changes").column("transaction_id").compile(),
+      // There is always a newest row, so that the embedded engine can number the next one.
+      sql`INSERT INTO changes (transaction_id, kind) VALUES (0, 'everything')`.compile(db),
+      db.schema
+        .createTable("change_feed")
+        // Always 1: there is one row.
+        .addColumn("slot", "integer", (column) => column.primaryKey())
+        .addColumn("epoch", "text", (column) => column.notNull())
+        .addColumn("tidied_before", "bigint", (column) => column.notNull())
+        .compile(),
+      sql`INSERT INTO change_feed VALUES (1, CAST(random() AS text), 0)`.compile(db),
+    ],
+    down: ({ schema }) => [schema.dropTable("change_feed").compile(), schema.dropTable("changes").compile()],
+  },
 ];

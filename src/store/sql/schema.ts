@@ -48,5 +48,17 @@ export interface Schema {
   };
   root_keys: { slot: number; digest: string; created_at_ms: number };
   idempotency: { lookup: string; request_digest: string; sealed_answer: string; expires_at_ms: number };
+  /** The change feed. */
+  changes: {
+    /** The transaction that made the change. */
+    transaction_id: number;
+    /** `key`, `rootKeys` or `everything`. */
+    kind: string;
+    key_id: string | null;
+    /** Of the key's secrets, separated by commas. */
+    digests: string | null;
+  };
+  /** One row, about the feed as a whole. */
+  change_feed: { slot: number; epoch: string; tidied_before: number };
   schema_migrations: { name: string; applied_at_ms: number };
 }

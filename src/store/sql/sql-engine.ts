@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely, QueryResult } from "kysely";
+import type { CompiledQuery, Kysely, QueryResult, RawBuilder } from "kysely";
 import type { Schema } from "./schema.ts";
 
 /** What the shared queries need from a database. */
@@ -12,6 +12,14 @@ export interface SqlEngine {
    * Throws `UniqueViolation` or `Unavailable`; then nothing has been stored, or in the latter case it may be unknown.
    */
   atomically(queries: readonly CompiledQuery[]): Promise<readonly QueryResult<unknown>[]>;
+
+  /** In SQL: the id of the transaction that runs the statement. */
+  readonly thisTransaction: RawBuilder<number>;
+  /**
+   * In SQL: the oldest transaction that has not ended, as the statement sees it. What it sees of transactions below this
+   * one is all that they have done.
+   */
+  readonly oldestOpenTransaction: RawBuilder<number>;
 
   /** The clock that refills go by. */
   ledgerNowMs(): Promise<number>;

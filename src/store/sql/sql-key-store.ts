@@ -4,6 +4,7 @@ import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
 import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyMutation, KeyStore } from "../key-store.ts";
+import { addKeyChange } from "./sql-change-feed.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
 /** Keys in SQL: the same queries on every engine, but for look-ups. A verification waits for those, and each engine has its way. */
@@ -40,7 +41,8 @@ export function createSqlKeyStore(engine: SqlEngine, findByDigest: KeyStore["fin
     return row && { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
   }
 
-  // Every mutation locks the key's own row before any other, so that no two wait for each other in a circle.
+  // Every mutation locks the key's own row before any other, so that no two wait for each other in a circle. It adds its
+  // row to the change feed in the same transaction, with the digests of all secrets that the key has then.
 
   function mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
     switch (mutation.kind) {
@@ -65,17 +67,26 @@ export function createSqlKeyStore(engine: SqlEngine, findByDigest: KeyStore["fin
         ? insertWindow(keyId)
         : db.updateTable("key_permits").set(rule).where("key_id", "=", keyId).compile(),
       digestsOf(keyId),
+      addKeyChange(engine, keyId),
     ]);
     return keys?.rows.length === 0 ? undefined : toDigests(secrets);
   }
 
   async function deleteKey(keyId: string): Promise<readonly string[] | undefined> {
-    // Secrets, counter and window go with the key, by their foreign keys.
-    const [secrets, keys] = await engine.atomically([
+    const [keys, secrets] = await engine.atomically([
+      lockKey(keyId),
       digestsOf(keyId),
-      db.deleteFrom("keys").where("id", "=", keyId).returning("id").compile(),
+      addKeyChange(engine, keyId),
+      // Secrets, counter and window go with the key, by their foreign keys.
+      db.deleteFrom("keys").where("id", "=", keyId).compile(),
     ]);
     return keys?.rows.length === 0 ? undefined : toDigests(secrets);
+  }
+
+  /** An update that changes nothing, because the embedded engine knows no `FOR UPDATE`. Answers the key if it is there. */
+  function lockKey(keyId: string): CompiledQuery {
+    const id = sql.ref<string>("id");
+    return db.updateTable("keys").set({ id }).where("id", "=", keyId).returning("id").compile();
   }
 
   function digestsOf(keyId: string): CompiledQuery {

@@ -1,10 +1,11 @@
 import { DatabaseSync } from "node:sqlite";
-import { Kysely } from "kysely";
+import { Kysely, sql } from "kysely";
 import type { Log } from "../../ambient/log.ts";
 import { guardStore } from "../guard-store.ts";
 import type { KeyStore } from "../key-store.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
+import { createSqlChangeFeed, tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
@@ -77,9 +78,13 @@ function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
   return {
     keys: createSqlKeyStore(engine, engine.findByDigest),
     rootKeys: createSqlRootKeyStore(engine),
+    changes: createSqlChangeFeed(engine),
     usageLanes: [engine.writer],
     permitLanes: [engine.writer],
-    tidy: (nowMs) => forgetExpiredAnswers(engine, nowMs),
+    async tidy(nowMs) {
+      await forgetExpiredAnswers(engine, nowMs);
+      await tidyChanges(engine);
+    },
     close,
   };
 }
@@ -98,6 +103,8 @@ function damagedAtStart(file: string, { message }: Error): string {
   return `the data file ${file} is damaged (${message}): put a backup into an empty data folder`;
 }
 
+const nextTransaction = sql<number>`(SELECT max(transaction_id) + 1 FROM changes)`;
+
 export async function openSqliteEngine(options: SqliteWriterOptions): Promise<SqliteEngine> {
   const writer = await SqliteWriter.open(options);
   // A separate connection for reading, on the event loop: in WAL mode it never waits for the writer, and a look-up takes
@@ -113,6 +120,9 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));
     },
+    // There is one writer: the transaction that has not ended is the one that comes next.
+    thisTransaction: nextTransaction,
+    oldestOpenTransaction: nextTransaction,
     ledgerNowMs: async () => options.clock.nowMs(),
     writer,
     async close() {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { Secret } from "../../../src/domain/secret.ts";
+import type { FeedPosition } from "../../../src/store/change-feed.ts";
 import { DatabaseRefused, UnsafeTransaction } from "../../../src/store/postgres/pg-error.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
@@ -78,6 +79,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const key = counted(100);
     const strict = sampleKey(new TestClock(), { rateLimit: { mode: "strict", limit: 10, durationMs: 60_000 } });
     let spent = 0;
+    let position: FeedPosition | undefined;
     for (let round = 0; round < 4; round++) {
       await recycle(pooler, url);
       await store.keys.create({ ...counted(1), id: `round ${round}` });
@@ -95,10 +97,16 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       await deleteKey(store.keys, `round ${round}`);
       await setRateLimit(store.keys, strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });
       await store.tidy(0);
+      const news = await store.changes.read(position);
+      expect(news.changed).toEqual(
+        round === 0 ? "everything" : expect.arrayContaining([expect.objectContaining({ keyId: `round ${round}` })]),
+      );
+      position = news.position;
     }
     expect(proxy.cuts).toBe(2);
     const left = "SELECT (SELECT remaining::int FROM key_usage WHERE key_id = $1) AS remaining";
-    for (const table of ["usage_writers", "key_usage", "key_permits", "keys", "key_secrets", "root_keys"]) {
+    const ledgers = ["usage_writers", "key_usage", "key_permits"];
+    for (const table of [...ledgers, "keys", "key_secrets", "root_keys", "changes", "change_readers"]) {
       const commits = await loggedCommits(direct, table);
       expect(commits.length, table).toBeGreaterThan(0);
       for (const commit of commits) {
@@ -169,6 +177,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const key = counted(10);
     await store.keys.create(key);
     await store.usageLanes[0]?.settle([{ keyId: key.id, wanted: 1 }]);
+    await store.changes.read((await store.changes.read(undefined)).position);
     const settings = "SELECT name, setting FROM pg_settings WHERE name <> 'application_name' ORDER BY name";
     const neighbour = await connect(url);
     const { rows: own } = await query(direct, settings);

@@ -54,12 +54,14 @@ describe.runIf(hasPostgres)("on a server with careless defaults", () => {
       "transaction_isolation",
       "lock_timeout",
       "statement_timeout",
+      "idle_in_transaction_session_timeout",
     ]);
     const ours = {
       synchronous_commit: "on",
       transaction_isolation: "read committed",
       lock_timeout: "400ms",
       statement_timeout: "5s",
+      idle_in_transaction_session_timeout: "5s",
     };
     const [asked] = await engine.atomically([CompiledQuery.raw(question)]);
     expect(asked?.rows).toEqual([ours]);

@@ -80,7 +80,7 @@ describe("the embedded store's windows", () => {
     await keys.create(key);
     const asking = () => exchange([{ keyId: key.id, ...permitAsk({ wantMin: 10 }) }]);
     await asking();
-    expect(await migrateDown(engine)).toBe("0006-clamped-windows");
+    while ((await migrateDown(engine)) !== "0006-clamped-windows");
     await migrateUp(engine, clock.nowMs());
     const open = { gen: 1, granted: 0, durationMs: 2_592_000_000, clockBehind: false, endsInMs: windowMs };
     expect(await asking()).toMatchObject([open]);

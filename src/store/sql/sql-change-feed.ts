@@ -1,0 +1,131 @@
+import { type CompiledQuery, sql } from "kysely";
+import { Unavailable } from "../../domain/unavailable.ts";
+import type { Change, ChangeFeed, FeedNews, FeedPosition } from "../change-feed.ts";
+import type { SqlEngine } from "./sql-engine.ts";
+
+/** Most new changes that are told one by one; if there are more, everything counts as changed. */
+export const changesReadMax = 10_000;
+/** Rows that are removed in one transaction. */
+const tidyStep = 500;
+
+/** To be part of the transaction that changes the key, after the key's row is locked. A key that is not there adds nothing. */
+export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string): CompiledQuery {
+  return db
+    .insertInto("changes")
+    .columns(["transaction_id", "kind", "key_id", "digests"])
+    .expression(
+      db
+        .selectFrom("keys")
+        .where("id", "=", keyId)
+        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id"])
+        .select((key) =>
+          key
+            .selectFrom("key_secrets")
+            .whereRef("key_secrets.key_id", "=", "keys.id")
+            .select(sql<string>`coalesce(string_agg(digest, ','), '')`.as("digests"))
+            .as("digests"),
+        ),
+    )
+    .compile();
+}
+
+/** To be part of the transaction that stores the first root key. One that was not stored adds nothing. */
+export function addRootKeyChange({ db, thisTransaction }: SqlEngine, digest: string): CompiledQuery {
+  return db
+    .insertInto("changes")
+    .columns(["transaction_id", "kind"])
+    .expression(
+      db
+        .selectFrom("root_keys")
+        .where("digest", "=", digest)
+        .select([thisTransaction.as("transaction_id"), sql<string>`'rootKeys'`.as("kind")]),
+    )
+    .compile();
+}
+
+/** The feed of an engine whose process is the only one: whatever it reads is current. */
+export function createSqlChangeFeed({ db, oldestOpenTransaction }: SqlEngine): ChangeFeed {
+  return {
+    async read(since) {
+      // One statement sees one state: the rows, the position after them, and what was tidied away.
+      const rows = await db
+        .selectFrom("change_feed")
+        .leftJoin("changes", (join) => join.on("transaction_id", ">=", since?.transaction ?? Number.MAX_SAFE_INTEGER))
+        .select(["epoch", "tidied_before", "transaction_id", "kind", "key_id", "digests"])
+        .select(oldestOpenTransaction.as("oldest_open"))
+        .limit(changesReadMax + 1)
+        .execute();
+      return newsOf(rows, since);
+    },
+  };
+}
+
+/** Every row repeats what concerns the feed as a whole. If nothing is new, there is one row, without a change. */
+export interface FeedRow {
+  readonly epoch: string;
+  readonly tidied_before: number;
+  readonly oldest_open: number;
+  readonly kind: string | null;
+  readonly key_id: string | null;
+  readonly digests: string | null;
+}
+
+/** `rows` are those since the position, at most one more than `changesReadMax`. */
+export function newsOf(rows: readonly FeedRow[], since: FeedPosition | undefined): FeedNews {
+  const [first] = rows;
+  if (first === undefined) throw new Unavailable("the change feed has no epoch");
+  const { epoch, oldest_open: transaction, tidied_before: tidiedBefore } = first;
+  const position = { epoch, transaction };
+  const isKnown =
+    since !== undefined &&
+    since.epoch === epoch &&
+    since.transaction <= transaction &&
+    since.transaction >= tidiedBefore &&
+    rows.length <= changesReadMax;
+  return { position, changed: isKnown ? toChanges(rows) : "everything", ageMs: 0 };
+}
+
+function toChanges(rows: readonly FeedRow[]): Change[] | "everything" {
+  const changes: Change[] = [];
+  for (const { kind, key_id: keyId, digests } of rows) {
+    if (kind === null) continue;
+    if (kind === "rootKeys") changes.push({ kind });
+    else if (kind === "key" && keyId !== null && digests !== null)
+      changes.push({ kind, keyId, digests: digests === "" ? [] : digests.split(",") });
+    // Also a key without digests, added by hand: nothing tells which entries of a cache it has.
+    else return "everything";
+  }
+  return changes;
+}
+
+/**
+ * Removes all but the newest changes, in small transactions. `tidied_before` moves in the same transaction, and never
+ * beyond a transaction that is open: positions cannot pass that one, and would count as too old each time.
+ */
+export async function tidyChanges(engine: SqlEngine, keptMax = changesReadMax): Promise<void> {
+  const { db, oldestOpenTransaction } = engine;
+  const ids = db.selectFrom("changes").select("transaction_id").limit(1);
+  for (;;) {
+    const { oldest_kept, step_end, oldest_open, tidied_before } = await db
+      .selectFrom("change_feed")
+      .select([
+        "tidied_before",
+        ids
+          .orderBy("transaction_id", "desc")
+          .offset(keptMax - 1)
+          .as("oldest_kept"),
+        ids
+          .orderBy("transaction_id")
+          .offset(tidyStep - 1)
+          .as("step_end"),
+        oldestOpenTransaction.as("oldest_open"),
+      ])
+      .executeTakeFirstOrThrow();
+    const bound = Math.min(oldest_kept ?? 0, oldest_open, (step_end ?? oldest_open) + 1);
+    if (bound <= tidied_before) return;
+    await engine.atomically([
+      db.updateTable("change_feed").set({ tidied_before: bound }).where("tidied_before", "<", bound).compile(),
+      db.deleteFrom("changes").where("transaction_id", "<", bound).compile(),
+    ]);
+  }
+}

@@ -1,0 +1,236 @@
+import { readFileSync } from "node:fs";
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createSystemRandom } from "../../../src/ambient/random.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
+import type { FeedNews, FeedPosition } from "../../../src/store/change-feed.ts";
+import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
+import { PgChangeFeed } from "../../../src/store/postgres/pg-change-feed.ts";
+import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
+import { migrateUp } from "../../../src/store/sql/migrate.ts";
+import { tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
+import { createSqlKeyStore } from "../../../src/store/sql/sql-key-store.ts";
+import { sampleKey } from "../../contract/sample-keys.ts";
+import { deleteKey } from "../../support/mutate-key.ts";
+import { openTestStore } from "../../support/open-test-store.ts";
+import { query } from "../../support/run-statement.ts";
+import { TestClock } from "../../support/test-clock.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+
+/** A connection of somebody else to the same database. */
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url);
+  client.on("error", () => {});
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+async function setUp() {
+  const url = await createTestDatabase();
+  const store = await openTestStore({ url });
+  const newReader = () => {
+    const feed = new PgChangeFeed({ url, random: createSystemRandom() });
+    onTestFinished(() => feed.close());
+    return feed;
+  };
+  const addKey = async () => {
+    const key = sampleKey(new TestClock());
+    await store.keys.create(key);
+    return key;
+  };
+  return { url, store, newReader, addKey };
+}
+
+function keyIdsOf({ changed }: FeedNews): readonly string[] {
+  if (changed === "everything") throw new Error("the reader was told to forget everything");
+  return changed.map((change) => (change.kind === "key" ? change.keyId : change.kind));
+}
+
+/** A reader as one would write it first: it remembers the highest id that it has seen, and reads what lies above. */
+async function readBySequence(url: string, above: number): Promise<{ highest: number; keyIds: string[] }> {
+  const text = `SELECT transaction_id::int AS id, key_id FROM changes WHERE transaction_id > ${above} ORDER BY 1`;
+  const rows = (await query(url, text)).rows as { id: number; key_id: string }[];
+  return { highest: Math.max(above, ...rows.map(({ id }) => id)), keyIds: rows.map(({ key_id }) => key_id) };
+}
+
+/** Deletes the key as the store does, in a transaction that stays open. */
+async function deleteAndHold(client: pg.Client, { id, secretDigest }: { id: string; secretDigest: string }) {
+  await client.query("BEGIN");
+  await client.query(`INSERT INTO changes (kind, key_id, digests) VALUES ('key', '${id}', '${secretDigest}')`);
+  await client.query(`DELETE FROM keys WHERE id = '${id}'`);
+}
+
+describe.runIf(hasPostgres)("the change feed on Postgres", () => {
+  it("does not miss a change that commits long after later ones, although positions were read meanwhile", async () => {
+    const { url, store, newReader, addKey } = await setUp();
+    const held = await addKey();
+    const feed = newReader();
+    let { position } = await feed.read(undefined);
+    let { highest } = await readBySequence(url, 0);
+    const client = await connect(url);
+    await deleteAndHold(client, held);
+
+    const seenBySequence: string[] = [];
+    for (let later = 0; later < 3; later++) {
+      const key = await addKey();
+      await deleteKey(store.keys, key.id);
+      const news = await feed.read(position);
+      expect(keyIdsOf(news), "later ones are told meanwhile, each once").toEqual([key.id]);
+      position = news.position;
+      const read = await readBySequence(url, highest);
+      highest = read.highest;
+      seenBySequence.push(...read.keyIds);
+    }
+    await client.query("COMMIT");
+    expect(keyIdsOf(await feed.read(position))).toEqual([held.id]);
+    // Another process goes on from the same position, as after the failover of a coordinator. It may be told more.
+    expect(keyIdsOf(await newReader().read(position))).toContain(held.id);
+
+    const last = await readBySequence(url, highest);
+    expect([...seenBySequence, ...last.keyIds], "the control: who trusts the sequence alone misses it").not.toContain(
+      held.id,
+    );
+  });
+
+  it("tells nothing of a change that was rolled back, and moves on", async () => {
+    const { url, newReader, addKey } = await setUp();
+    const feed = newReader();
+    const { position } = await feed.read(undefined);
+    const client = await connect(url);
+    await deleteAndHold(client, await addKey());
+    await client.query("ROLLBACK");
+    expect(keyIdsOf(await feed.read(position))).toEqual([]);
+  });
+
+  it("never lets a position pass a transaction that is open", async () => {
+    const { url, store, newReader, addKey } = await setUp();
+    const client = await connect(url);
+    await client.query("BEGIN");
+    const { id } = (await client.query("SELECT pg_current_xact_id()::text::int AS id")).rows[0] as { id: number };
+    const key = await addKey();
+    await deleteKey(store.keys, key.id);
+    const feed = newReader();
+    for (let i = 0; i < 3; i++) expect((await feed.read(undefined)).position.transaction).toBeLessThanOrEqual(id);
+    await client.query("COMMIT");
+    expect((await feed.read(undefined)).position.transaction).toBeGreaterThan(id);
+  });
+
+  it("begins at its own heartbeat at the latest: a server that takes over has that, and gives higher ids to others", async () => {
+    const { url, newReader } = await setUp();
+    const feed = newReader();
+    const { position } = await feed.read(undefined);
+    const { rows } = await query(url, "SELECT max(xmin::text::int) AS id FROM change_readers");
+    expect(position.transaction).toBeLessThanOrEqual(rows[0].id);
+  });
+
+  const losses: [string, string][] = [
+    ["does not have the heartbeats that it had confirmed", "UPDATE change_readers SET heartbeats = heartbeats - 1"],
+    ["has no heartbeat of this reader at all", "DELETE FROM change_readers"],
+    ["has another epoch, by the line of the operations guide", "UPDATE change_feed SET epoch = CAST(random() AS text)"],
+  ];
+  it.each(losses)("forgets everything, once, if the server %s", async (_, loss) => {
+    const { url, newReader } = await setUp();
+    const feed = newReader();
+    const { position } = await feed.read((await feed.read(undefined)).position);
+    await query(url, loss);
+    const after = await feed.read(position);
+    expect(after.changed).toBe("everything");
+    expect((await feed.read(after.position)).changed).toEqual([]);
+  });
+
+  it("is told to forget everything by a row that says so, and by a key's row without digests", async () => {
+    const { url, newReader } = await setUp();
+    const feed = newReader();
+    let { position } = await feed.read(undefined);
+    for (const row of ["(kind) VALUES ('everything')", "(kind, key_id) VALUES ('key', 'key_1')"]) {
+      await query(url, `INSERT INTO changes ${row}`);
+      const news = await feed.read(position);
+      expect(news.changed).toBe("everything");
+      position = news.position;
+      expect((await feed.read(position)).changed).toEqual([]);
+    }
+  });
+
+  it("tidies old rows away, forgets everything only for positions before them, and never passes an open transaction", async () => {
+    const { url, store, newReader, addKey } = await setUp();
+    const engine = openPgEngine({ url, connectionsMax: 1 });
+    onTestFinished(() => engine.close());
+    const feed = newReader();
+    const positions: FeedPosition[] = [];
+    for (let i = 0; i < 6; i++) {
+      positions.push((await feed.read(undefined)).position);
+      await deleteKey(store.keys, (await addKey()).id);
+    }
+    const client = await connect(url);
+    const held = await addKey();
+    await deleteAndHold(client, held);
+    for (let i = 0; i < 3; i++) await deleteKey(store.keys, (await addKey()).id);
+    const { position: duringHold } = await feed.read(undefined);
+
+    await tidyChanges(engine, 5);
+    const count = async () => (await query(url, "SELECT count(*)::int AS n FROM changes")).rows[0].n;
+    expect(await count()).toBe(5);
+    const known = await Promise.all(positions.map(async (since) => (await newReader().read(since)).changed));
+    expect(known.filter((changed) => changed === "everything").length).toBeGreaterThan(3);
+    expect((await feed.read(positions[5])).changed).not.toBe("everything");
+
+    await tidyChanges(engine, 1);
+    await expect(
+      feed.read(duringHold),
+      "a position that an open transaction holds is never tidied away",
+    ).resolves.toMatchObject({
+      changed: expect.any(Array),
+    });
+    await client.query("COMMIT");
+    expect(keyIdsOf(await feed.read(duringHold))).toEqual([held.id]);
+    await tidyChanges(engine, 1);
+    expect(await count()).toBe(1);
+  });
+
+  it("tells more changes than can be told one by one as everything, once", async () => {
+    const { url, newReader } = await setUp();
+    const feed = newReader();
+    const { position } = await feed.read(undefined);
+    const rows = "SELECT 'key', 'key_' || i, 'd' FROM generate_series(1, 10001) i";
+    await query(url, `INSERT INTO changes (kind, key_id, digests) ${rows}`);
+    const news = await feed.read(position);
+    expect(news.changed).toBe("everything");
+    expect((await feed.read(news.position)).changed).toEqual([]);
+  });
+
+  it("is unavailable while its table cannot be read, and goes on afterwards", async () => {
+    const { url, newReader } = await setUp();
+    const feed = newReader();
+    const { position } = await feed.read(undefined);
+    await query(url, "ALTER TABLE change_feed RENAME TO away");
+    await expect(feed.read(position)).rejects.toThrow(Unavailable);
+    await query(url, "ALTER TABLE away RENAME TO change_feed");
+    expect((await feed.read(position)).changed).toEqual([]);
+  });
+
+  it("is added to a database that has keys already, and tells of their changes", async () => {
+    const url = await createTestDatabase();
+    const engine = openPgEngine({ url, connectionsMax: 1 });
+    onTestFinished(() => engine.close());
+    const isNew = (name: string) => name.includes("change");
+    await migrateUp(
+      engine,
+      1,
+      pgMigrations.filter(({ name }) => !isNew(name)),
+    );
+    const key = sampleKey(new TestClock());
+    await createSqlKeyStore(engine).create(key);
+
+    const store = await openTestStore({ url });
+    const { position } = await store.changes.read(undefined);
+    expect(await deleteKey(store.keys, key.id)).toEqual([key.secretDigest]);
+    expect(keyIdsOf(await store.changes.read(position))).toEqual([key.id]);
+  });
+
+  it("shows the lines for hand work in the operations guide", () => {
+    const guide = readFileSync("docs/operations.md", "utf8");
+    expect(guide).toContain("UPDATE change_feed SET epoch = CAST(random() AS text)");
+    expect(guide).toContain("INSERT INTO changes (kind) VALUES ('everything')");
+  });
+});
