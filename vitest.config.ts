@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** They hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
 const alone = [
   "test/faults/{damaged-file,hostile-*,lost-file,overload}.test.ts",
-  "test/faults/postgres/{database-up,lane,outage,permit-locks,replicas,slow}.test.ts",
+  "test/faults/postgres/{database-up,frozen-primary,lane,outage,permit-locks,replicas,slow}.test.ts",
   "test/faults/redis/*.test.ts",
   "test/faults/strict/{faults,ledger-clock-set}.test.ts",
   "test/hostile/{attack,cuts}.test.ts",

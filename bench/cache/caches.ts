@@ -45,6 +45,7 @@ export const caches = {
       clock: systemClock,
       metrics: createMetrics(),
     });
+    cache.newsIsCurrent(systemClock.monotonicMs());
     return {
       findByDigest: (digest) => cache.findByDigest(digest),
       forgetKey: (keyId) => cache.invalidate({ keyId, digests: undefined }),

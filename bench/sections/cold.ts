@@ -23,7 +23,10 @@ export const cold: Section<"embedded" | "postgres" | "batched"> = {
   async measure(bench) {
     const embedded = await measureEmbedded(bench);
     const { batched, perMiss } = await measurePostgres(bench);
-    const head = ["| requests per second | first | second | ratio | CPU µs each, first | second |", "|---|---|---|---|---|---|"];
+    const head = [
+      "| requests per second | first | second | ratio | CPU µs each, first | second |",
+      "|---|---|---|---|---|---|",
+    ];
     const rows = [
       row("embedded store", embedded),
       row("Postgres, misses of a turn in one statement", batched),

@@ -24,7 +24,7 @@ export interface Metrics {
   deniedUnsettled(count: number): void;
   /** A request to the internal listener did not have the shared secret. */
   internalRefused(): void;
-  /** A change of a key was sent to the other replicas, could not be sent yet, or was received. */
+  /** A change of a key was sent to the other replicas, could not be sent, or was received. */
   keyChange(event: "announced" | "unsent" | "heard"): void;
   /** Load shedding: a call, connection or stream was rejected before any work, because there was no room. An alarm. */
   shed(what: "call" | "connection" | "stream"): void;
@@ -142,7 +142,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const keyChanges = new Counter({
     name: "latchkey_key_changes_total",
-    help: "Changes of keys between replicas: announced, unsent (sent when the link is back), heard.",
+    help: "Changes of keys between replicas: announced, unsent (then only the change feed tells them), heard.",
     labelNames: ["event"],
     registers,
   });

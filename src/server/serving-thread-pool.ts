@@ -3,11 +3,10 @@ import { Worker } from "node:worker_threads";
 import { monotonicOriginMs } from "../ambient/clock.ts";
 import { type MetricsRegistry, renderMerged } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
-import type { KeyChange, KeyChanges } from "../store/key-changes.ts";
+import type { KeyCache, KeyChange, KeyChanges } from "../store/key-changes.ts";
 import { createMainThreadMethods, type MainThread } from "../threads/main-thread-methods.ts";
 import type { MainThreadMethods, ServingMethods, ServingSetup, WindowMemory } from "../threads/methods.ts";
 import { type Answer, type Args, ThreadLink } from "../threads/thread-link.ts";
-import type { KeyCache } from "./key-changes.ts";
 import type { LocalLimits } from "./local-limits.ts";
 import type { Serving } from "./serving.ts";
 
@@ -84,6 +83,10 @@ export class ServingThreadPool implements Serving, KeyChanges, KeyCache {
 
   invalidateAll(): void {
     this.#notifyAll("invalidateAll");
+  }
+
+  newsIsCurrent(atMs: number): void {
+    this.#notifyAll("newsIsCurrent", atMs);
   }
 
   /** The same metrics, merged with those of all threads when they are rendered. */

@@ -42,6 +42,7 @@ const methods: ServingMethods = {
   setUnixOffset: (unixOffsetMs) => localLimiter.setUnixOffset(unixOffsetMs),
   invalidate: (change) => keys.invalidate(change),
   invalidateAll: () => keys.invalidateAll(),
+  newsIsCurrent: (atMs) => keys.newsIsCurrent(atMs),
   snapshot: () => metrics.snapshot(),
   startShutdown: () => onePort.startShutdown(),
   stopStreams: () => stopStreams(),

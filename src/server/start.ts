@@ -9,6 +9,7 @@ import { broadcastChanges } from "../store/broadcasting-key-store.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
+import { ChangeFollower } from "./change-follower.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
 import { cacheKeys } from "./key-cache.ts";
 import { connectKeyChanges } from "./key-changes.ts";
@@ -64,7 +65,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const usage = new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom, watch });
     const rateLimits = await startRateLimits({ ...ambient, settings, waitingRoom, permitLanes: store.permitLanes });
     undo.unshift(() => rateLimits.stop());
-    const changes = await connectKeyChanges({ ...ambient, settings, memory: cache.memory, rateLimits });
+    const caches = [cache.memory];
+    const changes = await connectKeyChanges({ ...ambient, settings, caches, rateLimits });
     undo.unshift(() => changes.close());
     const keys = broadcastChanges(cache.keys, changes);
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
@@ -88,10 +90,23 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const api = { ...ambient, ...services, isRootKey, fastPath, connectionsMax };
     const serving = threads ?? serveHere(createPublicApi(api));
     serving.setRootKeys(rootKeys.digests);
+    const follower = new ChangeFollower({
+      ...ambient,
+      feed: store.changes,
+      caches,
+      onKeyChanged: (keyId) => rateLimits.keyChanged(keyId),
+      async onRootKeysChanged() {
+        await rootKeys.refresh();
+        serving.setRootKeys(rootKeys.digests);
+      },
+    });
+    undo.unshift(() => follower.stop());
     const readyState = new ReadyState(store.health, (ready) => serving.setReady(ready));
     let stopping = false;
     const prepare = async () => {
       await usable;
+      // The cache serves only while news is current: before the first request, if possible.
+      await follower.start();
       await untilAvailable(
         () => rootKeys.read(),
         () => stopping,
@@ -142,6 +157,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         serving.stopStreams();
         await serving.close(shutdownGraceMs);
         await usage.drained();
+        follower.stop();
         await rateLimits.stop();
         changes.close();
         await internal.close();

@@ -6,43 +6,44 @@ import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKey, Interner } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
-import type { KeyChange } from "./key-changes.ts";
+import type { KeyCache, KeyChange } from "./key-changes.ts";
 import type { KeyMutation, KeyStore } from "./key-store.ts";
 
 export interface KeyCacheOptions {
-  /** How long a cached key may be served; 0 turns the cache off. */
+  /** How long cached keys are served after the moment as of which news was last current; 0 turns the cache off. */
   readonly ttlMs: number;
   readonly keysMax: number;
   /** Where callers wait for a look-up. */
   readonly waitingRoom: WaitingRoom;
 }
 
-/** Most remembered changes of keys with unknown digests; above this the whole cache is cleared. */
+/** Most keys that are outdated under unknown digests; above this the whole cache is cleared. */
 const outdatedMax = 10_000;
 
 /**
- * A cache of keys found in the store. Only existing keys are cached, and only for a limited time; this replica's own changes are
- * visible immediately. A miss always asks the store, also while it is already asked for the same key: that answer may be
- * older than a change that the caller knows of. The store answers callers with the same promise if they can share a look-up.
+ * A cache of keys found in the store. Only existing keys are cached, until they change or room is needed, and served
+ * while news of changes is current (adr 18); this replica's own changes are visible immediately. A miss always asks the
+ * store, also while it is already asked for the same key: that answer may be older than a change that the caller knows
+ * of. The store answers callers with the same promise if they can share a look-up.
  */
-export class CachedKeyStore implements KeyStore {
+export class CachedKeyStore implements KeyStore, KeyCache {
   readonly #store: KeyStore;
   readonly #options: KeyCacheOptions;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
   readonly #keys: DigestMap<CachedKey>;
   readonly #interner = new Interner();
+  /** Nothing is served from the cache from this moment on. News moves it. */
+  #servedUntilMs = Number.NEGATIVE_INFINITY;
   /**
-   * Keys that changed while the digests of their secrets were unknown. A cached entry of such a key that expires at the
-   * value or earlier may be outdated. Ordered by the value. Searching the cache for them would block everything for a tenth of a
-   * second.
+   * Keys that may have changed while the digests of their secrets were unknown, and since when. They are not served from
+   * the cache until younger news is current: if they changed, that has told so, with digests. Ordered by the moment.
+   * Searching the cache for them would block everything for a tenth of a second.
    */
   readonly #outdated = new Map<string, number>();
   /** Callers that wait for a look-up, by digest. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #waitingRoom: WaitingRoom;
-  /** Counts changes. A look-up that began before a change must not cache the old state of the key. */
-  #changeCount = 0;
 
   readonly create: KeyStore["create"];
   readonly findKeptAnswer: KeyStore["findKeptAnswer"];
@@ -65,7 +66,7 @@ export class CachedKeyStore implements KeyStore {
   findByDigest(digest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined> {
     if (options?.fresh) this.#evict([digest]);
     const key = this.#keys.get(digest);
-    if (key !== undefined && this.#clock.monotonicMs() < key.untilMs && !this.#isOutdated(key)) {
+    if (key !== undefined && this.#clock.monotonicMs() < this.#servedUntilMs && !this.#isOutdated(key)) {
       this.#metrics.keyCache("hit");
       return key;
     }
@@ -76,35 +77,38 @@ export class CachedKeyStore implements KeyStore {
     const waiting = this.#waiting.get(digest);
     const refusal = this.#waitingRoom.enter(waiting?.callers ?? 0);
     if (refusal !== undefined) return Promise.reject(refusal);
-    const changesBefore = this.#changeCount;
     const found = this.#store.findByDigest(digest);
     const isShared = waiting !== undefined && waiting.latest.found === found;
     this.#metrics.keyCache(isShared ? "shared" : "miss");
     if (!(found instanceof Promise)) {
       this.#waitingRoom.leave();
-      return this.#cache(digest, found, changesBefore);
+      return this.#cache(digest, found);
     }
-    return isShared ? this.#join(waiting) : this.#wait(digest, found, changesBefore);
+    return isShared ? this.#join(waiting) : this.#wait(digest, found);
   }
 
   #join(waiting: Waiting): Promise<Key | undefined> {
     waiting.callers++;
     waiting.latest.callers++;
+    // The store has not begun to read it: what it will read is as of now or later.
+    waiting.latest.isOutdated = false;
     return waiting.latest.cached;
   }
 
-  #wait(digest: string, found: Promise<Key | undefined>, changesBefore: number): Promise<Key | undefined> {
+  #wait(digest: string, found: Promise<Key | undefined>): Promise<Key | undefined> {
     const cached = found
-      .then((key) => this.#cache(digest, key, changesBefore))
+      .then((key) => (lookup.isOutdated ? key : this.#cache(digest, key)))
       .finally(() => {
         this.#waitingRoom.leave(lookup.callers);
         waiting.callers -= lookup.callers;
+        waiting.lookups.delete(lookup);
         if (waiting.callers === 0) this.#waiting.delete(digest);
       });
-    const lookup: Lookup = { found, cached, callers: 1 };
-    const waiting = this.#waiting.get(digest) ?? { callers: 0, latest: lookup };
+    const lookup: Lookup = { found, cached, callers: 1, isOutdated: false };
+    const waiting = this.#waiting.get(digest) ?? { callers: 0, latest: lookup, lookups: new Set() };
     waiting.callers++;
     waiting.latest = lookup;
+    waiting.lookups.add(lookup);
     this.#waiting.set(digest, waiting);
     return cached;
   }
@@ -121,20 +125,39 @@ export class CachedKeyStore implements KeyStore {
 
   /** The key was changed or deleted, here or on another replica. */
   invalidate({ keyId, digests }: KeyChange): void {
-    this.#changeCount++;
     if (digests === undefined) this.#markOutdated(keyId);
     else this.#evict(digests);
   }
 
-  /** Other replicas may have changed or deleted any key. */
+  /** Any key may have been changed or deleted. */
   invalidateAll(): void {
-    this.#changeCount++;
     this.#keys.clear();
     this.#outdated.clear();
+    this.#outdateAllLookups();
+  }
+
+  newsIsCurrent(atMs: number): void {
+    this.#servedUntilMs = Math.max(this.#servedUntilMs, atMs + this.#options.ttlMs);
+    for (const [keyId, sinceMs] of this.#outdated) {
+      if (sinceMs >= atMs) break;
+      this.#outdated.delete(keyId);
+    }
   }
 
   #evict(digests: readonly string[]): void {
-    for (const digest of digests) this.#keys.delete(digest);
+    for (const digest of digests) {
+      this.#keys.delete(digest);
+      this.#outdateLookups(this.#waiting.get(digest));
+    }
+  }
+
+  /** They may have read the key before the change: their answers must not be cached. */
+  #outdateLookups(waiting: Waiting | undefined): void {
+    for (const lookup of waiting?.lookups ?? []) lookup.isOutdated = true;
+  }
+
+  #outdateAllLookups(): void {
+    for (const waiting of this.#waiting.values()) this.#outdateLookups(waiting);
   }
 
   /**
@@ -142,28 +165,20 @@ export class CachedKeyStore implements KeyStore {
    * have changed anyway.
    */
   #markOutdated(keyId: string): void {
-    const nowMs = this.#clock.monotonicMs();
-    for (const [known, untilMs] of this.#outdated) {
-      if (nowMs < untilMs) break;
-      this.#outdated.delete(known);
-    }
     if (this.#outdated.size >= outdatedMax) this.invalidateAll();
     this.#outdated.delete(keyId);
-    this.#outdated.set(keyId, this.#newEntryExpiryMs());
+    this.#outdated.set(keyId, this.#clock.monotonicMs());
+    // Each of these may be for the key.
+    this.#outdateAllLookups();
   }
 
-  /** Also true for entries cached just after the change, in the same millisecond. */
   #isOutdated(key: CachedKey): boolean {
-    return this.#outdated.size > 0 && key.untilMs <= (this.#outdated.get(key.id) ?? 0);
+    return this.#outdated.size > 0 && this.#outdated.has(key.id);
   }
 
-  #newEntryExpiryMs(): number {
-    return Math.floor(this.#clock.monotonicMs()) + this.#options.ttlMs;
-  }
-
-  #cache(digest: string, key: Key | undefined, changesBefore: number): Key | undefined {
-    if (key === undefined || changesBefore !== this.#changeCount || this.#options.ttlMs === 0) return key;
-    const cached = new CachedKey(key, this.#newEntryExpiryMs(), this.#interner);
+  #cache(digest: string, key: Key | undefined): Key | undefined {
+    if (key === undefined || this.#options.ttlMs === 0) return key;
+    const cached = new CachedKey(key, this.#interner);
     this.#keys.set(digest, cached);
     return cached;
   }
@@ -173,6 +188,7 @@ export class CachedKeyStore implements KeyStore {
 interface Waiting {
   callers: number;
   latest: Lookup;
+  readonly lookups: Set<Lookup>;
 }
 
 interface Lookup {
@@ -180,4 +196,6 @@ interface Lookup {
   readonly found: Promise<Key | undefined>;
   readonly cached: Promise<Key | undefined>;
   callers: number;
+  /** Whether the key may have changed since the store began to read it. */
+  isOutdated: boolean;
 }

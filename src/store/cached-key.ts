@@ -1,7 +1,7 @@
 import type { JsonObject, Key, LastKnownBalance } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
-/** A cached key and its expiry in one object, since there can be millions of them. */
+/** A cached key. There can be millions of them, so that values which many share are kept once. */
 export class CachedKey implements Key {
   readonly id: string;
   readonly apiId: string;
@@ -12,10 +12,8 @@ export class CachedKey implements Key {
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
   readonly counter: LastKnownBalance | undefined;
-  /** In whole milliseconds: for some weeks of monotonic time V8 then needs no extra memory for the number. */
-  readonly untilMs: number;
 
-  constructor(key: Key, untilMs: number, interner: Interner) {
+  constructor(key: Key, interner: Interner) {
     this.id = key.id;
     this.apiId = interner.text(key.apiId);
     this.ownerId = key.ownerId;
@@ -25,7 +23,6 @@ export class CachedKey implements Key {
     this.expiresAtMs = key.expiresAtMs;
     this.rateLimit = key.rateLimit && interner.rule(key.rateLimit);
     this.counter = key.counter;
-    this.untilMs = untilMs;
   }
 }
 

@@ -1,10 +1,20 @@
 /** Messages between replicas about changed and deleted keys. */
 export interface KeyChanges {
   /**
-   * Tells the other replicas. Resolves when the message was sent, or cannot be sent now: then the replicas learn of the
-   * change when the link is back, or when their cached key expires. Never throws.
+   * Tells the other replicas. Resolves when the message was sent, or cannot be sent now: then they learn of the change
+   * from the change feed alone, a little later. Never throws.
    */
   broadcast(change: KeyChange): Promise<void>;
+}
+
+/** A cache of keys: of this thread, or of several. */
+export interface KeyCache {
+  /** The key was changed or deleted. */
+  invalidate(change: KeyChange): void;
+  /** Any key may have been changed or deleted. */
+  invalidateAll(): void;
+  /** Every change that was committed before this moment has been told, by monotonic time. */
+  newsIsCurrent(atMs: number): void;
 }
 
 /** `digests` are those of the key's secrets. Undefined: they are unknown, and a cache has to check its entries by key id. */

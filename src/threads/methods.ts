@@ -3,7 +3,7 @@ import type { MetricsSnapshot } from "../ambient/metrics.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
-import type { KeyChange } from "../store/key-changes.ts";
+import type { KeyCache } from "../store/key-changes.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { WireError } from "./wire-error.ts";
@@ -38,16 +38,13 @@ export interface RemotePermitState extends RateLimitState {
 }
 
 /** What the main thread can ask a serving thread. */
-export interface ServingMethods {
+export interface ServingMethods extends KeyCache {
   /** Resolves when this thread accepts connections on the port. */
   listen(port: number, host: string): Promise<number>;
   setRootKeys(digests: readonly string[] | undefined): void;
   setReady(ready: boolean): void;
   /** The offset from monotonic to Unix time, so that all threads show the same end of a window. */
   setUnixOffset(unixOffsetMs: number): void;
-  /** When it resolves, the thread no longer serves the key from its cache. */
-  invalidate(change: KeyChange): void;
-  invalidateAll(): void;
   snapshot(): Promise<MetricsSnapshot>;
   startShutdown(): void;
   stopStreams(): void;

@@ -49,6 +49,15 @@ export class RootKeys extends KnownRootKeys {
     if (this.digests === undefined) this.setDigests(await storedDigests(this.#deps.store));
   }
 
+  /** Reads the root keys from the store again, because they may have changed. */
+  async refresh(): Promise<void> {
+    if (this.#deps.configured.length > 0) return;
+    const before = this.digests;
+    const stored = await storedDigests(this.#deps.store);
+    // `load` may have stored the first one meanwhile.
+    if (this.digests === before) this.setDigests(stored);
+  }
+
   /**
    * Reads the root keys from the store. If there are none, generates one and returns it, this one time only. `write`
    * writes it to a file before it becomes valid, so that a crash never loses it.

@@ -7,9 +7,7 @@ import { TestClock } from "../support/test-clock.ts";
 import { HeldCommits } from "./held-commits.ts";
 import { nextTurn } from "./next-turn.ts";
 
-function setUp(
-  bounds: { batchMax?: number; queueMax?: number; batchesMax?: number; queuedMs?: () => number } = {},
-) {
+function setUp(bounds: { batchMax?: number; queueMax?: number; batchesMax?: number; queuedMs?: () => number } = {}) {
   const commits = new HeldCommits<string, string>((item) => `${item} done`);
   const committed: { items: number; seconds: number }[] = [];
   const clock = new TestClock();

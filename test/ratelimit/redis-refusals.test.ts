@@ -81,15 +81,11 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     const server = await startTestRedis();
     const a = new RedisReplica(server.url(), "a");
     await a.isUp(true);
-    const heardBefore = a.heard.length;
     await server.command("REPLICAOF 127.0.0.1 1");
     await expect(a.tell(1, "k")).rejects.toThrow(/^READONLY/);
     await a.isUp(false);
-    // A change announced now would not reach replicas that are connected to the new master.
-    await a.changes.broadcast({ keyId: "key_1", digests: undefined });
     await server.command("REPLICAOF NO ONE");
     await a.isUp(true);
-    expect(a.heard.slice(heardBefore)).toContain("gap");
     expect(a.logged.windows).toEqual(["Redis refuses: READONLY", "Redis is back"]);
   });
 

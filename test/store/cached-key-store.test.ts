@@ -15,19 +15,68 @@ describe("CachedKeyStore", () => {
     expect(all.events).toEqual(["miss", "hit"]);
   });
 
-  it("asks again when the time to live is over by the monotonic clock, and not a millisecond before", async () => {
+  it("asks again when the time to live since the last current news is over, and not a millisecond before", async () => {
     const all = setUp();
     all.store.add("k");
+    all.clock.advance(500);
     await find(all, "k");
-    all.clock.advance(999);
+    all.clock.advance(499);
     await find(all, "k");
     expect(all.store.asked).toHaveLength(1);
     all.clock.advance(1);
     await find(all, "k");
-    expect(all.store.asked).toHaveLength(2);
-    all.clock.advance(999);
     await find(all, "k");
-    expect(all.store.asked, "a renewed entry lives as long again").toHaveLength(2);
+    expect(all.store.asked, "each time, until there is news again").toHaveLength(3);
+  });
+
+  it("asks once for each key however long it is used, while news is current", async () => {
+    const all = setUp();
+    const digests = Array.from({ length: 50 }, (_, i) => `key ${i}`);
+    for (const digest of digests) all.store.add(digest);
+    for (let round = 0; round < 200; round++) {
+      for (const digest of digests) await find(all, digest);
+      all.clock.advance(900);
+      all.cache.newsIsCurrent(all.clock.monotonicMs());
+    }
+    expect(all.store.asked).toEqual(digests);
+  });
+
+  it("serves nothing from memory before the first news", async () => {
+    const all = setUp({}, false);
+    all.store.add("k");
+    await find(all, "k");
+    await find(all, "k");
+    expect(all.store.asked).toHaveLength(2);
+    all.cache.newsIsCurrent(all.clock.monotonicMs());
+    await find(all, "k");
+    expect(all.store.asked).toHaveLength(2);
+  });
+
+  it("goes on with what it remembers when news is current again, but for what the news has told", async () => {
+    const all = setUp();
+    for (const digest of ["a", "b"]) {
+      all.store.add(digest);
+      await find(all, digest);
+    }
+    all.clock.advance(100_000);
+    await deleteKey(all.store, "id of b");
+    all.cache.invalidate({ keyId: "id of b", digests: ["b"] });
+    all.cache.newsIsCurrent(all.clock.monotonicMs());
+    expect(await find(all, "a")).toBeDefined();
+    expect(all.store.asked).toEqual(["a", "b"]);
+    expect(await find(all, "b")).toBeUndefined();
+  });
+
+  it("is not set back by older news", async () => {
+    const all = setUp();
+    all.store.add("k");
+    all.clock.advance(900);
+    all.cache.newsIsCurrent(900);
+    all.cache.newsIsCurrent(400);
+    all.clock.advance(600);
+    await find(all, "k");
+    await find(all, "k");
+    expect(all.store.asked).toHaveLength(1);
   });
 
   it.each(["2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z"])(
@@ -75,9 +124,9 @@ describe("CachedKeyStore", () => {
   it("counts a renewed entry as young", async () => {
     const all = setUp({ keysMax: 2 });
     for (const digest of ["a", "b", "c"]) all.store.add(digest);
-    await find(all, "a");
-    all.clock.advance(1000);
-    for (const digest of ["b", "a", "c", "a"]) await find(all, digest);
+    for (const digest of ["a", "b"]) await find(all, digest);
+    all.cache.invalidate({ keyId: "id of a", digests: ["a"] });
+    for (const digest of ["a", "c", "a"]) await find(all, digest);
     expect(all.store.asked).toEqual(["a", "b", "a", "c"]);
   });
 
@@ -172,6 +221,30 @@ describe("CachedKeyStore", () => {
     answerBefore();
     await before;
     expect(await find(all, "k")).toBeUndefined();
+    expect(all.cache.size).toBe(0);
+  });
+
+  it("remembers a look-up that was under way while another key changed, and no other key", async () => {
+    const all = setUp();
+    all.store.add("k").add("other");
+    const [first, other] = [all.cache.findByDigest("k"), all.cache.findByDigest("other")];
+    await nextTurn();
+    all.cache.invalidate({ keyId: "id of other", digests: ["other"] });
+    all.store.answerAll();
+    await Promise.all([first, other]);
+    expect(all.cache.size).toBe(1);
+    await find(all, "k");
+    expect(all.store.asked).toEqual(["k", "other"]);
+  });
+
+  it("remembers no look-up that was under way while everything was forgotten", async () => {
+    const all = setUp();
+    all.store.add("k");
+    const before = all.cache.findByDigest("k");
+    await nextTurn();
+    all.cache.invalidateAll();
+    all.store.answerAll();
+    expect(await before).toBeDefined();
     expect(all.cache.size).toBe(0);
   });
 

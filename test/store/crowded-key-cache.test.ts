@@ -16,20 +16,42 @@ describe("CachedKeyStore", () => {
     all.store.add("k").add("other");
     await find(all, "k");
     await find(all, "other");
-    all.clock.advance(500);
     change(all);
     all.cache.invalidate({ keyId: "id of k", digests: undefined });
-    all.clock.advance(1);
+    // News that was asked for before the change does not tell of it.
+    all.cache.newsIsCurrent(all.clock.monotonicMs());
     const again = await find(all, "k");
     expect(again?.rateLimit).toEqual(again && strict);
     await find(all, "other");
-    await find(all, "k");
-    expect(all.store.asked, "what is looked up after the change is remembered as ever").toEqual([
+    all.clock.advance(1);
+    // Its feed tells the digests, if it was changed.
+    all.cache.invalidate({ keyId: "id of k", digests: ["k"] });
+    all.cache.newsIsCurrent(all.clock.monotonicMs());
+    const last = [await find(all, "k"), await find(all, "k")];
+    expect(last[1]).toBe(last[0]);
+    expect(all.store.asked, "what is looked up after the news is remembered as ever").toEqual([
       "k",
       "other",
       "k",
+      "k",
       ...(again ? [] : ["k"]),
     ]);
+  });
+
+  it("remembers no look-up that was under way during such a change, also after the news of it", async () => {
+    const all = setUp();
+    all.store.add("k");
+    const before = all.cache.findByDigest("k");
+    await nextTurn();
+    const answerBefore = all.store.readNow();
+    await deleteKey(all.store, "id of k");
+    all.cache.invalidate({ keyId: "id of k", digests: undefined });
+    all.clock.advance(1);
+    all.cache.invalidate({ keyId: "id of k", digests: ["k"] });
+    all.cache.newsIsCurrent(all.clock.monotonicMs());
+    answerBefore();
+    await before;
+    expect(await find(all, "k")).toBeUndefined();
   });
 
   it("does not let callers after such a change join a look-up that began before it", async () => {

@@ -6,15 +6,17 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { HeldKeyStore } from "./held-key-store.ts";
 
-/** A cache on a store that answers when told to. */
-export function setUp(options: Partial<KeyCacheOptions> = {}) {
+/** A cache on a store that answers when told to. News is current as of the beginning, unless there is none. */
+export function setUp(options: Partial<KeyCacheOptions> = {}, isNewsThere = true) {
   const store = new HeldKeyStore();
   const clock = new TestClock();
   const events: string[] = [];
   const metrics = { ...createMetrics(), keyCache: (event: string) => void events.push(event) };
   const waitingRoom = new WaitingRoom(100_000);
   const bounds = { ttlMs: 1000, keysMax: 100, waitingRoom, ...options };
-  return { store, clock, events, waitingRoom: bounds.waitingRoom, cache: new CachedKeyStore(store, bounds, { clock, metrics }) };
+  const cache = new CachedKeyStore(store, bounds, { clock, metrics });
+  if (isNewsThere) cache.newsIsCurrent(clock.monotonicMs());
+  return { store, clock, events, waitingRoom: bounds.waitingRoom, cache };
 }
 
 export const strict = { mode: "strict", limit: 10, durationMs: 1000 } as const;

@@ -19,8 +19,7 @@ export class RedisReplica {
   readonly name: string;
   readonly hub: RedisWindowHub;
   readonly changes: RedisKeyChanges;
-  /** Changes, and "gap" where everything was to be forgotten. */
-  readonly heard: (KeyChange | "gap")[] = [];
+  readonly heard: KeyChange[] = [];
   /** What was logged of windows, and of changes: the message and, after a colon, the reason. */
   readonly logged = { windows: [] as string[], changes: [] as string[] };
   readonly logText: string[] = [];
@@ -36,7 +35,6 @@ export class RedisReplica {
       log: this.#logTo(this.logged.changes),
       metrics: createMetrics(),
       onChange: (change) => this.heard.push(change),
-      onGap: () => this.heard.push("gap"),
     });
     atTestEnd(() => {
       this.hub.close();

@@ -169,6 +169,41 @@ describe("loading the root keys", () => {
   });
 });
 
+describe("refreshing the root keys", () => {
+  it("reads them from the store again, also when there are others or none", async () => {
+    const store = scripted([], { digests: [[sha256("one")], [sha256("two")], []] });
+    const rootKeys = new RootKeys({ configured: [], store, clock, random });
+    await rootKeys.read();
+    await rootKeys.refresh();
+    expect([one, two].map((key) => rootKeys.has(key))).toEqual([false, true]);
+    await rootKeys.refresh();
+    expect(() => rootKeys.has(two)).toThrow(Unavailable);
+  });
+
+  it("keeps configured ones and asks no store", async () => {
+    const did: string[] = [];
+    const rootKeys = new RootKeys({ configured: [one], store: scripted(did, {}), clock, random });
+    await rootKeys.refresh();
+    expect([rootKeys.has(one), did]).toEqual([true, []]);
+  });
+
+  it("that began before the first one was stored does not make it unknown again", async () => {
+    const store = newStore();
+    let answer: (digests: readonly string[]) => void = () => {};
+    const slow = new Promise<readonly string[]>((resolve) => {
+      answer = resolve;
+    });
+    let reads = 0;
+    const digests = () => (++reads === 1 ? slow : store.digests());
+    const rootKeys = new RootKeys({ configured: [], store: { ...store, digests }, clock, random });
+    const refreshing = rootKeys.refresh();
+    const generated = await rootKeys.load(() => ({ commit() {}, rollback() {} }));
+    answer([]);
+    await refreshing;
+    expect(rootKeys.has(generated as Secret)).toBe(true);
+  });
+});
+
 describe("a secret", () => {
   it("cannot be judged until the root keys are known; configured ones are known at once", () => {
     const deps = { store: newStore(), clock, random };

@@ -9,22 +9,18 @@ const channel = "latchkey:key-changes";
 const heartbeatMs = 250;
 /** Without a heartbeat of its own for this long, a replica may be missing what others say. */
 const silenceMaxMs = 1000;
-/** Changes kept while they cannot be sent; beyond them everything is to be forgotten. */
-const unsentMax = 1000;
 
 export interface RedisKeyChangesOptions extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly access: RedisAccess;
   readonly replica: string;
   /** A change made by another replica. */
   readonly onChange: (change: KeyChange) => void;
-  /** Changes may have been missed: nothing remembered can be trusted. */
-  readonly onGap: () => void;
 }
 
 /**
- * Carries word of changed keys over Redis' publish and subscribe, which forgets whom it does not reach. So each replica
- * listens for heartbeats that it sends to itself along the same way: while they come, nothing is missed; when they
- * stop, `isUp` says so; when they come again, everything remembered counts as doubtful.
+ * Carries messages about changed keys over Redis' publish and subscribe. A message that gets lost does no harm: the change
+ * feed tells every replica of the change, a little later. To know whether messages arrive, each replica listens for
+ * heartbeats that it sends to itself on the same path. When they stop, `isUp` says so, and the connection is renewed.
  *
  * In a cluster all replicas publish and subscribe at the node that serves the channel's name as a key. Any node would
  * carry messages to all others, but one that is cut off goes on doing so among those that are cut off with it.
@@ -39,8 +35,6 @@ export class RedisKeyChanges implements KeyChanges {
   #heardAtMs: number;
   /** Who waits for the next heartbeat to be heard. */
   #onHeartbeat: () => void = () => {};
-  #unsent: KeyChange[] = [];
-  #isTooMuchUnsent = false;
   #isBeating = false;
 
   constructor(options: RedisKeyChangesOptions) {
@@ -68,7 +62,6 @@ export class RedisKeyChanges implements KeyChanges {
         const heard = this.#nextHeartbeat();
         void this.#beat();
         await heard;
-        options.onGap();
       },
     });
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref();
@@ -85,8 +78,6 @@ export class RedisKeyChanges implements KeyChanges {
       return;
     }
     this.#options.metrics.keyChange("unsent");
-    if (this.#unsent.length < unsentMax) this.#unsent.push(change);
-    else this.#isTooMuchUnsent = true;
   }
 
   close(): void {
@@ -112,7 +103,6 @@ export class RedisKeyChanges implements KeyChanges {
     this.#isBeating = true;
     try {
       await this.#sendHeartbeat(this.#publisher.redis);
-      await this.#sendUnsent();
     } catch (error) {
       this.#publisher.renew(error as Error);
     } finally {
@@ -141,15 +131,6 @@ export class RedisKeyChanges implements KeyChanges {
     });
   }
 
-  async #sendUnsent(): Promise<void> {
-    const changes = this.#unsent;
-    const isTooMuch = this.#isTooMuchUnsent;
-    this.#unsent = [];
-    this.#isTooMuchUnsent = false;
-    if (isTooMuch && !(await this.#publish({ from: this.#options.replica }))) this.#isTooMuchUnsent = true;
-    for (const change of changes) await this.broadcast(change);
-  }
-
   #hear(from: string, message: string): void {
     this.#heardAtMs = this.#options.clock.monotonicMs();
     if (from !== channel) {
@@ -157,21 +138,17 @@ export class RedisKeyChanges implements KeyChanges {
       return;
     }
     const heard = parse(message);
-    if (heard?.from === this.#options.replica) return;
+    if (heard === undefined || heard.from === this.#options.replica) return;
     this.#options.metrics.keyChange("heard");
-    if (heard?.keyId === undefined) this.#options.onGap();
-    else this.#options.onChange({ keyId: heard.keyId, digests: heard.digests });
+    this.#options.onChange({ keyId: heard.keyId, digests: heard.digests });
   }
 }
 
-/** Without a key: any may have changed. */
-interface Message {
+interface Message extends KeyChange {
   readonly from: string;
-  readonly keyId?: string;
-  readonly digests?: readonly string[] | undefined;
 }
 
-/** Undefined for a message that no version of ours sends: its meaning is unknown. */
+/** Undefined for a message that we do not understand. It is ignored: the change feed tells what has changed. */
 function parse(message: string): Message | undefined {
   try {
     const heard = JSON.parse(message) as Message;
@@ -184,5 +161,5 @@ function parse(message: string): Message | undefined {
 /** Other clients of Redis can publish anything, and handling a change must never throw. */
 function isMessage({ from, keyId, digests }: Message): boolean {
   const areDigests = digests === undefined || (Array.isArray(digests) && digests.every((it) => typeof it === "string"));
-  return typeof from === "string" && (keyId === undefined || typeof keyId === "string") && areDigests;
+  return typeof from === "string" && typeof keyId === "string" && areDigests;
 }

@@ -203,8 +203,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
     await this.#connection.ready(leftMs());
     // A statement without an answer in time costs the connection. So a batch that spent most of its time on connecting
     // sends nothing, and the next batch finds an open connection.
-    if (!wasConnected && leftMs() < this.#timeoutMs / 3)
-      this.#giveUp("there was no connection in time", batch.refusal);
+    if (!wasConnected && leftMs() < this.#timeoutMs / 3) this.#giveUp("there was no connection in time", batch.refusal);
     const { rows, doubtful } = await this.#connection.run({ ...prepared, values }, leftMs()).catch((error: unknown) => {
       // A batch without a number cannot have been sent.
       batch.isUnanswered ||= batch.number !== undefined && !isRolledBack(error);

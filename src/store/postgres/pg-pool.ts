@@ -274,7 +274,9 @@ interface Waiter {
 }
 
 /** Our own, and node-postgres' messages of a connection that was already closed. */
-const lostMessages = new RegExp(`^(${connectionLost}|Connection terminated|Client .* is not queryable|Client was closed)`);
+const lostMessages = new RegExp(
+  `^(${connectionLost}|Connection terminated|Client .* is not queryable|Client was closed)`,
+);
 
 /** Whether the connection was closed under the statement, and not given up because of it. */
 function wasClosed(error: unknown): boolean {

@@ -44,11 +44,11 @@ export async function startCrowded(
       return (store.usageLanes[0] as UsageEngine).settle(charges);
     },
   };
-  const { onePort, store, metrics } = composePublicApi((parts) => ({
-    ...bounds,
-    keys: new CachedKeyStore(parts.keys, cache, parts),
-    usage: new CoalescingUsageLedger([engine], { ...parts, waitingRoom }),
-  }));
+  const { onePort, store, metrics } = composePublicApi((parts) => {
+    const keys = new CachedKeyStore(parts.keys, cache, parts);
+    keys.newsIsCurrent(parts.clock.monotonicMs());
+    return { ...bounds, keys, usage: new CoalescingUsageLedger([engine], { ...parts, waitingRoom }) };
+  });
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));
   return {

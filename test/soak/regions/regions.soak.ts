@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { opensslIsHere } from "../../support/make-certificate.ts";
 import { cutDirections } from "./cut-edge.ts";
 import { missingForNetwork } from "./network.ts";
 import { logins } from "./postgres.ts";
@@ -35,7 +34,7 @@ describe("regions", () => {
   const findings: Finding[] = [];
 
   beforeAll(() => {
-    const missing = [...missingForNetwork(), ...(opensslIsHere ? [] : ["openssl"])];
+    const missing = missingForNetwork();
     if (missing.length > 0) throw new Error(`THE LAB CANNOT RUN HERE. Missing: ${missing.join(", ")}`);
   });
 

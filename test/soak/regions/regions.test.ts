@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { opensslIsHere } from "../../support/make-certificate.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { missingForNetwork } from "./network.ts";
 import { Report } from "./report.ts";
 import { short } from "./scenarios/short.ts";
 
-const missing = [...missingForNetwork(), ...(opensslIsHere ? [] : ["openssl"])];
+const missing = missingForNetwork();
 if (missing.length > 0) console.log(`Left out: the test of regions far apart. Missing: ${missing.join(", ")}.`);
 
 describe.runIf(hasPostgres && missing.length === 0)("edges 1, 40 and 80 ms from the ledger", () => {

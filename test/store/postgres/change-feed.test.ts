@@ -220,7 +220,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
       pgMigrations.filter(({ name }) => !isNew(name)),
     );
     const key = sampleKey(new TestClock());
-    await createSqlKeyStore(engine).create(key);
+    await createSqlKeyStore(engine, () => undefined).create(key);
 
     const store = await openTestStore({ url });
     const { position } = await store.changes.read(undefined);

@@ -5,15 +5,12 @@ import { sampleKey } from "../../contract/sample-keys.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
-import { opensslIsHere } from "../../support/make-certificate.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { type SecuredPostgres, startSecuredPostgres } from "./secured-postgres.ts";
 
-const missing = opensslIsHere ? "" : " (skipped: there is no openssl to make certificates with)";
-
-describe.runIf(hasPostgres && opensslIsHere)(`a database far away, with TLS and a password${missing}`, () => {
+describe.runIf(hasPostgres)("a database far away, with TLS and a password", () => {
   let postgres: SecuredPostgres;
   beforeAll(async () => {
     postgres = await startSecuredPostgres();
@@ -36,7 +33,12 @@ describe.runIf(hasPostgres && opensslIsHere)(`a database far away, with TLS and 
     const { farUrl, setDelay } = await farDatabase(roundTripMs);
     setDelay();
     // Nothing is remembered: every verification is a look-up.
-    const settings = { databaseUrl: new Secret(farUrl), cacheTtlMs: 0, usageTimeoutMs: 235, databaseConnectionsMax: 10 };
+    const settings = {
+      databaseUrl: new Secret(farUrl),
+      cacheTtlMs: 0,
+      usageTimeoutMs: 235,
+      databaseConnectionsMax: 10,
+    };
     const server = await startTestServer({ settings });
     const client = createClient(server);
     const create = (properties = {}) => client.createKey({ apiId: "api", ...properties });

@@ -65,7 +65,9 @@ describe.runIf(hasPostgres)("look-ups on Postgres", () => {
     proxy.delayMs = 20;
     const asked: Promise<Key | undefined>[] = [];
     for (let turn = 0; turn < 40; turn++) {
-      asked.push(...Array.from({ length: 30 }, (_, i) => find({ ...(keys[0] as NewKey), secretDigest: `${turn} ${i}` })));
+      asked.push(
+        ...Array.from({ length: 30 }, (_, i) => find({ ...(keys[0] as NewKey), secretDigest: `${turn} ${i}` })),
+      );
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(await Promise.all(asked)).toEqual(asked.map(() => undefined));

@@ -73,7 +73,7 @@ describe("the change feed of the embedded store", () => {
     onTestFinished(() => engine.close());
     const before = migrations.findIndex(({ name }) => name === "0007-change-feed");
     await migrateUp(engine, 1, migrations.slice(0, before));
-    const keys = createSqlKeyStore(engine);
+    const keys = createSqlKeyStore(engine, () => undefined);
     const key = sampleKey(clock);
     await keys.create(key);
     expect(await migrateUp(engine, 2)).toContain("0007-change-feed");

@@ -1,0 +1,106 @@
+import type { Ambient } from "../ambient/ambient.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
+import type { Change, ChangeFeed, FeedNews, FeedPosition } from "../store/change-feed.ts";
+import type { KeyCache } from "../store/key-changes.ts";
+import { reasonOf } from "./database-watch.ts";
+
+export interface ChangeFollowerDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
+  readonly feed: ChangeFeed;
+  /** Are told of every change of a key, and as of when news is current. */
+  readonly caches: readonly KeyCache[];
+  readonly onKeyChanged: (keyId: string) => void;
+  /** If it rejects, the same news is told again with the next round. */
+  readonly onRootKeysChanged: () => MaybePromise<void>;
+}
+
+/** A change is in force on all replicas within two seconds: this leaves room for a distant or busy database. */
+const everyMs = 500;
+/** News that is older counts as a feed that is down. A round fails earlier, after a second. */
+const currentForMs = 2000;
+
+/** Reads the change feed all the time and tells the caches what has changed and as of when that is all. */
+export class ChangeFollower {
+  readonly #deps: ChangeFollowerDeps;
+  #position: FeedPosition | undefined;
+  /** As of this moment of monotonic time all changes are known. */
+  #currentAtMs: number;
+  #isFailing = false;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+
+  constructor(deps: ChangeFollowerDeps) {
+    this.#deps = deps;
+    this.#currentAtMs = deps.clock.monotonicMs();
+    const { metrics } = deps;
+    const up =
+      "1 while changes that other processes make are known within two seconds, 0 while the feed cannot be read.";
+    metrics.gauge("latchkey_change_feed_up", up, () => Number(this.isUp));
+    const age = "Seconds since all changes were last known.";
+    metrics.gauge("latchkey_change_feed_age_seconds", age, () => this.#ageMs / 1000);
+  }
+
+  /** False before the first round. */
+  get isUp(): boolean {
+    return this.#position !== undefined && !this.#isFailing && this.#ageMs <= currentForMs;
+  }
+
+  get #ageMs(): number {
+    return this.#deps.clock.monotonicMs() - this.#currentAtMs;
+  }
+
+  /** Begins with one round and goes on by itself. Resolves after the first round, also if that failed. */
+  async start(): Promise<void> {
+    const { clock } = this.#deps;
+    const beganAtMs = clock.monotonicMs();
+    await this.round();
+    if (this.#isStopped) return;
+    const leftMs = Math.max(0, everyMs - (clock.monotonicMs() - beganAtMs));
+    this.#timer = setTimeout(() => void this.start(), leftMs).unref();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Reads once. Never rejects. */
+  async round(): Promise<void> {
+    const { clock, log, feed, caches } = this.#deps;
+    const askedAtMs = clock.monotonicMs();
+    try {
+      const news = await feed.read(this.#position);
+      if (this.#isStopped) return;
+      await this.#apply(news);
+      // Only now: after a failure the same changes are told again.
+      this.#position = news.position;
+      this.#currentAtMs = askedAtMs - news.ageMs;
+      for (const cache of caches) cache.newsIsCurrent(this.#currentAtMs);
+      if (this.#isFailing) log.info("the change feed is read again");
+      this.#isFailing = false;
+    } catch (error) {
+      if (this.#isStopped) return;
+      if (!this.#isFailing) log.warn("the change feed cannot be read", { reason: reasonOf(error) });
+      this.#isFailing = true;
+    }
+  }
+
+  async #apply({ changed }: FeedNews): Promise<void> {
+    const { log, caches, onRootKeysChanged } = this.#deps;
+    if (changed === "everything") {
+      // At the start there is nothing to forget.
+      if (this.#position !== undefined) log.warn("changes may have been missed: everything remembered is forgotten");
+      for (const cache of caches) cache.invalidateAll();
+      await onRootKeysChanged();
+      return;
+    }
+    for (const change of changed) this.#applyKeyChange(change);
+    if (changed.some(({ kind }) => kind === "rootKeys")) await onRootKeysChanged();
+  }
+
+  #applyKeyChange(change: Change): void {
+    if (change.kind !== "key") return;
+    const { keyId, digests } = change;
+    for (const cache of this.#deps.caches) cache.invalidate({ keyId, digests });
+    this.#deps.onKeyChanged(keyId);
+  }
+}

@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import { createLog } from "../../src/ambient/log.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { ChangeFollower } from "../../src/server/change-follower.ts";
+import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
+import { sumMetric } from "../support/read-metric.ts";
+import { TestClock } from "../support/test-clock.ts";
+
+const position = (transaction: number): FeedPosition => ({ epoch: "e", transaction });
+const key = (keyId: string): Change => ({ kind: "key", keyId, digests: [`digest of ${keyId}`] });
+
+/** A follower of a feed that gives these answers, in turn; `did` holds what it did. */
+function follow(answers: (Partial<FeedNews> | Error)[], refresh: () => Promise<void> = async () => {}) {
+  const clock = new TestClock();
+  const metrics = createMetrics();
+  const did: string[] = [];
+  const logged: string[] = [];
+  const asked: (FeedPosition | undefined)[] = [];
+  const follower = new ChangeFollower({
+    clock,
+    metrics,
+    log: createLog("info", (line) => logged.push(JSON.parse(line).msg)),
+    feed: {
+      async read(since) {
+        asked.push(since);
+        const answer = answers.shift() ?? {};
+        if (answer instanceof Error) throw answer;
+        return { position: position(asked.length), changed: [], ageMs: 0, ...answer };
+      },
+    },
+    caches: [
+      {
+        invalidate: ({ keyId, digests }) => void did.push(`invalidate ${keyId} by ${digests}`),
+        invalidateAll: () => void did.push("invalidate all"),
+        newsIsCurrent: (atMs) => void did.push(`current at ${atMs}`),
+      },
+    ],
+    onKeyChanged: (keyId) => void did.push(`changed ${keyId}`),
+    onRootKeysChanged: async () => {
+      did.push("root keys");
+      await refresh();
+    },
+  });
+  const gauge = async (name: string) => sumMetric(await metrics.render(), `latchkey_change_feed_${name}`);
+  return { follower, clock, did, logged, asked, gauge };
+}
+
+describe("the change follower", () => {
+  it("tells every change before it says that news is current, as of the moment at which it asked", async () => {
+    const { follower, clock, did, asked } = follow([{}, { changed: [key("a"), { kind: "rootKeys" }, key("b")] }]);
+    await follower.round();
+    clock.advance(700);
+    await follower.round();
+    expect(did).toEqual([
+      "current at 0",
+      "invalidate a by digest of a",
+      "changed a",
+      "invalidate b by digest of b",
+      "changed b",
+      "root keys",
+      "current at 700",
+    ]);
+    expect(asked).toEqual([undefined, position(1)]);
+  });
+
+  it("takes off the age that the news had when it was asked for", async () => {
+    const { follower, clock, did } = follow([{ ageMs: 300 }]);
+    clock.advance(1000);
+    await follower.round();
+    expect(did).toEqual(["current at 700"]);
+  });
+
+  it("forgets everything and reads root keys again when it must, and says so, but not at the start", async () => {
+    const { follower, did, logged } = follow([{ changed: "everything" }, { changed: "everything" }]);
+    await follower.round();
+    expect(logged).toEqual([]);
+    await follower.round();
+    expect(did).toEqual(["invalidate all", "root keys", "current at 0", "invalidate all", "root keys", "current at 0"]);
+    expect(logged).toEqual(["changes may have been missed: everything remembered is forgotten"]);
+  });
+
+  it("asks again from the same position after a failure, and goes on with what it remembers", async () => {
+    const away = new Unavailable("away");
+    const { follower, did, asked, logged } = follow([{}, away, away, { changed: [key("a")] }]);
+    for (let round = 0; round < 4; round++) await follower.round();
+    expect(asked).toEqual([undefined, position(1), position(1), position(1)]);
+    expect(did).toEqual(["current at 0", "invalidate a by digest of a", "changed a", "current at 0"]);
+    expect(logged).toEqual(["the change feed cannot be read", "the change feed is read again"]);
+  });
+
+  it("tells the same news again if root keys could not be read", async () => {
+    let tries = 0;
+    const refresh = async () => {
+      if (++tries === 1) throw new Unavailable("away");
+    };
+    const { follower, did, asked } = follow(
+      [{}, { changed: [{ kind: "rootKeys" }] }, { changed: [{ kind: "rootKeys" }] }],
+      refresh,
+    );
+    for (let round = 0; round < 3; round++) await follower.round();
+    expect(asked).toEqual([undefined, position(1), position(1)]);
+    expect(did).toEqual(["current at 0", "root keys", "root keys", "current at 0"]);
+  });
+
+  it("is up while news is current: not before the first, not after a failure, not after two seconds", async () => {
+    const { follower, clock, gauge } = follow([{}, new Unavailable("away"), {}]);
+    expect(await gauge("up")).toBe(0);
+    await follower.round();
+    expect(await gauge("up")).toBe(1);
+    clock.advance(500);
+    await follower.round();
+    expect([await gauge("up"), await gauge("age_seconds")]).toEqual([0, 0.5]);
+    await follower.round();
+    expect([await gauge("up"), await gauge("age_seconds")]).toEqual([1, 0]);
+    // A read that hangs.
+    clock.advance(2001);
+    expect(await gauge("up")).toBe(0);
+  });
+});
