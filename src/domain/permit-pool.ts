@@ -9,13 +9,17 @@ import type { RateLimitState } from "./rate-limit.ts";
  * The guarantees. They hold for lost, late and repeated messages, pauses and crashes, with only a monotonic clock here:
  * - S1, never over the limit: every admission spends one permit that the ledger had charged to the same window before.
  *   Permits to be returned leave the pool before their message is made, and a message is sent once. If its outcome is
- *   unknown, its permits are lost until the window ends. No timeout brings a permit back, on either side.
+ *   unknown, its permits are lost until the window ends. No timeout brings a permit back, on either side. Only the
+ *   certainty that a message never was and never will be executed does (`notExecuted`).
  * - S2, never outside the window: the ledger says how long its window still lasts. The replica counts that from before
  *   it asked. After that time nothing of the window is spent or denied from memory, and a late grant is dropped. While
  *   the ledger's clock is known to be wrong, no permits are held: they go to requests that already wait, and a denial
  *   holds no longer than the window's duration.
  * - E1, filled: a request is denied for the rest of the window only if no permit is left and no replica holds one.
  *   Replicas return permits they do not need. So without losses, enough demand uses exactly the limit.
+ *
+ * One message is under way, and a second one beside it if the answer to the first is overdue: then the second goes
+ * another way, and the answer to the first is still taken.
  *
  * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
  * Fields are `protected` rather than `#private`: the model checker copies and compares pools, its mutants override them.
@@ -48,9 +52,14 @@ export class PermitPool {
   protected shownMin = Number.POSITIVE_INFINITY;
 
   protected isRecalled = false;
-  protected isInFlight = false;
-  /** The number of the last message. A late or repeated answer has another number and is ignored. */
+  /** The number of the last message that was made. */
   protected lastMessageNumber = 0;
+  /** The message that the pool waits for before it makes another. 0: none. */
+  protected currentNumber = 0;
+  /** A message under way that the pool does not wait for, because its answer is overdue. 0: none. */
+  protected overdueNumber = 0;
+  /** The last message that was under way together with another. */
+  protected overlapNumber = 0;
   /** No message is sent before this: the pause between two attempts. */
   protected backoffUntilMs = 0;
   /** When surplus permits are returned and spent ones reported. */
@@ -100,16 +109,16 @@ export class PermitPool {
     return this.verdict(this.admitWaiting());
   }
 
-  /** When the next message is due if nothing else happens. Undefined: none is, or one is still unanswered. */
+  /** When the next message is due if nothing else happens. Undefined: none is, or an answer is waited for. */
   nextDueMs(nowMs: number): number | undefined {
-    if (this.isInFlight) return undefined;
+    if (this.currentNumber !== 0) return undefined;
     if (this.waiting > 0) return Math.max(nowMs, this.backoffUntilMs, this.isTooLate(nowMs) ? this.nextWindowMs : 0);
     if (!this.isOpen(nowMs)) return undefined;
     const dueMs = Math.max(nowMs, this.backoffUntilMs, this.isLow(nowMs) ? 0 : this.nextReturnMs());
     return dueMs < this.spendableUntilMs ? dueMs : undefined;
   }
 
-  /** The message to send now, if any. Send it exactly once, then call `answered` or `lost` with it. */
+  /** The message to send now, if any. Send it exactly once, then call `answered`, `lost` or `notExecuted` with it. */
   nextAsk(nowMs: number): PermitMessage | undefined {
     const dueMs = this.nextDueMs(nowMs);
     if (dueMs === undefined || dueMs > nowMs) return undefined;
@@ -122,8 +131,9 @@ export class PermitPool {
     this.held -= returned;
     this.spent = 0;
     this.isRecalled = false;
-    this.isInFlight = true;
     this.lastMessageNumber++;
+    this.currentNumber = this.lastMessageNumber;
+    if (this.overdueNumber !== 0) this.overlapNumber = this.currentNumber;
     return {
       number: this.lastMessageNumber,
       sentAtMs: nowMs,
@@ -131,30 +141,29 @@ export class PermitPool {
     };
   }
 
-  /** The ledger's answer. An answer to any message but the current one changes nothing. */
+  /** The ledger's answer. An answer to a message that is not under way, such as a second copy, changes nothing. */
   answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-    if (!this.isCurrent(message)) return this.verdict(0);
-    this.isInFlight = false;
+    if (!this.isUnderWay(message)) return this.verdict(0);
+    const wasOverdue = message.number === this.overdueNumber;
+    this.finish(message);
     this.returnDueMs = nowMs + tuning.holdMs;
-    const sampleMs = nowMs - message.sentAtMs;
-    this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
+    // The delay of an overdue answer says nothing about the next message, which takes another way.
+    if (!wasOverdue) this.noteRoundTrip(nowMs - message.sentAtMs);
 
     const spendableUntilMs = this.expiry(message, grant, nowMs);
     if (nowMs >= spendableUntilMs) return this.verdict(0);
+    const isLast = message.number === this.lastMessageNumber;
+    // A later message may have told of a later window, whose permits must not be dropped for these.
+    if (!isLast && grant.gen < this.gen) return this.verdict(0);
+    const isNews = isLast || grant.gen !== this.gen;
     if (grant.gen !== this.gen) this.startWindow(grant.gen);
     // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
     // that is behind proves nothing.
     if (!grant.clockBehind) this.spendableUntilMs = Math.max(this.spendableUntilMs, spendableUntilMs);
-    this.windowEndsMs = grant.clockBehind ? spendableUntilMs : this.spendableUntilMs;
-    this.isClockBehind = grant.clockBehind;
-    this.nextWindowMs = message.sentAtMs + grant.endsInMs + this.rttMs * tuning.jitterShare;
     this.held += grant.granted;
-    this.leftInLedger = grant.left;
-    this.limit = grant.limit;
-    this.shownEndMs = grant.endsAtMs;
-    this.isContended = grant.contended;
-    // This replica has returned and reported nothing since it sent the message: other replicas hold the rest.
-    const elsewhere = grant.outstanding - this.held - this.inUse - this.spent;
+    if (isNews) this.takeNews(message, grant, spendableUntilMs);
+    else if (!this.isClockBehind) this.windowEndsMs = this.spendableUntilMs;
+    const elsewhere = this.heldElsewhere(message, grant);
     const admitted = this.admitWaiting();
     if (this.waiting === 0) this.shortSinceMs = 0;
     return this.waiting === 0 || this.leftInLedger > 0
@@ -164,10 +173,32 @@ export class PermitPool {
 
   /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
   lost(message: PermitMessage, nowMs: number): void {
-    if (!this.isCurrent(message)) return;
-    this.isInFlight = false;
-    this.backoffUntilMs = nowMs + tuning.holdMs;
-    this.returnDueMs = nowMs + tuning.holdMs;
+    if (!this.isUnderWay(message)) return;
+    this.finish(message);
+    this.pause(nowMs);
+  }
+
+  /**
+   * The message was not executed and never will be: it was not sent, or it was refused. What it returned and reported is
+   * still here. Never call this for a message that may have been executed: its permits would exist twice.
+   */
+  notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
+    if (!this.isUnderWay(message)) return this.verdict(0);
+    this.finish(message);
+    this.pause(nowMs);
+    const { gen, returned, spent } = message.ask;
+    if (gen !== this.gen) return this.verdict(0);
+    this.spent += spent;
+    if (!this.isOpen(nowMs)) return this.verdict(0);
+    this.held += returned;
+    return this.verdict(this.admitWaiting());
+  }
+
+  /** The answer is late. Another message may be sent another way; an answer to this one is still taken. */
+  overdue(message: PermitMessage): void {
+    if (message.number !== this.currentNumber || this.overdueNumber !== 0) return;
+    this.overdueNumber = this.currentNumber;
+    this.currentNumber = 0;
   }
 
   /** Another replica wants permits, or this one stops: the next message returns all of them, and waits for nothing but a backoff. */
@@ -187,7 +218,8 @@ export class PermitPool {
   drop(): void {
     this.startWindow(this.gen);
     this.waiting = 0;
-    this.isInFlight = false;
+    this.currentNumber = 0;
+    this.overdueNumber = 0;
   }
 
   /** What the caller is shown. Undefined if no window is open. `remaining` never rises within a window. */
@@ -209,7 +241,8 @@ export class PermitPool {
 
   /** Whether the pool can be replaced by a new one: no waiting request, no unanswered message, no open window. */
   isIdle(nowMs: number): boolean {
-    return this.waiting === 0 && !this.isInFlight && !this.isOpen(nowMs) && nowMs >= this.windowEndsMs;
+    const isQuiet = this.waiting === 0 && this.currentNumber === 0 && this.overdueNumber === 0;
+    return isQuiet && !this.isOpen(nowMs) && nowMs >= this.windowEndsMs;
   }
 
   protected isOpen(nowMs: number): boolean {
@@ -221,8 +254,44 @@ export class PermitPool {
     return this.isOpen(nowMs) && (this.isContended || this.isRecalled || nowMs >= this.rateAtMs + this.idleAfterMs());
   }
 
-  protected isCurrent(message: PermitMessage): boolean {
-    return this.isInFlight && message.number === this.lastMessageNumber;
+  protected isUnderWay({ number }: PermitMessage): boolean {
+    return number === this.currentNumber || number === this.overdueNumber;
+  }
+
+  protected finish({ number }: PermitMessage): void {
+    if (number === this.currentNumber) this.currentNumber = 0;
+    if (number === this.overdueNumber) this.overdueNumber = 0;
+  }
+
+  protected noteRoundTrip(sampleMs: number): void {
+    this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
+  }
+
+  /** Before the next attempt. */
+  protected pause(nowMs: number): void {
+    this.backoffUntilMs = nowMs + tuning.holdMs;
+    this.returnDueMs = nowMs + tuning.holdMs;
+  }
+
+  /** What the ledger said about the window, unless a later message was made: its answer says or has said it. */
+  protected takeNews(message: PermitMessage, grant: PermitGrant, spendableUntilMs: number): void {
+    this.windowEndsMs = grant.clockBehind ? spendableUntilMs : this.spendableUntilMs;
+    this.isClockBehind = grant.clockBehind;
+    this.nextWindowMs = message.sentAtMs + grant.endsInMs + this.rttMs * tuning.jitterShare;
+    this.leftInLedger = grant.left;
+    this.limit = grant.limit;
+    this.shownEndMs = grant.endsAtMs;
+    this.isContended = grant.contended;
+  }
+
+  /**
+   * Permits that other replicas hold. This replica has returned and reported nothing since it sent the message, and got
+   * no other permits: the ledger counts the rest for others. If another message was under way at the same time, the
+   * ledger may have settled it before or after this one: then some permit may be elsewhere.
+   */
+  protected heldElsewhere(message: PermitMessage, { outstanding }: PermitGrant): number {
+    const wasAlone = message.number > this.overlapNumber && message.number === this.lastMessageNumber;
+    return wasAlone ? outstanding - this.held - this.inUse - this.spent : 1;
   }
 
   /** Counted from before the ledger read its clock. A little early: for a slow clock here, and for the ledger's tick. */

@@ -74,18 +74,24 @@ function* replicaSteps(world: World, at: number): Generator<Step> {
   }
 }
 
-function* flightSteps({ counts, flights }: World, index: number): Generator<Step> {
+function* flightSteps(world: World, index: number): Generator<Step> {
+  const { counts, flights } = world;
   const flight = flights[index];
   if (flight === undefined) return;
   const name = `message ${flight.message.number} of ${flight.replica}`;
-  if (flight.grant === undefined) yield [`${name} reaches the ledger`, (to) => to.reach(index)];
-  else {
+  if (flight.grant === undefined && !flight.declined) {
+    yield [`${name} reaches the ledger`, (to) => to.reach(index)];
+    if (counts.declines > 0 && !flight.orphan)
+      yield [`${name} is declined`, counted("declines", (to) => to.decline(index))];
+  } else {
     yield [`${name} is answered`, (to) => to.arrive(index, false)];
     if (counts.copies > 0) {
       yield [`${name} is answered, a copy follows`, counted("copies", (to) => to.arrive(index, true))];
-      yield [`${name} reaches the ledger again`, counted("copies", (to) => to.reach(index))];
+      if (!flight.declined) yield [`${name} reaches the ledger again`, counted("copies", (to) => to.reach(index))];
     }
   }
+  if (counts.delays > 0 && !flight.orphan && world.isAwaited(index))
+    yield [`${name} is overdue`, counted("delays", (to) => to.delay(index))];
   if (counts.losses > 0 && !flight.orphan) yield [`${name} is given up`, counted("losses", (to) => to.lose(index))];
 }
 

@@ -13,6 +13,9 @@ export interface Mutant {
 
 const setBack = "the ledger's clock is set back, and right again";
 const waitersLeave = "waiters leave while the clock is behind";
+const declinedLate = "overdue asks are declined after their window";
+const overdueLate = "overdue answers outlive their window";
+const overdueFills = "an overdue answer comes after another";
 const shortened = "the duration changes while the clock is set";
 
 /** The product with one thing wrong. */
@@ -25,6 +28,12 @@ export const mutants: readonly Mutant[] = [
   mutant("a lost return is taken for not sent", "S1", "messages get lost", withPool(CreditsLost())),
   mutant("a second copy of an answer counts", "S1", "messages come twice", withPool(CountsCopies())),
   mutant("a permit given back late counts in a later window", "S1", "uses are refused", withPool(GivesBackAnywhere())),
+  mutant("a declined ask is executed all the same", "S1", "asks are declined", { ...product, executesDeclined: true }),
+  mutant("a second copy of a refusal counts", "S1", "asks are declined", withPool(CountsRefusalTwice())),
+  mutant("a declined return counts in a later window", "S1", declinedLate, withPool(CreditsAnyWindow())),
+  mutant("an overdue return is taken back", "S1", "answers are overdue", withPool(TakesBackOverdue())),
+  mutant("an overdue return is sent again", "S1", "answers are overdue", withPool(RepeatsOverdue())),
+  mutant("an overdue grant counts in a later window", "S1", overdueLate, withPool(CreditsLaterWindow())),
   mutant("the end is counted from the answer's arrival", "S2", "answers are late", withPool(EndsFromReceipt())),
   mutant("permits are kept past the end", "S2", "uses are refused", withPool(KeepsForEver())),
   mutant("a grant that arrives late is used at once", "S2", "answers are late", withPool(AcceptsLate())),
@@ -36,6 +45,9 @@ export const mutants: readonly Mutant[] = [
   mutant("permits are held by a clock that is behind", "S2", waitersLeave, withPool(TrustsClock())),
   mutant("a request is denied for good while others hold permits", "E1", "permits lie idle", withPool(DeniesTooSoon())),
   mutant("permits that no request needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
+  mutant("an overdue answer tells what others hold", "E1", overdueFills, withPool(TrustsOverlap())),
+  mutant("an overdue grant is thrown away", "E1", overdueFills, withPool(DropsOverdue())),
+  mutant("a declined return is taken for lost", "E1", "declined asks give permits back", withPool(LosesDeclined())),
   mutant("a use is reported before it is finished", "E1", "refused uses give permits back", withPool(ReportsEarly())),
 ];
 
@@ -109,8 +121,89 @@ function CreditsLost(): typeof PermitPool {
 
 function CountsCopies(): typeof PermitPool {
   return class extends PermitPool {
-    protected override isCurrent(): boolean {
+    protected override isUnderWay(): boolean {
       return true;
+    }
+  };
+}
+
+function CountsRefusalTwice(): typeof PermitPool {
+  return class extends PermitPool {
+    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
+      this.overdueNumber = message.number;
+      return super.notExecuted(message, nowMs);
+    }
+  };
+}
+
+function CreditsAnyWindow(): typeof PermitPool {
+  return class extends PermitPool {
+    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
+      return super.notExecuted({ ...message, ask: { ...message.ask, gen: this.gen } }, nowMs);
+    }
+  };
+}
+
+function TakesBackOverdue(): typeof PermitPool {
+  return class extends PermitPool {
+    override overdue(message: PermitMessage): void {
+      if (message.ask.gen === this.gen) this.held += message.ask.returned;
+      super.overdue(message);
+    }
+  };
+}
+
+function RepeatsOverdue(): typeof PermitPool {
+  return class extends PermitPool {
+    protected overdueReturn = 0;
+    override overdue(message: PermitMessage): void {
+      this.overdueReturn = message.ask.returned;
+      super.overdue(message);
+    }
+    override nextAsk(nowMs: number): PermitMessage | undefined {
+      const message = super.nextAsk(nowMs);
+      const { overdueReturn } = this;
+      if (message === undefined || overdueReturn === 0) return message;
+      this.overdueReturn = 0;
+      return { ...message, ask: { ...message.ask, returned: message.ask.returned + overdueReturn } };
+    }
+  };
+}
+
+function CreditsLaterWindow(): typeof PermitPool {
+  return class extends PermitPool {
+    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
+      const isOlder = message.number !== this.lastMessageNumber && grant.gen < this.gen;
+      return super.answered(
+        message,
+        isOlder ? { ...grant, gen: this.gen, endsInMs: 1000, durationMs: 1000 } : grant,
+        nowMs,
+      );
+    }
+  };
+}
+
+function TrustsOverlap(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override heldElsewhere(_message: PermitMessage, { outstanding }: PermitGrant): number {
+      return outstanding - this.held - this.inUse - this.spent;
+    }
+  };
+}
+
+function DropsOverdue(): typeof PermitPool {
+  return class extends PermitPool {
+    override overdue(message: PermitMessage): void {
+      if (message.number === this.currentNumber) this.currentNumber = 0;
+    }
+  };
+}
+
+function LosesDeclined(): typeof PermitPool {
+  return class extends PermitPool {
+    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
+      this.lost(message, nowMs);
+      return this.verdict(0);
     }
   };
 }

@@ -12,12 +12,16 @@ const nothing: Counts = {
   lulls: 0,
   settings: 0,
   shortenings: 0,
+  delays: 0,
+  declines: 0,
 };
 
 /** Far more than any window lasts: each of its windows shows it. */
 const longMs = 100 * stepMs;
 
 const clockSet = { limit: 1, steps: 2, takes: 3, messages: 3 };
+const long = { durationMs: 3000, steps: 0, fills: true };
+const short = { limit: 1, durationMs: stepMs, steps: 2 };
 const behind = { limit: 2, steps: 2, takes: 3, messages: 2 };
 
 /** Each scope lets something else go wrong, so that none grows too large. */
@@ -30,6 +34,14 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
   ["replicas crash and start again", scope({ limit: 2, steps: 2, takes: 3, messages: 3, crashes: 1 })],
   ["uses are refused", scope({ limit: 1, durationMs: stepMs, steps: 2, takes: 3, messages: 3, refusals: 1 })],
   ["there are three replicas", scope({ replicas: 3, limit: 1, steps: 1, takes: 3, messages: 3, leaves: 1, losses: 1 })],
+  ["answers are overdue", scope({ limit: 1, steps: 1, takes: 3, messages: 4, leaves: 1, delays: 1 })],
+  ["overdue answers outlive their window", scope({ ...short, takes: 3, messages: 3, delays: 1 })],
+  ["overdue answers are lost", scope({ limit: 2, steps: 1, takes: 2, messages: 3, leaves: 1, delays: 1, losses: 1 })],
+  ["asks are declined", scope({ limit: 1, steps: 1, takes: 3, messages: 3, leaves: 1, declines: 1, copies: 1 })],
+  [
+    "overdue asks are declined after their window",
+    scope({ ...short, replicas: 1, takes: 3, messages: 3, leaves: 1, recalls: 1, declines: 1, delays: 1 }),
+  ],
   ["the ledger's clock is set back, and right again", scope({ ...clockSet, setByMs: -longMs, settings: 2 })],
   [
     "the ledger's clock is set forward, and right again",
@@ -42,6 +54,14 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
   ],
   // For E1, from every state: no message is lost and no replica crashes, at the beginning of a long window.
   ["permits lie idle", scope({ limit: 3, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 3, lulls: 1 })],
+  [
+    "an overdue answer comes after another",
+    scope({ ...long, limit: 2, takes: 4, messages: 4, leaves: 2, recalls: 1, delays: 1 }),
+  ],
+  [
+    "declined asks give permits back",
+    scope({ ...long, limit: 2, takes: 3, messages: 3, leaves: 1, recalls: 1, declines: 1 }),
+  ],
   [
     "refused uses give permits back",
     scope({ limit: 2, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 2, refusals: 1 }),

@@ -32,7 +32,9 @@ export type Counts = Readonly<
     | "leaves"
     | "lulls"
     | "settings"
-    | "shortenings",
+    | "shortenings"
+    | "delays"
+    | "declines",
     number
   >
 >;
@@ -47,6 +49,8 @@ export interface Parts {
   readonly reclaims: boolean;
   /** Whether a lost message goes out again on another way, whose sequence does not know it. */
   readonly resends: boolean;
+  /** Whether an ask that the coordinator declines reaches the ledger all the same. */
+  readonly executesDeclined: boolean;
 }
 
 export const product: Parts = {
@@ -55,6 +59,7 @@ export const product: Parts = {
   repeats: false,
   reclaims: false,
   resends: false,
+  executesDeclined: false,
 };
 
 export const stepMs = 100;
@@ -65,15 +70,20 @@ const ledgerEpochMs = 1_000_000;
 
 /** Shown, pinned by the model, or compared through the flights. */
 const irrelevant = new Set([
-  "endsAtMs",
+  "shownEndMs",
   "limit",
-  "shownLeast",
+  "shownMin",
   "ratePerMs",
   "rateAtMs",
   "rttMs",
-  "messages",
-  "clockBehind",
+  "lastMessageNumber",
+  "currentNumber",
+  "overdueNumber",
+  "overlapNumber",
 ]);
+
+/** The numbers of a pool's messages. Only which of them a flight is counts, not the numbers themselves. */
+type Numbers = Record<"lastMessageNumber" | "currentNumber" | "overdueNumber" | "overlapNumber", number>;
 
 /** A message between a replica and the ledger. It stays until it is dropped: delivery may be late, or repeated. */
 interface Flight {
@@ -85,6 +95,8 @@ interface Flight {
   readonly endsAtMs: number;
   /** Its sender has crashed: the answer does not arrive. */
   readonly orphan: boolean;
+  /** The coordinator has found it too old: it never reaches the ledger, and its answer says so. */
+  readonly declined: boolean;
 }
 
 interface Replica {
@@ -148,7 +160,8 @@ export class World {
 
   private replicaKey(at: number): string {
     const { pool, uses, busy } = this.at(at);
-    let key = busy ? "b" : "c";
+    const { currentNumber, overdueNumber } = numbersOf(pool);
+    let key = `${busy ? "b" : "c"}${currentNumber !== 0}${overdueNumber !== 0}`;
     for (const name of Object.keys(pool)) {
       if (!irrelevant.has(name)) key += ` ${this.timeless(name, (pool as unknown as Record<string, unknown>)[name])}`;
     }
@@ -157,12 +170,15 @@ export class World {
     return flights.length === 0 ? key : key + flights.map((flight) => this.flightKey(flight, pool)).sort();
   }
 
-  private flightKey({ message, grant, endsAtMs, orphan }: Flight, pool: PermitPool): string {
+  private flightKey({ message, grant, endsAtMs, orphan, declined }: Flight, pool: PermitPool): string {
     const { wantMin, wantMax, gen, returned, spent } = message.ask;
-    const newest = message.number === (pool as unknown as { messages: number }).messages;
+    const { number } = message;
+    const { lastMessageNumber, currentNumber, overdueNumber, overlapNumber } = numbersOf(pool);
+    const place = [number === lastMessageNumber, number === currentNumber, number === overdueNumber];
+    const state = `${place} ${number <= overlapNumber} ${declined}`;
     const answer = grant && `${grant.gen} ${grant.granted} ${grant.left} ${grant.outstanding} ${grant.endsInMs}`;
     const sent = `${this.nowMs - message.sentAtMs} ${wantMin} ${wantMax} ${gen} ${returned} ${spent}`;
-    return `{${newest}${orphan} ${sent}>${answer} ${endsAtMs} ${grant?.contended} ${grant?.clockBehind}}`;
+    return `{${state} ${orphan} ${sent}>${answer} ${endsAtMs} ${grant?.contended} ${grant?.clockBehind}}`;
   }
 
   /** Times are compared only with the present, except for one: how long ago they were makes no difference. */
@@ -194,14 +210,15 @@ export class World {
   send(at: number): boolean {
     const message = this.pool(at).nextAsk(this.nowMs);
     if (message === undefined) return false;
-    this.flights.push({ replica: at, message, grant: undefined, endsAtMs: 0, orphan: false });
+    const flight = { replica: at, message, grant: undefined, endsAtMs: 0, orphan: false, declined: false };
+    this.flights.push(flight);
     return true;
   }
 
   /** The ask reaches the ledger, for the first time or again. */
   reach(index: number): void {
     const flight = this.flights[index] as Flight;
-    if (flight.grant !== undefined && !this.parts.repeats) return;
+    if (flight.declined || (flight.grant !== undefined && !this.parts.repeats)) return;
     const rule = { limit: this.scope.limit, durationMs: this.durationMs };
     const ledgerNowMs = ledgerEpochMs + this.nowMs + this.clockAheadMs;
     const { window, grant } = this.parts.exchange(this.window, flight.message.ask, rule, ledgerNowMs);
@@ -241,10 +258,31 @@ export class World {
     if (lockedMs >= this.scope.durationMs) this.broken ??= `locked: window ${gen} still open after ${lockedMs} ms`;
   }
 
+  /** The coordinator finds the ask too old. */
+  decline(index: number): void {
+    if (this.parts.executesDeclined) this.reach(index);
+    this.flights[index] = { ...(this.flights[index] as Flight), declined: true };
+  }
+
+  isAwaited(index: number): boolean {
+    const { replica, message } = this.flights[index] as Flight;
+    return message.number === numbersOf(this.at(replica).pool).currentNumber;
+  }
+
+  /** The replica does not wait for the answer any longer. The message goes on existing, and so does its answer. */
+  delay(index: number): void {
+    const { replica, message } = this.flights[index] as Flight;
+    this.pool(replica).overdue(message);
+  }
+
   /** The answer reaches the pool. The message goes on existing when a copy of it may come too. */
   arrive(index: number, copyFollows: boolean): void {
     const flight = this.flights[index] as Flight;
     if (!copyFollows) this.flights.splice(index, 1);
+    if (flight.declined) {
+      this.settle(flight.replica, this.pool(flight.replica).notExecuted(flight.message, this.nowMs), 0);
+      return;
+    }
     if (flight.grant === undefined) return;
     const verdict = this.pool(flight.replica).answered(flight.message, flight.grant, this.nowMs);
     this.settle(flight.replica, verdict, flight.endsAtMs);
@@ -307,6 +345,10 @@ export class World {
     if (this.nowMs >= Math.max(endsAtMs, this.endsAtMs[gen] ?? 0))
       this.broken ??= `S2: admitted after the end of window ${gen}`;
   }
+}
+
+function numbersOf(pool: PermitPool): Numbers {
+  return pool as unknown as Numbers;
 }
 
 function copied(pool: PermitPool): PermitPool {
