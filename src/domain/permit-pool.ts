@@ -1,3 +1,4 @@
+import { PermitMessages } from "./permit-messages.ts";
 import * as tuning from "./permit-pool-tuning.ts";
 import type { PermitMessage, PermitTake, PermitVerdict } from "./permit-verdict.ts";
 import type { PermitGrant } from "./permit-window.ts";
@@ -18,13 +19,10 @@ import type { RateLimitState } from "./rate-limit.ts";
  * - E1, filled: a request is denied for the rest of the window only if no permit is left and no replica holds one.
  *   Replicas return permits they do not need. So without losses, enough demand uses exactly the limit.
  *
- * One message is under way, and a second one beside it if the answer to the first is overdue: then the second goes
- * another way, and the answer to the first is still taken.
- *
  * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
  * Fields are `protected` rather than `#private`: the model checker copies and compares pools, its mutants override them.
  */
-export class PermitPool {
+export class PermitPool extends PermitMessages {
   /** The window that every count below belongs to. */
   protected gen = 0;
   /** Its permits may be spent until then. 0: no window. */
@@ -52,14 +50,6 @@ export class PermitPool {
   protected shownMin = Number.POSITIVE_INFINITY;
 
   protected isRecalled = false;
-  /** The number of the last message that was made. */
-  protected lastMessageNumber = 0;
-  /** The message that the pool waits for before it makes another. 0: none. */
-  protected currentNumber = 0;
-  /** A message under way that the pool does not wait for, because its answer is overdue. 0: none. */
-  protected overdueNumber = 0;
-  /** The last message that was under way together with another. */
-  protected overlapNumber = 0;
   /** No message is sent before this: the pause between two attempts. */
   protected backoffUntilMs = 0;
   /** When surplus permits are returned and spent ones reported. */
@@ -68,16 +58,9 @@ export class PermitPool {
   protected shortSinceMs = 0;
   protected deniedUntilMs = 0;
 
-  /** When the next window probably opens. An estimate, so that the first message for it does not come too early. */
-  protected nextWindowMs = 0;
-  protected rttMs = 0;
-  protected ratePerMs = 0;
-  protected rateAtMs = 0;
-
   /** Asks for one permit. Check and spend happen in one synchronous call. */
   take(nowMs: number): PermitTake {
-    this.ratePerMs = this.demandPerMs(nowMs) + 1 / tuning.demandMemoryMs;
-    this.rateAtMs = nowMs;
+    this.noteRequest(nowMs);
     if (this.held > 0 && this.waiting === 0 && this.isOpen(nowMs)) {
       this.held--;
       this.inUse++;
@@ -131,11 +114,8 @@ export class PermitPool {
     this.held -= returned;
     this.spent = 0;
     this.isRecalled = false;
-    this.lastMessageNumber++;
-    this.currentNumber = this.lastMessageNumber;
-    if (this.overdueNumber !== 0) this.overlapNumber = this.currentNumber;
     return {
-      number: this.lastMessageNumber,
+      number: this.startMessage(),
       sentAtMs: nowMs,
       ask: { wantMin: this.waiting, wantMax: this.waiting + inAdvance, gen: this.gen, returned, spent, holders: 1 },
     };
@@ -144,11 +124,10 @@ export class PermitPool {
   /** The ledger's answer. An answer to a message that is not under way, such as a second copy, changes nothing. */
   answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
     if (!this.isUnderWay(message)) return this.verdict(0);
-    const wasOverdue = message.number === this.overdueNumber;
-    this.finish(message);
-    this.returnDueMs = nowMs + tuning.holdMs;
     // The delay of an overdue answer says nothing about the next message, which takes another way.
-    if (!wasOverdue) this.noteRoundTrip(nowMs - message.sentAtMs);
+    if (message.number === this.currentNumber) this.noteRoundTrip(nowMs - message.sentAtMs);
+    this.endMessage(message);
+    this.returnDueMs = nowMs + tuning.holdMs;
 
     const spendableUntilMs = this.expiry(message, grant, nowMs);
     if (nowMs >= spendableUntilMs) return this.verdict(0);
@@ -174,8 +153,8 @@ export class PermitPool {
   /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
   lost(message: PermitMessage, nowMs: number): void {
     if (!this.isUnderWay(message)) return;
-    this.finish(message);
-    this.pause(nowMs);
+    this.endMessage(message);
+    this.pauseAttempts(nowMs);
   }
 
   /**
@@ -184,21 +163,12 @@ export class PermitPool {
    */
   notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
     if (!this.isUnderWay(message)) return this.verdict(0);
-    this.finish(message);
-    this.pause(nowMs);
-    const { gen, returned, spent } = message.ask;
-    if (gen !== this.gen) return this.verdict(0);
-    this.spent += spent;
-    if (!this.isOpen(nowMs)) return this.verdict(0);
-    this.held += returned;
+    this.endMessage(message);
+    this.pauseAttempts(nowMs);
+    if (message.ask.gen !== this.gen || !this.isOpen(nowMs)) return this.verdict(0);
+    this.held += message.ask.returned;
+    this.spent += message.ask.spent;
     return this.verdict(this.admitWaiting());
-  }
-
-  /** The answer is late. Another message may be sent another way; an answer to this one is still taken. */
-  overdue(message: PermitMessage): void {
-    if (message.number !== this.currentNumber || this.overdueNumber !== 0) return;
-    this.overdueNumber = this.currentNumber;
-    this.currentNumber = 0;
   }
 
   /** Another replica wants permits, or this one stops: the next message returns all of them, and waits for nothing but a backoff. */
@@ -218,8 +188,7 @@ export class PermitPool {
   drop(): void {
     this.startWindow(this.gen);
     this.waiting = 0;
-    this.currentNumber = 0;
-    this.overdueNumber = 0;
+    this.endAllMessages();
   }
 
   /** What the caller is shown. Undefined if no window is open. `remaining` never rises within a window. */
@@ -241,8 +210,7 @@ export class PermitPool {
 
   /** Whether the pool can be replaced by a new one: no waiting request, no unanswered message, no open window. */
   isIdle(nowMs: number): boolean {
-    const isQuiet = this.waiting === 0 && this.currentNumber === 0 && this.overdueNumber === 0;
-    return isQuiet && !this.isOpen(nowMs) && nowMs >= this.windowEndsMs;
+    return this.waiting === 0 && !this.hasMessages && !this.isOpen(nowMs) && nowMs >= this.windowEndsMs;
   }
 
   protected isOpen(nowMs: number): boolean {
@@ -254,21 +222,7 @@ export class PermitPool {
     return this.isOpen(nowMs) && (this.isContended || this.isRecalled || nowMs >= this.rateAtMs + this.idleAfterMs());
   }
 
-  protected isUnderWay({ number }: PermitMessage): boolean {
-    return number === this.currentNumber || number === this.overdueNumber;
-  }
-
-  protected finish({ number }: PermitMessage): void {
-    if (number === this.currentNumber) this.currentNumber = 0;
-    if (number === this.overdueNumber) this.overdueNumber = 0;
-  }
-
-  protected noteRoundTrip(sampleMs: number): void {
-    this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
-  }
-
-  /** Before the next attempt. */
-  protected pause(nowMs: number): void {
+  protected pauseAttempts(nowMs: number): void {
     this.backoffUntilMs = nowMs + tuning.holdMs;
     this.returnDueMs = nowMs + tuning.holdMs;
   }
@@ -285,13 +239,11 @@ export class PermitPool {
   }
 
   /**
-   * Permits that other replicas hold. This replica has returned and reported nothing since it sent the message, and got
-   * no other permits: the ledger counts the rest for others. If another message was under way at the same time, the
-   * ledger may have settled it before or after this one: then some permit may be elsewhere.
+   * Permits that other replicas hold, because this one has returned, reported and got nothing else since it sent the
+   * message. If another message was under way meanwhile, its part is not known: then some permit may be elsewhere.
    */
   protected heldElsewhere(message: PermitMessage, { outstanding }: PermitGrant): number {
-    const wasAlone = message.number > this.overlapNumber && message.number === this.lastMessageNumber;
-    return wasAlone ? outstanding - this.held - this.inUse - this.spent : 1;
+    return this.wasAlone(message) ? outstanding - this.held - this.inUse - this.spent : 1;
   }
 
   /** Counted from before the ledger read its clock. A little early: for a slow clock here, and for the ledger's tick. */
@@ -343,25 +295,6 @@ export class PermitPool {
 
   protected verdict(admitted: number, deniedCount = 0, isFinal = false): PermitVerdict {
     return { gen: this.gen, admitted, denied: deniedCount, isFinal };
-  }
-
-  protected demandPerMs(nowMs: number): number {
-    return this.ratePerMs * Math.exp((this.rateAtMs - nowMs) / tuning.demandMemoryMs);
-  }
-
-  /** After this time without requests the replica counts as idle. */
-  protected idleAfterMs(): number {
-    return Math.max(tuning.idleMinMs, tuning.idlePausesMin / this.ratePerMs);
-  }
-
-  /** How much demand one block should cover. */
-  protected blockMs(): number {
-    return Math.max(tuning.blockMinMs, 2 * this.rttMs);
-  }
-
-  /** Whether the answer to a message sent now would arrive after the end of the current window. */
-  protected isTooLate(nowMs: number): boolean {
-    return nowMs < this.nextWindowMs && nowMs + this.rttMs >= this.nextWindowMs;
   }
 
   /** Whether to fetch a block now, before requests have to wait for it. */

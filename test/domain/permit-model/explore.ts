@@ -1,5 +1,6 @@
 import { fillFault } from "./fill.ts";
-import { type Parts, type Scope, stepMs, World } from "./world.ts";
+import type { Parts, Scope } from "./scope.ts";
+import { stepMs, World } from "./world.ts";
 
 export interface Exploration {
   readonly states: number;

@@ -1,7 +1,7 @@
 import { PermitPool } from "../../../src/domain/permit-pool.ts";
 import type { PermitMessage, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
 import { exchangePermits, type PermitGrant } from "../../../src/domain/permit-window.ts";
-import { type Parts, product } from "./world.ts";
+import { type Parts, product } from "./scope.ts";
 
 export interface Mutant {
   readonly name: string;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { explore } from "./explore.ts";
 import { mutants } from "./mutants.ts";
+import { product, type Scope } from "./scope.ts";
 import { scopes } from "./scopes.ts";
-import { product, type Scope } from "./world.ts";
 
 describe("in every state of real pools and the real ledger, no window is passed, outlived or left unfilled when", () => {
   it.each([...scopes])("%s", (name, scope) => {

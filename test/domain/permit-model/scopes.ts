@@ -1,4 +1,5 @@
-import { type Counts, type Scope, startMs, stepMs } from "./world.ts";
+import type { Counts, Scope } from "./scope.ts";
+import { startMs, stepMs } from "./world.ts";
 
 const nothing: Counts = {
   takes: 0,

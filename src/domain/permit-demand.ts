@@ -1,0 +1,38 @@
+import * as tuning from "./permit-pool-tuning.ts";
+
+/** A pool's estimates: how many requests come, and how long an answer takes. They size blocks; nothing depends on them. */
+export class PermitDemand {
+  protected rttMs = 0;
+  protected ratePerMs = 0;
+  protected rateAtMs = 0;
+  /** When the next window probably opens, so that the first message for it does not come too early. */
+  protected nextWindowMs = 0;
+
+  protected noteRequest(nowMs: number): void {
+    this.ratePerMs = this.demandPerMs(nowMs) + 1 / tuning.demandMemoryMs;
+    this.rateAtMs = nowMs;
+  }
+
+  protected noteRoundTrip(sampleMs: number): void {
+    this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
+  }
+
+  protected demandPerMs(nowMs: number): number {
+    return this.ratePerMs * Math.exp((this.rateAtMs - nowMs) / tuning.demandMemoryMs);
+  }
+
+  /** After this time without requests the replica counts as idle. */
+  protected idleAfterMs(): number {
+    return Math.max(tuning.idleMinMs, tuning.idlePausesMin / this.ratePerMs);
+  }
+
+  /** How much demand one block should cover. */
+  protected blockMs(): number {
+    return Math.max(tuning.blockMinMs, 2 * this.rttMs);
+  }
+
+  /** Whether the answer to a message sent now would arrive after the end of the current window. */
+  protected isTooLate(nowMs: number): boolean {
+    return nowMs < this.nextWindowMs && nowMs + this.rttMs >= this.nextWindowMs;
+  }
+}

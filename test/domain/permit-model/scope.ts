@@ -1,0 +1,57 @@
+import { PermitPool } from "../../../src/domain/permit-pool.ts";
+import { exchangePermits } from "../../../src/domain/permit-window.ts";
+
+/** What is explored, and how far. `counts` bounds how often each thing may happen on one path. */
+export interface Scope {
+  readonly replicas: number;
+  readonly limit: number;
+  readonly durationMs: number;
+  readonly endMs: number;
+  /** By how much the ledger's clock is off when it is set, and set right the next time. */
+  readonly setByMs: number;
+  /** Whether each state is also asked whether its window fills. */
+  readonly fills: boolean;
+  readonly counts: Counts;
+}
+
+export type Counts = Readonly<
+  Record<
+    | "takes"
+    | "messages"
+    | "losses"
+    | "copies"
+    | "crashes"
+    | "recalls"
+    | "refusals"
+    | "leaves"
+    | "lulls"
+    | "settings"
+    | "shortenings"
+    | "delays"
+    | "declines",
+    number
+  >
+>;
+
+/** The parts under test. A mutant differs from the product in one of them. */
+export interface Parts {
+  readonly Pool: typeof PermitPool;
+  readonly exchange: typeof exchangePermits;
+  /** What the ledger does with an ask that it has answered before: the writer's sequence gives the stored answer. */
+  readonly repeats: boolean;
+  /** Whether it takes blocks back after a while. */
+  readonly reclaims: boolean;
+  /** Whether a lost message goes out again on another way, whose sequence does not know it. */
+  readonly resends: boolean;
+  /** Whether an ask that the coordinator declines reaches the ledger all the same. */
+  readonly executesDeclined: boolean;
+}
+
+export const product: Parts = {
+  Pool: PermitPool,
+  exchange: exchangePermits,
+  repeats: false,
+  reclaims: false,
+  resends: false,
+  executesDeclined: false,
+};
