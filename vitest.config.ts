@@ -6,7 +6,7 @@ const alone = [
   "test/faults/{damaged-file,hostile-*,lost-file,overload}.test.ts",
   "test/faults/postgres/{database-up,frozen-primary,lane,outage,permit-locks,replicas,slow}.test.ts",
   "test/faults/redis/*.test.ts",
-  "test/faults/strict/{faults,ledger-clock-set}.test.ts",
+  "test/faults/strict/{coordinators,faults,ledger-clock-set}.test.ts",
   "test/hostile/{attack,cuts}.test.ts",
   "test/soak/regions/regions.test.ts",
 ];

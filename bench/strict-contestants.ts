@@ -5,8 +5,8 @@ import { systemClock } from "../src/ambient/clock.ts";
 import { createLog } from "../src/ambient/log.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
 import { WaitingRoom } from "../src/domain/waiting-room.ts";
+import type { PermitChannel } from "../src/ratelimit/exchange/permit-channel.ts";
 import { CoordinatorClient } from "../src/ratelimit/strict/coordinator-client.ts";
-import type { PermitChannel } from "../src/ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../src/ratelimit/strict/strict-limiter.ts";
 
 export const contestantNames = ["latchkey", "oneByOne", "flexiblePostgres", "flexibleRedis"] as const;
@@ -76,6 +76,7 @@ async function latchkey(port: number): Promise<Contestant> {
   const coordinators = new CoordinatorClient([`127.0.0.1:${port}`], {
     secret: undefined,
     onRecall: (keyId) => limiter.recall(keyId),
+    clock: systemClock,
     log: createLog("warn", (line) => process.stderr.write(line)),
   });
   let sent = 0;

@@ -2,9 +2,9 @@ import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
+import type { OnRecall } from "../ratelimit/exchange/permit-channel.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
-import type { OnRecall } from "../ratelimit/strict/permit-channel.ts";
 import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../store/permit-ledger.ts";
 import { type LocalLimits, startLocalLimits } from "./local-limits.ts";
@@ -46,6 +46,8 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
   for (const { address, link } of coordinators?.links ?? []) {
     const help = "Whether the coordinator of this address can be reached: 1 or 0.";
     metrics.gauge("latchkey_coordinator_up", help, () => Number(link.isUp), { address });
+    const ledgerHelp = "Whether the coordinator of this address can be reached and its ledger answers it: 1 or 0.";
+    metrics.gauge("latchkey_coordinator_ledger_up", ledgerHelp, () => Number(link.hasLedger), { address });
   }
   return {
     limiter: limiterByMode({ local: local.limiter, strict }),
@@ -59,13 +61,13 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
   };
 }
 
-// Loaded only if used: the Redis and gRPC clients take longer to load than everything else together.
+// Loaded only if used: the Redis client takes longer to load than everything else together.
 
-async function connectCoordinators({ settings, log }: RateLimitsDeps, onRecall: OnRecall) {
+async function connectCoordinators({ settings, clock, log }: RateLimitsDeps, onRecall: OnRecall) {
   if (settings.role !== "edge") return undefined;
   const { CoordinatorClient } = await import("../ratelimit/strict/coordinator-client.ts");
   const { coordinators, internalSecret: secret, internalCa: ca } = settings;
-  return new CoordinatorClient(coordinators, { secret, ca, onRecall, log });
+  return new CoordinatorClient(coordinators, { secret, ca, onRecall, clock, log });
 }
 
 async function connectRedis(deps: RateLimitsDeps) {

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createMetrics } from "../ambient/metrics.ts";
+import { LedgerProbe } from "../ratelimit/coordinator/ledger-probe.ts";
+import { ReplicaStreams } from "../ratelimit/coordinator/replica-streams.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createProbes } from "../rpc/probes.ts";
@@ -18,8 +20,8 @@ import type { RunningServer, ServerOptions } from "./start.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
 const closeGraceMs = 1000;
-/** Time to send the last answers: permits in an unsent answer would be lost. */
-const lastAnswersMs = 50;
+/** How long a stop waits for replicas to end their streams: permits in an unsent answer would be lost. */
+const streamsEndMs = 5000;
 
 /** Serves only the internal rate-limit service, next to the ledger. The public port has only probes. */
 export async function startCoordinator(options: ServerOptions): Promise<RunningServer> {
@@ -30,7 +32,13 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
   const { store, usable } = await openStore({ ...options, metrics, watch: new LedgerWatch(ambient) });
   const undo: (() => unknown)[] = [() => store.close()];
   try {
-    const coordinator = createCoordinator(store.permitLanes, ambient);
+    const probe = new LedgerProbe(store.permitLanes, clock);
+    undo.unshift(() => probe.stop());
+    metrics.gauge("latchkey_permit_ledger_up", "Whether the permit ledger answers this coordinator: 1 or 0.", () =>
+      Number(!probe.isAway),
+    );
+    const coordinator = createCoordinator(probe.engines, ambient);
+    const streams = new ReplicaStreams();
     const hub = new MemoryHub(() => clock.monotonicMs(), Buffer.from(random.bytes(9)).toString("base64url"));
     const shutdown = new AbortController();
     await waitAtMost(storeWaitMs, usable);
@@ -40,7 +48,14 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
       port: settings.internalPort,
       secret: settings.internalSecret,
       tls: tlsFilesOf(settings),
-      services: createRatelimitService({ coordinator, hub, shutdownSignal: shutdown.signal }),
+      services: createRatelimitService({
+        coordinator,
+        hub,
+        streams,
+        clock,
+        isLedgerAway: () => probe.isAway,
+        shutdownSignal: shutdown.signal,
+      }),
     });
     undo.unshift(() => internal.close());
     const readiness = new Readiness(() => store.health?.refresh());
@@ -66,11 +81,11 @@ export async function startCoordinator(options: ServerOptions): Promise<RunningS
         return undefined;
       }),
       async stop() {
-        // Replicas are told to use another coordinator. Asks under way are answered first.
+        // Replicas are told to use another coordinator. Each ends its stream when it has its answers.
         await readyState.setOpen(false);
-        await delay(settings.drainMs);
+        await Promise.all([delay(settings.drainMs), streams.stop(streamsEndMs)]);
         await coordinator.drained();
-        await delay(lastAnswersMs);
+        probe.stop();
         shutdown.abort();
         await internal.close();
         await probes.close(closeGraceMs);

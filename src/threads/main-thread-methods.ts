@@ -1,12 +1,12 @@
 import type { Log } from "../ambient/log.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { WindowTable } from "../domain/window-table.ts";
+import { fromWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { MainThreadMethods } from "./methods.ts";
-import { fromWire } from "./wire-error.ts";
 
 /** The main thread's services: there is one of each, for all threads. */
 export interface MainThread {

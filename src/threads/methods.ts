@@ -2,11 +2,11 @@ import type { LogFields, LogLevel } from "../ambient/log.ts";
 import type { MetricsSnapshot } from "../ambient/metrics.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
+import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { KeyCache } from "../store/key-changes.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { WireError } from "./wire-error.ts";
 
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
 

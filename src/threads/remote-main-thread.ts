@@ -1,13 +1,13 @@
 import type { Log } from "../ambient/log.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
+import { toWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
 import type { ThreadLink } from "./thread-link.ts";
-import { toWire } from "./wire-error.ts";
 
 /* The main thread's services, as a serving thread uses them. */
 

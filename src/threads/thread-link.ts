@@ -1,5 +1,7 @@
 import { Unavailable } from "../domain/unavailable.ts";
-import { fromWire, toWire, type WireError } from "./wire-error.ts";
+import { EndOfTurn } from "../link/end-of-turn.ts";
+import { PendingCalls } from "../link/pending-calls.ts";
+import { fromWire, toWire, type WireError } from "../link/wire-error.ts";
 
 /** The methods that one side offers to the other. Arguments and answers are plain data. */
 type Methods = { readonly [Name in string]: (...args: never[]) => unknown };
@@ -25,9 +27,9 @@ const waitingMax = 200_000;
 export class ThreadLink<Local extends object, Remote extends object> {
   readonly #port: ThreadPort;
   readonly #local: Local;
-  readonly #waiting = new Map<number, { resolve: (answer: never) => void; reject: (error: Error) => void }>();
+  readonly #calls = new PendingCalls(waitingMax, "too many wait for another thread");
+  readonly #endOfTurn = new EndOfTurn(() => this.#flush());
   #outbox: (Question | Reply)[] = [];
-  #lastNumber = 0;
 
   constructor(port: ThreadPort, local: Local) {
     this.#port = port;
@@ -41,10 +43,7 @@ export class ThreadLink<Local extends object, Remote extends object> {
 
   /** Rejects with the other side's error, or with `Unavailable` if too many calls already wait. */
   ask<Asked extends Name<Remote>>(name: Asked, ...args: Args<Remote[Asked]>): Promise<Answer<Remote[Asked]>> {
-    if (this.#waiting.size >= waitingMax) return Promise.reject(new Unavailable("too many wait for another thread"));
-    const number = ++this.#lastNumber;
-    this.#send([number, name, args]);
-    return new Promise((resolve, reject) => this.#waiting.set(number, { resolve, reject }));
+    return this.#calls.open((number) => this.#send([number, name, args]));
   }
 
   /** Calls a method without waiting for an answer. */
@@ -54,18 +53,18 @@ export class ThreadLink<Local extends object, Remote extends object> {
 
   /** The other side is gone: all waiting calls are rejected. */
   onDisconnect(cause: unknown): void {
-    for (const { reject } of this.#waiting.values()) reject(new Unavailable("a thread died", { cause }));
-    this.#waiting.clear();
+    this.#calls.rejectAll(new Unavailable("a thread died", { cause }));
   }
 
   #send(sent: Question | Reply): void {
     this.#outbox.push(sent);
-    if (this.#outbox.length > 1) return;
-    setImmediate(() => {
-      const batch = this.#outbox;
-      this.#outbox = [];
-      this.#port.postMessage(batch);
-    });
+    this.#endOfTurn.schedule();
+  }
+
+  #flush(): void {
+    const batch = this.#outbox;
+    this.#outbox = [];
+    this.#port.postMessage(batch);
   }
 
   #receive([number, nameOrIsAnswer, content]: Question | Reply): void {
@@ -73,10 +72,8 @@ export class ThreadLink<Local extends object, Remote extends object> {
       this.#answer(number, nameOrIsAnswer, content as readonly never[]);
       return;
     }
-    const waiting = this.#waiting.get(number);
-    this.#waiting.delete(number);
-    if (nameOrIsAnswer) waiting?.resolve(content as never);
-    else waiting?.reject(fromWire(content as WireError));
+    if (nameOrIsAnswer) this.#calls.resolve(number, content);
+    else this.#calls.reject(number, fromWire(content as WireError));
   }
 
   #answer(number: number, name: string, args: readonly never[]): void {

@@ -31,6 +31,8 @@ describe("imports", () => {
     ["src/rpc/a.ts", 'const { Kysely } = await import("kysely");'],
     ["src/sdk/a.ts", 'import "node:http";'],
     ["src/store/a.ts", 'import { x } from "../../test/support/test-clock.ts";'],
+    ["src/ratelimit/strict/a.ts", 'import { x } from "../coordinator/b.ts";'],
+    ["src/ratelimit/coordinator/a.ts", 'import type { X } from "../strict/b.ts";'],
     ["src/helpers/a.ts", 'import { x } from "../domain/key.ts";'],
     ["gen/latchkey/v1/a.ts", 'import { x } from "../../../src/rpc/call.ts";'],
     ["gen/latchkey/v1/a_pb.js", 'import { x } from "@connectrpc/connect";'],

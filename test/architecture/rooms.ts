@@ -26,11 +26,12 @@ export const rooms: Readonly<Record<string, Room>> = {
   ambient: { ours: [], node: true, packages: ["pino", "prom-client"] },
   config: { ours: ["src/domain/"], node: true },
   batching: { ours: ["src/domain/", "src/ambient/"], node: false },
+  link: { ours: ["src/domain/"], node: true },
   store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely", "pg"] },
   ratelimit: {
-    ours: ["src/domain/", "src/ambient/", "src/batching/", "gen/", ...storeInterfaces],
+    ours: ["src/domain/", "src/ambient/", "src/batching/", "src/link/", "gen/", ...storeInterfaces],
     node: true,
-    packages: ["ioredis", "@grpc/grpc-js", "@bufbuild/protobuf"],
+    packages: ["ioredis", "@bufbuild/protobuf"],
   },
   usecases: {
     ours: ["src/domain/", "src/ambient/", "src/ratelimit/limiter.ts", ...storeInterfaces],
@@ -50,7 +51,14 @@ export const rooms: Readonly<Record<string, Room>> = {
     packages: ["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect"],
   },
   threads: {
-    ours: ["src/domain/", "src/ambient/", "src/ratelimit/limiter.ts", "src/ratelimit/local/", ...storeInterfaces],
+    ours: [
+      "src/domain/",
+      "src/ambient/",
+      "src/link/",
+      "src/ratelimit/limiter.ts",
+      "src/ratelimit/local/",
+      ...storeInterfaces,
+    ],
     node: false,
   },
   server: {
@@ -83,6 +91,9 @@ export const rooms: Readonly<Record<string, Room>> = {
   sdk: { ours: ["gen/latchkey/v1/keys_client.ts"], node: false },
 };
 
+/** Folders of one room that must not import each other: a replica's side and a coordinator's. */
+const apart = ["src/ratelimit/strict/", "src/ratelimit/coordinator/"];
+
 /** A source file's path from the root of the repository, and its text. */
 export type Sources = ReadonlyMap<string, string>;
 
@@ -106,6 +117,8 @@ function isAllowed(file: string, target: string): boolean {
   const room = rooms[name];
   if (room === undefined) return false;
   if (target.startsWith("node:")) return room.node;
+  const [own, other] = [file, target].map((path) => apart.find((folder) => path.startsWith(folder)));
+  if (own !== undefined && other !== undefined && own !== other) return false;
   if (/^(src|gen)\//.test(target) && roomOf(target) === name) return true;
   if (/^(src|gen|test|tools|bench)\//.test(target)) {
     return room.ours.some((allowed) => (allowed.endsWith("/") ? target.startsWith(allowed) : target === allowed));

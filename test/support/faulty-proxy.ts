@@ -20,6 +20,7 @@ export class FaultyProxy {
   cuts = 0;
   readonly #server: net.Server;
   #silent = false;
+  #holding = false;
   readonly #open = new Set<Connection>();
 
   private constructor(targetPort: number) {
@@ -49,6 +50,23 @@ export class FaultyProxy {
     if (!silent) for (const { lost, cut } of this.#open) if (lost) cut();
   }
 
+  /**
+   * While true, a network that is cut: bytes stay where they were sent, and nothing is closed. Then they arrive after all,
+   * also those of a connection that was closed meanwhile; those of one that was reset do not.
+   */
+  get holding(): boolean {
+    return this.#holding;
+  }
+
+  set holding(holding: boolean) {
+    this.#holding = holding;
+    if (holding) return;
+    for (const { held, lost, cut } of this.#open) {
+      for (const arrive of held.splice(0)) arrive();
+      if (lost) cut();
+    }
+  }
+
   /** Breaks every connection there is. */
   cutAll(): void {
     for (const { cut } of this.#open) cut();
@@ -70,23 +88,29 @@ export class FaultyProxy {
       return;
     }
     // The server does not see a connection that is opened while the link is silent.
-    const server = this.#silent
-      ? new net.Socket()
-      : net.connect({ host: "127.0.0.1", port: this.targetPort, noDelay: true });
+    const isCut = this.#silent || this.#holding;
+    const server = isCut ? new net.Socket() : net.connect({ host: "127.0.0.1", port: this.targetPort, noDelay: true });
     const cut = () => {
       client.destroy();
       server.destroy();
       this.#open.delete(connection);
     };
-    const connection: Connection = { bytesFromServer: 0, lost: this.#silent, abandoned: false, cut };
+    const connection: Connection = { bytesFromServer: 0, lost: isCut, abandoned: false, held: [], cut };
     let stalled = false;
     this.#open.add(connection);
     const unlessSilent = (act: () => void) => {
       if (this.#silent || connection.abandoned) connection.lost = true;
+      else if (this.#holding) connection.held.push(act);
       else act();
     };
+    client.on("error", ({ code }: NodeJS.ErrnoException) => {
+      if (code === "ECONNRESET") connection.held.length = 0;
+    });
+    client.on("end", () => this.#holding && connection.held.push(() => server.end()));
     const pass = (chunk: Buffer, to: net.Socket) => this.#later(() => unlessSilent(() => to.write(chunk)));
-    for (const socket of [client, server]) socket.on("error", () => {}).on("close", () => unlessSilent(cut));
+    const isPoliteEnd = (hadError: boolean) => this.#holding && !hadError;
+    client.on("close", (hadError) => isPoliteEnd(hadError) || unlessSilent(cut));
+    server.on("error", () => {}).on("close", () => unlessSilent(cut));
     client.on("data", (chunk) => unlessSilent(() => pass(chunk, server)));
     const answer = (chunk: Buffer) => {
       connection.bytesFromServer += chunk.length;
@@ -116,5 +140,7 @@ interface Connection {
   /** Whether it lost bytes, or its end, in silence. */
   lost: boolean;
   abandoned: boolean;
+  /** What happens when a cut network works again, in order. */
+  readonly held: (() => void)[];
   readonly cut: () => void;
 }

@@ -233,8 +233,8 @@ export interface KeysClient {
    */
   verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<VerifyKeyResponse>;
   /**
-   * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within a second on
-   * other replicas that share a Redis, otherwise when it leaves their cache (`LATCHKEY_CACHE_TTL_MS`).
+   * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds
+   * on all others, within one if they share a Redis.
    */
   deleteKey(request: DeleteKeyRequest, options?: CallOptions): Promise<DeleteKeyResponse>;
 }

@@ -419,8 +419,8 @@ export declare const KeysService: GenService<{
     output: typeof VerifyKeyResponseSchema;
   },
   /**
-   * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within a second on
-   * other replicas that share a Redis, otherwise when it leaves their cache (`LATCHKEY_CACHE_TTL_MS`).
+   * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds
+   * on all others, within one if they share a Redis.
    *
    * @generated from rpc latchkey.v1.KeysService.DeleteKey
    */

@@ -5,7 +5,14 @@ import { CoalescingLanes, type KeyGroup, type WaitingLimit } from "../../batchin
 import type { PermitAsk } from "../../domain/permit-window.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { PermitEngine, PermitResult } from "../../store/permit-ledger.ts";
-import type { OnRecall, PermitChannel } from "../strict/permit-channel.ts";
+import {
+  type ExchangeOptions,
+  type NotExecuted,
+  notExecuted,
+  type OnRecall,
+  type PermitAnswer,
+  type PermitChannel,
+} from "../exchange/permit-channel.ts";
 import { Holders, type Member } from "./holders.ts";
 import { mergeAsks, shareOut } from "./merge-asks.ts";
 
@@ -17,7 +24,7 @@ const asksWaitingMax = 100_000;
  * only a hint. Correctness never depends on it, so any number of coordinators can serve one key.
  */
 export class Coordinator {
-  readonly #lanes: CoalescingLanes<MemberAsk, PermitResult, PermitResult>;
+  readonly #lanes: CoalescingLanes<MemberAsk, PermitResult | NotExecuted, PermitAnswer>;
   readonly #holders = new Holders();
   readonly #metrics: Metrics;
   readonly #clock: Clock;
@@ -39,10 +46,13 @@ export class Coordinator {
 
   /** Connects a replica. `onRecall` is called when other replicas wait for permits that it holds, until it closes. */
   join(onRecall: OnRecall): PermitChannel {
-    const member = { onRecall };
+    const member: Member = { onRecall, isGone: false };
     return {
-      exchange: (keyId, ask) => this.#lanes.submit(keyId, { member, ask }),
-      close: () => this.#holders.leave(member),
+      exchange: (keyId, ask, options) => this.#submit(keyId, member, ask, options),
+      close: () => {
+        member.isGone = true;
+        this.#holders.leave(member);
+      },
     };
   }
 
@@ -55,32 +65,59 @@ export class Coordinator {
     return this.#lanes.drained();
   }
 
-  async #exchange(engine: PermitEngine, groups: readonly KeyGroup<MemberAsk>[]): Promise<readonly PermitResult[]> {
-    const asks = groups.map(({ keyId, callers }) => ({
-      keyId,
-      ...mergeAsks(callers.map(askOf), this.#holders.count(keyId, callers.map(memberOf))),
-    }));
-    const results = await engine.exchange(asks);
-    this.#answeredAtMs = this.#clock.monotonicMs();
-    return results;
+  async #submit(
+    keyId: string,
+    member: Member,
+    ask: PermitAsk,
+    { expiresAtMs = Number.POSITIVE_INFINITY }: ExchangeOptions = {},
+  ): Promise<PermitAnswer> {
+    if (this.#clock.monotonicMs() > expiresAtMs) return notExecuted;
+    return this.#lanes.submit(keyId, { member, ask, expiresAtMs, executed: undefined });
   }
 
-  #splitResult({ keyId, callers }: KeyGroup<MemberAsk>, result: PermitResult): readonly PermitResult[] {
+  /** Decides again what is executed: asks may have waited here for longer than their replicas do. */
+  async #exchange(
+    engine: PermitEngine,
+    groups: readonly KeyGroup<MemberAsk>[],
+  ): Promise<readonly (PermitResult | NotExecuted)[]> {
+    const nowMs = this.#clock.monotonicMs();
+    for (const { callers } of groups) for (const { item } of callers) item.executed = executedPart(item, nowMs);
+    const live = groups.filter(({ callers }) => callers.some(isExecuted));
+    // Nothing of a batch is left when all its asks were given up.
+    if (live.length === 0) return groups.map(() => notExecuted);
+    const results = await engine.exchange(
+      live.map(({ keyId, callers }) => {
+        const asking = callers.filter(isExecuted);
+        const holders = this.#holders.count(keyId, asking.map(memberOf));
+        return { keyId, ...mergeAsks(asking.map(executedOf), holders) };
+      }),
+    );
+    this.#answeredAtMs = this.#clock.monotonicMs();
+    if (results.length !== live.length) throw new Error(`permits: ${results.length} results for ${live.length} keys`);
+    const next = results.values();
+    return groups.map((group) => (group.callers.some(isExecuted) ? (next.next().value as PermitResult) : notExecuted));
+  }
+
+  #splitResult({ keyId, callers }: KeyGroup<MemberAsk>, result: PermitResult | NotExecuted): readonly PermitAnswer[] {
     if (result.outcome !== "settled") {
       if (result.outcome === "missing") this.#holders.forget(keyId);
-      return callers.map(() => result);
+      return callers.map((caller) => (isExecuted(caller) ? result : notExecuted));
     }
-    const shares = shareOut(callers.map(askOf), result.granted);
+    const asking = callers.filter(isExecuted);
+    const shares = shareOut(asking.map(executedOf), result.granted).values();
     let short = 0;
-    const answers = callers.map(({ item: { member, ask } }, i) => {
-      const granted = shares[i] as number;
+    const answers = callers.map((caller) => {
+      if (!isExecuted(caller)) return notExecuted;
+      const { member } = caller.item;
+      const ask = executedOf(caller);
+      const granted = shares.next().value as number;
       short += Math.max(0, ask.wantMin - granted);
       this.#holders.note(keyId, member, result.gen, ask, granted);
       this.#metrics.permits("granted", granted);
       this.#metrics.permits("returned", ask.returned);
       return { ...result, granted };
     });
-    if (short > 0 && result.outstanding > 0) this.#recall(keyId, callers.map(memberOf));
+    if (short > 0 && result.outstanding > 0) this.#recall(keyId, asking.map(memberOf));
     return answers;
   }
 
@@ -95,10 +132,26 @@ export class Coordinator {
 interface MemberAsk {
   readonly member: Member;
   readonly ask: PermitAsk;
+  readonly expiresAtMs: number;
+  /** What the ledger is asked, decided when the batch is formed. Undefined: nothing. */
+  executed: PermitAsk | undefined;
 }
 
-const memberOf = ({ item }: { readonly item: MemberAsk }) => item.member;
-const askOf = ({ item }: { readonly item: MemberAsk }) => item.ask;
+type Caller = { readonly item: MemberAsk };
+
+/**
+ * An ask that has become too old is not executed. For a replica whose stream is closed nothing is granted, because no
+ * answer reaches it; what it returned and reported counts.
+ */
+function executedPart({ member, ask, expiresAtMs }: MemberAsk, nowMs: number): PermitAsk | undefined {
+  if (nowMs > expiresAtMs) return undefined;
+  if (!member.isGone) return ask;
+  return ask.returned + ask.spent > 0 ? { ...ask, wantMin: 0, wantMax: 0 } : undefined;
+}
+
+const isExecuted = ({ item }: Caller) => item.executed !== undefined;
+const executedOf = ({ item }: Caller) => item.executed as PermitAsk;
+const memberOf = ({ item }: Caller) => item.member;
 
 /** One limit for the asks of all keys. One key can use all of it: each replica has only few asks for a key under way. */
 function limitAsks(): WaitingLimit {

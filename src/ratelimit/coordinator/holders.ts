@@ -1,5 +1,5 @@
 import type { PermitAsk } from "../../domain/permit-window.ts";
-import type { OnRecall } from "../strict/permit-channel.ts";
+import type { OnRecall } from "../exchange/permit-channel.ts";
 
 /** Keys whose holders are remembered. What is forgotten costs a recall, nothing else. */
 const keysMax = 100_000;
@@ -45,6 +45,8 @@ export class Holders {
 /** A replica, as a coordinator knows it. */
 export interface Member {
   readonly onRecall: OnRecall;
+  /** Whether its stream is closed: no answer can reach it. */
+  isGone: boolean;
 }
 
 interface Holding {

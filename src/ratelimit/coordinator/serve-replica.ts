@@ -5,54 +5,73 @@ import type {
   PermitAnswerSchema,
   WindowAnswerSchema,
 } from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
-import type { PermitResult } from "../../store/permit-ledger.ts";
+import type { Clock } from "../../ambient/clock.ts";
+import type { PermitAnswer } from "../exchange/permit-channel.ts";
+import { fromWireAsk, fromWireReports, toWireAnswer, toWireNews } from "../exchange/wire.ts";
 import type { WindowHub } from "../local/window-hub.ts";
+import { AskAge } from "./ask-age.ts";
 import type { Coordinator } from "./coordinator.ts";
-import { fromWireAsk, fromWireReports, toWireAnswer, toWireNews } from "./wire.ts";
+import type { ReplicaStreams } from "./replica-streams.ts";
 
 type Response = MessageInitShape<typeof ExchangeResponseSchema>;
 type Answer = MessageInitShape<typeof PermitAnswerSchema>;
 type News = MessageInitShape<typeof WindowAnswerSchema>;
 
+export interface ServeReplicaDeps {
+  readonly coordinator: Coordinator;
+  readonly hub: WindowHub;
+  readonly streams: ReplicaStreams;
+  readonly clock: Clock;
+  readonly isLedgerAway: () => boolean;
+}
+
 /** Answers waiting to be sent to one replica. A replica that does not take them is cut off. */
 const unsentMax = 100_000;
+/** A replica that hears nothing for much longer takes the coordinator for silent. */
+const heartbeatMs = 50;
 
 /**
  * Serves one replica's stream until it ends. When the stream takes the next message, all answers that are ready go into
- * it, so that many answers share one message.
+ * it, so that many answers share one message. A message goes out with every heartbeat, also without answers; a replica
+ * that takes none gets one when it does.
  */
 export async function* serveReplica(
   requests: AsyncIterable<ExchangeRequest>,
-  { coordinator, hub }: { coordinator: Coordinator; hub: WindowHub },
+  { coordinator, hub, streams, clock, isLedgerAway }: ServeReplicaDeps,
 ): AsyncGenerator<Response> {
   const outbox = new Outbox();
   const channel = coordinator.join((keyId) => outbox.recalls.add(keyId) && outbox.wake());
+  const leave = streams.enter();
+  const heartbeat = setInterval(() => outbox.beat(), heartbeatMs).unref();
+  const age = new AskAge();
   const read = readAll();
   try {
-    // Says that the coordinator is there.
-    yield {};
-    for (;;) {
-      await outbox.filled();
+    // At once: it says that the coordinator is there.
+    for (outbox.beat(); ; await outbox.filled()) {
       if (outbox.failure !== undefined) throw outbox.failure;
-      if (outbox.isEmpty && outbox.isClosed) return;
-      yield outbox.take();
+      if (outbox.isFinished) return;
+      const state = { ledgerAway: isLedgerAway(), stopping: streams.isStopping };
+      yield { ...outbox.take(), ...state, timeMs: clock.monotonicMs() };
     }
   } finally {
+    clearInterval(heartbeat);
     channel.close();
+    leave();
     // The outbox has already got this error.
     read.catch(() => {});
   }
 
   async function readAll(): Promise<void> {
     try {
-      for await (const { asks, reports } of requests) {
-        for (const ask of asks) {
-          const answer = (result: PermitResult) => outbox.answer(toWireAnswer(ask.id, result));
-          channel.exchange(ask.keyId, fromWireAsk(ask)).then(answer, () => {
-            answer({ outcome: "failed", reason: "" });
-          });
+      for await (const request of requests) {
+        const expiresAtMs = age.expiresAtMs(request, clock.monotonicMs());
+        for (const ask of request.asks) {
+          const asked = channel.exchange(ask.keyId, fromWireAsk(ask), { expiresAtMs });
+          outbox.expectAnswer();
+          const answer = (result: PermitAnswer) => outbox.answer(toWireAnswer(ask.id, result));
+          asked.then(answer, () => answer({ outcome: "failed", reason: "" }));
         }
-        for (const each of reports) outbox.tell(toWireNews(each.id, await hub.exchange(fromWireReports(each))));
+        for (const each of request.reports) outbox.tell(toWireNews(each.id, await hub.exchange(fromWireReports(each))));
       }
       outbox.close();
     } catch (error) {
@@ -64,16 +83,25 @@ export async function* serveReplica(
 class Outbox {
   readonly recalls = new Set<string>();
   failure: unknown;
-  isClosed = false;
+  #isClosed = false;
+  #isBeatDue = false;
+  /** Asks without an answer. */
+  #asked = 0;
   #answers: Answer[] = [];
   #news: News[] = [];
   #wake: (() => void) | undefined;
 
-  get isEmpty(): boolean {
-    return this.#answers.length === 0 && this.#news.length === 0 && this.recalls.size === 0;
+  /** The replica has ended its stream, and has all its answers. */
+  get isFinished(): boolean {
+    return this.#isClosed && this.#asked === 0 && this.#isEmpty;
+  }
+
+  expectAnswer(): void {
+    this.#asked++;
   }
 
   answer(answer: Answer): void {
+    this.#asked--;
     this.#answers.push(answer);
     if (this.#answers.length > unsentMax) this.close(new Error("the replica does not take its answers"));
     this.wake();
@@ -84,18 +112,25 @@ class Outbox {
     this.wake();
   }
 
+  beat(): void {
+    this.#isBeatDue = true;
+    this.wake();
+  }
+
   wake(): void {
     this.#wake?.();
   }
 
   close(failure?: unknown): void {
-    this.isClosed = true;
+    this.#isClosed = true;
     this.failure ??= failure;
     this.wake();
   }
 
+  /** Resolves when there is something to send or to end. */
   async filled(): Promise<void> {
-    if (this.isEmpty && !this.isClosed) await new Promise<void>((resolve) => (this.#wake = resolve));
+    const isIdle = this.#isEmpty && !this.#isBeatDue && !this.isFinished && this.failure === undefined;
+    if (isIdle) await new Promise<void>((resolve) => (this.#wake = resolve));
     this.#wake = undefined;
   }
 
@@ -104,6 +139,11 @@ class Outbox {
     this.#answers = [];
     this.#news = [];
     this.recalls.clear();
+    this.#isBeatDue = false;
     return response;
+  }
+
+  get #isEmpty(): boolean {
+    return this.#answers.length === 0 && this.#news.length === 0 && this.recalls.size === 0;
   }
 }

@@ -1,13 +1,16 @@
 import type { PermitAsk } from "../../domain/permit-window.ts";
-import { Unavailable } from "../../domain/unavailable.ts";
-import type { PermitResult } from "../../store/permit-ledger.ts";
+import {
+  type ExchangeOptions,
+  notExecuted,
+  type PermitAnswer,
+  type PermitChannel,
+} from "../exchange/permit-channel.ts";
 import type { HubAnswer, KeyedReport, WindowHub } from "../local/window-hub.ts";
 import { CoordinatorLink, type CoordinatorLinkOptions } from "./coordinator-link.ts";
-import type { PermitChannel } from "./permit-channel.ts";
 
 /**
  * Several coordinators, of which each key prefers one, the same on every replica: there its asks from all regions meet.
- * When that one is away, another takes over; that costs speed, never correctness.
+ * When that one is away, silent, stops or has no ledger, another takes over; that costs speed, never correctness.
  */
 export class CoordinatorClient implements PermitChannel {
   readonly #links: readonly Named[];
@@ -24,12 +27,13 @@ export class CoordinatorClient implements PermitChannel {
   }
 
   /** Each of them, in the order of their addresses. */
-  get links(): readonly { readonly address: string; readonly link: Pick<CoordinatorLink, "isUp"> }[] {
+  get links(): readonly { readonly address: string; readonly link: Pick<CoordinatorLink, "isUp" | "hasLedger"> }[] {
     return this.#links;
   }
 
-  async exchange(keyId: string, ask: PermitAsk): Promise<PermitResult> {
-    return this.#preferred(keyId).link.exchange(keyId, ask);
+  async exchange(keyId: string, ask: PermitAsk, { onOverdue }: ExchangeOptions = {}): Promise<PermitAnswer> {
+    const preferred = this.#preferred(keyId, ({ link }) => link.hasLedger);
+    return preferred?.link.exchange(keyId, ask, onOverdue) ?? notExecuted;
   }
 
   /** Where local limits are merged when there is no Redis. */
@@ -57,7 +61,8 @@ export class CoordinatorClient implements PermitChannel {
     // Without reports the question is whether they still know what they were told: a question to all of them.
     if (reports.length === 0) for (const named of this.#links) if (named.link.isUp) indicesOf.set(named, []);
     reports.forEach(({ keyId }, i) => {
-      const named = this.#preferred(keyId);
+      const named = this.#preferred(keyId, ({ link }) => link.isUp);
+      if (named === undefined) return;
       indicesOf.set(named, [...(indicesOf.get(named) ?? []), i]);
     });
     const news: HubAnswer["news"][number][] = reports.map(() => undefined);
@@ -72,15 +77,14 @@ export class CoordinatorClient implements PermitChannel {
     return { news, epoch: this.#links.map(({ epoch }) => epoch).join() };
   }
 
-  /** The first that is up, in the key's own order: highest random weight. */
-  #preferred(keyId: string): Named {
+  /** The first that can be used, in the key's own order: highest random weight. */
+  #preferred(keyId: string, isUsable: (named: Named) => boolean): Named | undefined {
     let best: Named | undefined;
     let bestWeight = -1;
     for (const named of this.#links) {
-      const weight = named.link.isUp ? hash(`${named.address} ${keyId}`) : -1;
+      const weight = isUsable(named) ? hash(`${named.address} ${keyId}`) : -1;
       if (weight > bestWeight) [best, bestWeight] = [named, weight];
     }
-    if (best === undefined) throw new Unavailable("no coordinator can be reached");
     return best;
   }
 }

@@ -1,180 +1,254 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import * as grpc from "@grpc/grpc-js";
 import {
-  type ExchangeRequest,
   ExchangeRequestSchema,
   type ExchangeResponse,
   ExchangeResponseSchema,
 } from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
-import type { Log } from "../../ambient/log.ts";
+import type { Ambient } from "../../ambient/ambient.ts";
 import type { PermitAsk } from "../../domain/permit-window.ts";
 import type { Secret } from "../../domain/secret.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { PermitResult } from "../../store/permit-ledger.ts";
-import { fromWireAnswer, fromWireNews, toWireAsk, toWireReports } from "../coordinator/wire.ts";
+import { EndOfTurn } from "../../link/end-of-turn.ts";
+import { GrpcStream } from "../../link/grpc-stream.ts";
+import { PendingCalls } from "../../link/pending-calls.ts";
+import { notExecuted, type OnRecall, type PermitAnswer } from "../exchange/permit-channel.ts";
+import { fromWireAnswer, fromWireNews, toWireAsk, toWireReports } from "../exchange/wire.ts";
 import type { HubAnswer, KeyedReport } from "../local/window-hub.ts";
-import type { OnRecall } from "./permit-channel.ts";
+import { Heartbeat } from "./heartbeat.ts";
 
-export interface CoordinatorLinkOptions {
-  /** `host:port`, or `https://host:port` where the coordinator speaks TLS. */
+export interface CoordinatorLinkOptions extends Pick<Ambient, "clock" | "log"> {
+  /** `host:port`, or `https://host:port` for TLS. */
   readonly address: string;
   readonly secret: Secret | undefined;
-  /** CA certificates in PEM, instead of the ones that Node trusts. */
+  /** Certificates in PEM form that replace the ones that Node trusts. */
   readonly ca?: string | undefined;
   readonly onRecall: OnRecall;
-  readonly log: Log;
 }
 
-const method = "/latchkey.ratelimit.v1.RatelimitService/Exchange";
+const path = "/latchkey.ratelimit.v1.RatelimitService/Exchange";
+/** An attempt ends after this, and the next one begins at once: the kernel's own attempts are further and further apart. */
+const connectMs = 2000;
+/** The pause after a refusal, which costs nothing and says that nothing listens there. It grows. */
 const retryMinMs = 50;
-const retryMaxMs = 1000;
-/** A link without a sign of life is given up after twice this. */
-const keepAliveMs = 1000;
+const retryMaxMs = 250;
+const heartbeatCheckMs = 50;
+/** A link that is silent for this long is given up. */
+const giveUpMs = 2000;
+/** How long a link that is closed waits for the coordinator to end the stream. */
+const closeMs = 1000;
 const unansweredMax = 50_000;
 
 /**
  * One replica's stream to one coordinator. It comes back by itself when it breaks, and what it is told in one turn of the
  * event loop shares one message. An answer may take as long as the link lives: to give up on it sooner would strand the
- * permits in it. When the link breaks, asks without an answer fail, and are not sent again.
+ * permits in it. But when the coordinator is silent, has no ledger or stops, new asks should go elsewhere; callers of
+ * asks under way are told. When the link breaks, asks without an answer fail and are not sent again. Asks that were never
+ * written to the socket are handed back instead. A link that is given up is reset: see `GrpcStream`.
  */
 export class CoordinatorLink {
   readonly #options: CoordinatorLinkOptions;
-  readonly #client: grpc.Client;
-  #stream: Stream | undefined;
-  #isUp = false;
-  #isTroubled = false;
-  #closed = false;
-  #tries = 0;
+  readonly #calls = new PendingCalls(unansweredMax, "too much waits for the coordinator");
+  readonly #endOfTurn = new EndOfTurn(() => this.#flush());
+  readonly #heartbeat = new Heartbeat();
+  readonly #timer: NodeJS.Timeout;
+  #stream: GrpcStream | undefined;
+  /** The end of the attempt, while the stream is not up. */
+  #attempt: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
-  #nextId = 0;
-  #unsent = emptyRequest();
-  readonly #waiting = new Map<number, Waiting>();
+  #isUp = false;
+  #isSilent = false;
+  #isLedgerAway = false;
+  #isStopping = false;
+  #isTroubled = false;
+  #isClosed = false;
+  #refusals = 0;
+  #timeouts = 0;
+  /** The coordinator's time in its last message. */
+  #seenTimeMs = 0;
+  #unsent: Unsent | undefined;
 
   constructor(options: CoordinatorLinkOptions) {
     this.#options = options;
-    const isTls = options.address.startsWith("https://");
-    const ca = options.ca === undefined ? null : Buffer.from(options.ca);
-    this.#client = new grpc.Client(
-      options.address.replace(/^https?:\/\//, ""),
-      isTls ? grpc.credentials.createSsl(ca) : grpc.credentials.createInsecure(),
-      {
-        "grpc.keepalive_time_ms": keepAliveMs,
-        "grpc.keepalive_timeout_ms": keepAliveMs,
-        "grpc.initial_reconnect_backoff_ms": retryMinMs,
-        "grpc.max_reconnect_backoff_ms": retryMaxMs,
-        // An ask that is sent twice could be settled twice.
-        "grpc.enable_retries": 0,
-      },
-    );
+    this.#timer = setInterval(() => this.#checkHeartbeat(), heartbeatCheckMs).unref();
     this.#connect();
   }
 
-  /** Whether the coordinator has answered on the stream that is open. */
+  /** Whether the coordinator can be reached: it has answered on the open stream, is not silent and does not stop. */
   get isUp(): boolean {
-    return this.#isUp;
+    return this.#isUp && !this.#isSilent && !this.#isStopping;
   }
 
-  exchange(keyId: string, ask: PermitAsk): Promise<PermitResult> {
-    return this.#send((id) => this.#unsent.asks.push(toWireAsk(id, keyId, ask))) as Promise<PermitResult>;
+  /** Whether it can also be asked for permits. */
+  get hasLedger(): boolean {
+    return this.isUp && !this.#isLedgerAway;
+  }
+
+  exchange(keyId: string, ask: PermitAsk, onOverdue?: () => void): Promise<PermitAnswer> {
+    if (!this.hasLedger) return Promise.resolve(notExecuted);
+    return this.#calls.open((id) => this.#frame().asks.push(toWireAsk(id, keyId, ask)), onOverdue);
   }
 
   report(reports: readonly KeyedReport[]): Promise<HubAnswer> {
-    return this.#send((id) => this.#unsent.reports.push(toWireReports(id, reports))) as Promise<HubAnswer>;
+    if (!this.isUp) return Promise.reject(away());
+    return this.#calls.open((id) => this.#frame().reports.push(toWireReports(id, reports)));
   }
 
+  /** What was said so far is still sent. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
+    clearInterval(this.#timer);
     clearTimeout(this.#retry);
-    this.#flush();
-    this.#stream?.end();
-    this.#fail();
-    this.#client.close();
+    clearTimeout(this.#attempt);
+    const stream = this.#stream;
+    if (this.#isUp) this.#flush();
+    stream?.end();
+    setTimeout(() => stream?.reset(), closeMs).unref();
+    this.#disconnect();
   }
 
-  #send(put: (id: number) => void): Promise<unknown> {
-    if (!this.#isUp) return Promise.reject(new Unavailable("the coordinator is away"));
-    if (this.#waiting.size >= unansweredMax)
-      return Promise.reject(new Unavailable("too much waits for the coordinator"));
-    this.#nextId = (this.#nextId + 1) >>> 0;
-    const id = this.#nextId;
-    // After everything that this turn has to say.
-    if (this.#unsent.asks.length + this.#unsent.reports.length === 0) setImmediate(() => this.#flush());
-    put(id);
-    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  /** The message of this turn. Its age counts from its first call. */
+  #frame(): Unsent {
+    this.#endOfTurn.schedule();
+    const seen = () => ({ seenTimeMs: this.#seenTimeMs, seenAgeMs: this.#heartbeat.silentMs(this.#nowMs()) });
+    this.#unsent ??= { asks: [], reports: [], ...seen() };
+    return this.#unsent;
   }
 
   #flush(): void {
-    const request = this.#unsent;
-    if (request.asks.length + request.reports.length === 0) return;
-    this.#unsent = emptyRequest();
-    this.#stream?.write(create(ExchangeRequestSchema, request));
+    const { asks, reports, ...seen } = this.#unsent ?? { asks: [], reports: [] };
+    // Not while earlier messages still wait in this process: what was not written to the socket can go elsewhere.
+    if (asks.length + reports.length === 0 || this.#stream === undefined || this.#stream.isFull) return;
+    this.#unsent = undefined;
+    this.#stream.write(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, { asks, reports, ...seen })));
   }
 
   #connect(): void {
-    const metadata = new grpc.Metadata();
-    if (this.#options.secret) metadata.set("authorization", `Bearer ${this.#options.secret.reveal()}`);
-    const stream: Stream = this.#client.makeBidiStreamRequest(
-      method,
-      (request: ExchangeRequest) => Buffer.from(toBinary(ExchangeRequestSchema, request)),
-      (bytes: Buffer) => fromBinary(ExchangeResponseSchema, bytes),
-      metadata,
-    );
+    const { address, secret, ca } = this.#options;
+    const stream: GrpcStream = new GrpcStream({
+      address,
+      firstAddress: this.#timeouts,
+      path,
+      headers: secret === undefined ? {} : { authorization: `Bearer ${secret.reveal()}` },
+      ca,
+      onMessage: (bytes) => this.#onMessage(bytes),
+      onDrain: () => this.#flush(),
+      onClose: (reason) => this.#onClose(reason),
+    });
     this.#stream = stream;
-    stream.on("data", (response: ExchangeResponse) => this.#hear(response));
-    // An error is followed by a status, and so is an end.
-    stream.on("error", () => {});
-    stream.on("status", ({ code }: grpc.StatusObject) => this.#onEnd(stream, grpc.status[code] ?? "unknown"));
+    this.#attempt = setTimeout(() => {
+      this.#timeouts++;
+      this.#giveUp("no answer in time");
+    }, connectMs).unref();
   }
 
-  #hear({ answers, news, recalls }: ExchangeResponse): void {
-    this.#arrive();
-    for (const answer of answers) this.#resolve(answer.id, fromWireAnswer(answer));
-    for (const each of news) this.#resolve(each.id, fromWireNews(each));
-    for (const keyId of recalls) this.#options.onRecall(keyId);
-  }
-
-  #resolve(id: number, result: PermitResult | HubAnswer): void {
-    this.#waiting.get(id)?.resolve(result);
-    this.#waiting.delete(id);
+  #onMessage(bytes: Buffer): void {
+    if (this.#isClosed) return;
+    let response: ExchangeResponse;
+    try {
+      response = fromBinary(ExchangeResponseSchema, bytes);
+    } catch {
+      this.#giveUp("a message that cannot be read");
+      return;
+    }
+    this.#heartbeat.heard(this.#nowMs());
+    this.#seenTimeMs = response.timeMs;
+    this.#isSilent = false;
+    if (!this.#isUp) this.#arrive();
+    for (const answer of response.answers) this.#calls.resolve(answer.id, fromWireAnswer(answer));
+    for (const each of response.news) this.#calls.resolve(each.id, fromWireNews(each));
+    for (const keyId of response.recalls) this.#options.onRecall(keyId);
+    this.#follow(response);
   }
 
   #arrive(): void {
-    if (this.#isUp) return;
+    const { address, log } = this.#options;
+    clearTimeout(this.#attempt);
     this.#isUp = true;
-    this.#tries = 0;
-    if (this.#isTroubled) this.#options.log.info("the coordinator is back", { address: this.#options.address });
+    this.#refusals = 0;
+    if (this.#isTroubled) log.info("the coordinator is back", { address });
     this.#isTroubled = false;
+    // Says nothing but how long a round trip takes: without it the first ask would be the quickest at any age.
+    const first = { seenTimeMs: this.#seenTimeMs, seenAgeMs: 0 };
+    this.#stream?.write(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, first)));
   }
 
-  #onEnd(stream: Stream, reason: string): void {
-    if (stream !== this.#stream || this.#closed) return;
-    this.#fail();
-    if (!this.#isTroubled)
-      this.#options.log.warn("the coordinator is away", { address: this.#options.address, reason });
+  /** What the coordinator says of itself. */
+  #follow({ ledgerAway, stopping }: ExchangeResponse): void {
+    const isNews = (ledgerAway && !this.#isLedgerAway) || (stopping && !this.#isStopping);
+    this.#isLedgerAway = ledgerAway;
+    this.#isStopping = stopping;
+    if (isNews) this.#handBack();
+    // A coordinator that stops answers what it was asked as soon as ever.
+    if (isNews && ledgerAway) this.#calls.markOverdue();
+    if (stopping && this.#calls.size === 0) this.#stream?.end();
+  }
+
+  /** A busy event loop of our own must not look like a silent coordinator: what has arrived is read before it is judged. */
+  #checkHeartbeat(): void {
+    if (!this.#isUp || !this.#heartbeat.isSilent(this.#nowMs())) return;
+    setImmediate(() => {
+      if (!this.#isUp || !this.#heartbeat.isSilent(this.#nowMs())) return;
+      if (this.#heartbeat.silentMs(this.#nowMs()) > giveUpMs) this.#giveUp("silent");
+      else if (!this.#isSilent) {
+        this.#isSilent = true;
+        this.#handBack();
+        this.#calls.markOverdue();
+      }
+    });
+  }
+
+  /** What was never written to the socket may go elsewhere. */
+  #handBack(): void {
+    const { asks, reports } = this.#unsent ?? { asks: [], reports: [] };
+    this.#unsent = undefined;
+    for (const { id } of asks) this.#calls.resolve(id as number, notExecuted);
+    for (const { id } of reports) this.#calls.reject(id as number, away());
+  }
+
+  #giveUp(reason: string): void {
+    this.#stream?.reset();
+    this.#lose(reason);
+    if (!this.#isClosed) this.#connect();
+  }
+
+  #onClose(reason: string): void {
+    if (this.#isClosed) return;
+    this.#lose(this.#isStopping ? "it stops" : reason);
+    const pauseMs = Math.min(retryMaxMs, retryMinMs * 2 ** this.#refusals++);
+    this.#retry = setTimeout(() => this.#connect(), pauseMs).unref();
+  }
+
+  #lose(reason: string): void {
+    const { address, log } = this.#options;
+    clearTimeout(this.#attempt);
+    if (!this.#isTroubled) log.warn("the coordinator is away", { address, reason });
     this.#isTroubled = true;
-    this.#retry = setTimeout(() => this.#connect(), Math.min(retryMaxMs, retryMinMs * 2 ** this.#tries++)).unref();
+    this.#disconnect();
   }
 
-  #fail(): void {
+  #disconnect(): void {
+    this.#stream = undefined;
     this.#isUp = false;
-    this.#unsent = emptyRequest();
-    for (const { reject } of this.#waiting.values()) reject(new Unavailable("the coordinator is away"));
-    this.#waiting.clear();
+    this.#isSilent = false;
+    this.#isLedgerAway = false;
+    this.#isStopping = false;
+    this.#heartbeat.reset();
+    this.#handBack();
+    this.#calls.rejectAll(away());
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
   }
 }
 
-type Stream = grpc.ClientDuplexStream<ExchangeRequest, ExchangeResponse>;
-
-interface Waiting {
-  readonly resolve: (result: PermitResult | HubAnswer) => void;
-  readonly reject: (error: Unavailable) => void;
+function away(): Unavailable {
+  return new Unavailable("the coordinator is away");
 }
 
-interface UnsentRequest {
+interface Unsent {
   readonly asks: ReturnType<typeof toWireAsk>[];
   readonly reports: ReturnType<typeof toWireReports>[];
-}
-
-function emptyRequest(): UnsentRequest {
-  return { asks: [], reports: [] };
+  readonly seenTimeMs: number;
+  readonly seenAgeMs: number;
 }

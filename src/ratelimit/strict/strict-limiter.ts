@@ -4,9 +4,8 @@ import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.t
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
-import type { PermitResult } from "../../store/permit-ledger.ts";
+import type { PermitAnswer, PermitChannel } from "../exchange/permit-channel.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
-import type { PermitChannel } from "./permit-channel.ts";
 
 export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly channel: PermitChannel;
@@ -36,6 +35,8 @@ export class StrictLimiter implements RateLimiter {
   readonly #tick: NodeJS.Timeout;
   #sweep: MapIterator<[string, Entry]>;
   readonly #waitingRoom: WaitingRoom;
+  /** Messages without an answer. */
+  readonly #underWay = new Set<Promise<void>>();
   #stopping = false;
 
   constructor(options: StrictLimiterOptions) {
@@ -91,11 +92,7 @@ export class StrictLimiter implements RateLimiter {
 
   /** Resolves when nothing is under way. An answer can be followed by a message: what it brought goes back. */
   async #answered(): Promise<void> {
-    for (;;) {
-      const underWay = [...this.#entries.values()].flatMap((entry) => entry.underWay ?? []);
-      if (underWay.length === 0) return;
-      await Promise.allSettled(underWay);
-    }
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
   }
 
   /** Only for permits. */
@@ -131,7 +128,7 @@ export class StrictLimiter implements RateLimiter {
       this.#options.metrics.windowsFull();
       throw new Unavailable("every rate-limit window is taken");
     }
-    const entry: Entry = { keyId, pool: new PermitPool(), waiting: [], dueMs: undefined, underWay: undefined };
+    const entry: Entry = { keyId, pool: new PermitPool(), waiting: [], dueMs: undefined };
     this.#entries.set(keyId, entry);
     return entry;
   }
@@ -152,13 +149,22 @@ export class StrictLimiter implements RateLimiter {
   /** Sends what the pool has to say. */
   #pump(entry: Entry, nowMs: number): void {
     const message = entry.pool.nextAsk(nowMs);
-    if (message !== undefined) {
-      entry.underWay = this.#options.channel.exchange(entry.keyId, message.ask).then(
-        (result) => this.#onResult(entry, message, result),
-        () => this.#onLost(entry, message),
-      );
-    }
+    if (message !== undefined) this.#send(entry, message);
     this.#watch(entry, nowMs);
+  }
+
+  #send(entry: Entry, message: PermitMessage): void {
+    const onOverdue = () => {
+      entry.pool.overdue(message);
+      this.#pump(entry, this.#options.clock.monotonicMs());
+    };
+    const exchange = this.#options.channel.exchange(entry.keyId, message.ask, { onOverdue });
+    const answered = exchange.then(
+      (answer) => this.#onAnswer(entry, message, answer),
+      () => this.#onLost(entry, message),
+    );
+    this.#underWay.add(answered);
+    void answered.finally(() => this.#underWay.delete(answered));
   }
 
   #watch(entry: Entry, nowMs: number): void {
@@ -167,23 +173,28 @@ export class StrictLimiter implements RateLimiter {
     else this.#active.delete(entry);
   }
 
-  #onResult(entry: Entry, message: PermitMessage, result: PermitResult): void {
+  #onAnswer(entry: Entry, message: PermitMessage, answer: PermitAnswer): void {
     const nowMs = this.#options.clock.monotonicMs();
-    entry.underWay = undefined;
-    if (result.outcome === "failed") {
-      this.#onLost(entry, message);
-    } else if (result.outcome === "missing") {
-      this.#drop(entry);
-    } else {
-      this.#apply(entry, entry.pool.answered(message, result, nowMs), nowMs);
-      if (this.#stopping) entry.pool.recall();
-      this.#pump(entry, nowMs);
+    switch (answer.outcome) {
+      case "failed":
+        this.#onLost(entry, message);
+        return;
+      case "missing":
+        this.#drop(entry);
+        return;
+      case "notExecuted":
+        this.#apply(entry, entry.pool.notExecuted(message, nowMs), nowMs);
+        this.#watch(entry, nowMs);
+        return;
+      case "settled":
+        this.#apply(entry, entry.pool.answered(message, answer, nowMs), nowMs);
+        if (this.#stopping) entry.pool.recall();
+        this.#pump(entry, nowMs);
     }
   }
 
   #onLost(entry: Entry, message: PermitMessage): void {
     const nowMs = this.#options.clock.monotonicMs();
-    entry.underWay = undefined;
     entry.pool.lost(message, nowMs);
     this.#watch(entry, nowMs);
   }
@@ -197,7 +208,8 @@ export class StrictLimiter implements RateLimiter {
   /** There is no such key any more. */
   #drop(entry: Entry): void {
     entry.pool.drop();
-    this.#entries.delete(entry.keyId);
+    // Another entry may have taken its place, if two messages were under way.
+    if (this.#entries.get(entry.keyId) === entry) this.#entries.delete(entry.keyId);
     this.#active.delete(entry);
     for (const { resolve } of this.#leave(entry, entry.waiting.length)) resolve(noSuchKey);
   }
@@ -252,7 +264,6 @@ interface Entry {
   readonly waiting: Waiting[];
   /** When the pool wants to send something. */
   dueMs: number | undefined;
-  underWay: Promise<void> | undefined;
 }
 
 interface Waiting {

@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from "vitest";
-import { Unavailable } from "../../../src/domain/unavailable.ts";
 import type { CoordinatorClient } from "../../../src/ratelimit/strict/coordinator-client.ts";
 import type { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
@@ -68,13 +67,28 @@ describe("several coordinators", () => {
     expect(await placesOf(edge, [again, two[1]])).toEqual(before);
   });
 
+  it("take over from one whose ledger is away, which goes on with reports and gets back its keys", async () => {
+    const { two, addresses } = await startTwo();
+    const edge = coordinatorsAt(addresses);
+    await untilUp(edge, two);
+    const before = await placesOf(edge, two);
+    two[0].ledger.isAway = true;
+    await untilUp(edge, [two[1]]);
+    expect(edge.links.map(({ link }) => link.isUp)).toEqual([true, true]);
+    const { epoch } = await edge.asWindowHub().exchange([]);
+    expect(epoch.split(",").filter((each) => each !== "").length).toBe(2);
+    two[0].ledger.isAway = false;
+    await untilUp(edge, two);
+    expect(await placesOf(edge, two)).toEqual(before);
+  });
+
   it("that are all away make an edge say so at once", async () => {
     const { two, addresses } = await startTwo();
     const edge = coordinatorsAt(addresses);
     await untilUp(edge, two);
     for (const coordinator of two) await coordinator.stop();
     await vi.waitFor(() => expect(edge.isUp).toBe(false), patient);
-    await expect(edge.exchange("k", askFor({ wantMin: 1 }))).rejects.toThrow(Unavailable);
+    expect(await edge.exchange("k", askFor({ wantMin: 1 }))).toEqual({ outcome: "notExecuted" });
     await expect(edge.asWindowHub().exchange([])).resolves.toMatchObject({ news: [] });
   });
 });
@@ -117,6 +131,28 @@ describe("edges with strict limits over coordinators", () => {
     // Permits under way are lost until the window ends.
     expect(admitted).toBeLessThanOrEqual(200);
     expect(admitted).toBeGreaterThan(100);
+  });
+
+  it("ask another coordinator when theirs does not answer, and take its late answer too", async () => {
+    const store = newStore();
+    const held: (() => void)[] = [];
+    const [slow, quick] = [await startTestCoordinator({ store }), await startTestCoordinator({ store })];
+    const edge = limiterAt([slow.address, quick.address]);
+    await untilUp(edge.channel, [slow, quick]);
+    const keyId = await strictKey(store, 100);
+    await edge.channel.exchange(keyId, askFor({}));
+    const preferred = [slow, quick].find(({ asked }) => asked.some((ask) => ask.keyId === keyId)) as TestCoordinator;
+    const other = preferred === slow ? quick : slow;
+    preferred.ledger.delay = () => new Promise((resolve) => held.push(resolve));
+    const waiting = crowd([edge], keyId, 5);
+    await vi.waitFor(() => expect(held.length).toBe(1));
+    expect(other.asked.filter((ask) => ask.keyId === keyId)).toEqual([]);
+    preferred.ledger.isAway = true;
+    expect(await waiting).toEqual({ admitted: 5 });
+    const before = edge.held;
+    for (const resolve of held) resolve();
+    await vi.waitFor(() => expect(edge.held).toBeGreaterThan(before));
+    expect(await crowd([edge], keyId, 110)).toEqual({ admitted: 95, limited: 15 });
   });
 
   it("learn that another replica needs permits they hold, and return them", async () => {

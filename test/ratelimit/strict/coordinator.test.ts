@@ -61,7 +61,7 @@ describe("Coordinator", () => {
 
   it("has one batch under way in a lane; asks that come meanwhile become the next, one per key", async () => {
     const { engine, members } = setUp();
-    const answers: Promise<PermitResult>[] = [];
+    const answers: Promise<unknown>[] = [];
     for (const keyId of ["k", "k", "l", "k"]) {
       for (const member of members) answers.push(member.exchange(keyId, askFor({ wantMin: 1 })));
       await nextTurn();
@@ -219,6 +219,57 @@ describe("Coordinator", () => {
     await engine.finish();
     expect(await later).toMatchObject({ granted: 1 });
     await coordinator.drained();
+  });
+
+  it("does not execute an ask that is too old on arrival, nor one that becomes too old before its batch", async () => {
+    const { engine, members, clock } = setUp();
+    const nowMs = clock.monotonicMs();
+    const tooOld = members[0].exchange("k", askFor({ wantMin: 1 }), { expiresAtMs: nowMs - 1 });
+    expect(await tooOld).toEqual({ outcome: "notExecuted" });
+    const first = members[0].exchange("k", askFor({ wantMin: 1 }));
+    await nextTurn();
+    const waiting = ["k", "l"].map((keyId) =>
+      members[0].exchange(keyId, askFor({ wantMin: 5, returned: 3 }), { expiresAtMs: nowMs + 500 }),
+    );
+    const inTime = members[1].exchange("k", askFor({ wantMin: 2 }), { expiresAtMs: nowMs + 5000 });
+    await nextTurn();
+    clock.advance(501);
+    await engine.finish();
+    await engine.finish();
+    expect(
+      engine.batches.map((batch) => batch.map(({ keyId, wantMin, returned }) => [keyId, wantMin, returned])),
+    ).toEqual([[["k", 1, 0]], [["k", 2, 0]]]);
+    expect(await Promise.all(waiting)).toEqual(Array(2).fill({ outcome: "notExecuted" }));
+    expect([await first, await inTime]).toMatchObject([{ granted: 1 }, { granted: 2 }]);
+  });
+
+  it("asks the ledger for nothing when all asks of a batch have become too old", async () => {
+    const { engine, members, clock } = setUp();
+    const expiresAtMs = clock.monotonicMs();
+    const first = members[0].exchange("k", askFor({ wantMin: 1 }));
+    await nextTurn();
+    const late = members[1].exchange("l", askFor({ wantMin: 1 }), { expiresAtMs });
+    clock.advance(1);
+    await engine.finish();
+    expect(await late).toEqual({ outcome: "notExecuted" });
+    expect([engine.batches.length, engine.underWay]).toEqual([1, 0]);
+    await first;
+  });
+
+  it("grants nothing to a replica that has gone meanwhile, and takes what it returned", async () => {
+    const { engine, members } = setUp();
+    const first = members[0].exchange("k", askFor({ wantMin: 1 }));
+    await nextTurn();
+    const pending = [
+      members[1].exchange("k", askFor({ wantMin: 5, gen: 1, returned: 3, spent: 2 })),
+      members[1].exchange("l", askFor({ wantMin: 5 })),
+    ];
+    members[1].close();
+    await engine.finish();
+    await engine.finish();
+    expect(engine.batches[1]).toMatchObject([{ keyId: "k", wantMin: 0, wantMax: 0, returned: 3, spent: 2 }]);
+    expect(await Promise.all(pending)).toMatchObject([{ granted: 0 }, { outcome: "notExecuted" }]);
+    await first;
   });
 
   it("says for how long the ledger has been silent", async () => {

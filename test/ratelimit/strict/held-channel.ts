@@ -1,7 +1,6 @@
 import type { PermitAsk } from "../../../src/domain/permit-window.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
-import type { PermitChannel } from "../../../src/ratelimit/strict/permit-channel.ts";
-import type { PermitResult } from "../../../src/store/permit-ledger.ts";
+import type { ExchangeOptions, PermitAnswer, PermitChannel } from "../../../src/ratelimit/exchange/permit-channel.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
 import { type Settled, settledWith } from "./asks.ts";
 
@@ -10,11 +9,11 @@ export class HeldChannel implements PermitChannel {
   /** Everything that was ever sent, in order. */
   readonly sent: (PermitAsk & { readonly keyId: string })[] = [];
   isClosed = false;
-  readonly #held: { resolve: (result: PermitResult) => void; reject: (error: Unavailable) => void }[] = [];
+  readonly #held: Held[] = [];
 
-  exchange(keyId: string, ask: PermitAsk): Promise<PermitResult> {
+  exchange(keyId: string, ask: PermitAsk, { onOverdue }: ExchangeOptions = {}): Promise<PermitAnswer> {
     this.sent.push({ keyId, ...ask });
-    return new Promise((resolve, reject) => this.#held.push({ resolve, reject }));
+    return new Promise((resolve, reject) => this.#held.push({ resolve, reject, onOverdue }));
   }
 
   close(): void {
@@ -30,9 +29,14 @@ export class HeldChannel implements PermitChannel {
     return this.answer(settledWith(grant));
   }
 
-  async answer(result: PermitResult): Promise<void> {
+  async answer(result: PermitAnswer): Promise<void> {
     this.#next().resolve(result);
     await nextTurn();
+  }
+
+  /** Says of the oldest message that its answer is late. */
+  overdue(): void {
+    this.#held[0]?.onOverdue?.();
   }
 
   /** The outcome of the oldest message stays unknown. */
@@ -46,4 +50,10 @@ export class HeldChannel implements PermitChannel {
     if (held === undefined) throw new Error("nothing is under way");
     return held;
   }
+}
+
+interface Held {
+  readonly resolve: (result: PermitAnswer) => void;
+  readonly reject: (error: Unavailable) => void;
+  readonly onOverdue: (() => void) | undefined;
 }

@@ -2,7 +2,11 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { Holders, type Member } from "../../../src/ratelimit/coordinator/holders.ts";
 import { askFor } from "./asks.ts";
 
-const [a, b, c] = ["a", "b", "c"].map((): Member => ({ onRecall: () => {} })) as [Member, Member, Member];
+const [a, b, c] = ["a", "b", "c"].map((): Member => ({ onRecall: () => {}, isGone: false })) as [
+  Member,
+  Member,
+  Member,
+];
 let holders: Holders;
 beforeEach(() => {
   holders = new Holders();

@@ -158,6 +158,54 @@ describe("the internal rate-limit service", () => {
     });
   });
 
+  it("sends its own time at least every 50 ms or so, whatever its ledger does", async () => {
+    const { address, store, ledger } = await startTestCoordinator();
+    const keyId = await strictKey(store, 10);
+    ledger.delay = () => new Promise(() => {});
+    const stream = openRawStream(address);
+    await vi.waitFor(() => expect(stream.messages.length).toBe(1));
+    stream.send({ asks: [{ id: 1, keyId, wantMin: 1, wantMax: 1 }] });
+    await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(10), { timeout: 5000 });
+    const times = stream.heartbeats.map(({ timeMs }) => timeMs);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect(stream.heartbeats.every(({ ledgerAway, stopping }) => !ledgerAway && !stopping)).toBe(true);
+    ledger.isAway = true;
+    await vi.waitFor(() => expect(stream.heartbeats.at(-1)).toMatchObject({ ledgerAway: true, stopping: false }));
+  });
+
+  it("told to stop, tells replicas to go, and answers until each has ended its stream", async () => {
+    const { address, store, streams, ledger } = await startTestCoordinator();
+    const keyId = await strictKey(store, 10);
+    const release: (() => void)[] = [];
+    ledger.delay = () => new Promise((resolve) => release.push(resolve));
+    const stream = openRawStream(address);
+    await vi.waitFor(() => expect(stream.messages.length).toBe(1));
+    stream.send({ asks: [{ id: 1, keyId, wantMin: 4, wantMax: 4 }] });
+    await vi.waitFor(() => expect(release.length).toBe(1));
+    let stopped = false;
+    const stopping = streams.stop(5000).then(() => {
+      stopped = true;
+    });
+    await vi.waitFor(() => expect(stream.heartbeats.at(-1)).toMatchObject({ stopping: true }));
+    stream.end();
+    const late = openRawStream(address);
+    expect((await late.ended).code).toBe(UNAVAILABLE);
+    expect(stopped).toBe(false);
+    release[0]?.();
+    await stopping;
+    expect((await stream.ended).code).toBe(OK);
+    expect(stream.messages[1]?.answers).toMatchObject([{ id: 1, outcome: { case: "grant", value: { granted: 4 } } }]);
+  });
+
+  it("stops without a replica that does not go, after a while", async () => {
+    const { address, streams } = await startTestCoordinator();
+    const stream = openRawStream(address);
+    await vi.waitFor(() => expect(stream.messages.length).toBe(1));
+    const startedMs = performance.now();
+    await streams.stop(200);
+    expect(performance.now() - startedMs).toBeGreaterThan(190);
+  });
+
   it("tells replicas that it stops", async () => {
     const { address, stop } = await startTestCoordinator();
     const stream = openRawStream(address);

@@ -20,11 +20,17 @@ export function openRawStream(address: string, authorization?: string) {
     metadata,
   );
   const messages: ExchangeResponse[] = [];
-  stream.on("data", (message: ExchangeResponse) => messages.push(message));
+  const heartbeats: ExchangeResponse[] = [];
+  stream.on("data", (message: ExchangeResponse) => {
+    const isHeartbeat = message.answers.length + message.news.length + message.recalls.length === 0;
+    (isHeartbeat && messages.length > 0 ? heartbeats : messages).push(message);
+  });
   stream.on("error", () => {});
   const ended = new Promise<grpc.StatusObject>((resolve) => stream.on("status", resolve));
   return {
+    /** The first one, and all that say more than that the coordinator is there. */
     messages,
+    heartbeats,
     /** The status with which it ends. */
     ended,
     send(request: MessageInitShape<typeof ExchangeRequestSchema>): void {

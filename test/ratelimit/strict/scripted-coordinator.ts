@@ -8,14 +8,22 @@ import {
   ExchangeResponseSchema,
 } from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
 
-/** A fake coordinator. It records every message, and sends what the test wants. */
+/** A fake coordinator. It records every message, and sends heartbeats and what the test wants. */
 export class ScriptedCoordinator {
-  /** Every message that came, on all streams. */
+  /** Every message with asks or reports that came, on all streams. */
   readonly requests: ExchangeRequest[] = [];
+  /** The first message of every stream, which is empty. */
+  readonly greetings: ExchangeRequest[] = [];
   /** The credentials of every stream that was opened. */
   readonly authorizations: grpc.MetadataValue[][] = [];
   /** Whether a new stream gets the first, empty message. */
   welcomes = true;
+  /** Whether streams that were welcomed get heartbeats. */
+  beats = true;
+  /** What each heartbeat says. */
+  state: { ledgerAway?: boolean; stopping?: boolean } = {};
+  /** Streams that the replica has ended by itself. */
+  ends = 0;
   readonly port: number;
   readonly #server: grpc.Server;
   readonly #streams = new Set<Stream>();
@@ -44,7 +52,11 @@ export class ScriptedCoordinator {
       );
     });
     const coordinator: ScriptedCoordinator = new ScriptedCoordinator(server, bound);
-    onTestFinished(() => server.forceShutdown());
+    const beating = setInterval(() => coordinator.beats && coordinator.welcomes && coordinator.say({}), 50);
+    onTestFinished(() => {
+      clearInterval(beating);
+      server.forceShutdown();
+    });
     return coordinator;
   }
 
@@ -61,7 +73,8 @@ export class ScriptedCoordinator {
   }
 
   say(response: MessageInitShape<typeof ExchangeResponseSchema>): void {
-    for (const stream of this.#streams) stream.write(create(ExchangeResponseSchema, response));
+    const message = { timeMs: performance.now(), ...this.state, ...response };
+    for (const stream of this.#streams) stream.write(create(ExchangeResponseSchema, message));
   }
 
   /** Ends every stream with an error, as a coordinator that crashes does, and goes on serving new ones. */
@@ -78,14 +91,18 @@ export class ScriptedCoordinator {
   #join(stream: Stream): void {
     this.#streams.add(stream);
     this.authorizations.push(stream.metadata.get("authorization"));
-    stream.on("data", (request: ExchangeRequest) => this.requests.push(request));
+    stream.on("data", (request: ExchangeRequest) => {
+      const isGreeting = request.asks.length + request.reports.length === 0;
+      (isGreeting ? this.greetings : this.requests).push(request);
+    });
     stream.on("error", () => {});
     stream.on("end", () => {
+      this.ends++;
       this.#streams.delete(stream);
       stream.end();
     });
     stream.on("cancelled", () => this.#streams.delete(stream));
-    if (this.welcomes) stream.write(create(ExchangeResponseSchema, {}));
+    if (this.welcomes) stream.write(create(ExchangeResponseSchema, { timeMs: performance.now(), ...this.state }));
   }
 }
 

@@ -6,6 +6,7 @@ import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
+import { ReplicaStreams } from "../../../src/ratelimit/coordinator/replica-streams.ts";
 import { MemoryHub } from "../../../src/ratelimit/local/window-hub.ts";
 import { CoordinatorClient } from "../../../src/ratelimit/strict/coordinator-client.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
@@ -40,27 +41,37 @@ export async function startTestCoordinator(options: { store?: Store; port?: numb
   const ambient = { clock: systemClock, random, log, metrics };
   /** Everything that the ledger was asked here. */
   const asked: KeyedPermitAsk[] = [];
-  const exchange = (asks: readonly KeyedPermitAsk[]) => {
+  const ledger = { isAway: false, delay: undefined as (() => Promise<void>) | undefined };
+  const exchange = async (asks: readonly KeyedPermitAsk[]) => {
     asked.push(...asks);
+    await ledger.delay?.();
     return (store.permitLanes[0] as Store["permitLanes"][number]).exchange(asks);
   };
   const coordinator = new Coordinator([{ exchange }], ambient);
   const epoch = Buffer.from(random.bytes(9)).toString("base64url");
   const shutdown = new AbortController();
   const hub = new MemoryHub(() => systemClock.monotonicMs(), epoch);
+  const streams = new ReplicaStreams();
   const listener = await startInternalListener({
     ...ambient,
     host: "127.0.0.1",
     port,
     secret: secret === undefined ? undefined : new Secret(secret),
-    services: createRatelimitService({ coordinator, hub, shutdownSignal: shutdown.signal }),
+    services: createRatelimitService({
+      coordinator,
+      hub,
+      streams,
+      clock: systemClock,
+      isLedgerAway: () => ledger.isAway,
+      shutdownSignal: shutdown.signal,
+    }),
   });
   const stop = async () => {
     shutdown.abort();
     await listener.close();
   };
   onTestFinished(stop);
-  return { port: listener.port, address: `127.0.0.1:${listener.port}`, store, asked, metrics, stop };
+  return { port: listener.port, address: `127.0.0.1:${listener.port}`, store, asked, metrics, streams, ledger, stop };
 }
 
 /** An edge's way to these coordinators, closed with the test. */
@@ -68,7 +79,7 @@ export function coordinatorsAt(
   addresses: readonly string[],
   { secret, onRecall = () => {} }: { secret?: string; onRecall?: (keyId: string) => void } = {},
 ): CoordinatorClient {
-  const options = { secret: secret === undefined ? undefined : new Secret(secret), onRecall, log };
+  const options = { secret: secret === undefined ? undefined : new Secret(secret), onRecall, clock: systemClock, log };
   const coordinators = new CoordinatorClient(addresses, options);
   onTestFinished(() => coordinators.close());
   return coordinators;

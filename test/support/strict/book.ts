@@ -63,6 +63,8 @@ export class StrictBook {
   readonly lastPassedMs = new Map<number, number>();
   /** How long callers waited for each 503. */
   readonly unavailableAfterMs: number[] = [];
+  /** When each of them came. */
+  readonly unavailableAtMs: number[] = [];
   readonly #nowMs: () => number;
   readonly #windows = new Map<string, SeenWindow>();
   readonly #least = new Map<string, { resetMs: number; least: number }>();
@@ -84,7 +86,10 @@ export class StrictBook {
       return;
     }
     this.counts[answer.outcome]++;
-    if (answer.outcome === "unavailable") this.unavailableAfterMs.push(this.#nowMs() - call.begunMs);
+    if (answer.outcome === "unavailable") {
+      this.unavailableAfterMs.push(this.#nowMs() - call.begunMs);
+      this.unavailableAtMs.push(this.#nowMs());
+    }
     if (answer.outcome === "admitted" || answer.outcome === "limited") this.#place(call, answer.outcome, answer);
   }
 

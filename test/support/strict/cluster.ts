@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { KeysClient } from "../../../src/sdk/index.ts";
 import { type ClientKind, clientOf } from "../clients.ts";
 import { FaultyProxy } from "../faulty-proxy.ts";
@@ -15,8 +16,8 @@ export interface ClusterOptions {
   readonly coordinators: number;
   /** Where edges look keys up. */
   readonly databaseUrl: string;
-  /** Where coordinators reach the ledger, if by another way. */
-  readonly ledgerUrl?: string;
+  /** Where coordinators reach the ledger, if by another way: one for all, or one for each. */
+  readonly ledgerUrl?: string | readonly string[];
   /** However busy the machine is, no coordinator gives up on the ledger: what it gave up on would be lost permits. */
   readonly patient?: boolean;
 }
@@ -39,8 +40,8 @@ export class StrictCluster {
   static async start(options: ClusterOptions): Promise<StrictCluster> {
     const cluster = new StrictCluster(options);
     // The first makes the tables.
-    cluster.#coordinators.push(await cluster.#startCoordinator());
-    const others = Array.from({ length: options.coordinators - 1 }, () => cluster.#startCoordinator());
+    cluster.#coordinators.push(await cluster.#startCoordinator(0));
+    const others = Array.from({ length: options.coordinators - 1 }, (_, i) => cluster.#startCoordinator(i + 1));
     cluster.#coordinators.push(...(await Promise.all(others)));
     for (let edge = 0; edge < options.edges; edge++) {
       const ports = cluster.#coordinators.map((coordinator) => internalPortOf(coordinator));
@@ -84,6 +85,17 @@ export class StrictCluster {
     return readMetric(internalPortOf(this.edge(edge)), "latchkey_permits_held");
   }
 
+  /** Resolves when every edge can ask every coordinator. */
+  async untilConnected(): Promise<void> {
+    const isUp = (edge: number, { port }: FaultyProxy) =>
+      readMetric(internalPortOf(this.edge(edge)), `latchkey_coordinator_ledger_up{address="127.0.0.1:${port}"}`);
+    for (;;) {
+      const up = await Promise.all(this.links.flatMap((links, edge) => links.map((link) => isUp(edge, link))));
+      if (up.every((gauge) => gauge === 1)) return;
+      await delay(20);
+    }
+  }
+
   async killEdge(index: number): Promise<void> {
     this.#killed.add(this.#replicas[index] as HttpReplica);
     this.edge(index).kill("SIGKILL");
@@ -98,7 +110,7 @@ export class StrictCluster {
   }
 
   async replaceCoordinator(index: number): Promise<void> {
-    const coordinator = await this.#startCoordinator();
+    const coordinator = await this.#startCoordinator(index);
     this.#coordinators[index] = coordinator;
     for (const links of this.links) (links[index] as FaultyProxy).targetPort = internalPortOf(coordinator);
   }
@@ -110,11 +122,11 @@ export class StrictCluster {
     return answer.outcome === "odd" && this.#killed.has(replica) ? { outcome: "unanswered" } : answer;
   }
 
-  #startCoordinator(): Promise<LatchkeyProcess> {
+  #startCoordinator(index: number): Promise<LatchkeyProcess> {
     const { databaseUrl, ledgerUrl = databaseUrl, patient } = this.#options;
     return startLatchkey({
       LATCHKEY_ROLE: "coordinator",
-      DATABASE_URL: ledgerUrl,
+      DATABASE_URL: typeof ledgerUrl === "string" ? ledgerUrl : (ledgerUrl[index] as string),
       LATCHKEY_ROOT_KEY: testRootKey,
       ...(patient && { LATCHKEY_USAGE_TIMEOUT_MS: "20000" }),
     });

@@ -4,7 +4,7 @@ import type { RateLimit } from "../../../src/domain/rate-limit.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
-import type { PermitChannel } from "../../../src/ratelimit/strict/permit-channel.ts";
+import type { PermitChannel } from "../../../src/ratelimit/exchange/permit-channel.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../../../src/store/permit-ledger.ts";
 import type { Store } from "../../../src/store/store.ts";

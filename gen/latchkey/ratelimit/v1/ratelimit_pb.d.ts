@@ -29,6 +29,21 @@ export declare type ExchangeRequest = Message<"latchkey.ratelimit.v1.ExchangeReq
    * @generated from field: repeated latchkey.ratelimit.v1.WindowReports reports = 2;
    */
   reports: WindowReports[];
+
+  /**
+   * The `time_ms` of the last response that the replica had read when it made the oldest ask of this message. 0: it says
+   * nothing about the age of its asks, and they are executed at any age.
+   *
+   * @generated from field: double seen_time_ms = 3;
+   */
+  seenTimeMs: number;
+
+  /**
+   * How long before that ask the response was read, in milliseconds.
+   *
+   * @generated from field: double seen_age_ms = 4;
+   */
+  seenAgeMs: number;
 };
 
 /**
@@ -215,6 +230,28 @@ export declare type ExchangeResponse = Message<"latchkey.ratelimit.v1.ExchangeRe
    * @generated from field: repeated latchkey.ratelimit.v1.WindowAnswer news = 3;
    */
   news: WindowAnswer[];
+
+  /**
+   * The coordinator's own monotonic time when it made this message, in milliseconds since some moment. The replica sends
+   * it back, so that the coordinator can tell the age of asks without comparing two clocks.
+   *
+   * @generated from field: double time_ms = 4;
+   */
+  timeMs: number;
+
+  /**
+   * Whether the permit ledger does not answer this coordinator. Asks should go to another one; reports need no ledger.
+   *
+   * @generated from field: bool ledger_away = 5;
+   */
+  ledgerAway: boolean;
+
+  /**
+   * Whether the coordinator is stopping. The replica should send nothing more, and end the stream when it has its answers.
+   *
+   * @generated from field: bool stopping = 6;
+   */
+  stopping: boolean;
 };
 
 /**
@@ -265,6 +302,14 @@ export declare type PermitAnswer = Message<"latchkey.ratelimit.v1.PermitAnswer">
      */
     value: PermitAnswer_Unknown;
     case: "unknown";
+  } | {
+    /**
+     * The ask was too old, and was not executed. It never will be.
+     *
+     * @generated from field: latchkey.ratelimit.v1.PermitAnswer.NotExecuted not_executed = 5;
+     */
+    value: PermitAnswer_NotExecuted;
+    case: "notExecuted";
   } | { case: undefined; value?: undefined };
 };
 
@@ -301,6 +346,20 @@ export declare type PermitAnswer_Unknown = Message<"latchkey.ratelimit.v1.Permit
  * Use `create(PermitAnswer_UnknownSchema)` to create a new message.
  */
 export declare const PermitAnswer_UnknownSchema: GenMessage<PermitAnswer_Unknown>;
+
+/**
+ * The ask was too old, and was not executed. It never will be.
+ *
+ * @generated from message latchkey.ratelimit.v1.PermitAnswer.NotExecuted
+ */
+export declare type PermitAnswer_NotExecuted = Message<"latchkey.ratelimit.v1.PermitAnswer.NotExecuted"> & {
+};
+
+/**
+ * Describes the message latchkey.ratelimit.v1.PermitAnswer.NotExecuted.
+ * Use `create(PermitAnswer_NotExecutedSchema)` to create a new message.
+ */
+export declare const PermitAnswer_NotExecutedSchema: GenMessage<PermitAnswer_NotExecuted>;
 
 /**
  * The ledger's answer to an ask. Mirrors the domain's `PermitGrant`.
@@ -478,7 +537,9 @@ export declare const WindowNewsSchema: GenMessage<WindowNews>;
 export declare const RatelimitService: GenService<{
   /**
    * One stream per replica. A message carries everything from one turn of the sender's event loop, so that one message
-   * serves many decisions. The first response comes immediately and is empty: it shows that the coordinator is there.
+   * serves many decisions. The first response comes immediately, and a replica sends nothing before it. After that a
+   * response comes at least every 50 ms, whether or not there is something to say: a replica notices by it that the
+   * coordinator is silent. The replica's first message is empty, so that the coordinator knows the round trip.
    *
    * When the stream breaks, the outcome of unanswered asks is unknown. They are never sent again, because a permit could
    * then be returned twice. The permits they returned are lost until their window ends.

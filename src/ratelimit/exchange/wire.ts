@@ -1,17 +1,17 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
-  PermitAnswer,
   PermitAnswerSchema,
   PermitAskSchema,
   WindowAnswer,
   WindowAnswerSchema,
   WindowReports,
   WindowReportsSchema,
+  PermitAnswer as WireAnswer,
   PermitAsk as WireAsk,
 } from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
 import type { PermitAsk } from "../../domain/permit-window.ts";
-import type { PermitResult } from "../../store/permit-ledger.ts";
 import type { HubAnswer, KeyedReport } from "../local/window-hub.ts";
+import { notExecuted, type PermitAnswer } from "./permit-channel.ts";
 
 /* What goes over the internal streams, to and from the domain's own values. */
 
@@ -27,7 +27,7 @@ export function fromWireAsk({ wantMin, wantMax, gen, returned, spent }: WireAsk)
   return { wantMin, wantMax, gen, returned, spent, holders: 1 };
 }
 
-export function toWireAnswer(id: number, result: PermitResult): MessageInitShape<typeof PermitAnswerSchema> {
+export function toWireAnswer(id: number, result: PermitAnswer): MessageInitShape<typeof PermitAnswerSchema> {
   switch (result.outcome) {
     case "settled": {
       const { outcome: _, ...value } = result;
@@ -37,10 +37,12 @@ export function toWireAnswer(id: number, result: PermitResult): MessageInitShape
       return { id, outcome: { case: "missing", value: {} } };
     case "failed":
       return { id, outcome: { case: "unknown", value: {} } };
+    case "notExecuted":
+      return { id, outcome: { case: "notExecuted", value: {} } };
   }
 }
 
-export function fromWireAnswer({ outcome }: PermitAnswer): PermitResult {
+export function fromWireAnswer({ outcome }: WireAnswer): PermitAnswer {
   switch (outcome.case) {
     case "grant": {
       const { gen, granted, left, outstanding, contended, limit } = outcome.value;
@@ -50,6 +52,8 @@ export function fromWireAnswer({ outcome }: PermitAnswer): PermitResult {
     }
     case "missing":
       return { outcome: "missing" };
+    case "notExecuted":
+      return notExecuted;
     default:
       return { outcome: "failed", reason: "the coordinator does not know what became of it" };
   }

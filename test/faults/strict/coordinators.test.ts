@@ -1,0 +1,92 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { demandOf, StrictCluster, StrictLoad } from "../../support/strict/index.ts";
+import { hasPostgres } from "../../support/test-database.ts";
+
+/* Two coordinators as processes of their own, one of which fails while the other could serve all keys. */
+
+const keys = demandOf([
+  { keys: 6, limit: 2, durationMs: 1000 },
+  { keys: 4, limit: 10, durationMs: 1000 },
+  { keys: 2, limit: 50, durationMs: 1000 },
+]);
+
+async function start() {
+  const postgres = await PostgresServer.start();
+  onTestFinished(() => postgres.remove());
+  const ledgerLinks = [await FaultyProxy.start(postgres.port), await FaultyProxy.start(postgres.port)] as const;
+  const ledgerUrl = ledgerLinks.map(({ port }) => postgres.url(undefined, port));
+  const cluster = await StrictCluster.start({ edges: 2, coordinators: 2, databaseUrl: postgres.url(), ledgerUrl });
+  const load = new StrictLoad(keys, await cluster.replicas(keys), 50);
+  await load.warmUp();
+  const { book } = load;
+  /** For how long callers got 503 because of what `act` did, and how many. */
+  const unavailableMs = async (name: string, act: () => Promise<unknown>) => {
+    const before = book.unavailableAtMs.length;
+    await act();
+    const atMs = book.unavailableAtMs.slice(before);
+    const spanMs = atMs.length === 0 ? 0 : Math.max(...atMs) - Math.min(...atMs);
+    console.log(name, JSON.stringify({ unavailable: atMs.length, spanMs: Math.round(spanMs) }));
+    return spanMs;
+  };
+  return { cluster, load, book, ledgerLink: ledgerLinks[0], unavailableMs };
+}
+
+describe.runIf(hasPostgres)("with one coordinator of two", () => {
+  const timeout = 120_000;
+
+  it("killed or hung, callers get 503 for at most 0.8 s; without its ledger, for at most 1 s", {
+    timeout,
+  }, async () => {
+    const { cluster, load, book, ledgerLink, unavailableMs } = await start();
+    await load.during(async () => {
+      await delay(1000);
+      const hung = await unavailableMs("hung", async () => {
+        cluster.coordinator(1).kill("SIGSTOP");
+        await delay(1500);
+        cluster.coordinator(1).kill("SIGCONT");
+        await delay(1000);
+      });
+      expect(hung).toBeLessThanOrEqual(800);
+      const killed = await unavailableMs("killed", async () => {
+        cluster.coordinator(1).kill("SIGKILL");
+        await delay(1000);
+        await cluster.replaceCoordinator(1);
+        await delay(1000);
+      });
+      expect(killed).toBeLessThanOrEqual(800);
+      const withoutLedger = await unavailableMs("without its ledger", async () => {
+        ledgerLink.silent = true;
+        await delay(2500);
+        ledgerLink.silent = false;
+        await delay(1500);
+      });
+      expect(withoutLedger).toBeLessThanOrEqual(1000);
+    });
+    expect(book.problems()).toEqual([]);
+    expect(book.figures.over).toBe(0);
+    expect(book.figures.admitted).toBeGreaterThan(500);
+  });
+
+  it("restarted in order five times, there is no 503 and no short window", { timeout }, async () => {
+    const { cluster, load, book, unavailableMs } = await start();
+    await load.during(async () => {
+      await unavailableMs("restarted", async () => {
+        for (let restart = 0; restart < 5; restart++) {
+          const index = restart % 2;
+          cluster.coordinator(index).kill("SIGTERM");
+          expect(await cluster.coordinator(index).exited).toBe(0);
+          await cluster.replaceCoordinator(index);
+          // As someone does who restarts them one after the other.
+          await cluster.untilConnected();
+        }
+        await delay(1000);
+      });
+    });
+    expect(book.problems()).toEqual([]);
+    expect([book.figures.over, book.figures.unavailable, book.short().length]).toEqual([0, 0, 0]);
+    expect(book.figures.filled).toBeGreaterThan(keys.length);
+  });
+});

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { queue, setUpLimiter } from "./limiter-fixture.ts";
+
+describe("an answer that is overdue", () => {
+  it("lets a second message go another way, and is still taken when it comes", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const waiting = [queue(limiter), queue(limiter), queue(limiter)];
+    channel.overdue();
+    expect(channel.sent).toMatchObject([{ wantMin: 1 }, { wantMin: 3 }]);
+    await channel.grant({ granted: 2, outstanding: 2 });
+    expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted", "waits"]);
+    await channel.grant({ granted: 1, outstanding: 3 });
+    expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted", "admitted"]);
+  });
+
+  it("never sends its return again", async () => {
+    const { limiter, channel } = setUpLimiter();
+    queue(limiter);
+    await channel.grant({ granted: 4 });
+    limiter.recall("k");
+    expect(channel.sent[1]).toMatchObject({ returned: 3 });
+    channel.overdue();
+    queue(limiter);
+    expect(channel.sent.slice(2)).toMatchObject([{ wantMin: 1, returned: 0 }]);
+  });
+});
+
+describe("an ask that was not executed", () => {
+  it("leaves its permits here, which serve waiting requests, and is followed by another a little later", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    const first = queue(limiter);
+    await channel.grant({ granted: 4, left: 0 });
+    first.permit?.commit();
+    limiter.recall("k");
+    expect(channel.sent[1]).toMatchObject({ returned: 3, spent: 1 });
+    const waiting = queue(limiter);
+    await channel.answer({ outcome: "notExecuted" });
+    expect([waiting.said, limiter.held]).toEqual(["admitted", 2]);
+    limiter.recall("k");
+    await pass(60);
+    expect(channel.sent.slice(2)).toMatchObject([{ returned: 2, spent: 1 }]);
+  });
+});
