@@ -74,7 +74,7 @@ describe.runIf(hasPostgres)("a connection", () => {
   it("that is given up is reset, and one that is closed in order is not", async () => {
     const { url, endings } = await linkTo(await createTestDatabase());
     const connection = connectionTo(url);
-    await connection.run(ping, 5000);
+    await connection.ready();
     await expect(connection.run(sleep, 50)).rejects.toThrow("no reply in time");
     connection.discard();
     await expect.poll(() => endings).toEqual(["ECONNRESET"]);
@@ -114,7 +114,7 @@ describe.runIf(hasPostgres)("a connection with TLS", () => {
   it("is reset too when it is given up", async () => {
     const { url, endings } = await linkTo(await postgres.url(`?sslmode=verify-full&sslrootcert=${postgres.rightCa}`));
     const connection = connectionTo(url);
-    await connection.run(ping, 5000);
+    await connection.ready();
     await expect(connection.run(sleep, 50)).rejects.toThrow("no reply in time");
     connection.discard();
     await expect.poll(() => endings).toEqual(["ECONNRESET"]);
