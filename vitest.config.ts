@@ -9,6 +9,7 @@ const alone = [
   "test/faults/strict/{coordinators,faults,ledger-clock-set}.test.ts",
   "test/hostile/{attack,cuts}.test.ts",
   "test/soak/regions/regions.test.ts",
+  "test/store/postgres/distance.test.ts",
 ];
 
 /** They take ten seconds or more. One that began last would keep one core busy and the other waiting. */

@@ -27,6 +27,10 @@ const keptOpen = 4;
 const reopenAfterMs = 250;
 /** Connections that changes leave to look-ups. A change over a distance holds its connection for many round trips. */
 export const keptForReads = 3;
+/** From this round trip on. A database that is nearer has finished a change before a look-up misses its connection. */
+const farMs = 10;
+/** Round trips that opening a connection takes, with TLS and a password, and some to spare. */
+const openRoundTrips = 10;
 /** Other connections are closed after they were idle for this long. */
 const defaultIdleMs = 10_000;
 /** After the server had no room for another connection, the pool opens none for this long. */
@@ -44,6 +48,7 @@ export class PgPool {
   readonly #free: PgConnection[] = [];
   readonly #waiting: { readonly reads: Waiter[]; readonly changes: Waiter[] } = { reads: [], changes: [] };
   readonly #sweeping: NodeJS.Timeout;
+  readonly #roundTrip: RoundTrip | undefined;
   /** How many connections stay open: none at first, and fewer than intended where the server has no room for them. */
   #keptMax = 0;
   readonly #inUse = new Set<PgConnection>();
@@ -57,6 +62,7 @@ export class PgPool {
   #closed = false;
 
   constructor({ url, connectionsMax, roundTrip, idleMs = defaultIdleMs }: PgPoolOptions) {
+    this.#roundTrip = roundTrip;
     this.#connections = Array.from({ length: connectionsMax }, (_, i) => {
       const connection: PgConnection = new PgConnection(url, {
         keepOpen: () => (i < this.#keptMax ? { afterMs: reopenAfterMs } : undefined),
@@ -102,7 +108,9 @@ export class PgPool {
       if (replies.some(({ doubtful }) => doubtful)) throw new Error("the standby has not confirmed the commit");
       return replies.slice(0, -1);
     };
-    return this.#withSession("changes", waitMs, work).catch((error: unknown) => {
+    // Over a distance a change may have to wait until a connection is opened for it.
+    const openMs = (this.#roundTrip?.ms ?? 0) * openRoundTrips;
+    return this.#withSession("changes", waitMs + openMs, work).catch((error: unknown) => {
       throw toStoreError(error);
     });
   }
@@ -205,7 +213,8 @@ export class PgPool {
     if (this.#waiting.reads.length > 0) return "reads";
     if (this.#waiting.changes.length === 0) return undefined;
     const open = this.#free.length + this.#inUse.size;
-    return this.#changes < open - Math.min(keptForReads, open - 1) ? "changes" : undefined;
+    const isFar = (this.#roundTrip?.ms ?? 0) > farMs;
+    return this.#changes < open - (isFar ? Math.min(keptForReads, open - 1) : 0) ? "changes" : undefined;
   }
 
   /** Opens as many connections as there are queries that wait. */
