@@ -1,17 +1,19 @@
 import type { Clock } from "../../ambient/clock.ts";
-import type { PermitEngine } from "../../store/permit-ledger.ts";
+import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../../store/permit-ledger.ts";
 
 const probeEveryMs = 250;
 /** An answer that takes longer counts as none. Longer than the round trip to a ledger on another continent. */
 const answerMs = 400;
 
 /**
- * Knows whether the permit ledger answers: from what is asked of it, and, if nothing is, from probes. The lanes
- * themselves are probed, because the ledger can be there for others and not for them.
+ * Knows whether the permit ledger answers: from what is asked of it, and from probes. The lanes themselves are probed,
+ * because the ledger can be there for others and not for them. They are probed when they have not answered for a while,
+ * and at once when an ask has failed: one failure alone does not show that the ledger is away.
  */
 export class LedgerProbe {
   /** The lanes to use, so that their answers count. */
   readonly engines: readonly PermitEngine[];
+  readonly #lanes: readonly PermitEngine[];
   readonly #clock: Clock;
   #isAway = true;
   #answeredAtMs = Number.NEGATIVE_INFINITY;
@@ -20,11 +22,12 @@ export class LedgerProbe {
   readonly #timer: NodeJS.Timeout;
 
   /** The ledger counts as away until it has answered once. */
-  constructor(engines: readonly PermitEngine[], clock: Clock) {
+  constructor(lanes: readonly PermitEngine[], clock: Clock) {
     this.#clock = clock;
-    this.engines = engines.map((engine) => ({ exchange: (asks) => this.#noteAnswer(engine.exchange(asks)) }));
-    this.#timer = setInterval(() => this.#probeAll(), probeEveryMs).unref();
-    this.#probeAll();
+    this.#lanes = lanes;
+    this.engines = lanes.map((lane) => ({ exchange: (asks) => this.#exchange(lane, asks) }));
+    this.#timer = setInterval(() => this.#probeSilent(), probeEveryMs).unref();
+    this.#probeSilent();
   }
 
   get isAway(): boolean {
@@ -35,36 +38,44 @@ export class LedgerProbe {
     clearInterval(this.#timer);
   }
 
-  #probeAll(): void {
+  #probeSilent(): void {
     // A recent answer says as much as a probe would.
     if (!this.#isAway && this.#clock.monotonicMs() - this.#answeredAtMs < probeEveryMs) return;
-    for (const engine of this.engines) if (!this.#probed.has(engine)) this.#probe(engine);
+    for (const lane of this.#lanes) void this.#probe(lane);
   }
 
-  #probe(engine: PermitEngine): void {
+  async #probe(lane: PermitEngine): Promise<void> {
+    if (this.#probed.has(lane)) return;
+    this.#probed.add(lane);
     const probedAtMs = this.#clock.monotonicMs();
     const judge = () => {
-      if (this.#probed.has(engine) && this.#answeredAtMs < probedAtMs) this.#isAway = true;
+      if (this.#probed.has(lane) && this.#answeredAtMs < probedAtMs) this.#isAway = true;
     };
     // After what has arrived was read: a busy event loop of our own must not look like a ledger that is away.
     const timer = setTimeout(() => setImmediate(judge), answerMs).unref();
-    const done = () => {
-      clearTimeout(timer);
-      this.#probed.delete(engine);
-    };
-    this.#probed.add(engine);
-    engine.exchange([]).then(done, done);
+    try {
+      await lane.exchange([]);
+      this.#noteAnswer();
+    } catch {
+      this.#isAway = true;
+    }
+    clearTimeout(timer);
+    this.#probed.delete(lane);
   }
 
-  async #noteAnswer<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  async #exchange(lane: PermitEngine, asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
     try {
-      const answered = await answer;
-      this.#isAway = false;
-      this.#answeredAtMs = this.#clock.monotonicMs();
-      return answered;
+      const results = await lane.exchange(asks);
+      this.#noteAnswer();
+      return results;
     } catch (error) {
-      this.#isAway = true;
+      void this.#probe(lane);
       throw error;
     }
+  }
+
+  #noteAnswer(): void {
+    this.#isAway = false;
+    this.#answeredAtMs = this.#clock.monotonicMs();
   }
 }

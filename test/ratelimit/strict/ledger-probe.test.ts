@@ -46,15 +46,27 @@ describe("a coordinator's ledger", () => {
     expect(probe.isAway).toBe(true);
   });
 
-  it("is away at once when it fails an ask, and back with the next answer", async () => {
+  it("is probed at once when it fails an ask: away if it fails that too, and back with the next answer", async () => {
     const { probe, ledger, pass } = setUp();
     await pass(10);
     ledger.does = "fails";
     await expect(probe.engines[1]?.exchange([])).rejects.toThrow("away");
+    await pass(10);
     expect(probe.isAway).toBe(true);
     ledger.does = "answers";
     await probe.engines[0]?.exchange([]);
     expect(probe.isAway).toBe(false);
+  });
+
+  it("is not away because of one ask that fails", async () => {
+    const { probe, ledger, pass } = setUp();
+    await pass(10);
+    ledger.does = "fails";
+    const failing = probe.engines[1]?.exchange([]);
+    ledger.does = "answers";
+    await expect(failing).rejects.toThrow("away");
+    await pass(10);
+    expect([probe.isAway, ledger.asked]).toEqual([false, 2 + 1 + 1]);
   });
 
   it("is not probed while it answers asks", async () => {
