@@ -41,8 +41,6 @@ export function launchCoordinator(place: Place): Starting {
     DATABASE_URL: place.databaseUrl,
     LATCHKEY_INTERNAL_HOST: place.network.addressOf(place.host),
     LATCHKEY_INTERNAL_PORT: internalPort,
-    // The lab's network is its own. Unknown to a version that wants the secret only: a warning in its log.
-    LATCHKEY_INTERNAL_PRIVATE: "1",
   });
 }
 
@@ -66,7 +64,12 @@ export function startKeyMaker(place: Place): Promise<LatchkeyProcess> {
 function launch({ network, host, dataDir }: Place, environment: Record<string, string>): Starting {
   let [kill, stderr] = [() => {}, () => ""];
   const command = network.inside(host, process.execPath, [builtProgram(), "serve"]);
-  const common = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_INTERNAL_SECRET: internalSecret };
+  const common = {
+    LATCHKEY_DATA_DIR: dataDir,
+    LATCHKEY_INTERNAL_SECRET: internalSecret,
+    // The lab's network is its own.
+    LATCHKEY_INTERNAL_PRIVATE: "1",
+  };
   const serving = startLatchkey({ ...common, ...environment }, command, (undo, log) => {
     [kill, stderr] = [undo, log];
   });
