@@ -124,7 +124,9 @@ export class GrpcStream {
   #secure(socket: net.Socket, host: string): tls.TLSSocket {
     const { ca } = this.#options;
     const servername = net.isIP(host) ? "" : host;
-    return tls.connect({ socket, host, servername, ALPNProtocols: ["h2"], ...(ca !== undefined && { ca }) });
+    const secured = tls.connect({ socket, host, servername, ALPNProtocols: ["h2"], ...(ca !== undefined && { ca }) });
+    // The session hears of the first error. Node can emit another one after it, which would end the process.
+    return secured.on("error", () => {});
   }
 
   #onHead(head: http2.IncomingHttpHeaders & http2.IncomingHttpStatusHeader): void {
