@@ -1,6 +1,7 @@
 import type http from "node:http";
 import http2 from "node:http2";
 import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import type { RequestListener } from "../../rpc/request-listener.ts";
 import { type Connections, sweepEveryMs, type Timeouts, transferTo } from "./connections.ts";
@@ -21,6 +22,12 @@ interface StreamProgress {
   /** Consecutive sweeps in which the client has read nothing of its answer. */
   stuckSweeps: number;
   pendingBytes: number;
+}
+
+/** What a session over TLS has sent until the last sweep, and the consecutive sweeps since then without a byte of it. */
+interface SessionProgress {
+  bytesRead: number;
+  silentSweeps: number;
 }
 
 /** Memory for a stream beside its headers and body: Node's objects and ours. Measured, rounded. */
@@ -46,6 +53,7 @@ export class Http2Connections implements Connections {
   /** The connection that is being passed to Node. */
   #serving: Socket | undefined;
   readonly #socketOf = new WeakMap<http2.Http2Session, Socket>();
+  readonly #securedProgress = new WeakMap<http2.ServerHttp2Session, SessionProgress>();
   /** Sessions that have not sent their settings yet, with the number of sweeps since they began. */
   readonly #awaitingSettings = new Map<http2.ServerHttp2Session, number>();
   /** Sessions that have not opened a stream yet, with the number of `closeIdle` calls since they began. */
@@ -109,11 +117,29 @@ export class Http2Connections implements Connections {
   sweep(): void {
     for (const stream of this.#streams.keys()) this.#guard.run(stream, () => this.#sweepStream(stream));
     this.#boundUntaken();
+    for (const session of this.#sessions) this.#guard.run(session, () => this.#sweepSession(session));
     for (const [session, sweeps] of this.#awaitingSettings) {
       this.#awaitingSettings.set(session, sweeps + 1);
       const isLate = (sweeps + 1) * sweepEveryMs(this.#timeouts) > this.#timeouts.firstBytesMs;
       if (isLate) this.#guard.run(session, () => session.destroy());
     }
+  }
+
+  /**
+   * Over TLS, a silent client is pinged, and disconnected if it stays silent. If a connection is reset while Node encrypts
+   * an answer, Node may not report it and stop reading: the session would stay until its idle timeout.
+   */
+  #sweepSession(session: http2.ServerHttp2Session): void {
+    const socket = this.#socketOf.get(session);
+    if (!(socket instanceof TLSSocket) || session.destroyed) return;
+    const progress = this.#securedProgress.get(session) ?? { bytesRead: -1, silentSweeps: 0 };
+    this.#securedProgress.set(session, progress);
+    progress.silentSweeps = socket.bytesRead === progress.bytesRead ? progress.silentSweeps + 1 : 0;
+    progress.bytesRead = socket.bytesRead;
+    const sweepsMax = Math.ceil(this.#timeouts.answerMs / sweepEveryMs(this.#timeouts));
+    if (progress.silentSweeps === sweepsMax) session.ping(ignore);
+    // Destroying the session would wait for its writes.
+    else if (progress.silentSweeps > 2 * sweepsMax) socket.destroy();
   }
 
   #sweepStream(stream: http2.ServerHttp2Stream): void {
