@@ -12,12 +12,13 @@ import { WaitingRoom } from "../src/domain/waiting-room.ts";
 import { WindowTable } from "../src/domain/window-table.ts";
 import { LocalLimiter } from "../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi } from "../src/server/public-api.ts";
-import { CachedKeyStore } from "../src/store/cached-key-store.ts";
+import { CachedKeyLookup } from "../src/store/cached-key-lookup.ts";
 import { CoalescingUsageLedger } from "../src/store/coalescing-usage-ledger.ts";
 import { openPostgresStore } from "../src/store/postgres/open-postgres-store.ts";
 import type { Store } from "../src/store/store.ts";
 import type { UsageLedger } from "../src/store/usage-ledger.ts";
 import { createCreateKey } from "../src/usecases/create-key.ts";
+import { createRootAccess } from "../src/usecases/root-access.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
 import { inTurns, keepBusy, row } from "./rounds.ts";
 
@@ -81,7 +82,7 @@ try {
 }
 
 async function createKeys(store: Store) {
-  const createKey = createCreateKey({ ...ambient, keys: store.keys });
+  const createKey = createCreateKey(ambient);
   const unset = {
     prefix: undefined,
     byteLength: undefined,
@@ -93,7 +94,7 @@ async function createKeys(store: Store) {
   const request = { ...unset, apiId: "bench", meta: {}, enabled: true, remaining: 2_000_000_000, refill: undefined };
   const keys: Awaited<ReturnType<typeof createKey>>[] = [];
   while (keys.length < keyCount) {
-    keys.push(...(await Promise.all(Array.from({ length: 50 }, () => createKey(request)))));
+    keys.push(...(await Promise.all(Array.from({ length: 50 }, () => createKey(store.keys, request)))));
   }
   return keys;
 }
@@ -112,14 +113,14 @@ function updatePerRequest(pool: pg.Pool): UsageLedger {
 /** The whole service but for the ledger, which is the one given. */
 async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; close: () => Promise<void> }> {
   const cache = { ttlMs: 3_600_000, keysMax: 100_000, waitingRoom };
-  const keys = new CachedKeyStore(store.keys, cache, ambient);
+  const keys = new CachedKeyLookup(store.keys, cache, ambient);
   const limiter = new LocalLimiter(new WindowTable(1), ambient);
   const { onePort } = createPublicApi({
     ...ambient,
     keys,
     usage,
     limiter,
-    isRootKey: () => false,
+    rootAccess: createRootAccess({ has: () => false }, store.keys),
     fastPath: true,
     connectionsMax: 20_000,
   });

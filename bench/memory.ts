@@ -5,8 +5,8 @@ import type { RateLimit } from "../src/domain/rate-limit.ts";
 import { WaitingRoom } from "../src/domain/waiting-room.ts";
 import { WindowTable } from "../src/domain/window-table.ts";
 import { LocalLimiter } from "../src/ratelimit/local/local-limiter.ts";
-import { CachedKeyStore } from "../src/store/cached-key-store.ts";
-import type { KeyStore } from "../src/store/key-store.ts";
+import { CachedKeyLookup } from "../src/store/cached-key-lookup.ts";
+import type { KeyLookup } from "../src/store/key-store.ts";
 
 const ambient = { clock: systemClock, metrics: createMetrics() };
 
@@ -24,7 +24,7 @@ export async function bytesPerWindow(windows: number): Promise<number> {
 }
 
 /** Bytes that each key in the cache takes, with these keys in the store. */
-export async function bytesPerCachedKey(store: KeyStore, keys: readonly string[]): Promise<number> {
+export async function bytesPerCachedKey(store: KeyLookup, keys: readonly string[]): Promise<number> {
   const options = {
     ttlMs: 86_400_000,
     keysMax: keys.length,
@@ -32,7 +32,7 @@ export async function bytesPerCachedKey(store: KeyStore, keys: readonly string[]
   };
   return (
     (await heldBy(async () => {
-      const cache = new CachedKeyStore(store, options, ambient);
+      const cache = new CachedKeyLookup(store, options, ambient);
       for (const key of keys) await cache.findByDigest(sha256(key));
       return cache;
     })) / keys.length

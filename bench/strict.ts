@@ -181,7 +181,7 @@ async function tell(region: ChildProcess, order: Order): Promise<RegionReport> {
 }
 
 async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<string> {
-  const createKey = createCreateKey({ keys: store.keys, clock: systemClock, random });
+  const createKey = createCreateKey({ clock: systemClock, random });
   const unset = {
     prefix: undefined,
     byteLength: undefined,
@@ -191,7 +191,8 @@ async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<str
   };
   const unlimited = { remaining: undefined, refill: undefined };
   const rateLimit = { mode: "strict", limit, durationMs } as const;
-  return (await createKey({ ...unset, ...unlimited, apiId: "bench", meta: {}, enabled: true, rateLimit })).keyId;
+  const request = { ...unset, ...unlimited, apiId: "bench", meta: {}, enabled: true, rateLimit };
+  return (await createKey(store.keys, request)).keyId;
 }
 
 /** The real round trip of a link of that length: timers are late. */

@@ -33,12 +33,11 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const codec = hotMethods[0] as HotMethod;
   const keys = caches.Latchkey(storeOf("nothing else"));
   const limiter = new LocalLimiter(new WindowTable(1), deps);
-  const unusedKeys = { create: unused, findKeptAnswer: unused, mutate: unused };
-  const verifyDeps = { ...deps, limiter, usage: { spend: unused } };
-  const verifyKey = createVerifyKey({ ...verifyDeps, keys });
-  const endpoints = createKeysEndpoints({ ...verifyDeps, keys: { ...unusedKeys, findByDigest: keys.findByDigest } });
+  const verifyDeps = { ...deps, keys, limiter, usage: { spend: unused } };
+  const verifyKey = createVerifyKey(verifyDeps);
+  const endpoints = createKeysEndpoints(verifyDeps);
   const [hot] = hotEndpointsOf(endpoints);
-  const runCall = createRunCall({ ...deps, isRootKey: () => false });
+  const runCall = createRunCall({ ...deps, rootAccess: { isRootKey: unused, manage: unused } });
   const newRequestId = createRequestIds(deps);
   const { key } = formatKey("live", random.bytes(16));
   const body = Buffer.from(JSON.stringify({ key }));

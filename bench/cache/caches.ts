@@ -3,8 +3,8 @@ import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { Key } from "../../src/domain/key.ts";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
-import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
-import type { KeyStore } from "../../src/store/key-store.ts";
+import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
+import type { KeyLookup } from "../../src/store/key-store.ts";
 
 export interface Cache {
   findByDigest(digest: string): MaybePromise<Key | undefined>;
@@ -18,7 +18,7 @@ const bounds = { ttlMs, keysMax: 2_000_000, waitingRoom: new WaitingRoom(100_000
 
 /** The measured cache, and the simplest one for comparison: a Map of the store's answers and their expiry. */
 export const caches = {
-  "one Map": (store: Pick<KeyStore, "findByDigest">): Cache => {
+  "one Map": (store: KeyLookup): Cache => {
     const entries = new Map<string, { key: Key; untilMs: number }>();
     const metrics = createMetrics();
     const lookUp = async (digest: string) => {
@@ -39,12 +39,8 @@ export const caches = {
       forgetAll: () => entries.clear(),
     };
   },
-  Latchkey: (store: Pick<KeyStore, "findByDigest">): Cache => {
-    const nothingElse = { create: unused, findKeptAnswer: unused, mutate: unused };
-    const cache = new CachedKeyStore({ ...store, ...nothingElse }, bounds, {
-      clock: systemClock,
-      metrics: createMetrics(),
-    });
+  Latchkey: (store: KeyLookup): Cache => {
+    const cache = new CachedKeyLookup(store, bounds, { clock: systemClock, metrics: createMetrics() });
     cache.newsIsCurrent(systemClock.monotonicMs());
     return {
       findByDigest: (digest) => cache.findByDigest(digest),
@@ -55,7 +51,3 @@ export const caches = {
 };
 
 export type CacheName = keyof typeof caches;
-
-function unused(): never {
-  throw new Error("nothing is changed here");
-}

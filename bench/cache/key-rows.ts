@@ -1,6 +1,6 @@
 import { sha256 } from "../../src/ambient/crypto.ts";
 import type { Key } from "../../src/domain/key.ts";
-import type { KeyStore } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-store.ts";
 
 /** What the keys of a measurement have beside an id. */
 export const kinds = {
@@ -25,7 +25,7 @@ interface Row {
 }
 
 /** A store of every possible key: each look-up creates a new key of flat strings, as a database driver does. */
-export function storeOf(kind: Kind): Pick<KeyStore, "findByDigest"> {
+export function storeOf(kind: Kind): KeyLookup {
   const { ownerId, name, meta, remaining, limit }: Row = kinds[kind];
   let found = 0;
   return {

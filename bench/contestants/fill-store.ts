@@ -68,10 +68,10 @@ async function createFirst(file: string): Promise<CreatedKey> {
 
 /** A key without counter and limit. */
 export function createPlainKey({ keys }: Store): Promise<CreatedKey> {
-  const createKey = createCreateKey({ keys, clock: systemClock, random: createSystemRandom() });
+  const createKey = createCreateKey({ clock: systemClock, random: createSystemRandom() });
   const unset = { byteLength: undefined, ownerId: undefined, name: undefined, expiresAtMs: undefined };
   const unlimited = { remaining: undefined, refill: undefined, rateLimit: undefined };
-  return createKey({ ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
+  return createKey(keys, { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
 }
 
 /** Checks the file and closes it in order, so that the next start is one after an orderly stop. */

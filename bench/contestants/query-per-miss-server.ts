@@ -10,10 +10,11 @@ import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi } from "../../src/server/public-api.ts";
-import { CachedKeyStore } from "../../src/store/cached-key-store.ts";
+import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
 import { type KeyRow, toKey } from "../../src/store/sql/find-keys.ts";
+import { createRootAccess } from "../../src/usecases/root-access.ts";
 
 const [url, keysMax] = process.argv.slice(2) as [string, string];
 /** As many as Latchkey has by default. */
@@ -29,7 +30,6 @@ const store = await openPostgresStore({ ...ambient, url, connectionsMax: 1, lane
 const pool = new pg.Pool({ connectionString: url, max: connections, idleTimeoutMillis: 0 });
 const waitingRoom = new WaitingRoom(10_000);
 const perMiss = {
-  ...store.keys,
   async findByDigest(digest: string) {
     const { rows } = await pool.query({ name: "find", text, values: [digest], rowMode: "array" });
     return rows[0] && toKey(rows[0] as unknown as KeyRow);
@@ -38,10 +38,10 @@ const perMiss = {
 const cache = { ttlMs: 86_400_000, keysMax: Number(keysMax), waitingRoom };
 const { onePort, setReady } = createPublicApi({
   ...ambient,
-  keys: new CachedKeyStore(perMiss, cache, ambient),
+  keys: new CachedKeyLookup(perMiss, cache, ambient),
   usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom }),
   limiter: new LocalLimiter(new WindowTable(1), ambient),
-  isRootKey: () => false,
+  rootAccess: createRootAccess({ has: () => false }, store.keys),
   fastPath: true,
   connectionsMax: 20_000,
 });

@@ -1,9 +1,9 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { LogFields } from "../ambient/log.ts";
-import type { MaybePromise } from "../domain/maybe-promise.ts";
+import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { Secret } from "../domain/secret.ts";
-import type { IsRootKey } from "../usecases/root-keys.ts";
+import { type AuthoriseDeps, anyone, type Caller, createAuthorise } from "../usecases/authorise.ts";
 import { ApiError } from "./api-error.ts";
 import { toApiError } from "./to-api-error.ts";
 
@@ -16,7 +16,10 @@ export interface Call {
   readonly protocol: Protocol;
   readonly requestId: string;
   readonly headers: CallHeaders;
-  /** Reads the message from the body and checks the rules of its proto file. Throws `InvalidRequest` or `ApiError`. */
+  /**
+   * Reads the message from the body and checks the rules of its proto file. Throws `InvalidRequest` or `ApiError`. May be
+   * called in a later turn of the event loop: the call holds the whole body until then.
+   */
   read(): MessageShape<DescMessage>;
 }
 
@@ -39,33 +42,23 @@ export interface Endpoint {
 /** What a method gets in addition to the message. */
 export interface CallContext {
   readonly call: Pick<Call, "requestId" | "headers">;
-  /** The caller's root key; only for methods that require one. */
-  readonly rootKey: Secret | undefined;
+  readonly caller: Caller;
 }
 
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
 export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 
-/** The steps of every call: authorise, read, answer, log, count. An unauthorised caller learns nothing of its message. */
-export function createRunCall(
-  deps: Pick<Ambient, "clock" | "log" | "metrics"> & { readonly isRootKey: IsRootKey },
-): RunCall {
-  const { isRootKey, clock, log, metrics } = deps;
+/** The steps of every call: authorise, read, answer, log, count. */
+export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> & AuthoriseDeps): RunCall {
+  const { clock, log, metrics } = deps;
+  const authorise = createAuthorise(deps);
 
   function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    const rootKey = endpoint.access === "root" ? authorise(headerOf(call.headers, "authorization")) : undefined;
-    return endpoint.handle(call.read(), { call, rootKey });
-  }
-
-  function authorise(authorization: string | undefined): Secret {
-    const token = authorization?.match(/^Bearer +([\x21-\x7e]+)$/i)?.[1];
-    if (token === undefined) {
-      throw new ApiError("UNAUTHORIZED", "this method needs the header Authorization: Bearer <ROOT_KEY>");
-    }
-    const presented = new Secret(token);
-    if (!isRootKey(presented)) throw new ApiError("UNAUTHORIZED", "the root key is not valid");
-    return presented;
+    if (endpoint.access === "public") return endpoint.handle(call.read(), { call, caller: anyone });
+    const caller = authorise(presentedIn(headerOf(call.headers, "authorization")));
+    // Only then: an unauthorised caller learns nothing of its message.
+    return andThen(caller, (authorised) => endpoint.handle(call.read(), { call, caller: authorised }));
   }
 
   /** Logs at most one line a second: in an outage every call fails. */
@@ -121,6 +114,14 @@ export function createRunCall(
     account(call, startedMs, "OK");
     return answered;
   }
+}
+
+function presentedIn(authorization: string | undefined): Secret {
+  const token = authorization?.match(/^Bearer +([\x21-\x7e]+)$/i)?.[1];
+  if (token === undefined) {
+    throw new ApiError("UNAUTHORIZED", "this method needs the header Authorization: Bearer <ROOT_KEY>");
+  }
+  return new Secret(token);
 }
 
 /** The store's own message and the code of its cause; never the cause's message, which may repeat input. */

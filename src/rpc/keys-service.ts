@@ -10,7 +10,7 @@ import { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { Verdict } from "../domain/verification.ts";
 import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
-import { createDeleteKey, type DeleteKeyDeps } from "../usecases/delete-key.ts";
+import { deleteKey } from "../usecases/delete-key.ts";
 import type { IdempotencyKey } from "../usecases/idempotency.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
@@ -19,18 +19,18 @@ import { checkMeta } from "./check-meta.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
 /** What the service and its use cases need. */
-export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps & DeleteKeyDeps;
+export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps;
 
 /** The methods of KeysService. Each turns its message into a call of a use case, and the result into a message. */
 export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
   const { metrics, log } = deps;
   const createKey = createCreateKey(deps);
   const verifyKey = createVerifyKey(deps);
-  const deleteKey = createDeleteKey(deps);
 
   const handlers: Handlers<typeof KeysService> = {
     async createKey(request, context) {
       const created = await createKey(
+        context.caller.keys,
         {
           apiId: request.apiId,
           prefix: request.prefix,
@@ -58,8 +58,8 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       return andThen(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), answer);
     },
 
-    async deleteKey(request, { call: { requestId } }) {
-      if (!(await deleteKey(request.keyId))) throw new ApiError("NOT_FOUND", "there is no such key");
+    async deleteKey(request, { call: { requestId }, caller }) {
+      if (!(await deleteKey(caller.keys, request.keyId))) throw new ApiError("NOT_FOUND", "there is no such key");
       log.info("key deleted", { requestId, keyId: request.keyId });
       return {};
     },
@@ -100,7 +100,7 @@ function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
   return { mode: async ? "local" : "strict", limit, durationMs: duration };
 }
 
-function idempotencyKeyOf({ call, rootKey }: CallContext): IdempotencyKey | undefined {
+function idempotencyKeyOf({ call, caller: { rootKey } }: CallContext): IdempotencyKey | undefined {
   const value = headerOf(call.headers, "idempotency-key");
   if (value === undefined || rootKey === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,255}$/.test(value)) {

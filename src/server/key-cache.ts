@@ -1,9 +1,9 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
-import { broadcastChanges } from "../store/broadcasting-key-store.ts";
-import { CachedKeyStore } from "../store/cached-key-store.ts";
-import type { KeyStore } from "../store/key-store.ts";
+import { CachedKeyLookup } from "../store/cached-key-lookup.ts";
+import type { KeyCache, KeyChanges } from "../store/key-changes.ts";
+import type { KeyLookup } from "../store/key-store.ts";
 import type { ServingThreadPool } from "./serving-thread-pool.ts";
 
 interface KeyCacheDeps extends Pick<Ambient, "clock" | "metrics"> {
@@ -11,15 +11,18 @@ interface KeyCacheDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly waitingRoom: WaitingRoom;
 }
 
-/** Caches keys in this thread; not if there are serving threads, which have their own caches and hear of every change. */
+/**
+ * Caches look-ups in this thread; not if there are serving threads, which have their own caches and hear of every change.
+ * `changes` tells all caches of this process of a change that is made in it.
+ */
 export function cacheKeys(
-  keys: KeyStore,
+  keys: KeyLookup,
   threads: ServingThreadPool | undefined,
   { settings, waitingRoom, ...ambient }: KeyCacheDeps,
-): { readonly keys: KeyStore; readonly memory: ServingThreadPool | CachedKeyStore } {
-  if (threads !== undefined) return { keys: broadcastChanges(keys, threads), memory: threads };
+): { readonly keys: KeyLookup; readonly memory: KeyCache; readonly changes: KeyChanges } {
+  if (threads !== undefined) return { keys, memory: threads, changes: threads };
   const { cacheTtlMs: ttlMs, cacheKeysMax: keysMax } = settings;
-  const cached = new CachedKeyStore(keys, { ttlMs, keysMax, waitingRoom }, ambient);
+  const cached = new CachedKeyLookup(keys, { ttlMs, keysMax, waitingRoom }, ambient);
   ambient.metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cached.size);
-  return { keys: cached, memory: cached };
+  return { keys: cached, memory: cached, changes: { broadcast: async (change) => cached.invalidate(change) } };
 }

@@ -21,18 +21,18 @@ import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
 import { prepareRules } from "../rpc/validate.ts";
-import type { KeyStore } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-store.ts";
+import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { IsRootKey } from "../usecases/root-keys.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
 
 export interface PublicApiDeps extends Ambient {
-  readonly keys: KeyStore;
+  readonly keys: KeyLookup;
   readonly usage: UsageLedger;
   readonly limiter: RateLimiter;
-  readonly isRootKey: IsRootKey;
+  readonly rootAccess: RootAccess;
   /** Whether hot methods are served by hand and by their codecs where they can be. */
   readonly fastPath: boolean;
   readonly timeouts?: Timeouts;

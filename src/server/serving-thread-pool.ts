@@ -64,15 +64,11 @@ export class ServingThreadPool implements Serving, KeyChanges, KeyCache {
     return bound;
   }
 
-  setRootKeys(digests: readonly string[] | undefined): void {
-    this.#notifyAll("setRootKeys", digests);
-  }
-
   async setReady(ready: boolean): Promise<void> {
     await this.#askAll("setReady", ready);
   }
 
-  /** Resolves when no thread serves the key from its cache any more. */
+  /** Resolves when no thread serves the key as it was. */
   async broadcast(change: KeyChange): Promise<void> {
     await this.#askAll("invalidate", change);
   }

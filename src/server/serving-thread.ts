@@ -8,19 +8,19 @@ import { WindowRows } from "../domain/window-rows.ts";
 import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import { SharedRowGuard } from "../ratelimit/local/shared-row-guard.ts";
 import { numbersFrom } from "../ratelimit/local/window-numbers.ts";
-import { CachedKeyStore } from "../store/cached-key-store.ts";
+import { CachedKeyLookup } from "../store/cached-key-lookup.ts";
 import type { MainThreadMethods, ServingMethods, ServingSetup } from "../threads/methods.ts";
 import {
   type MainThreadLink,
   remoteKeys,
   remoteListener,
   remoteLog,
+  remoteRootAccess,
   remoteStrictLimiter,
   remoteUsage,
 } from "../threads/remote-main-thread.ts";
 import { SharedLimiter } from "../threads/shared-limiter.ts";
 import { ThreadLink } from "../threads/thread-link.ts";
-import { KnownRootKeys } from "../usecases/root-keys.ts";
 import { createPublicApi } from "./public-api.ts";
 
 /** Most callers of this thread that wait for a look-up. The main thread counts only one of them for each look-up. */
@@ -33,11 +33,9 @@ const setup = workerData as ServingSetup;
 const clock = createThreadClock(setup.monotonicOriginMs);
 const random = createSystemRandom();
 const metrics = createMetrics();
-const rootKeys = new KnownRootKeys();
 
 const methods: ServingMethods = {
   listen: (port, host) => onePort.listen(port, host, { reusePort: true }),
-  setRootKeys: (digests) => rootKeys.setDigests(digests),
   setReady: (ready) => setReady(ready),
   setUnixOffset: (unixOffsetMs) => localLimiter.setUnixOffset(unixOffsetMs),
   invalidate: (change) => keys.invalidate(change),
@@ -52,7 +50,7 @@ if (parentPort === null) throw new Error("this runs in a worker thread");
 const mainThread: MainThreadLink = new ThreadLink<ServingMethods, MainThreadMethods>(parentPort, methods);
 parentPort.on("message", (batch) => mainThread.onMessage(batch));
 
-const keys = new CachedKeyStore(
+const keys = new CachedKeyLookup(
   remoteKeys(mainThread),
   {
     ttlMs: setup.cacheTtlMs,
@@ -77,7 +75,7 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   keys,
   usage: remoteUsage(mainThread),
   limiter: limiterByMode({ local: localLimiter, strict: remoteStrictLimiter(mainThread) }),
-  isRootKey: (presented) => rootKeys.has(presented),
+  rootAccess: remoteRootAccess(mainThread),
   clock,
   random,
   log: remoteLog(mainThread, setup.debug),

@@ -5,7 +5,6 @@ import type { PublicApi } from "./public-api.ts";
 export interface Serving {
   /** Resolves to the bound port, or rejects if it cannot be bound. */
   listen(port: number, host: string): Promise<number>;
-  setRootKeys(digests: readonly string[] | undefined): void;
   setReady(ready: boolean): MaybePromise<void>;
   /** Starts a graceful shutdown: from now on the next answer on each connection also tells the client to leave. */
   startShutdown(): void;
@@ -19,7 +18,6 @@ export interface Serving {
 export function serveHere({ onePort, setReady, stopStreams }: PublicApi): Serving {
   return {
     listen: (port, host) => onePort.listen(port, host),
-    setRootKeys() {},
     setReady,
     startShutdown: () => onePort.startShutdown(),
     stopStreams,

@@ -5,9 +5,10 @@ import { createMetrics } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
-import { broadcastChanges } from "../store/broadcasting-key-store.ts";
+import { announceChanges } from "../store/announce-changes.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
+import { createRootAccess } from "../usecases/root-access.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
 import { ChangeFollower } from "./change-follower.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
@@ -68,8 +69,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const caches = [cache.memory];
     const changes = await connectKeyChanges({ ...ambient, settings, caches, rateLimits });
     undo.unshift(() => changes.close());
-    const keys = broadcastChanges(cache.keys, changes);
     const rootKeys = new RootKeys({ ...ambient, configured: settings.rootKeys, store: store.rootKeys });
+    const rootAccess = createRootAccess(rootKeys, announceChanges(store.keys, [cache.changes, changes]));
 
     const internal = await startInternalListener({
       ...ambient,
@@ -82,23 +83,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     });
     undo.unshift(() => internal.close());
     const refreshReadiness = () => store.health?.refresh();
-    const services = { keys, usage, limiter: rateLimits.limiter, refreshReadiness };
+    const services = { keys: cache.keys, rootAccess, usage, limiter: rateLimits.limiter, refreshReadiness };
     threads?.start(settings, { ...services, log }, rateLimits.local);
     undo.unshift(() => threads?.end());
-    const isRootKey = (presented: Secret) => rootKeys.has(presented);
     const { fastPath, connectionsMax } = settings;
-    const api = { ...ambient, ...services, isRootKey, fastPath, connectionsMax };
+    const api = { ...ambient, ...services, fastPath, connectionsMax };
     const serving = threads ?? serveHere(createPublicApi(api));
-    serving.setRootKeys(rootKeys.digests);
     const follower = new ChangeFollower({
       ...ambient,
       feed: store.changes,
       caches,
       onKeyChanged: (keyId) => rateLimits.keyChanged(keyId),
-      async onRootKeysChanged() {
-        await rootKeys.refresh();
-        serving.setRootKeys(rootKeys.digests);
-      },
+      onRootKeysChanged: () => rootKeys.refresh(),
     });
     undo.unshift(() => follower.stop());
     const readyState = new ReadyState(store.health, (ready) => serving.setReady(ready));
@@ -111,9 +107,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         () => rootKeys.read(),
         () => stopping,
       );
-      serving.setRootKeys(rootKeys.digests);
       // Before the first connection is accepted. If the root key is not generated yet, no caller can have one.
-      if (rootKeys.digests !== undefined) await readyState.setOpen(!stopping);
+      if (rootKeys.areKnown) await readyState.setOpen(!stopping);
     };
     undo.unshift(() => {
       stopping = true;
@@ -135,7 +130,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await prepared;
       // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.
       const generated = await rootKeys.load((rootKey) => writeRootKey(rootKeyFileOf(settings), rootKey));
-      serving.setRootKeys(rootKeys.digests);
       await readyState.setOpen(!stopping);
       tidy();
       return generated;

@@ -1,8 +1,9 @@
-/** Messages between replicas about changed and deleted keys. */
+/** Who is told of changes that are made in this process: its own caches, and other replicas. */
 export interface KeyChanges {
   /**
-   * Tells the other replicas. Resolves when the message was sent, or cannot be sent now: then they learn of the change
-   * from the change feed alone, a little later. Never throws.
+   * Own caches: resolves when none of them serves the key as it was, and rejects with `Unavailable` if that is not known.
+   * Other replicas: resolves when the message was sent, or cannot be sent now. Then they learn of the change from the
+   * change feed alone, a little later.
    */
   broadcast(change: KeyChange): Promise<void>;
 }

@@ -3,10 +3,23 @@ import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
 /**
- * Keys and their secrets. Every method may throw `Unavailable`. Safe to call concurrently; every call sees the effect of
- * calls that were answered before it.
+ * Keys and their secrets, as an engine keeps them. Every method may throw `Unavailable`. Safe to call concurrently; every
+ * call sees the effect of calls that were answered before it.
  */
-export interface KeyStore {
+export type KeyStore = KeyLookup & KeyManagement;
+
+/** What a verification needs. */
+export interface KeyLookup {
+  /**
+   * The key with this digest of a secret, as it is now or later. What needs no waiting is answered
+   * synchronously: a cached key, and every key of the embedded store. It never throws, but rejects. `fresh` bypasses the
+   * cache.
+   */
+  findByDigest(secretDigest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined>;
+}
+
+/** What creates and changes keys. */
+export interface KeyManagement {
   /**
    * Stores the key with its secret and counter and registers its API, all or nothing, and resolves after COMMIT. With an
    * idempotency record whose `lookup` is already kept, nothing is stored and the kept record is answered.
@@ -17,13 +30,6 @@ export interface KeyStore {
   findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
 
   /**
-   * The key with this digest of a secret, as it is now or later. What needs no waiting is answered
-   * synchronously: a cached key, and every key of the embedded store. It never throws, but rejects. `fresh` bypasses the
-   * cache.
-   */
-  findByDigest(secretDigest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined>;
-
-  /**
    * Changes the key or deletes it, all or nothing, and resolves after COMMIT. Answers the digests of the secrets that the
    * key had; undefined if there is no such key. Of several deletions of one key, one finds it.
    */
@@ -31,8 +37,8 @@ export interface KeyStore {
 }
 
 /**
- * Every change that can be made to a stored key. Only the stores that keep keys look into it: cache, guard and links
- * between threads and replicas forward it unchanged. It is plain data, so that it can be sent to another thread.
+ * Every change that can be made to a stored key. Only the stores that keep keys look into it: guard, announcements
+ * and links between threads and processes forward it unchanged. It is plain data, so that it can be sent to another thread.
  * A counter is not changed by a mutation: its balance belongs to the usage ledger.
  */
 export type KeyMutation =

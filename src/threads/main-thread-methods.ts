@@ -1,16 +1,20 @@
 import type { Log } from "../ambient/log.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
+import { RootKeyRefused } from "../domain/root-key-refused.ts";
+import { Secret } from "../domain/secret.ts";
 import type { WindowTable } from "../domain/window-table.ts";
 import { fromWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
-import type { KeyStore } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-store.ts";
+import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { MainThreadMethods } from "./methods.ts";
+import type { IfAllowed, MainThreadMethods } from "./methods.ts";
 
 /** The main thread's services: there is one of each, for all threads. */
 export interface MainThread {
-  readonly keys: KeyStore;
+  readonly keys: KeyLookup;
+  readonly rootAccess: RootAccess;
   readonly usage: UsageLedger;
   readonly limiter: RateLimiter;
   readonly table: WindowTable;
@@ -21,7 +25,8 @@ export interface MainThread {
 
 /** Answers the calls of one serving thread. */
 export function createMainThreadMethods(mainThread: MainThread, thread: number): MainThreadMethods {
-  const { keys, usage, limiter, table, listener, log } = mainThread;
+  const { keys, rootAccess, usage, limiter, table, listener, log } = mainThread;
+  const manage = (rootKey: string) => rootAccess.manage(new Secret(rootKey));
   /** Permits admitted for the thread that it has neither used nor given back yet. */
   const permits = new Map<number, Permit>();
   let lastNumber = 0;
@@ -32,10 +37,11 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
   };
 
   return {
-    create: (key, idempotency) => keys.create(key, idempotency),
-    findKeptAnswer: (lookup, nowMs) => keys.findKeptAnswer(lookup, nowMs),
     findByDigest: (digest, options) => keys.findByDigest(digest, options),
-    mutate: (keyId, mutation) => keys.mutate(keyId, mutation),
+    isRootKey: (presented) => rootAccess.isRootKey(new Secret(presented)),
+    create: (rootKey, ...args) => ifAllowed(manage(rootKey).create(...args)),
+    findKeptAnswer: (rootKey, ...args) => ifAllowed(manage(rootKey).findKeptAnswer(...args)),
+    mutate: (rootKey, ...args) => ifAllowed(manage(rootKey).mutate(...args)),
     spend: (keyId) => usage.spend(keyId),
 
     rowOf(keyId) {
@@ -66,4 +72,13 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
       else log[level](message, said);
     },
   };
+}
+
+async function ifAllowed<Answer>(answering: Promise<Answer>): Promise<IfAllowed<Answer>> {
+  try {
+    return { isAllowed: true, answer: await answering };
+  } catch (error) {
+    if (error instanceof RootKeyRefused) return { isAllowed: false };
+    throw error;
+  }
 }

@@ -5,13 +5,23 @@ import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { KeyCache } from "../store/key-changes.ts";
-import type { KeyStore } from "../store/key-store.ts";
+import type { CreateOutcome, KeptAnswer, KeyLookup, KeyManagement } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
 
-/** What a serving thread can ask the main thread. */
-export interface MainThreadMethods extends KeyStore, UsageLedger {
+/** What a serving thread can ask the main thread. Only the main thread knows the root keys: it checks each one presented. */
+export interface MainThreadMethods extends KeyLookup, UsageLedger {
+  isRootKey(presented: string): MaybePromise<boolean>;
+  create(rootKey: string, ...args: Parameters<KeyManagement["create"]>): Promise<IfAllowed<CreateOutcome>>;
+  findKeptAnswer(
+    rootKey: string,
+    ...args: Parameters<KeyManagement["findKeptAnswer"]>
+  ): Promise<IfAllowed<KeptAnswer | undefined>>;
+  mutate(
+    rootKey: string,
+    ...args: Parameters<KeyManagement["mutate"]>
+  ): Promise<IfAllowed<readonly string[] | undefined>>;
   /** The row in which verifications of a key with a local limit are counted; undefined if all rows are in use. */
   rowOf(keyId: string): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */
@@ -24,6 +34,9 @@ export interface MainThreadMethods extends KeyStore, UsageLedger {
   refreshReadiness(): MaybePromise<void>;
   log(level: LogLevel, message: string, fields: LogFields | undefined, cause: WireError | undefined): void;
 }
+
+/** The answer to a call that needs a root key. A refusal is data: of errors, the link preserves only `Unavailable`. */
+export type IfAllowed<Answer> = { readonly isAllowed: true; readonly answer: Answer } | { readonly isAllowed: false };
 
 /** A row of the shared windows, valid while it belongs to the key. */
 export interface Row {
@@ -41,7 +54,6 @@ export interface RemotePermitState extends RateLimitState {
 export interface ServingMethods extends KeyCache {
   /** Resolves when this thread accepts connections on the port. */
   listen(port: number, host: string): Promise<number>;
-  setRootKeys(digests: readonly string[] | undefined): void;
   setReady(ready: boolean): void;
   /** The offset from monotonic to Unix time, so that all threads show the same end of a window. */
   setUnixOffset(unixOffsetMs: number): void;

@@ -1,25 +1,39 @@
 import type { Log } from "../ambient/log.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
+import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { toWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
-import type { KeyStore } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-store.ts";
+import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
-import type { MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
+import type { IfAllowed, MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
 import type { ThreadLink } from "./thread-link.ts";
 
 /* The main thread's services, as a serving thread uses them. */
 
 export type MainThreadLink = ThreadLink<ServingMethods, MainThreadMethods>;
 
-export function remoteKeys(mainThread: MainThreadLink): KeyStore {
+export function remoteKeys(mainThread: MainThreadLink): KeyLookup {
+  return { findByDigest: (digest, options) => mainThread.ask("findByDigest", digest, options) };
+}
+
+/** Every call sends the root key that was presented: this thread cannot judge it. */
+export function remoteRootAccess(mainThread: MainThreadLink): RootAccess {
   return {
-    create: (key, idempotency) => mainThread.ask("create", key, idempotency),
-    findKeptAnswer: (lookup, nowMs) => mainThread.ask("findKeptAnswer", lookup, nowMs),
-    findByDigest: (digest, options) => mainThread.ask("findByDigest", digest, options),
-    mutate: (keyId, mutation) => mainThread.ask("mutate", keyId, mutation),
+    isRootKey: (presented) => mainThread.ask("isRootKey", presented.reveal()),
+    manage: (rootKey) => ({
+      create: async (...args) => allowed(await mainThread.ask("create", rootKey.reveal(), ...args)),
+      findKeptAnswer: async (...args) => allowed(await mainThread.ask("findKeptAnswer", rootKey.reveal(), ...args)),
+      mutate: async (...args) => allowed(await mainThread.ask("mutate", rootKey.reveal(), ...args)),
+    }),
   };
+}
+
+function allowed<Answer>(given: IfAllowed<Answer>): Answer {
+  if (!given.isAllowed) throw new RootKeyRefused();
+  return given.answer;
 }
 
 export function remoteUsage(mainThread: MainThreadLink): UsageLedger {

@@ -6,7 +6,7 @@ import type { JsonObject } from "../domain/key.ts";
 import { byteLengthDefault, formatKey } from "../domain/key-format.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { RefillRule } from "../domain/usage.ts";
-import type { KeyStore } from "../store/key-store.ts";
+import type { KeyManagement } from "../store/key-store.ts";
 import { createIdempotency, type IdempotencyKey } from "./idempotency.ts";
 
 export interface CreateKeyRequest {
@@ -29,11 +29,13 @@ export interface CreatedKey {
   readonly key: string;
 }
 
-export type CreateKey = (request: CreateKeyRequest, idempotencyKey?: IdempotencyKey) => Promise<CreatedKey>;
+export type CreateKey = (
+  keys: Pick<KeyManagement, "create" | "findKeptAnswer">,
+  request: CreateKeyRequest,
+  idempotencyKey?: IdempotencyKey,
+) => Promise<CreatedKey>;
 
-export interface CreateKeyDeps extends Pick<Ambient, "clock" | "random"> {
-  readonly keys: Pick<KeyStore, "create" | "findKeptAnswer">;
-}
+export type CreateKeyDeps = Pick<Ambient, "clock" | "random">;
 
 /** The key would have expired before it was made. Safe to show to the caller. */
 export class ExpiresInThePast extends Error {
@@ -46,9 +48,8 @@ export class ExpiresInThePast extends Error {
 }
 
 /** Answers only after COMMIT: a key that a caller has seen always verifies. */
-export function createCreateKey(deps: CreateKeyDeps): CreateKey {
-  const { keys, clock, random } = deps;
-  return async function createKey(request, idempotencyKey) {
+export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
+  return async function createKey(keys, request, idempotencyKey) {
     const nowMs = clock.nowMs();
     const idempotency = idempotencyKey && createIdempotency<CreatedKey>(idempotencyKey, request);
     if (request.expiresAtMs !== undefined && isExpired(request.expiresAtMs, nowMs)) {

@@ -1,7 +1,7 @@
 import { deriveKey, hmac, seal, unseal } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { IdempotencyRecord, KeptAnswer, KeyStore } from "../store/key-store.ts";
+import type { IdempotencyRecord, KeptAnswer, KeyManagement } from "../store/key-store.ts";
 
 const keptForMs = 24 * 60 * 60 * 1000;
 const nonceLength = 12;
@@ -46,7 +46,7 @@ export function createIdempotency<Answer>({ rootKey, value: idempotencyKey }: Id
     },
 
     /** The answer to an earlier request of the same kind, if there is one. */
-    async find(keys: Pick<KeyStore, "findKeptAnswer">, nowMs: number): Promise<Answer | undefined> {
+    async find(keys: Pick<KeyManagement, "findKeptAnswer">, nowMs: number): Promise<Answer | undefined> {
       const kept = await keys.findKeptAnswer(lookup, nowMs);
       return kept && open(kept);
     },

@@ -5,21 +5,23 @@ import { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { RootKeyStore } from "../store/root-key-store.ts";
 
-/** Whether the secret is a root key, compared in constant time. */
-export type IsRootKey = (presented: Secret) => boolean;
-
 const rootKeyBytes = 32;
 
-/** The digests of the root keys, as soon as they are known. */
-export class KnownRootKeys {
+/**
+ * The root keys from the settings, if any. Then only those are valid, so that setting one retires a generated one.
+ * Otherwise the root key that was generated at the first start. Neither they nor their digests leave this object.
+ */
+export class RootKeys {
+  readonly #deps: RootKeysDeps;
   #digests: readonly string[] | undefined;
 
-  get digests(): readonly string[] | undefined {
-    return this.#digests;
+  constructor(deps: RootKeysDeps) {
+    this.#deps = deps;
+    if (deps.configured.length > 0) this.#digests = deps.configured.map((key) => sha256(key.reveal()));
   }
 
-  setDigests(digests: readonly string[] | undefined): void {
-    this.#digests = digests;
+  get areKnown(): boolean {
+    return this.#digests !== undefined;
   }
 
   /** Compares in constant time. Throws `Unavailable` until the root keys are known. */
@@ -29,33 +31,19 @@ export class KnownRootKeys {
     // Every digest is compared, also after a match.
     return this.#digests.filter((known) => equalDigests(known, digest)).length > 0;
   }
-}
-
-/**
- * The root keys from the settings, if any. Then only those are valid, so that setting one retires a generated one.
- * Otherwise the root key that was generated at the first start.
- */
-export class RootKeys extends KnownRootKeys {
-  readonly #deps: RootKeysDeps;
-
-  constructor(deps: RootKeysDeps) {
-    super();
-    this.#deps = deps;
-    if (deps.configured.length > 0) this.setDigests(deps.configured.map((key) => sha256(key.reveal())));
-  }
 
   /** Reads the root keys from the store, if there are any. */
   async read(): Promise<void> {
-    if (this.digests === undefined) this.setDigests(await storedDigests(this.#deps.store));
+    this.#digests ??= await storedDigests(this.#deps.store);
   }
 
   /** Reads the root keys from the store again, because they may have changed. */
   async refresh(): Promise<void> {
     if (this.#deps.configured.length > 0) return;
-    const before = this.digests;
+    const before = this.#digests;
     const stored = await storedDigests(this.#deps.store);
     // `load` may have stored the first one meanwhile.
-    if (this.digests === before) this.setDigests(stored);
+    if (this.#digests === before) this.#digests = stored;
   }
 
   /**
@@ -65,14 +53,14 @@ export class RootKeys extends KnownRootKeys {
   async load(write: (rootKey: Secret) => WrittenRootKey): Promise<Secret | undefined> {
     const { store, clock, random } = this.#deps;
     await this.read();
-    if (this.digests !== undefined) return undefined;
+    if (this.#digests !== undefined) return undefined;
 
     const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);
     const written = write(generated);
     const isFirst = await store.addFirst(sha256(generated.reveal()), clock.nowMs());
     if (isFirst) written.commit();
     else written.rollback();
-    this.setDigests(await storedDigests(store));
+    this.#digests = await storedDigests(store);
     return isFirst ? generated : undefined;
   }
 }

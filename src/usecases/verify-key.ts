@@ -7,7 +7,7 @@ import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
 import { decideSpend, type KeyVerdict, planVerification, type Spend, type Verdict } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
-import type { KeyStore } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-store.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 export interface VerifyKeyRequest {
@@ -18,7 +18,7 @@ export interface VerifyKeyRequest {
 export type VerifyKey = (request: VerifyKeyRequest) => MaybePromise<Verdict>;
 
 export interface VerifyKeyDeps extends Pick<Ambient, "clock"> {
-  readonly keys: Pick<KeyStore, "findByDigest">;
+  readonly keys: KeyLookup;
   readonly limiter: RateLimiter;
   readonly usage: UsageLedger;
 }

@@ -14,6 +14,7 @@ export const storeInterfaces = [
   "src/store/key-changes.ts",
   "src/store/change-feed.ts",
   "src/store/root-key-store.ts",
+  "src/store/root-access.ts",
   "src/store/usage-ledger.ts",
   "src/store/permit-ledger.ts",
 ];

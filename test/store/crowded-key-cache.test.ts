@@ -7,7 +7,7 @@ import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
 
 /* The cache with millions of keys and with any number of callers. */
 
-describe("CachedKeyStore", () => {
+describe("CachedKeyLookup", () => {
   it.each([
     ["deleted", (all: ReturnType<typeof setUp>) => void deleteKey(all.store, "id of k")],
     ["changed", (all: ReturnType<typeof setUp>) => void setRateLimit(all.store, "id of k", strict)],

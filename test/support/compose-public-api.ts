@@ -8,6 +8,7 @@ import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi, type PublicApi, type PublicApiDeps } from "../../src/server/public-api.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
+import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { createMemoryStore } from "./memory-store.ts";
 import { testRootKey } from "./test-root-key.ts";
 
@@ -42,7 +43,7 @@ export function composePublicApi(
     keys: store.keys,
     usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom: new WaitingRoom(10_000) }),
     limiter: new LocalLimiter(new WindowTable(100), ambient),
-    isRootKey: (presented) => presented.reveal() === testRootKey,
+    rootAccess: createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, store.keys),
     fastPath: true,
     connectionsMax: 20_000,
   };

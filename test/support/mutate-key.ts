@@ -1,10 +1,10 @@
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { KeyStore } from "../../src/store/key-store.ts";
+import type { KeyManagement } from "../../src/store/key-store.ts";
 
 /* The mutations of a key as calls. */
 
-type Keys = Pick<KeyStore, "mutate">;
-type Digests = ReturnType<KeyStore["mutate"]>;
+type Keys = Pick<KeyManagement, "mutate">;
+type Digests = ReturnType<KeyManagement["mutate"]>;
 
 export function deleteKey(keys: Keys, keyId: string): Digests {
   return keys.mutate(keyId, { kind: "delete" });

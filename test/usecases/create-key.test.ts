@@ -8,11 +8,12 @@ import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { CreateOutcome, IdempotencyRecord } from "../../src/store/key-store.ts";
 import { type CreateKeyRequest, createCreateKey, ExpiresInThePast } from "../../src/usecases/create-key.ts";
-import { createIdempotency, IdempotencyConflict } from "../../src/usecases/idempotency.ts";
+import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "../../src/usecases/idempotency.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { inTurn } from "./fakes.ts";
 
 const clock = new TestClock("2026-11-15T12:00:00Z");
+const createKeyIn = createCreateKey({ clock, random: createSystemRandom() });
 const nowMs = clock.nowMs();
 const away = new Unavailable("away");
 const request: CreateKeyRequest = {
@@ -50,7 +51,8 @@ function setUp(answers: { create?: CreateOutcome | Error; kept?: IdempotencyReco
     },
     findKeptAnswer: async () => kept(),
   };
-  return { stored, keys, createKey: createCreateKey({ keys, clock, random: createSystemRandom() }) };
+  const createKey = (...args: [CreateKeyRequest, IdempotencyKey?]) => createKeyIn(keys, ...args);
+  return { stored, keys, createKey };
 }
 
 describe("a key", () => {
@@ -99,7 +101,7 @@ describe("a key", () => {
     const committing = Promise.withResolvers<CreateOutcome>();
     const slow = { ...keys, create: () => committing.promise };
     let told = false;
-    const creating = createCreateKey({ keys: slow, clock, random: createSystemRandom() })(request).then((answer) => {
+    const creating = createKeyIn(slow, request).then((answer) => {
       told = true;
       return answer;
     });

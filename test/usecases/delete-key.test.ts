@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { KeyMutation } from "../../src/store/key-store.ts";
-import { createDeleteKey } from "../../src/usecases/delete-key.ts";
+import { deleteKey } from "../../src/usecases/delete-key.ts";
 import { inTurn } from "./fakes.ts";
 
 function setUp(answer: readonly string[] | undefined | Error) {
@@ -13,7 +13,7 @@ function setUp(answer: readonly string[] | undefined | Error) {
       return answers();
     },
   };
-  return { mutations, deleteKey: createDeleteKey({ keys }) };
+  return { mutations, keys };
 }
 
 describe("deleteKey", () => {
@@ -22,13 +22,13 @@ describe("deleteKey", () => {
     { name: "says so of a key without a secret, too", digests: [], existed: true },
     { name: "says that there was no such key", digests: undefined, existed: false },
   ])("$name", async ({ digests, existed }) => {
-    const { deleteKey, mutations } = setUp(digests);
-    expect(await deleteKey("key_1")).toBe(existed);
+    const { keys, mutations } = setUp(digests);
+    expect(await deleteKey(keys, "key_1")).toBe(existed);
     expect(mutations).toEqual([["key_1", { kind: "delete" }]]);
   });
 
   it("says nothing of the key when the store is away", async () => {
     const away = new Unavailable("away");
-    await expect(setUp(away).deleteKey("key_1")).rejects.toBe(away);
+    await expect(deleteKey(setUp(away).keys, "key_1")).rejects.toBe(away);
   });
 });

@@ -1,7 +1,7 @@
 import type { Key } from "../../src/domain/key.ts";
 import type { Spend } from "../../src/domain/verification.ts";
 import type { Permit, RateLimiter } from "../../src/ratelimit/limiter.ts";
-import type { KeyStore } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-store.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
 
 /** The answers of each part, in order; an Error is thrown. A call without an answer fails the test. */
@@ -30,7 +30,7 @@ export function fakeParts(script: Script, answering: Answering) {
   const permits = inTurn("permits", script.permits);
   const spends = inTurn("spends", script.spends);
 
-  const keys: Pick<KeyStore, "findByDigest"> = {
+  const keys: KeyLookup = {
     findByDigest(digest, options) {
       did.push(options?.fresh ? `find fresh ${digest}` : `find ${digest}`);
       return answering(found);

@@ -4,7 +4,7 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
-import { KnownRootKeys, RootKeys } from "../../src/usecases/root-keys.ts";
+import { RootKeys } from "../../src/usecases/root-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { inTurn } from "./fakes.ts";
 
@@ -211,14 +211,17 @@ describe("a secret", () => {
     expect(new RootKeys({ ...deps, configured: [one] }).has(one)).toBe(true);
   });
 
-  it("is a root key while it is among those that are known", () => {
-    const known = new KnownRootKeys();
-    expect(known.digests).toBeUndefined();
-    known.setDigests([sha256("one"), sha256("two")]);
+  it("is a root key while it is among those that are known", async () => {
+    const digests = [[sha256("one"), sha256("two")], [sha256("two")], []];
+    const known = new RootKeys({ configured: [], store: scripted([], { digests }), clock, random });
+    expect(known.areKnown).toBe(false);
+    await known.read();
     expect([one, two, new Secret("three")].map((key) => known.has(key))).toEqual([true, true, false]);
-    known.setDigests([sha256("two")]);
+    expect(known.areKnown).toBe(true);
+    await known.refresh();
     expect([one, two].map((key) => known.has(key))).toEqual([false, true]);
-    known.setDigests(undefined);
+    await known.refresh();
     expect(() => known.has(two)).toThrow(Unavailable);
+    expect(known.areKnown).toBe(false);
   });
 });

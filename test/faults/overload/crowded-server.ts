@@ -3,7 +3,7 @@ import { sha256 } from "../../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { formatKey } from "../../../src/domain/key-format.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
-import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
+import { CachedKeyLookup } from "../../../src/store/cached-key-lookup.ts";
 import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledger.ts";
 import type { UsageEngine } from "../../../src/store/usage-ledger.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
@@ -45,7 +45,7 @@ export async function startCrowded(
     },
   };
   const { onePort, store, metrics } = composePublicApi((parts) => {
-    const keys = new CachedKeyStore(parts.keys, cache, parts);
+    const keys = new CachedKeyLookup(parts.keys, cache, parts);
     keys.newsIsCurrent(parts.clock.monotonicMs());
     return { ...bounds, keys, usage: new CoalescingUsageLedger([engine], { ...parts, waitingRoom }) };
   });

@@ -1,4 +1,4 @@
-import type { KeyStore } from "../../../src/store/key-store.ts";
+import type { KeyLookup } from "../../../src/store/key-store.ts";
 
 const lieEvery = 50;
 const stallEvery = 500;
@@ -11,12 +11,11 @@ const keptMax = 3000;
  * A store with the faults that the harness is there to find: it tells wrong of a known key now and then, and for unknown ones
  * it keeps memory and stalls the event loop.
  */
-export function breakKeyStore(keys: KeyStore): KeyStore {
+export function breakKeyStore(keys: KeyLookup): KeyLookup {
   const kept: Buffer[] = [];
   let found = 0;
   let missed = 0;
   return {
-    ...keys,
     async findByDigest(digest) {
       const key = await keys.findByDigest(digest);
       if (key !== undefined) return ++found % lieEvery === 0 ? undefined : key;

@@ -13,9 +13,10 @@ import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import { malformedResponse } from "../../../src/rpc/http1-response.ts";
 import type { RequestListener } from "../../../src/rpc/request-listener.ts";
 import { defaultTimeouts } from "../../../src/server/port/connections.ts";
-import { CachedKeyStore } from "../../../src/store/cached-key-store.ts";
-import type { KeyStore } from "../../../src/store/key-store.ts";
+import { CachedKeyLookup } from "../../../src/store/cached-key-lookup.ts";
+import type { KeyLookup } from "../../../src/store/key-store.ts";
 import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
+import { createRootAccess } from "../../../src/usecases/root-access.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { type ApiParts, composePublicApi } from "../../support/compose-public-api.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -121,10 +122,10 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   const override = (parts: ApiParts) => {
     strict = createStrictLimiter(parts, waitingRoom);
     return {
-      keys: new CachedKeyStore(failOnSome(parts.keys), cache, parts),
+      keys: new CachedKeyLookup(failOnSome(parts.keys), cache, parts),
       usage: failOnOne(parts.usage),
       limiter: limiterByMode({ local: parts.limiter, strict }),
-      isRootKey: () => false,
+      rootAccess: createRootAccess({ has: () => false }, parts.store.keys),
       fastPath,
     };
   };
@@ -184,9 +185,8 @@ function createBareServer(listener: RequestListener): http.Server {
 }
 
 /** One store that cannot be reached, and one that is broken. */
-function failOnSome(keys: KeyStore): KeyStore {
+function failOnSome(keys: KeyLookup): KeyLookup {
   return {
-    ...keys,
     async findByDigest(digest) {
       const key = await keys.findByDigest(digest);
       if (key?.id === "key_of_unavailable") throw new Unavailable("the store is away", { retryAfterMs: 2500 });

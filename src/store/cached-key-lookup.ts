@@ -7,7 +7,7 @@ import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKey, Interner } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyCache, KeyChange } from "./key-changes.ts";
-import type { KeyMutation, KeyStore } from "./key-store.ts";
+import type { KeyLookup } from "./key-store.ts";
 
 export interface KeyCacheOptions {
   /** How long cached keys are served after the moment as of which news was last current; 0 turns the cache off. */
@@ -22,12 +22,12 @@ const outdatedMax = 10_000;
 
 /**
  * A cache of keys found in the store. Only existing keys are cached, until they change or room is needed, and served
- * while news of changes is current (adr 18); this replica's own changes are visible immediately. A miss always asks the
+ * while news of changes is current (adr 18). A miss always asks the
  * store, also while it is already asked for the same key: that answer may be older than a change that the caller knows
  * of. The store answers callers with the same promise if they can share a look-up.
  */
-export class CachedKeyStore implements KeyStore, KeyCache {
-  readonly #store: KeyStore;
+export class CachedKeyLookup implements KeyLookup, KeyCache {
+  readonly #store: KeyLookup;
   readonly #options: KeyCacheOptions;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
@@ -45,18 +45,13 @@ export class CachedKeyStore implements KeyStore, KeyCache {
   readonly #waiting = new Map<string, Waiting>();
   readonly #waitingRoom: WaitingRoom;
 
-  readonly create: KeyStore["create"];
-  readonly findKeptAnswer: KeyStore["findKeptAnswer"];
-
-  constructor(store: KeyStore, options: KeyCacheOptions, ambient: Pick<Ambient, "clock" | "metrics">) {
+  constructor(store: KeyLookup, options: KeyCacheOptions, ambient: Pick<Ambient, "clock" | "metrics">) {
     this.#store = store;
     this.#options = options;
     this.#keys = new DigestMap(options.keysMax);
     this.#waitingRoom = options.waitingRoom;
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
-    this.create = store.create.bind(store);
-    this.findKeptAnswer = store.findKeptAnswer.bind(store);
   }
 
   get size(): number {
@@ -111,16 +106,6 @@ export class CachedKeyStore implements KeyStore, KeyCache {
     waiting.lookups.add(lookup);
     this.#waiting.set(digest, waiting);
     return cached;
-  }
-
-  async mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
-    let digests: readonly string[] | undefined;
-    try {
-      digests = await this.#store.mutate(keyId, mutation);
-      return digests;
-    } finally {
-      this.invalidate({ keyId, digests });
-    }
   }
 
   /** The key was changed or deleted, here or on another replica. */

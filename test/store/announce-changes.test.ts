@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { announceChanges } from "../../src/store/announce-changes.ts";
+import type { KeyChange } from "../../src/store/key-changes.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
+import { HeldKeyStore } from "./held-key-store.ts";
+import { strict } from "./key-cache-fixture.ts";
+
+/** A store with the key `k`, whose changes are announced to a cache and to others. `told` lists who was told what. */
+function setUp(cache: (change: KeyChange) => Promise<void> = async () => {}) {
+  const store = new HeldKeyStore().add("k");
+  const told: [string, string, readonly string[] | undefined][] = [];
+  const note = (who: string, { keyId, digests }: KeyChange) => void told.push([who, keyId, digests]);
+  const ownCache = {
+    async broadcast(change: KeyChange) {
+      note("cache", change);
+      await cache(change);
+    },
+  };
+  const others = { broadcast: async (change: KeyChange) => note("others", change) };
+  return { store, told, keys: announceChanges(store, [ownCache, others]), ownCache, others };
+}
+
+describe("announceChanges", () => {
+  it.each([
+    ["a deletion", (keys: ReturnType<typeof setUp>["keys"]) => deleteKey(keys, "id of k")],
+    ["a change", (keys: ReturnType<typeof setUp>["keys"]) => setRateLimit(keys, "id of k", strict)],
+  ])("tells of %s with its digests: the own cache first, then others", async (_, mutate) => {
+    const { keys, told } = setUp();
+    expect(await mutate(keys)).toEqual(["k"]);
+    expect(told).toEqual([
+      ["cache", "id of k", ["k"]],
+      ["others", "id of k", ["k"]],
+    ]);
+  });
+
+  it("answers a change only when the own cache has forgotten the key", async () => {
+    const forgotten = Promise.withResolvers<void>();
+    const { keys, told } = setUp(() => forgotten.promise);
+    let isAnswered = false;
+    const answered = deleteKey(keys, "id of k").then(() => {
+      isAnswered = true;
+    });
+    await nextTurn();
+    expect([isAnswered, told.length]).toEqual([false, 1]);
+    forgotten.resolve();
+    await answered;
+    expect(told).toHaveLength(2);
+  });
+
+  it("tells of a key that was not there, and passes on that it was not: a lost deletion may be repeated", async () => {
+    const { keys, told } = setUp();
+    expect(await deleteKey(keys, "id of nobody")).toBeUndefined();
+    expect(told.map(([, , digests]) => digests)).toEqual([undefined, undefined]);
+  });
+
+  it("tells of a change whose outcome is not known, as one under unknown digests", async () => {
+    const { store, told, ownCache, others } = setUp();
+    const away = new Unavailable("the reply was lost");
+    const failing = Object.assign(store, { mutate: () => Promise.reject(away) });
+    await expect(deleteKey(announceChanges(failing, [ownCache, others]), "id of k")).rejects.toBe(away);
+    expect(told).toEqual([
+      ["cache", "id of k", undefined],
+      ["others", "id of k", undefined],
+    ]);
+  });
+
+  it("tells others also if the own cache fails, and then does not acknowledge the change", async () => {
+    const stuck = new Unavailable("a thread does not answer");
+    const { keys, told } = setUp(() => Promise.reject(stuck));
+    await expect(deleteKey(keys, "id of k")).rejects.toBe(stuck);
+    expect(told.map(([who]) => who)).toEqual(["cache", "others"]);
+  });
+
+  it("tells nothing of a new key, which no cache can know", async () => {
+    const { store, keys, told } = setUp();
+    expect(await keys.create(store.newKey("new"))).toEqual({ outcome: "created" });
+    expect([store.created, told]).toEqual([["id of new"], []]);
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { remoteRootAccess } from "../../src/threads/remote-main-thread.ts";
+import { createRootAccess } from "../../src/usecases/root-access.ts";
+import { sampleKey } from "../contract/sample-keys.ts";
+import { connectThreads } from "../support/connect-threads.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
+import { TestClock } from "../support/test-clock.ts";
+
+const clock = new TestClock();
+const rootKey = new Secret("root key");
+
+/** The main thread's access, as a serving thread uses it. */
+async function setUp() {
+  const store = createMemoryStore(clock);
+  const key = sampleKey(clock);
+  await store.keys.create(key);
+  const root: { valid: string[] | undefined } = { valid: ["root key"] };
+  const has = (presented: Secret) => {
+    if (root.valid === undefined) throw new Unavailable("the root keys are not known yet");
+    return root.valid.includes(presented.reveal());
+  };
+  const { serving, close } = connectThreads({ rootAccess: createRootAccess({ has }, store.keys) });
+  onTestFinished(close);
+  return { store, key, root, access: remoteRootAccess(serving) };
+}
+
+describe("root access of a serving thread", () => {
+  it("asks the main thread whether something is a root key", async () => {
+    const { access, root } = await setUp();
+    expect(await access.isRootKey(rootKey)).toBe(true);
+    expect(await access.isRootKey(new Secret("another"))).toBe(false);
+    root.valid = undefined;
+    await expect(access.isRootKey(rootKey)).rejects.toThrow(Unavailable);
+  });
+
+  it("manages keys in the main thread with the root key that was presented", async () => {
+    const { access, key, store } = await setUp();
+    const keys = access.manage(rootKey);
+    expect(await keys.create(sampleKey(clock, { id: "key_new", secretDigest: "new" }))).toEqual({ outcome: "created" });
+    expect(await keys.findKeptAnswer("lookup", clock.nowMs())).toBeUndefined();
+    expect(await keys.mutate(key.id, { kind: "delete" })).toEqual([key.secretDigest]);
+    expect(await keys.mutate(key.id, { kind: "delete" })).toBeUndefined();
+    expect(await store.keys.findByDigest("new")).toBeDefined();
+  });
+
+  it("is refused by the main thread once the root key is retired, and nothing is changed", async () => {
+    const { access, key, root, store } = await setUp();
+    expect(await access.isRootKey(rootKey)).toBe(true);
+    const keys = access.manage(rootKey);
+    root.valid = [];
+    const refused = [
+      keys.create(sampleKey(clock, { id: "key_new", secretDigest: "new" })),
+      keys.findKeptAnswer("lookup", clock.nowMs()),
+      keys.mutate(key.id, { kind: "delete" }),
+    ];
+    for (const call of refused) await expect(call).rejects.toThrow(RootKeyRefused);
+    expect(await store.keys.findByDigest(key.secretDigest)).toBeDefined();
+    expect(await store.keys.findByDigest("new")).toBeUndefined();
+  });
+
+  it("cannot decide while the main thread cannot", async () => {
+    const { access, key, root } = await setUp();
+    root.valid = undefined;
+    await expect(access.manage(rootKey).mutate(key.id, { kind: "delete" })).rejects.toThrow(Unavailable);
+  });
+});
