@@ -28,13 +28,29 @@ export class PgChangeFeed implements ChangeFeed {
   #reader = "";
   /** The latest one whose commit was confirmed; 0 before the first. */
   #heartbeats = 0;
+  /** Resolves when the read before has ended. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor({ url, random }: PgChangeFeedOptions) {
     this.#connection = new PgConnection(url);
     this.#newId = () => Buffer.from(random.bytes(12)).toString("base64url");
   }
 
-  async read(since: FeedPosition | undefined): Promise<FeedNews> {
+  /**
+   * One read at a time, because a connection runs one statement at a time: the notice that a commit was not confirmed
+   * would otherwise count for another statement. And each position has a heartbeat of its own.
+   */
+  read(since: FeedPosition | undefined): Promise<FeedNews> {
+    const news = this.#turn.then(() => this.#readInTurn(since));
+    this.#turn = news.catch(() => {});
+    return news;
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+
+  async #readInTurn(since: FeedPosition | undefined): Promise<FeedNews> {
     // The real clock, because the connection waits with real timers.
     const untilMs = systemClock.monotonicMs() + readTimeoutMs;
     const run = (statement: PgStatement) =>
@@ -47,10 +63,6 @@ export class PgChangeFeed implements ChangeFeed {
       this.#connection.discard();
       throw error instanceof Unavailable ? error : new Unavailable("the change feed cannot be read", { cause: error });
     }
-  }
-
-  close(): void {
-    this.#connection.close();
   }
 
   /** Answers its transaction. */

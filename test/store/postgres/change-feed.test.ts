@@ -124,6 +124,14 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     expect(position.transaction).toBeLessThanOrEqual(rows[0].id);
   });
 
+  it("gives each of several reads at the same time its turn and a heartbeat of its own", async () => {
+    const { newReader } = await setUp();
+    const feed = newReader();
+    const news = await Promise.all(Array.from({ length: 5 }, () => feed.read(undefined)));
+    expect(news.map(({ position }) => position.heartbeat?.count)).toEqual([1, 2, 3, 4, 5]);
+    expect(new Set(news.map(({ position }) => position.heartbeat?.reader)).size).toBe(1);
+  });
+
   const losses: [string, string][] = [
     ["does not have the heartbeats that it had confirmed", "UPDATE change_readers SET heartbeats = heartbeats - 1"],
     ["has no heartbeat of this reader at all", "DELETE FROM change_readers"],
