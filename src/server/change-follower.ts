@@ -11,10 +11,14 @@ export interface ChangeFollowerDeps extends Pick<Ambient, "clock" | "log" | "met
   readonly onKeyChanged: (keyId: string) => void;
   /** If it rejects, the same news is told again with the next round. */
   readonly onRootKeysChanged: () => MaybePromise<void>;
+  /** Gets all news of each round, after the caches. Every change before `currentAtMs` is part of it or of earlier news. */
+  readonly onNews?: (news: FeedNews, currentAtMs: number) => void;
+  /** The shortest time between two rounds that succeed. Much shorter for a feed whose reads wait until there is news. */
+  readonly everyMs?: number;
 }
 
 /** A change is in force on all replicas within two seconds: this leaves room for a distant or busy database. */
-const everyMs = 500;
+const defaultEveryMs = 500;
 /** News that is older counts as a feed that is down. A round fails earlier, after a second. */
 const currentForMs = 2000;
 
@@ -50,10 +54,12 @@ export class ChangeFollower {
 
   /** Begins with one round and goes on by itself. Resolves after the first round, also if that failed. */
   async start(): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock, everyMs: everyOkMs = defaultEveryMs } = this.#deps;
     const beganAtMs = clock.monotonicMs();
     await this.round();
     if (this.#isStopped) return;
+    // A read that fails may fail at once.
+    const everyMs = this.#isFailing ? defaultEveryMs : everyOkMs;
     const leftMs = Math.max(0, everyMs - (clock.monotonicMs() - beganAtMs));
     this.#timer = setTimeout(() => void this.start(), leftMs).unref();
   }
@@ -65,7 +71,7 @@ export class ChangeFollower {
 
   /** Reads once. Never rejects. */
   async round(): Promise<void> {
-    const { clock, log, feed, caches } = this.#deps;
+    const { clock, log, feed, caches, onNews } = this.#deps;
     const askedAtMs = clock.monotonicMs();
     try {
       const news = await feed.read(this.#position);
@@ -75,6 +81,7 @@ export class ChangeFollower {
       this.#position = news.position;
       this.#currentAtMs = askedAtMs - news.ageMs;
       for (const cache of caches) cache.newsIsCurrent(this.#currentAtMs);
+      onNews?.(news, this.#currentAtMs);
       if (this.#isFailing) log.info("the change feed is read again");
       this.#isFailing = false;
     } catch (error) {

@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import { ChangeFollower } from "../../src/server/change-follower.ts";
+import { ChangeFollower, type ChangeFollowerDeps } from "../../src/server/change-follower.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import { sumMetric } from "../support/read-metric.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -11,12 +11,17 @@ const position = (transaction: number): FeedPosition => ({ epoch: "e", transacti
 const key = (keyId: string): Change => ({ kind: "key", keyId, digests: [`digest of ${keyId}`] });
 
 /** A follower of a feed that gives these answers, in turn; `did` holds what it did. */
-function follow(answers: (Partial<FeedNews> | Error)[], refresh: () => Promise<void> = async () => {}) {
+function follow(
+  answers: (Partial<FeedNews> | Error)[],
+  refresh: () => Promise<void> = async () => {},
+  deps: Partial<ChangeFollowerDeps> = {},
+) {
   const clock = new TestClock();
   const metrics = createMetrics();
   const did: string[] = [];
   const logged: string[] = [];
   const asked: (FeedPosition | undefined)[] = [];
+  const heard: [FeedNews, number][] = [];
   const follower = new ChangeFollower({
     clock,
     metrics,
@@ -36,14 +41,16 @@ function follow(answers: (Partial<FeedNews> | Error)[], refresh: () => Promise<v
         newsIsCurrent: (atMs) => void did.push(`current at ${atMs}`),
       },
     ],
+    onNews: (news, currentAtMs) => heard.push([news, currentAtMs]),
     onKeyChanged: (keyId) => void did.push(`changed ${keyId}`),
     onRootKeysChanged: async () => {
       did.push("root keys");
       await refresh();
     },
+    ...deps,
   });
   const gauge = async (name: string) => sumMetric(await metrics.render(), `latchkey_change_feed_${name}`);
-  return { follower, clock, did, logged, asked, gauge };
+  return { follower, clock, did, heard, logged, asked, gauge };
 }
 
 describe("the change follower", () => {
@@ -69,6 +76,26 @@ describe("the change follower", () => {
     clock.advance(1000);
     await follower.round();
     expect(did).toEqual(["current at 700"]);
+  });
+
+  it("passes on the news of rounds that succeeded, each since the one before", async () => {
+    const isAway = [false, false, true, false];
+    const refresh = async () => {
+      if (isAway.shift()) throw new Unavailable("away");
+    };
+    const all = { changed: "everything" } as const;
+    const rootKeys = { changed: [{ kind: "rootKeys" }] } as const;
+    const { follower, clock, heard } = follow([all, new Unavailable("away"), rootKeys, rootKeys, rootKeys], refresh);
+    for (let round = 0; round < 5; round++) {
+      clock.advance(500);
+      await follower.round();
+    }
+    expect(heard).toEqual([
+      [{ ...all, position: position(1), ageMs: 0 }, 500],
+      [{ ...rootKeys, position: position(3), ageMs: 0 }, 1500],
+      // Not the fourth: this process could not apply it, and its position counts as not read.
+      [{ ...rootKeys, position: position(5), ageMs: 0 }, 2500],
+    ]);
   });
 
   it("forgets everything and reads root keys again when it must, and says so, but not at the start", async () => {
@@ -116,5 +143,24 @@ describe("the change follower", () => {
     // A read that hangs.
     clock.advance(2001);
     expect(await gauge("up")).toBe(0);
+  });
+
+  it("reads twice a second; a feed whose reads wait, again at once, but not after a failure", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const failure = [{}, {}, new Unavailable("away"), {}];
+    const often = follow([...failure], undefined, { everyMs: 20 });
+    const seldom = follow([...failure]);
+    await Promise.all([often.follower.start(), seldom.follower.start()]);
+    const readsAfter = async (ms: number) => {
+      await vi.advanceTimersByTimeAsync(ms);
+      return [often.asked.length, seldom.asked.length];
+    };
+    expect(await readsAfter(19)).toEqual([1, 1]);
+    expect(await readsAfter(21)).toEqual([3, 1]);
+    expect(await readsAfter(459)).toEqual([3, 1]);
+    expect(await readsAfter(1)).toEqual([3, 2]);
+    expect(await readsAfter(40)).toEqual([4, 2]);
+    for (const { follower } of [often, seldom]) follower.stop();
   });
 });

@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../../src/ambient/clock.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import type { FeedNews, FeedPosition } from "../../../src/store/change-feed.ts";
+import { FeedRelay } from "../../../src/store/feed-relay.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PgChangeFeed } from "../../../src/store/postgres/pg-change-feed.ts";
 import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
@@ -61,6 +63,30 @@ async function deleteAndHold(client: pg.Client, { id, secretDigest }: { id: stri
   await client.query(`DELETE FROM keys WHERE id = '${id}'`);
 }
 
+/** A coordinator's relay. The feed is read for it when a test says so, as `ChangeFollower` does it. */
+function startRelay(feed: PgChangeFeed) {
+  let position: FeedPosition | undefined;
+  const coordinator = {
+    storeReads: 0,
+    relay: new FeedRelay({
+      clock: systemClock,
+      feed: {
+        read(since) {
+          coordinator.storeReads++;
+          return feed.read(since);
+        },
+      },
+    }),
+    async readFeed() {
+      const askedAtMs = systemClock.monotonicMs();
+      const news = await feed.read(position);
+      position = news.position;
+      coordinator.relay.onNews(news, askedAtMs);
+    },
+  };
+  return coordinator;
+}
+
 describe.runIf(hasPostgres)("the change feed on Postgres", () => {
   it("does not miss a change that commits long after later ones, although positions were read meanwhile", async () => {
     const { url, store, newReader, addKey } = await setUp();
@@ -92,6 +118,44 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
       held.id,
     );
   });
+
+  it.each(["before", "after"])(
+    "does not miss a change whose commit is held while a front moves to another coordinator, if it commits %s that one's reading",
+    async (moment) => {
+      const { url, store, newReader, addKey } = await setUp();
+      const [one, other] = [startRelay(newReader()), startRelay(newReader())];
+      for (const { readFeed } of [one, other]) await readFeed();
+      const held = await addKey();
+      let { position } = await one.relay.read(undefined);
+      const client = await connect(url);
+      await deleteAndHold(client, held);
+      for (let later = 0; later < 3; later++) {
+        const key = await addKey();
+        await deleteKey(store.keys, key.id);
+        for (const { readFeed } of [one, other]) await readFeed();
+        const news = await one.relay.read(position);
+        expect(keyIdsOf(news), "later ones are told meanwhile, each once").toEqual([key.id]);
+        position = news.position;
+      }
+
+      const told: string[] = [];
+      const readOther = async () => {
+        const news = await other.relay.read(position);
+        told.push(...keyIdsOf(news));
+        position = news.position;
+      };
+      if (moment === "before") await client.query("COMMIT");
+      await other.readFeed();
+      await readOther();
+      expect(told.includes(held.id)).toBe(moment === "before");
+      if (moment === "after") await client.query("COMMIT");
+      await other.readFeed();
+      const { storeReads } = other;
+      await readOther();
+      expect(told).toContain(held.id);
+      expect(other.storeReads, "the front is in the relay's log by then").toBe(storeReads);
+    },
+  );
 
   it("tells nothing of a change that was rolled back, and moves on", async () => {
     const { url, newReader, addKey } = await setUp();
