@@ -68,19 +68,13 @@ export class FeedRelay implements ChangeFeed {
    * says "everything". All changes that were committed before `currentAtMs` have been told, by monotonic time.
    */
   onNews({ position, changed }: FeedNews, currentAtMs: number): void {
-    const latest = this.#log.at(-1);
-    const key = keyOf(position);
-    if (latest !== undefined && keyOf(latest.position) === key && changed.length === 0) {
-      latest.currentAtMs = currentAtMs;
-    } else {
-      const number = (latest?.number ?? 0) + 1;
-      if (changed === "everything") this.#dropChanges(number);
-      const changes = changed === "everything" ? [] : changed;
-      this.#changes += changes.length;
-      this.#log.push({ number, position: withoutTold(position), changes, currentAtMs });
-      this.#numbers.set(key, number);
-      this.#dropOldest();
-    }
+    const number = (this.#log.at(-1)?.number ?? 0) + 1;
+    if (changed === "everything") this.#dropChanges(number);
+    const changes = changed === "everything" ? [] : changed;
+    this.#changes += changes.length;
+    this.#log.push({ number, position: withoutTold(position), changes, currentAtMs });
+    this.#numbers.set(keyOf(position), number);
+    this.#dropOldest();
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const wake of waiting) wake();
@@ -111,7 +105,8 @@ export class FeedRelay implements ChangeFeed {
     if (number < this.#everythingAt) return { ...(this.#log.at(-1) as Reading), changed: "everything" };
     const at = number - (this.#log[0] as Reading).number;
     let upTo = this.#log[at] as Reading;
-    let [count, lists]: [number, (readonly Change[])[]] = [0, []];
+    let count = 0;
+    const lists: (readonly Change[])[] = [];
     for (const reading of this.#log.slice(at + 1)) {
       count += reading.changes.length;
       if (count > this.#bounds.answerMax && lists.length > 0) break;
@@ -198,7 +193,7 @@ interface Reading {
   readonly position: FeedPosition;
   /** Empty if everything counted as changed. */
   changes: readonly Change[];
-  currentAtMs: number;
+  readonly currentAtMs: number;
 }
 
 interface DatedNews extends Omit<FeedNews, "ageMs"> {
