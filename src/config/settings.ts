@@ -1,4 +1,5 @@
 import { X509Certificate } from "node:crypto";
+import { splitPostgresUrl } from "../domain/postgres-url.ts";
 import { parseRedisUrl } from "../domain/redis-url.ts";
 import { Secret } from "../domain/secret.ts";
 import { internalPortProblems } from "./internal-port-problems.ts";
@@ -231,7 +232,7 @@ function rootKeys(text: string): readonly Secret[] {
 
 function databaseUrl(text: string): Secret | undefined {
   if (text === "") return undefined;
-  if (!/^postgres(ql)?:\/\/[^\s]+$/.test(text) || !URL.canParse(text)) {
+  if (!splitPostgresUrl(text).every((url) => URL.canParse(url))) {
     throw new Error("must be a URL such as postgres://user:password@host:5432/database");
   }
   return new Secret(text);

@@ -13,10 +13,11 @@ import {
   toStoreError,
   UnsafeTransaction,
 } from "./pg-error.ts";
+import type { PgServers } from "./pg-servers.ts";
 import { batchTimeoutMs, type RoundTrip } from "./round-trip.ts";
 
 export interface GuardedLaneOptions extends Pick<Ambient, "clock" | "random" | "metrics"> {
-  readonly url: string;
+  readonly servers: PgServers;
   /**
    * How long a batch is tried. After that its callers are told that its outcome is unknown. A caller may have waited
    * just as long for the batch before.
@@ -77,7 +78,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   constructor(options: GuardedLaneOptions, work: LaneWork<Item, Row, Settled>) {
     this.#options = options;
     this.#work = work;
-    this.#connection = new PgConnection(options.url, {
+    this.#connection = new PgConnection(options.servers, {
       keepOpen: () => ({ afterMs: 0 }),
       roundTrip: options.roundTrip,
     });

@@ -17,11 +17,14 @@ import { orRefused } from "./pg-error.ts";
 import { PgLookups } from "./pg-lookups.ts";
 import { pgMigrations } from "./pg-migrations.ts";
 import { PgPool, type PgPoolOptions, type Timeouts } from "./pg-pool.ts";
+import { PgServers } from "./pg-servers.ts";
 import { checkUrl } from "./pg-session.ts";
 import { RoundTrip } from "./round-trip.ts";
 import { UsageLane } from "./usage-lane.ts";
 
-interface PgEngineOptions extends PgPoolOptions {
+interface PgEngineOptions extends Omit<PgPoolOptions, "servers"> {
+  /** May name several servers: the primary among them is used. */
+  readonly url: string;
   /** Replaces the database's clock in tests. */
   readonly ledgerClock?: Pick<Clock, "nowMs">;
 }
@@ -41,6 +44,7 @@ export interface PostgresStore extends Store {
 }
 
 export interface PgEngine extends SqlEngine {
+  readonly servers: PgServers;
   readonly pool: PgPool;
   check(): Promise<void>;
   close(): Promise<void>;
@@ -50,12 +54,13 @@ export interface PgEngine extends SqlEngine {
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const roundTrip = new RoundTrip();
   const engine = openPgEngine({ ...options, roundTrip });
-  const laneOptions = { ...options, roundTrip, timeoutMs: options.usageTimeoutMs };
+  const { servers } = engine;
+  const laneOptions = { ...options, servers, roundTrip, timeoutMs: options.usageTimeoutMs };
   const lanesOf = (ledger: "usage" | "permits") => ((options.ledgers ?? [ledger]).includes(ledger) ? options.lanes : 0);
   const usageLanes = Array.from({ length: lanesOf("usage") }, () => new UsageLane(laneOptions));
   const permitLanes = Array.from({ length: lanesOf("permits") }, () => new PermitLane(laneOptions));
   const lanes = [...usageLanes, ...permitLanes];
-  const changes = new PgChangeFeed(options);
+  const changes = new PgChangeFeed({ ...options, servers });
   const close = async () => {
     changes.close();
     for (const lane of lanes) lane.close();
@@ -94,8 +99,10 @@ const checkTimeouts: Timeouts = { waitMs: 1000, queryMs: 1000 };
 /** Connects at the first query. Throws `DatabaseRefused` if the URL itself cannot be used. */
 export function openPgEngine(options: PgEngineOptions): PgEngine {
   checkUrl(options.url);
-  const pool = new PgPool(options);
+  const servers = new PgServers(options.url);
+  const pool = new PgPool({ ...options, servers });
   return {
+    servers,
     pool,
     db: new Kysely<Schema>({ dialect: createPgDialect(pool) }),
     async atomically(queries) {

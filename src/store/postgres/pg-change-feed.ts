@@ -6,9 +6,10 @@ import { changesReadMax, type FeedRow, newsOf } from "../sql/sql-change-feed.ts"
 import { reliedText } from "./guarded-statement.ts";
 import { PgConnection, type PgReply, type PgStatement, preparedText } from "./pg-connection.ts";
 import { UnsafeTransaction } from "./pg-error.ts";
+import type { PgServers } from "./pg-servers.ts";
 
 export interface PgChangeFeedOptions extends Pick<Ambient, "random"> {
-  readonly url: string;
+  readonly servers: PgServers;
 }
 
 /** For heartbeat and read together. With two reads a second, a feed that cannot be read is noticed within two seconds. */
@@ -31,8 +32,8 @@ export class PgChangeFeed implements ChangeFeed {
   /** Resolves when the read before has ended. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor({ url, random }: PgChangeFeedOptions) {
-    this.#connection = new PgConnection(url);
+  constructor({ servers, random }: PgChangeFeedOptions) {
+    this.#connection = new PgConnection(servers);
     this.#newId = () => Buffer.from(random.bytes(12)).toString("base64url");
   }
 

@@ -2,6 +2,7 @@ import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
 import { sha256 } from "../../ambient/crypto.ts";
 import { isNoRoom, isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
+import type { PgServers } from "./pg-servers.ts";
 import { clientConfig, StartupSettings } from "./pg-session.ts";
 import { PgSocket } from "./pg-socket.ts";
 import type { RoundTrip } from "./round-trip.ts";
@@ -77,7 +78,7 @@ const slowAttemptMs = 1000;
  * the caller has given up: otherwise, on a slow link, every caller would start again and none would ever be connected.
  */
 export class PgConnection {
-  readonly #url: string;
+  readonly #servers: PgServers;
   readonly #options: PgConnectionOptions;
   readonly #startup = new StartupSettings();
   /** Whether prepared statements stay available. Not behind a pooler that pools by transaction. */
@@ -91,8 +92,8 @@ export class PgConnection {
   #doubtful = false;
   #isRunning = false;
 
-  constructor(url: string, options: PgConnectionOptions = {}) {
-    this.#url = url;
+  constructor(servers: PgServers, options: PgConnectionOptions = {}) {
+    this.#servers = servers;
     this.#options = options;
   }
 
@@ -138,6 +139,7 @@ export class PgConnection {
     if (open === undefined) return;
     this.#open = undefined;
     abandon(open);
+    this.#servers.onConnectionLost();
     this.#options.onLost?.();
     this.#reopenAfter(0);
   }
@@ -175,6 +177,10 @@ export class PgConnection {
     timeoutMs: number,
   ): Promise<PgReply> {
     if (open === undefined || this.#open !== open) throw new Error(connectionLost);
+    if (!this.#servers.isUsable(open.server)) {
+      this.discard();
+      throw new Error(connectionLost);
+    }
     this.#doubtful = false;
     this.#isRunning = true;
     const sentAtMs = systemClock.monotonicMs();
@@ -221,10 +227,11 @@ export class PgConnection {
   }
 
   async #connectOnce(): Promise<void> {
+    const server = await this.#servers.locate();
     const { options } = this.#startup;
     const socket = this.#options.createSocket?.() ?? new PgSocket();
-    const client = new pg.Client({ ...clientConfig(this.#url), stream: () => socket, ...(options && { options }) });
-    const opened: OpenClient = { client, socket };
+    const client = new pg.Client({ ...clientConfig(server), stream: () => socket, ...(options && { options }) });
+    const opened: OpenClient = { client, socket, server };
     // Without a listener the loss of an idle connection would end the process.
     client.on("error", () => {
       if (this.#open === opened) this.discard();
@@ -238,11 +245,13 @@ export class PgConnection {
     this.#connectingSocket = socket;
     try {
       await client.connect();
+      await this.#servers.verify(server, client);
       if (this.#closed) throw new Error("closed meanwhile");
       socket.onReady();
       this.#open = opened;
     } catch (error) {
       abandon(opened);
+      this.#servers.onConnectFailed(server, error);
       throw error;
     } finally {
       this.#connectingSocket = undefined;
@@ -253,6 +262,8 @@ export class PgConnection {
 interface OpenClient {
   readonly client: pg.Client;
   readonly socket: PgSocket;
+  /** The server's URL. */
+  readonly server: string;
 }
 
 /** Not only `end()`, which waits for the statement under way: a connection that hangs would block us. */

@@ -2,11 +2,12 @@ import { systemClock } from "../../ambient/clock.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { connectionLost, PgConnection, type PgReply, type PgSession, type PgStatement } from "./pg-connection.ts";
 import { isConnectionUsable, isNoRoom, sqlStateOf, toStoreError } from "./pg-error.ts";
+import type { PgServers } from "./pg-servers.ts";
 import { beginSafely } from "./pg-session.ts";
 import type { RoundTrip } from "./round-trip.ts";
 
 export interface PgPoolOptions {
-  readonly url: string;
+  readonly servers: PgServers;
   readonly connectionsMax: number;
   readonly roundTrip?: RoundTrip | undefined;
   /** Replaces the time after which idle connections are closed, in tests. */
@@ -61,10 +62,10 @@ export class PgPool {
   #onIdle: (() => void) | undefined;
   #closed = false;
 
-  constructor({ url, connectionsMax, roundTrip, idleMs = defaultIdleMs }: PgPoolOptions) {
+  constructor({ servers, connectionsMax, roundTrip, idleMs = defaultIdleMs }: PgPoolOptions) {
     this.#roundTrip = roundTrip;
     this.#connections = Array.from({ length: connectionsMax }, (_, i) => {
-      const connection: PgConnection = new PgConnection(url, {
+      const connection: PgConnection = new PgConnection(servers, {
         keepOpen: () => (i < this.#keptMax ? { afterMs: reopenAfterMs } : undefined),
         roundTrip,
         onOpen: () => this.#offer(connection),

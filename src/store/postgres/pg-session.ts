@@ -1,5 +1,6 @@
 import type { ClientConfig } from "pg";
 import pg from "pg";
+import { splitPostgresUrl } from "../../domain/postgres-url.ts";
 import { DatabaseRefused, isStartupSettingRefused } from "./pg-error.ts";
 
 /*
@@ -57,7 +58,7 @@ export function clientConfig(url: string): ClientConfig {
 /** Throws `DatabaseRefused` if the URL cannot be used, for example because it names a missing certificate file. */
 export function checkUrl(url: string): void {
   try {
-    new pg.Client({ connectionString: url });
+    for (const connectionString of splitPostgresUrl(url)) new pg.Client({ connectionString });
   } catch (error) {
     throw new DatabaseRefused(`DATABASE_URL cannot be used: ${(error as Error).message}`);
   }

@@ -6,6 +6,7 @@ import type { NewKey } from "../../../src/domain/key.ts";
 import type { GuardedLaneOptions } from "../../../src/store/postgres/guarded-lane.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PermitLane } from "../../../src/store/postgres/permit-lane.ts";
+import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
@@ -46,7 +47,7 @@ export function openPermitLane(url: string, options: Partial<GuardedLaneOptions>
 
 function laneOptions(url: string, options: Partial<GuardedLaneOptions>): GuardedLaneOptions {
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-  return { ...ambient, url, timeoutMs: 235, ...options };
+  return { ...ambient, servers: new PgServers(url), timeoutMs: 235, ...options };
 }
 
 function closedWithTest<Lane extends { close(): void }>(lane: Lane): Lane {

@@ -9,6 +9,7 @@ import { FeedRelay } from "../../../src/store/feed-relay.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PgChangeFeed } from "../../../src/store/postgres/pg-change-feed.ts";
 import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
+import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
 import { createSqlKeyStore } from "../../../src/store/sql/sql-key-store.ts";
@@ -32,7 +33,7 @@ async function setUp() {
   const url = await createTestDatabase();
   const store = await openTestStore({ url });
   const newReader = () => {
-    const feed = new PgChangeFeed({ url, random: createSystemRandom() });
+    const feed = new PgChangeFeed({ servers: new PgServers(url), random: createSystemRandom() });
     onTestFinished(() => feed.close());
     return feed;
   };

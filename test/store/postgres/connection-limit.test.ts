@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
+import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
@@ -66,7 +67,7 @@ describe.runIf(hasPostgres)("a database that takes no changes", () => {
     const store = await openStore(url);
     await store.check();
     await query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
-    const lane = new UsageLane({ ...ambient, url, timeoutMs: 235 });
+    const lane = new UsageLane({ ...ambient, servers: new PgServers(url), timeoutMs: 235 });
     onTestFinished(() => lane.close());
     expect(await originCodeOf(lane.settle([{ keyId: "k", wanted: 1 }]))).toBe("25006");
     const another = await originCodeOf(openStore(url).then((opened) => opened.check()));

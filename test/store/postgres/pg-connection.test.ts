@@ -1,6 +1,7 @@
 import net from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { PgConnection, type PgConnectionOptions } from "../../../src/store/postgres/pg-connection.ts";
+import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { PgSocket } from "../../../src/store/postgres/pg-socket.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { startSilentAddress } from "../../support/silent-address.ts";
@@ -11,7 +12,7 @@ const ping = { text: "SELECT 1 AS one", values: [] };
 const sleep = { text: "SELECT pg_sleep(3)", values: [] };
 
 function connectionTo(url: string, options: PgConnectionOptions = {}): PgConnection {
-  const connection = new PgConnection(url, options);
+  const connection = new PgConnection(new PgServers(url), options);
   onTestFinished(() => connection.close());
   return connection;
 }

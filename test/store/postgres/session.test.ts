@@ -3,6 +3,7 @@ import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PgConnection, preparedText } from "../../../src/store/postgres/pg-connection.ts";
+import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { openLane } from "../../faults/postgres/lane-fixture.ts";
 import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
@@ -70,7 +71,7 @@ describe.runIf(hasPostgres)("on a server with careless defaults", () => {
   });
 
   it("every session asks for helpful settings, after a lost connection too", async () => {
-    const connection = new PgConnection(await carelessDatabase());
+    const connection = new PgConnection(new PgServers(await carelessDatabase()));
     onTestFinished(() => connection.close());
     const question = preparedText(questionAbout(Object.keys(helpful)));
     const ask = () => connection.run({ ...question, values: [] }, 2000);

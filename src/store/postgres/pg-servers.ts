@@ -1,0 +1,179 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import type { MaybePromise } from "../../domain/maybe-promise.ts";
+import { splitPostgresUrl } from "../../domain/postgres-url.ts";
+import { DatabaseRefused, isNoRoom, isStartupSettingRefused, orRefused } from "./pg-error.ts";
+import { clientConfig } from "./pg-session.ts";
+import { PgSocket } from "./pg-socket.ts";
+
+/** How long a search waits for servers that do not answer. */
+const defaultSearchMs = 2000;
+/** The pause before a search asks a server again that is not the primary: its promotion may be under way. */
+const askAgainMs = 250;
+
+/** A server that must not be used now: a standby, or a primary whose standby has taken over. */
+class NotPrimary extends Error {
+  override readonly name = "NotPrimary";
+}
+
+/**
+ * The servers that DATABASE_URL names, and which of them is the primary: the one that accepts writes, and if several say
+ * so, the one on the highest timeline. A standby that takes over begins a new timeline, so a primary that comes back
+ * after that is recognised and not used. If there is only one server, it is used as it is, and none of this is asked.
+ */
+export class PgServers {
+  readonly #urls: readonly string[];
+  readonly #searchMs: number;
+  #primary: string | undefined;
+  /** The highest timeline seen; 0 before the first. Servers on a lower one are not used. */
+  #timeline = 0;
+  #searching: Promise<string> | undefined;
+  #isAskingOthers = false;
+
+  /** `searchMs` replaces how long a search waits, in tests. */
+  constructor(url: string, searchMs = defaultSearchMs) {
+    this.#urls = splitPostgresUrl(url);
+    this.#searchMs = searchMs;
+    if (this.#urls.length === 1) this.#primary = this.#urls[0];
+  }
+
+  /** The URL to connect to. Throws if there is no primary now. */
+  locate(): MaybePromise<string> {
+    if (this.#primary !== undefined) return this.#primary;
+    this.#searching ??= this.#search().finally(() => {
+      this.#searching = undefined;
+    });
+    return this.#searching;
+  }
+
+  /** Whether connections to this server may be used: not if another one is the primary by now. */
+  isUsable(url: string): boolean {
+    return this.#primary === undefined || this.#primary === url;
+  }
+
+  /** Called with each new connection. Throws if it does not lead to the primary. */
+  async verify(url: string, client: pg.Client): Promise<void> {
+    if (this.#urls.length > 1) this.#onPrimary(url, await this.#timelineOf(client));
+  }
+
+  onConnectFailed(url: string, error: unknown): void {
+    if (this.#urls.length === 1 || this.#primary !== url) return;
+    // The server is there: another search would only ask for more connections.
+    if (!isNoRoom(error) && !isStartupSettingRefused(error)) this.#primary = undefined;
+  }
+
+  /**
+   * An open connection was lost, or a statement had no answer in time. Asks the other servers in the background whether
+   * one of them has taken over. An old primary without its synchronous standby still answers reads and accepts
+   * connections: only its commits hang.
+   */
+  onConnectionLost(): void {
+    if (this.#urls.length === 1 || this.#isAskingOthers) return;
+    this.#isAskingOthers = true;
+    const others = this.#urls.filter((url) => url !== this.#primary);
+    void Promise.allSettled(
+      others.map(async (url) => {
+        const timeline = await this.#ask(url);
+        if (timeline > this.#timeline) this.#onPrimary(url, timeline);
+      }),
+    ).then(() => {
+      this.#isAskingOthers = false;
+    });
+  }
+
+  #onPrimary(url: string, timeline: number): void {
+    if (timeline < this.#timeline) throw new NotPrimary("a primary whose standby has taken over");
+    this.#timeline = timeline;
+    this.#primary = url;
+  }
+
+  /**
+   * Asks all servers at once. Ends when each has answered or failed, because a primary that was replaced can be the first
+   * to answer; but a timeline above the known one ends it at once.
+   */
+  #search(): Promise<string> {
+    const answers = new Map<string, number | Error>();
+    return new Promise((resolve, reject) => {
+      let isOver = false;
+      const decide = (isLate = false) => {
+        if (isOver) return;
+        const [url, timeline] = bestOf(answers);
+        const hasTakenOver = this.#timeline > 0 && timeline > this.#timeline;
+        if (!isLate && !hasTakenOver && answers.size < this.#urls.length) return;
+        isOver = true;
+        clearTimeout(timer);
+        if (url === undefined) return reject(this.#errorOf(answers));
+        this.#onPrimary(url, timeline);
+        resolve(url);
+      };
+      const timer = setTimeout(() => decide(true), this.#searchMs).unref();
+      const ask = async (url: string) => {
+        for (;;) {
+          const answer = await this.#ask(url).catch((error: Error) => error);
+          answers.set(url, answer);
+          decide();
+          if (isOver || typeof answer === "number") return;
+          await delay(askAgainMs, undefined, { ref: false });
+          if (isOver) return;
+        }
+      };
+      for (const url of this.#urls) void ask(url);
+    });
+  }
+
+  /** The reasons in the order of DATABASE_URL: an error of one server alone would hide the others. */
+  #errorOf(answers: ReadonlyMap<string, number | Error>): Error {
+    const errors = this.#urls.map((url) => answers.get(url) as Error | undefined);
+    const [first] = errors;
+    if (first && errors.every((error) => error && orRefused(error) instanceof DatabaseRefused)) return first;
+    return new Error(`no server is the primary: ${errors.map(reasonOf).join(", ")}`);
+  }
+
+  /** The server's timeline. Throws if it is not the primary. */
+  async #ask(url: string): Promise<number> {
+    const socket = new PgSocket({ stepMs: this.#searchMs });
+    const client = new pg.Client({ ...clientConfig(url), stream: () => socket });
+    // Without a listener its loss would end the process.
+    client.on("error", () => {});
+    try {
+      await client.connect();
+      return await this.#timelineOf(client);
+    } finally {
+      socket.abandon();
+      client.end().catch(() => {});
+    }
+  }
+
+  async #timelineOf(client: pg.Client): Promise<number> {
+    const { rows } = await client.query<StateRow>(stateText);
+    const [{ is_read_only, timeline } = { is_read_only: true, timeline: "0" }] = rows;
+    if (is_read_only) throw new NotPrimary("a standby");
+    const number = Number.parseInt(timeline, 16);
+    if (number < this.#timeline) throw new NotPrimary("a primary whose standby has taken over");
+    return number;
+  }
+}
+
+interface StateRow {
+  readonly is_read_only: boolean;
+  /** Hexadecimal. */
+  readonly timeline: string;
+}
+
+/** The name of a file of the log begins with the timeline. A standby cannot be asked for its current one. */
+const stateText = `
+SELECT current_setting('transaction_read_only')::boolean AS is_read_only,
+  CASE WHEN pg_is_in_recovery() THEN '0' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline`;
+
+function bestOf(answers: ReadonlyMap<string, number | Error>): [url: string | undefined, timeline: number] {
+  let best: [string | undefined, number] = [undefined, 0];
+  for (const [url, answer] of answers) if (typeof answer === "number" && answer > best[1]) best = [url, answer];
+  return best;
+}
+
+/** Never with a part of the URL. */
+function reasonOf(error: Error | undefined): string {
+  if (error === undefined) return "no answer";
+  const { code } = error as { code?: string };
+  return code ?? error.message;
+}
