@@ -2,7 +2,7 @@ import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
 import { sha256 } from "../../ambient/crypto.ts";
 import { isNoRoom, isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
-import type { PgServers } from "./pg-servers.ts";
+import type { PgServers, TrackedConnection } from "./pg-servers.ts";
 import { clientConfig, StartupSettings } from "./pg-session.ts";
 import { PgSocket } from "./pg-socket.ts";
 import type { RoundTrip } from "./round-trip.ts";
@@ -138,7 +138,7 @@ export class PgConnection {
     const open = this.#open;
     if (open === undefined) return;
     this.#open = undefined;
-    abandon(open);
+    this.#abandon(open);
     this.#servers.onConnectionLost();
     this.#options.onLost?.();
     this.#reopenAfter(0);
@@ -148,7 +148,9 @@ export class PgConnection {
   retire(): void {
     const open = this.#open;
     this.#open = undefined;
-    open?.client.end().catch(() => {});
+    if (open === undefined) return;
+    this.#servers.release(open.tracked);
+    open.client.end().catch(() => {});
   }
 
   close(): void {
@@ -177,10 +179,6 @@ export class PgConnection {
     timeoutMs: number,
   ): Promise<PgReply> {
     if (open === undefined || this.#open !== open) throw new Error(connectionLost);
-    if (!this.#servers.isUsable(open.server)) {
-      this.discard();
-      throw new Error(connectionLost);
-    }
     this.#doubtful = false;
     this.#isRunning = true;
     const sentAtMs = systemClock.monotonicMs();
@@ -231,7 +229,8 @@ export class PgConnection {
     const { options } = this.#startup;
     const socket = this.#options.createSocket?.() ?? new PgSocket();
     const client = new pg.Client({ ...clientConfig(server), stream: () => socket, ...(options && { options }) });
-    const opened: OpenClient = { client, socket, server };
+    const tracked = this.#servers.track(server, () => this.#onReplaced(opened));
+    const opened: OpenClient = { client, socket, tracked };
     // Without a listener the loss of an idle connection would end the process.
     client.on("error", () => {
       if (this.#open === opened) this.discard();
@@ -245,30 +244,36 @@ export class PgConnection {
     this.#connectingSocket = socket;
     try {
       await client.connect();
-      await this.#servers.verify(server, client);
+      await this.#servers.verify(tracked, client);
       if (this.#closed) throw new Error("closed meanwhile");
       socket.onReady();
       this.#open = opened;
     } catch (error) {
-      abandon(opened);
-      this.#servers.onConnectFailed(server, error);
+      this.#abandon(opened);
+      this.#servers.onConnectFailed(tracked, error);
       throw error;
     } finally {
       this.#connectingSocket = undefined;
     }
+  }
+
+  /** Another server is the primary now. */
+  #onReplaced(opened: OpenClient): void {
+    if (this.#open === opened) this.discard();
+    else opened.socket.abandon();
+  }
+
+  /** Not only `end()`, which waits for the statement under way: a connection that hangs would block us. */
+  #abandon({ client, socket, tracked }: OpenClient): void {
+    this.#servers.release(tracked);
+    // First: `end` would close the socket politely.
+    socket.abandon();
+    client.end().catch(() => {});
   }
 }
 
 interface OpenClient {
   readonly client: pg.Client;
   readonly socket: PgSocket;
-  /** The server's URL. */
-  readonly server: string;
-}
-
-/** Not only `end()`, which waits for the statement under way: a connection that hangs would block us. */
-function abandon({ client, socket }: OpenClient): void {
-  // First: `end` would close the socket politely.
-  socket.abandon();
-  client.end().catch(() => {});
+  readonly tracked: TrackedConnection;
 }

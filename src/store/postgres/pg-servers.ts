@@ -8,8 +8,15 @@ import { PgSocket } from "./pg-socket.ts";
 
 /** How long a search waits for servers that do not answer. */
 const defaultSearchMs = 2000;
-/** The pause before a search asks a server again that is not the primary: its promotion may be under way. */
+/** The pause before a server is asked again that is not the primary: its promotion may be under way. */
 const askAgainMs = 250;
+
+/** A connection to one of the servers, from the attempt to connect until it is released. */
+export interface TrackedConnection {
+  readonly url: string;
+  abandon(): void;
+  isOpen: boolean;
+}
 
 /** A server that must not be used now: a standby, or a primary whose standby has taken over. */
 class NotPrimary extends Error {
@@ -29,6 +36,7 @@ export class PgServers {
   #timeline = 0;
   #searching: Promise<string> | undefined;
   #isAskingOthers = false;
+  readonly #connections = new Set<TrackedConnection>();
 
   /** `searchMs` replaces how long a search waits, in tests. */
   constructor(url: string, searchMs = defaultSearchMs) {
@@ -46,17 +54,27 @@ export class PgServers {
     return this.#searching;
   }
 
-  /** Whether connections to this server may be used: not if another one is the primary by now. */
-  isUsable(url: string): boolean {
-    return this.#primary === undefined || this.#primary === url;
+  /**
+   * Called when an attempt to connect begins. `abandon` is called if another server takes over before the connection is
+   * released: a lost server does not answer, and waiting for it takes seconds; one that was replaced must not be used.
+   */
+  track(url: string, abandon: () => void): TrackedConnection {
+    const connection = { url, abandon, isOpen: false };
+    if (this.#urls.length > 1) this.#connections.add(connection);
+    return connection;
   }
 
-  /** Called with each new connection. Throws if it does not lead to the primary. */
-  async verify(url: string, client: pg.Client): Promise<void> {
-    if (this.#urls.length > 1) this.#onPrimary(url, await this.#timelineOf(client));
+  release(connection: TrackedConnection): void {
+    this.#connections.delete(connection);
   }
 
-  onConnectFailed(url: string, error: unknown): void {
+  /** Called when the connection is made. Throws if it does not lead to the primary. */
+  async verify(connection: TrackedConnection, client: pg.Client): Promise<void> {
+    if (this.#urls.length > 1) this.#onPrimary(connection.url, await this.#timelineOf(client));
+    connection.isOpen = true;
+  }
+
+  onConnectFailed({ url }: TrackedConnection, error: unknown): void {
     if (this.#urls.length === 1 || this.#primary !== url) return;
     // The server is there: another search would only ask for more connections.
     if (!isNoRoom(error) && !isStartupSettingRefused(error)) this.#primary = undefined;
@@ -70,21 +88,31 @@ export class PgServers {
   onConnectionLost(): void {
     if (this.#urls.length === 1 || this.#isAskingOthers) return;
     this.#isAskingOthers = true;
-    const others = this.#urls.filter((url) => url !== this.#primary);
-    void Promise.allSettled(
-      others.map(async (url) => {
-        const timeline = await this.#ask(url);
-        if (timeline > this.#timeline) this.#onPrimary(url, timeline);
-      }),
-    ).then(() => {
+    void this.#askOthers().finally(() => {
       this.#isAskingOthers = false;
     });
+  }
+
+  /** Once, and again for as long as attempts to connect to the primary have no result. */
+  async #askOthers(): Promise<void> {
+    const primary = this.#primary;
+    const others = this.#urls.filter((url) => url !== primary);
+    const askOne = async (url: string) => {
+      const timeline = await this.#ask(url);
+      if (timeline > this.#timeline) this.#onPrimary(url, timeline);
+    };
+    for (;;) {
+      await Promise.allSettled(others.map(askOne));
+      await delay(askAgainMs, undefined, { ref: false });
+      if (this.#primary !== primary || [...this.#connections].every(({ isOpen }) => isOpen)) return;
+    }
   }
 
   #onPrimary(url: string, timeline: number): void {
     if (timeline < this.#timeline) throw new NotPrimary("a primary whose standby has taken over");
     this.#timeline = timeline;
     this.#primary = url;
+    for (const connection of this.#connections) if (connection.url !== url) connection.abandon();
   }
 
   /**
