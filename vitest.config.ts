@@ -16,6 +16,7 @@ const alone = [
 const long = [
   "test/contract/store.test.ts",
   "test/domain/permit-model/permit-model.test.ts",
+  "test/e2e/lost-region.test.ts",
   "test/e2e/threads.test.ts",
   "test/faults/crash.test.ts",
   "test/faults/postgres/crash-replicas.test.ts",

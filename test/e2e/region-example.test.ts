@@ -1,59 +1,14 @@
-import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync } from "node:fs";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
-import { builtProgram } from "../support/artefact.ts";
-import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
+import { bash, machineWith, readSteps, type Step, startStep, substitute } from "../support/documented-steps.ts";
+import type { LatchkeyProcess } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { makeCertificate } from "../support/make-certificate.ts";
 import { sumMetric } from "../support/read-metric.ts";
-import { readText } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { startTestRedis } from "../support/test-redis.ts";
-
-/** A numbered step of the example: the files that it says it needs, and the commands as they are printed. */
-interface Step {
-  readonly files: readonly string[];
-  readonly script: string;
-}
-
-function readSteps(): Step[] {
-  const [, section = ""] = /^## Several regions\n(.*?)^##/ms.exec(readText("docs/operations.md")) ?? [];
-  const steps = [...section.matchAll(/^\*\*\d\. (.*?)\n\n```sh\n(.*?)^```/gms)];
-  return steps.map(([, words = "", script = ""]) => ({
-    files: [...words.matchAll(/`([\w.-]+)`/g)].map(([, file]) => file as string),
-    script,
-  }));
-}
-
-/** Puts this machine's addresses in the place of the example's. Each of those must be in it. */
-function substitute(script: string, addresses: Readonly<Record<string, string>>): string {
-  return Object.entries(addresses).reduce((text, [documented, local]) => {
-    expect(text).toContain(documented);
-    return text.replaceAll(documented, local);
-  }, script);
-}
-
-async function bash(folder: string, script: string): Promise<string> {
-  return (await promisify(execFile)("bash", ["-ec", script], { cwd: folder, env: { PATH: process.env.PATH } })).stdout;
-}
-
-/** A folder in which one machine of the example has what it needs. */
-function machineWith(files: readonly string[], source: string, name: string): string {
-  const folder = join(source, name);
-  mkdirSync(folder);
-  for (const file of files) copyFileSync(join(source, file), join(folder, file));
-  return folder;
-}
-
-/** Runs the commands, with `latchkey` for what was built, on ports of this machine. */
-function start(folder: string, script: string, internalPort: number): Promise<LatchkeyProcess> {
-  const latchkey = `latchkey() { exec '${process.execPath}' '${builtProgram()}' "$@"; }`;
-  const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: String(internalPort) };
-  return startLatchkey(ports, ["bash", "-ec", `cd '${folder}'\n${latchkey}\n${script}`]);
-}
 
 async function coordinatorsUp({ internalUrl }: LatchkeyProcess, secret: string): Promise<number> {
   const answer = await fetch(`${internalUrl}/metrics`, { headers: { authorization: `Bearer ${secret}` } });
@@ -62,7 +17,7 @@ async function coordinatorsUp({ internalUrl }: LatchkeyProcess, secret: string):
 
 describe.runIf(hasPostgres)("the example of several regions in docs/operations.md", () => {
   it("works word by word: a key is verified through an edge, over TLS to its coordinators", async () => {
-    const [prepare, coordinator, edge, tryIt, ...more] = readSteps() as [Step, Step, Step, Step];
+    const [prepare, coordinator, edge, tryIt, ...more] = readSteps("Several regions") as [Step, Step, Step, Step];
     expect(more).toEqual([]);
     const [databaseUrl, redis] = [await createTestDatabase(), await startTestRedis()];
     const database = { "postgres://latchkey:password@10.0.0.9:5432/latchkey": databaseUrl };
@@ -74,7 +29,7 @@ describe.runIf(hasPostgres)("the example of several regions in docs/operations.m
 
     const coordinatorScript = substitute(coordinator.script, database);
     for (const port of [first, second]) {
-      await start(machineWith(coordinator.files, source, `coordinator-${port}`), coordinatorScript, port);
+      await startStep(machineWith(coordinator.files, source, `coordinator-${port}`), coordinatorScript, port);
     }
     const edgeScript = substitute(edge.script, {
       ...database,
@@ -83,7 +38,7 @@ describe.runIf(hasPostgres)("the example of several regions in docs/operations.m
       "10.0.0.2:8081": `127.0.0.1:${second}`,
     });
     const edgeFolder = machineWith(edge.files, source, "edge");
-    const serving = await start(edgeFolder, edgeScript, 0);
+    const serving = await startStep(edgeFolder, edgeScript, 0);
     await vi.waitFor(async () => expect(await coordinatorsUp(serving, secret)).toBe(2), { timeout: 20_000 });
 
     const addresses = { "http://127.0.0.1:8080": serving.baseUrl, "10.0.0.1:8081": `127.0.0.1:${first}` };
@@ -96,7 +51,7 @@ describe.runIf(hasPostgres)("the example of several regions in docs/operations.m
     // The control: an edge that has another CA reaches no coordinator.
     const strangerFolder = machineWith(edge.files, source, "stranger");
     copyFileSync(makeCertificate(source, "other").certificate, join(strangerFolder, "ca.pem"));
-    const stranger = await start(strangerFolder, edgeScript, 0);
+    const stranger = await startStep(strangerFolder, edgeScript, 0);
     const refused = substitute(tryIt.script, { ...addresses, "http://127.0.0.1:8080": stranger.baseUrl });
     await vi.waitFor(() => expect(stranger.stderr()).toContain("the coordinator is away"), { timeout: 20_000 });
     // Without -e: curl refuses the certificate in the last line.

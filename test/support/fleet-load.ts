@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { KeysClient } from "../../src/sdk/index.ts";
 import { clientOf } from "./clients.ts";
 import { accountFor } from "./crash-load.ts";
-import type { Fleet } from "./fleet.ts";
 import type { LatchkeyProcess } from "./latchkey-process.ts";
 import { query } from "./run-statement.ts";
 import { testRootKey } from "./test-root-key.ts";
@@ -34,23 +33,30 @@ export interface LoadFigures {
 const protocols = ["sdk", "grpc"] as const;
 const stallMs = 30_000;
 
+/** Replicas, some of which may have been killed. */
+export interface LoadedReplicas {
+  readonly size: number;
+  replica(index: number): LatchkeyProcess;
+  isKilled(replica: LatchkeyProcess): boolean;
+}
+
 /** Many callers of every replica of a fleet, on counted keys that they share. Callers outlive every failure. */
 export class FleetLoad {
   readonly figures: LoadFigures = { acknowledged: 0, unanswered: 0, unavailable: 0, lost: 0, extra: 0, doubled: 0 };
   /** What must not happen at all: refusals, and failures of another kind. */
   readonly oddities: string[] = [];
-  readonly #fleet: Fleet;
+  readonly #fleet: LoadedReplicas;
   readonly #keys: CountedKey[];
   readonly #told = new Set<string>();
   readonly #usesOf: number[];
 
-  private constructor(fleet: Fleet, keys: CountedKey[]) {
+  private constructor(fleet: LoadedReplicas, keys: CountedKey[]) {
     this.#fleet = fleet;
     this.#keys = keys;
     this.#usesOf = Array.from({ length: fleet.size }, () => 0);
   }
 
-  static async create(fleet: Fleet, keys: number, remaining = 1_000_000): Promise<FleetLoad> {
+  static async create(fleet: LoadedReplicas, keys: number, remaining = 1_000_000): Promise<FleetLoad> {
     const client = clientOf("sdk", fleet.replica(0).baseUrl, testRootKey);
     const created = await Promise.all(
       Array.from({ length: keys }, async () => {

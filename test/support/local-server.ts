@@ -109,7 +109,7 @@ function isRunning(child: ChildProcess): boolean {
 }
 
 /** A server's processes are all children of the first. */
-function childrenOf(parent: number): number[] {
+export function childrenOf(parent: number): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
@@ -122,7 +122,7 @@ function childrenOf(parent: number): number[] {
     });
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
+export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {

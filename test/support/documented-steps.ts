@@ -1,0 +1,63 @@
+import { execFile } from "node:child_process";
+import { copyFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "vitest";
+import { builtProgram } from "./artefact.ts";
+import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
+import { readText } from "./repository.ts";
+
+/** A numbered step of the documentation: the files that it says it needs, and the commands as they are printed. */
+export interface Step {
+  readonly files: readonly string[];
+  readonly script: string;
+}
+
+/** The steps of a section of docs/operations.md, with those of the sections in it. */
+export function readSteps(heading: string): Step[] {
+  const sections = readText("docs/operations.md").split(/^## /m);
+  const section = sections.find((text) => text.startsWith(`${heading}\n`)) ?? "";
+  const steps = [...section.matchAll(/^\*\*\d\. (.*?)\n\n```sh\n(.*?)^```/gms)];
+  return steps.map(([, words = "", script = ""]) => ({
+    files: [...words.matchAll(/`([\w.-]+)`/g)].map(([, file]) => file as string),
+    script,
+  }));
+}
+
+/** Puts this machine's addresses in the place of the documented ones. Each of those must be in it. */
+export function substitute(script: string, addresses: Readonly<Record<string, string>>): string {
+  return Object.entries(addresses).reduce((text, [documented, local]) => {
+    expect(text).toContain(documented);
+    return text.replaceAll(documented, local);
+  }, script);
+}
+
+/** Runs commands as somebody would type them, and answers what they print. Rejects when one of them fails. */
+export async function bash(
+  folder: string,
+  script: string,
+  options: { readonly env?: Record<string, string>; readonly uid?: number; readonly gid?: number } = {},
+): Promise<string> {
+  const env = { PATH: process.env.PATH, ...options.env };
+  return (await promisify(execFile)("bash", ["-ec", script], { ...options, cwd: folder, env })).stdout;
+}
+
+/** A folder in which one machine has the files that a step needs. */
+export function machineWith(files: readonly string[], source: string, name: string): string {
+  const folder = join(source, name);
+  mkdirSync(folder);
+  for (const file of files) copyFileSync(join(source, file), join(folder, file));
+  return folder;
+}
+
+/** Runs the commands, with `latchkey` for what was built, on ports of this machine. */
+export function startStep(
+  folder: string,
+  script: string,
+  internalPort: number,
+  environment: Record<string, string> = {},
+): Promise<LatchkeyProcess> {
+  const latchkey = `latchkey() { exec '${process.execPath}' '${builtProgram()}' "$@"; }`;
+  const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: String(internalPort) };
+  return startLatchkey({ ...ports, ...environment }, ["bash", "-ec", `cd '${folder}'\n${latchkey}\n${script}`]);
+}
