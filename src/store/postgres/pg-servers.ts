@@ -23,6 +23,8 @@ class NotPrimary extends Error {
   override readonly name = "NotPrimary";
 }
 
+const replaced = "a primary whose standby has taken over";
+
 /**
  * The servers that DATABASE_URL names, and which of them is the primary: the one that accepts writes, and if several say
  * so, the one on the highest timeline. A standby that takes over begins a new timeline, so a primary that comes back
@@ -109,7 +111,7 @@ export class PgServers {
   }
 
   #onPrimary(url: string, timeline: number): void {
-    if (timeline < this.#timeline) throw new NotPrimary("a primary whose standby has taken over");
+    if (timeline < this.#timeline) throw new NotPrimary(replaced);
     this.#timeline = timeline;
     this.#primary = url;
     for (const connection of this.#connections) if (connection.url !== url) connection.abandon();
@@ -125,14 +127,16 @@ export class PgServers {
       let isOver = false;
       const decide = (isLate = false) => {
         if (isOver) return;
-        const [url, timeline] = bestOf(answers);
+        const [url, timeline] = bestOf(answers, this.#timeline);
         const hasTakenOver = this.#timeline > 0 && timeline > this.#timeline;
-        if (!isLate && !hasTakenOver && answers.size < this.#urls.length) return;
+        // Otherwise a background question or a connection that was under way has found it meanwhile.
+        const isSearching = this.#primary === undefined;
+        if (isSearching && !isLate && !hasTakenOver && answers.size < this.#urls.length) return;
         isOver = true;
         clearTimeout(timer);
-        if (url === undefined) return reject(this.#errorOf(answers));
-        this.#onPrimary(url, timeline);
-        resolve(url);
+        if (isSearching && url !== undefined) this.#onPrimary(url, timeline);
+        if (this.#primary === undefined) reject(this.#errorOf(answers));
+        else resolve(this.#primary);
       };
       const timer = setTimeout(() => decide(true), this.#searchMs).unref();
       const ask = async (url: string) => {
@@ -151,10 +155,10 @@ export class PgServers {
 
   /** The reasons in the order of DATABASE_URL: an error of one server alone would hide the others. */
   #errorOf(answers: ReadonlyMap<string, number | Error>): Error {
-    const errors = this.#urls.map((url) => answers.get(url) as Error | undefined);
-    const [first] = errors;
-    if (first && errors.every((error) => error && orRefused(error) instanceof DatabaseRefused)) return first;
-    return new Error(`no server is the primary: ${errors.map(reasonOf).join(", ")}`);
+    const given = this.#urls.map((url) => answers.get(url));
+    const isRefusal = (answer: unknown) => answer instanceof Error && orRefused(answer) instanceof DatabaseRefused;
+    if (given.every(isRefusal)) return given[0] as Error;
+    return new Error(`no server is the primary: ${given.map(reasonOf).join(", ")}`);
   }
 
   /** The server's timeline. Throws if it is not the primary. */
@@ -166,8 +170,10 @@ export class PgServers {
     try {
       await client.connect();
       return await this.#timelineOf(client);
+    } catch (error) {
+      if (!(error instanceof NotPrimary)) socket.abandon();
+      throw error;
     } finally {
-      socket.abandon();
       client.end().catch(() => {});
     }
   }
@@ -177,7 +183,7 @@ export class PgServers {
     const [{ is_read_only, timeline } = { is_read_only: true, timeline: "0" }] = rows;
     if (is_read_only) throw new NotPrimary("a standby");
     const number = Number.parseInt(timeline, 16);
-    if (number < this.#timeline) throw new NotPrimary("a primary whose standby has taken over");
+    if (number < this.#timeline) throw new NotPrimary(replaced);
     return number;
   }
 }
@@ -193,15 +199,20 @@ const stateText = `
 SELECT current_setting('transaction_read_only')::boolean AS is_read_only,
   CASE WHEN pg_is_in_recovery() THEN '0' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline`;
 
-function bestOf(answers: ReadonlyMap<string, number | Error>): [url: string | undefined, timeline: number] {
-  let best: [string | undefined, number] = [undefined, 0];
+/** The primary on the highest timeline; none if all are below the known one, which may have risen since they answered. */
+function bestOf(
+  answers: ReadonlyMap<string, number | Error>,
+  knownTimeline: number,
+): [url: string | undefined, timeline: number] {
+  let best: [string | undefined, number] = [undefined, knownTimeline - 1];
   for (const [url, answer] of answers) if (typeof answer === "number" && answer > best[1]) best = [url, answer];
   return best;
 }
 
 /** Never with a part of the URL. */
-function reasonOf(error: Error | undefined): string {
-  if (error === undefined) return "no answer";
-  const { code } = error as { code?: string };
-  return code ?? error.message;
+function reasonOf(answer: number | Error | undefined): string {
+  if (answer === undefined) return "no answer";
+  if (typeof answer === "number") return replaced;
+  const { code } = answer as { code?: string };
+  return code ?? answer.message;
 }
