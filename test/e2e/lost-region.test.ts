@@ -220,20 +220,20 @@ describe.runIf(hasPostgres)("the page about losing the ledger's region in docs/o
     const load = await Load.create(regions.edges);
     let link: FaultyProxy | undefined;
     await load.during(async () => {
-      await load.untilServed(100);
+      await load.untilServed(50);
       await regions.loseA();
       await load.untilUnavailable();
       const createdBefore = load.created.all.length;
       await regions.takeOver(b);
       expect(await load.servingAfterMs()).toBeLessThan(servingAgainMs);
-      await load.untilServed(100);
+      await load.untilServed(50);
 
       // The machine of the old primary starts, and its Postgres with it, as the primary that it was.
       await a.boot();
       expect(await a.run(isStandby)).toBe("f\n");
       await regions.startCoordinator(0);
       await regions.untilLedgersUp(2);
-      await load.untilServed(100);
+      await load.untilServed(50);
       // All are connected to the new primary: to this one only for the moment of a question.
       await vi.waitFor(async () => expect(await a.run(connections)).toBe("0\n"), { timeout: 10_000 });
       await regions.fence(a);
@@ -241,7 +241,7 @@ describe.runIf(hasPostgres)("the page about losing the ledger's region in docs/o
       expect(await a.run(isStandby)).toBe("t\n");
       await regions.fence(a);
       link = await regions.rebuildA();
-      await load.untilServed(100);
+      await load.untilServed(50);
       expect(load.created.all.length).toBeGreaterThan(createdBefore);
     });
     expect(await load.counted.account(b.url("latchkey"))).toEqual([]);
@@ -259,7 +259,7 @@ describe.runIf(hasPostgres)("the page about losing the ledger's region in docs/o
     await b.run(`psql -c "ALTER SYSTEM SET synchronous_standby_names = ''" -c "SELECT pg_reload_conf()"`);
     (link as FaultyProxy).onReply = () => "stall";
     await load.during(async () => {
-      await load.untilServed(100);
+      await load.untilServed(50);
       b.pause();
       await load.untilUnavailable();
       await regions.takeOver(a);
