@@ -15,9 +15,11 @@ export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" 
    * Default: until the batch before it is done; if that one fails, so do the items behind it.
    */
   readonly queuedMs?: (() => number) | undefined;
+  /** Called once for each item when it is no longer queued: before its batch is committed, or when it is rejected instead. */
+  readonly onDequeued?: ((item: Item) => void) | undefined;
   /**
-   * Commits the items as one. Answers one result per item, in order; throws if the outcome of all is unknown. `queuedForMs`:
-   * how long the first of them was queued.
+   * Commits the items as one. Answers one result per item, in order; throws if the outcome of all is unknown. A result that
+   * is a promise settles its item. `queuedForMs`: how long the first of them was queued.
    */
   readonly commit: (items: readonly Item[], queuedForMs: number) => Promise<readonly Result[]>;
 }
@@ -46,11 +48,14 @@ export class GroupCommit<Item, Result> {
   }
 
   /** Rejects with `Unavailable` when the queue is full or the item waited too long, otherwise with the error of the commit. */
-  submit(item: Item): Promise<Result> {
-    const { name, queueMax, clock } = this.#options;
-    if (this.#queue.length >= queueMax) return Promise.reject(new Unavailable(`the ${name} queue is full`));
+  submit(item: Item): Promise<Awaited<Result>> {
+    const { name, queueMax, clock, onDequeued } = this.#options;
+    if (this.#queue.length >= queueMax) {
+      onDequeued?.(item);
+      return Promise.reject(new Unavailable(`the ${name} queue is full`));
+    }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ item, resolve, reject, sinceMs: clock.monotonicMs() });
+      this.#queue.push({ item, resolve: resolve as (result: Result) => void, reject, sinceMs: clock.monotonicMs() });
       this.#startWorker();
     });
   }
@@ -80,11 +85,18 @@ export class GroupCommit<Item, Result> {
 
   async #work(): Promise<void> {
     while (this.#queue.length > 0) {
-      const batch = this.#queue.splice(0, this.#options.batchMax);
+      const batch = this.#dequeue(this.#options.batchMax);
       if (this.#queue.length > 0) this.#startWorker();
       await this.#commit(batch);
     }
     if (--this.#workers === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  #dequeue(countMax: number): Waiting<Item, Result>[] {
+    const { onDequeued } = this.#options;
+    const dequeued = this.#queue.splice(0, countMax);
+    if (onDequeued !== undefined) for (const { item } of dequeued) onDequeued(item);
+    return dequeued;
   }
 
   async #commit(batch: readonly Waiting<Item, Result>[]): Promise<void> {
@@ -104,7 +116,9 @@ export class GroupCommit<Item, Result> {
     } catch (error) {
       for (const waiting of batch) waiting.reject(error);
       // Items behind a failed batch fail too: they would wait as long again, probably for the same error.
-      if (this.#options.queuedMs === undefined) for (const waiting of this.#queue.splice(0)) waiting.reject(error);
+      if (this.#options.queuedMs === undefined) {
+        for (const waiting of this.#dequeue(this.#queue.length)) waiting.reject(error);
+      }
     }
     metrics.batchCommitted(name, batch.length, (clock.monotonicMs() - startedMs) / 1000);
   }
@@ -118,7 +132,7 @@ export class GroupCommit<Item, Result> {
       () => {
         this.#overdueTimer = undefined;
         const nowMs = clock.monotonicMs();
-        while (untilMs() <= nowMs) this.#queue.shift()?.reject(new Unavailable(`the ${name} queue is too slow`));
+        while (untilMs() <= nowMs) this.#dequeue(1)[0]?.reject(new Unavailable(`the ${name} queue is too slow`));
         this.#watchQueue();
       },
       Math.max(1, Math.ceil(untilMs() - clock.monotonicMs())),

@@ -8,6 +8,7 @@ import { CachedKey, Interner } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyCache, KeyChange } from "./key-changes.ts";
 import type { KeyLookup } from "./key-store.ts";
+import { type Pending, PendingTable } from "./pending-table.ts";
 
 export interface KeyCacheOptions {
   /** How long cached keys are served after the moment as of which news was last current; 0 turns the cache off. */
@@ -41,8 +42,8 @@ export class CachedKeyLookup implements KeyLookup, KeyCache {
    * Searching the cache for them would block everything for a tenth of a second.
    */
   readonly #outdated = new Map<string, number>();
-  /** Callers that wait for a look-up, by digest. */
-  readonly #waiting = new Map<string, Waiting>();
+  /** Look-ups under way. */
+  readonly #lookups = new PendingTable<Lookup>();
   readonly #waitingRoom: WaitingRoom;
 
   constructor(store: KeyLookup, options: KeyCacheOptions, ambient: Pick<Ambient, "clock" | "metrics">) {
@@ -69,42 +70,43 @@ export class CachedKeyLookup implements KeyLookup, KeyCache {
   }
 
   #lookUp(digest: string): MaybePromise<Key | undefined> {
-    const waiting = this.#waiting.get(digest);
-    const refusal = this.#waitingRoom.enter(waiting?.callers ?? 0);
+    const latest = this.#lookups.latest(digest);
+    const refusal = this.#waitingRoom.enter(this.#callersOf(latest));
     if (refusal !== undefined) return Promise.reject(refusal);
     const found = this.#store.findByDigest(digest);
-    const isShared = waiting !== undefined && waiting.latest.found === found;
+    const isShared = latest !== undefined && latest.found === found;
     this.#metrics.keyCache(isShared ? "shared" : "miss");
     if (!(found instanceof Promise)) {
       this.#waitingRoom.leave();
       return this.#cache(digest, found);
     }
-    return isShared ? this.#join(waiting) : this.#wait(digest, found);
+    return isShared ? join(latest) : this.#wait(digest, found);
   }
 
-  #join(waiting: Waiting): Promise<Key | undefined> {
-    waiting.callers++;
-    waiting.latest.callers++;
-    // The store has not begun to read it: what it will read is as of now or later.
-    waiting.latest.isOutdated = false;
-    return waiting.latest.cached;
+  /** How many wait for the key, whichever look-up they wait for. */
+  #callersOf(latest: Lookup | undefined): number {
+    let callers = 0;
+    for (let lookup = latest; lookup !== undefined; lookup = this.#lookups.before(lookup)) callers += lookup.callers;
+    return callers;
   }
 
   #wait(digest: string, found: Promise<Key | undefined>): Promise<Key | undefined> {
-    const cached = found
-      .then((key) => (lookup.isOutdated ? key : this.#cache(digest, key)))
-      .finally(() => {
-        this.#waitingRoom.leave(lookup.callers);
-        waiting.callers -= lookup.callers;
-        waiting.lookups.delete(lookup);
-        if (waiting.callers === 0) this.#waiting.delete(digest);
-      });
-    const lookup: Lookup = { found, cached, callers: 1, isOutdated: false };
-    const waiting = this.#waiting.get(digest) ?? { callers: 0, latest: lookup, lookups: new Set() };
-    waiting.callers++;
-    waiting.latest = lookup;
-    waiting.lookups.add(lookup);
-    this.#waiting.set(digest, waiting);
+    const leave = () => {
+      this.#lookups.remove(lookup);
+      this.#waitingRoom.leave(lookup.callers);
+    };
+    const cached = found.then(
+      (key) => {
+        leave();
+        return lookup.isOutdated ? key : this.#cache(digest, key);
+      },
+      (error: unknown) => {
+        leave();
+        throw error;
+      },
+    );
+    const lookup: Lookup = { digest, next: undefined, found, cached, callers: 1, isOutdated: false };
+    this.#lookups.add(lookup);
     return cached;
   }
 
@@ -118,7 +120,7 @@ export class CachedKeyLookup implements KeyLookup, KeyCache {
   invalidateAll(): void {
     this.#keys.clear();
     this.#outdated.clear();
-    this.#outdateAllLookups();
+    this.#lookups.forEach(markOutdated);
   }
 
   newsIsCurrent(atMs: number): void {
@@ -132,17 +134,8 @@ export class CachedKeyLookup implements KeyLookup, KeyCache {
   #evict(digests: readonly string[]): void {
     for (const digest of digests) {
       this.#keys.delete(digest);
-      this.#outdateLookups(this.#waiting.get(digest));
+      for (let at = this.#lookups.latest(digest); at !== undefined; at = this.#lookups.before(at)) markOutdated(at);
     }
-  }
-
-  /** They may have read the key before the change: their answers must not be cached. */
-  #outdateLookups(waiting: Waiting | undefined): void {
-    for (const lookup of waiting?.lookups ?? []) lookup.isOutdated = true;
-  }
-
-  #outdateAllLookups(): void {
-    for (const waiting of this.#waiting.values()) this.#outdateLookups(waiting);
   }
 
   /**
@@ -154,7 +147,7 @@ export class CachedKeyLookup implements KeyLookup, KeyCache {
     this.#outdated.delete(keyId);
     this.#outdated.set(keyId, this.#clock.monotonicMs());
     // Each of these may be for the key.
-    this.#outdateAllLookups();
+    this.#lookups.forEach(markOutdated);
   }
 
   #isOutdated(key: CachedKey): boolean {
@@ -169,18 +162,23 @@ export class CachedKeyLookup implements KeyLookup, KeyCache {
   }
 }
 
-/** All callers that wait for one key. */
-interface Waiting {
-  callers: number;
-  latest: Lookup;
-  readonly lookups: Set<Lookup>;
-}
-
-interface Lookup {
+interface Lookup extends Pending<Lookup> {
   /** The store's promise. */
   readonly found: Promise<Key | undefined>;
   readonly cached: Promise<Key | undefined>;
   callers: number;
   /** Whether the key may have changed since the store began to read it. */
   isOutdated: boolean;
+}
+
+function join(lookup: Lookup): Promise<Key | undefined> {
+  lookup.callers++;
+  // The store has not begun to read it: what it will read is as of now or later.
+  lookup.isOutdated = false;
+  return lookup.cached;
+}
+
+/** It may have read the key before the change: its answer must not be cached. */
+function markOutdated(lookup: Lookup): void {
+  lookup.isOutdated = true;
 }

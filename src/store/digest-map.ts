@@ -49,11 +49,14 @@ export class DigestMap<Value> {
     this.#size = 0;
   }
 
-  /** The first two characters are twelve evenly distributed bits. */
   #partOf(digest: string): Map<string, Value> {
-    const bits = ((sixBits[digest.charCodeAt(0)] as number) << 6) | (sixBits[digest.charCodeAt(1)] as number);
-    return this.#parts[bits & this.#mask] as Map<string, Value>;
+    return this.#parts[twelveBitsOf(digest) & this.#mask] as Map<string, Value>;
   }
+}
+
+/** Evenly distributed bits: those of the first two characters. */
+export function twelveBitsOf(digest: string): number {
+  return ((sixBits[digest.charCodeAt(0)] as number) << 6) | (sixBits[digest.charCodeAt(1)] as number);
 }
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -7,7 +7,9 @@ import { TestClock } from "../support/test-clock.ts";
 import { HeldCommits } from "./held-commits.ts";
 import { nextTurn } from "./next-turn.ts";
 
-function setUp(bounds: { batchMax?: number; queueMax?: number; batchesMax?: number; queuedMs?: () => number } = {}) {
+type Options = Partial<ConstructorParameters<typeof GroupCommit<string, string>>[0]>;
+
+function setUp(bounds: Pick<Options, "batchMax" | "queueMax" | "batchesMax" | "queuedMs" | "onDequeued"> = {}) {
   const commits = new HeldCommits<string, string>((item) => `${item} done`);
   const committed: { items: number; seconds: number }[] = [];
   const clock = new TestClock();
@@ -273,5 +275,34 @@ describe("GroupCommit", () => {
         expect(Math.max(0, ...commits.batches.map((batch) => batch.length))).toBeLessThanOrEqual(batchMax);
       }),
     );
+  });
+
+  it("says of each item once that it is no longer queued: before its batch, or when it is rejected without one", async () => {
+    const dequeued: string[] = [];
+    const onDequeued = (item: string) => void dequeued.push(item);
+    const { batcher, commits, clock } = setUp({ queueMax: 2, queuedMs: () => 20, onDequeued });
+    const submit = (item: string) => batcher.submit(item).catch(() => "rejected");
+    const answers = [submit("a"), submit("b"), submit("too many")];
+    expect(dequeued).toEqual(["too many"]);
+    await nextTurn();
+    expect(dequeued).toEqual(["too many", "a", "b"]);
+    const late = submit("late");
+    clock.advance(20);
+    expect(await late).toBe("rejected");
+    expect(dequeued).toEqual(["too many", "a", "b", "late"]);
+    await commits.finish();
+    expect(await Promise.all(answers)).toEqual(["a done", "b done", "rejected"]);
+    expect(dequeued).toHaveLength(4);
+  });
+
+  it("says so too of items that fail with the batch before them", async () => {
+    const dequeued: string[] = [];
+    const { batcher, commits } = setUp({ onDequeued: (item) => void dequeued.push(item) });
+    const first = batcher.submit("a").catch(() => "rejected");
+    await nextTurn();
+    const behind = batcher.submit("b").catch(() => "rejected");
+    await commits.fail(new Error("a fault"));
+    expect(await Promise.all([first, behind])).toEqual(["rejected", "rejected"]);
+    expect(dequeued).toEqual(["a", "b"]);
   });
 });

@@ -18,8 +18,8 @@ export interface PreparedText {
 export interface PgStatement extends Partial<PreparedText> {
   readonly text: string;
   readonly values: readonly unknown[];
-  /** Rows as arrays of their columns instead of objects. */
-  readonly rowMode?: "array";
+  /** Rows as arrays of their columns, each as the server's text, instead of objects with values. */
+  readonly rowMode?: "text";
 }
 
 /**
@@ -182,12 +182,8 @@ export class PgConnection {
     this.#doubtful = false;
     this.#isRunning = true;
     const sentAtMs = systemClock.monotonicMs();
-    const query = open.client.query({
-      ...(this.#keepsPrepared && name !== undefined && { name }),
-      ...(rowMode && { rowMode }),
-      text,
-      values: [...values],
-    });
+    const config = { ...(this.#keepsPrepared && name !== undefined && { name }), text, values: [...values] };
+    const query = rowMode === "text" ? queryText(open.client, config) : open.client.query(config);
     const { rows, rowCount } = await withTimeout(query, timeoutMs, "no reply in time").finally(() => {
       this.#isRunning = false;
     });
@@ -270,6 +266,37 @@ export class PgConnection {
     socket.abandon();
     client.end().catch(() => {});
   }
+}
+
+type TextRow = (string | null)[];
+
+/** Keeps rows as they come. node-postgres would make another array of each, and call a parser for each column. */
+class TextQuery extends pg.Query {
+  #rows: TextRow[] = [];
+
+  /** Called by the client, for each row. */
+  handleDataRow({ fields }: { readonly fields: TextRow }): void {
+    this.#rows.push(fields);
+  }
+
+  /** Once: the client may remember the query for longer than the rows are needed. */
+  takeRows(): TextRow[] {
+    const rows = this.#rows;
+    this.#rows = [];
+    return rows;
+  }
+}
+
+function queryText(client: pg.Client, config: pg.QueryConfig): Promise<Pick<PgReply, "rows" | "rowCount">> {
+  return new Promise((resolve, reject) => {
+    const callback = (error: unknown) => {
+      const rows = query.takeRows();
+      if (error) reject(error);
+      else resolve({ rows: rows as unknown as PgReply["rows"], rowCount: rows.length });
+    };
+    const query: TextQuery = new TextQuery({ ...config, callback } as pg.QueryConfig);
+    client.query(query);
+  });
 }
 
 interface OpenClient {

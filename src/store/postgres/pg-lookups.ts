@@ -2,6 +2,8 @@ import { type Kysely, sql } from "kysely";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import type { Key } from "../../domain/key.ts";
+import type { MaybePromise } from "../../domain/maybe-promise.ts";
+import { type Pending, PendingTable } from "../pending-table.ts";
 import { type KeyRow, selectKeys, toKey } from "../sql/find-keys.ts";
 import type { Schema } from "../sql/schema.ts";
 import { preparedText } from "./pg-connection.ts";
@@ -27,9 +29,8 @@ export interface PgLookupsOptions extends Pick<Ambient, "clock" | "metrics"> {
 export class PgLookups {
   readonly #pool: PgPool;
   readonly #roundTrip: RoundTrip;
-  readonly #batches: GroupCommit<string, Found>;
-  /** Look-ups that have not been sent, by digest. */
-  readonly #unsent = new Map<string, Promise<Key | undefined>>();
+  readonly #batches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;
+  readonly #unsent = new PendingTable<Lookup>();
   readonly #statement: { readonly name: string; readonly text: string };
 
   constructor({ db, pool, roundTrip, connectionsMax, clock, metrics }: PgLookupsOptions) {
@@ -46,7 +47,8 @@ export class PgLookups {
       // No more than connections that are open anyway: waiting for a new one takes longer than sharing the next statement.
       batchesMax: Math.min(keptForReads, connectionsMax),
       queuedMs: () => lookupQueuedMs(roundTrip.ms),
-      commit: (digests, queuedForMs) => this.#send(digests, queuedForMs),
+      onDequeued: (lookup) => this.#unsent.remove(lookup),
+      commit: (lookups, queuedForMs) => this.#send(lookups, queuedForMs),
       clock,
       metrics,
     });
@@ -54,32 +56,43 @@ export class PgLookups {
 
   /** Rejects with `Unavailable`. */
   readonly findByDigest = (digest: string): Promise<Key | undefined> => {
-    let found = this.#unsent.get(digest);
-    if (found === undefined) {
-      found = this.#batches.submit(digest).then(keyOf);
-      this.#unsent.set(digest, found);
-      // It may be rejected before it is sent.
-      found.catch(() => this.#unsent.get(digest) === found && this.#unsent.delete(digest));
-    }
-    return found;
+    const unsent = this.#unsent.latest(digest);
+    if (unsent?.found !== undefined) return unsent.found;
+    const lookup: Lookup = { digest, next: undefined, found: undefined };
+    this.#unsent.add(lookup);
+    lookup.found = this.#batches.submit(lookup);
+    return lookup.found;
   };
 
-  async #send(digests: readonly string[], queuedForMs: number): Promise<readonly Found[]> {
-    for (const digest of digests) this.#unsent.delete(digest);
+  async #send(lookups: readonly Lookup[], queuedForMs: number): Promise<readonly MaybePromise<Key | undefined>[]> {
     const { ms } = this.#roundTrip;
-    const statement = { ...this.#statement, values: [digests.join(",")], rowMode: "array" } as const;
+    const digests = lookups.map(({ digest }) => digest).join(",");
+    const statement = { ...this.#statement, values: [digests], rowMode: "text" } as const;
     const waitMs = Math.max(1, lookupQueuedMs(ms) - queuedForMs);
     const { rows } = await this.#pool.query(statement, { waitMs, queryMs: lookupStatementMs(ms) });
-    const byDigest = new Map<string, FoundRow>();
-    for (const row of rows as unknown as FoundRow[]) byDigest.set(row[11], row);
-    return digests.map((digest) => byDigest.get(digest));
+    const byDigest = new Map<string, TextRow>();
+    for (const row of rows as unknown as TextRow[]) byDigest.set(row[digestColumn] as string, row);
+    return lookups.map(({ digest }) => keyOf(byDigest.get(digest)));
   }
 }
 
-type FoundRow = readonly [...KeyRow, digest: string];
-type Found = FoundRow | undefined;
+/** A look-up that waits to be sent. */
+interface Lookup extends Pending<Lookup> {
+  found: Promise<Key | undefined> | undefined;
+}
+
+/** The columns of a `KeyRow` as text, then the digest. */
+type TextRow = (string | number | null)[];
+const digestColumn = 11;
+const numberColumns = [5, 6, 7, 8, 9, 10];
 
 /** A row that cannot be read fails its own look-up only. */
-function keyOf(row: Found): Key | undefined {
-  return row && toKey(row as unknown as KeyRow);
+function keyOf(row: TextRow | undefined): MaybePromise<Key | undefined> {
+  if (row === undefined) return undefined;
+  for (const column of numberColumns) if (row[column] !== null) row[column] = Number(row[column]);
+  try {
+    return toKey(row as unknown as KeyRow);
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
