@@ -104,15 +104,16 @@ export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> &
     return answered;
   };
 
-  async function accountLater(call: Call, startedMs: number, answering: Promise<MessageInitShape<DescMessage>>) {
-    let answered: MessageInitShape<DescMessage>;
-    try {
-      answered = await answering;
-    } catch (thrown) {
-      throw failed(call, startedMs, thrown);
-    }
-    account(call, startedMs, "OK");
-    return answered;
+  function accountLater(call: Call, startedMs: number, answering: Promise<MessageInitShape<DescMessage>>) {
+    return answering.then(
+      (answered) => {
+        account(call, startedMs, "OK");
+        return answered;
+      },
+      (thrown: unknown) => {
+        throw failed(call, startedMs, thrown);
+      },
+    );
   }
 }
 

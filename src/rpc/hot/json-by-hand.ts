@@ -43,17 +43,20 @@ export class JsonByHand {
     }
   }
 
-  async #answerLater(
+  #answerLater(
     { codec }: HotEndpoint,
     requestId: string,
     response: Promise<MessageInitShape<DescMessage>>,
     connection: AnsweredConnection,
   ): Promise<string> {
-    try {
-      return this.#printer.ok(codec.encodeJson(await response), requestId, connection.isLast);
-    } catch (thrown) {
-      return this.#printer.error(toApiError(thrown), requestId, connection.isLast);
-    }
+    const fail = (thrown: unknown) => this.#printer.error(toApiError(thrown), requestId, connection.isLast);
+    return response.then((message) => {
+      try {
+        return this.#printer.ok(codec.encodeJson(message), requestId, connection.isLast);
+      } catch (thrown) {
+        return fail(thrown);
+      }
+    }, fail);
   }
 }
 

@@ -50,9 +50,16 @@ export class Guard {
     }
   }
 
-  /** For asynchronous work that continues after an event. */
-  catchFailure(served: Destroyable, work: Promise<unknown>): void {
-    work.catch((thrown: unknown) => this.#fail(served, thrown));
+  /** For work that continues after an event, with what was waited for. */
+  runAfter<Value>(served: Destroyable, awaited: Promise<Value>, work: (value: Value) => void): void {
+    const fail = (thrown: unknown) => this.#fail(served, thrown);
+    awaited.then((value) => {
+      try {
+        work(value);
+      } catch (thrown) {
+        fail(thrown);
+      }
+    }, fail);
   }
 
   #fail(served: unknown, thrown: unknown): void {

@@ -178,7 +178,7 @@ export class Http1Connection {
       if (answer !== undefined) {
         this.#putBack(bytes, end);
         this.#state = "answering";
-        this.#deps.guard.catchFailure(this.socket, this.#answerLater(answer));
+        this.#deps.guard.runAfter(this.socket, answer, (later) => this.#answerLater(later));
       } else if (found === "incomplete" && !(reader.hasHead && end - at > inputBytesMax)) {
         // A copy: otherwise the served requests in the same chunk would stay in memory until the rest arrives.
         this.#putBack(at > 0 ? Buffer.from(bytes.subarray(at)) : bytes, 0);
@@ -209,8 +209,7 @@ export class Http1Connection {
     return (this.#deps.byHand as JsonByHand).answer(bytes, this);
   }
 
-  async #answerLater(answering: Promise<string>): Promise<void> {
-    const answer = await answering;
+  #answerLater(answer: string): void {
     if (this.socket.destroyed) return;
     if (this.#isShuttingDown) {
       this.end(answer);

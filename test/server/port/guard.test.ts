@@ -53,15 +53,18 @@ describe("a failure on one connection destroys that connection only", () => {
     expect(await failures()).toBe(1);
   });
 
-  it("where a promise is rejected, or a timer's work throws", async () => {
+  it("where what was waited for fails, or the work after it, or a timer's work", async () => {
     const { guard, failures } = createGuard();
-    const [first, second] = [await connect(guard), await connect(guard)];
-    guard.catchFailure(first.served, Promise.reject(new Error("a fault")));
-    guard.run(second.served, () => {
+    const fault = () => {
       throw new Error("a fault");
-    });
-    await Promise.all([once(first.client, "close"), once(second.client, "close")]);
-    expect(await failures()).toBe(2);
+    };
+    const connections = [await connect(guard), await connect(guard), await connect(guard)] as const;
+    const [first, second, third] = connections;
+    guard.runAfter(first.served, Promise.reject(new Error("a fault")), () => {});
+    guard.runAfter(second.served, Promise.resolve(), fault);
+    guard.run(third.served, fault);
+    await Promise.all(connections.map(({ client }) => once(client, "close")));
+    expect(await failures()).toBe(3);
   });
 
   it("where a server's listener throws: the connection that the event is about", async () => {
