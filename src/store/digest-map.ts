@@ -30,9 +30,15 @@ export class DigestMap<Value> {
   /** A value that is set again becomes the newest. */
   set(digest: string, value: Value): void {
     const part = this.#partOf(digest);
-    if (!part.delete(digest)) this.#size++;
+    const sizeBefore = part.size;
     part.set(digest, value);
-    if (this.#size <= this.#sizeMax) return;
+    if (part.size === sizeBefore) {
+      // It was there, in its old place. Most are new: deleting first would search for each of those twice.
+      part.delete(digest);
+      part.set(digest, value);
+      return;
+    }
+    if (++this.#size <= this.#sizeMax) return;
     for (const oldest of part.keys()) {
       part.delete(oldest);
       this.#size--;
