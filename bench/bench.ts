@@ -1,6 +1,6 @@
 // What Latchkey does beside the least that Node's servers do, beside its peers and beside its own targets: `npm run bench`.
-// Names of sections run those alone; `keys=10000000` is for the growth and cold sections; `profile` leaves CPU profiles in the folder
-// `profiles`; `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full,
+// Names of sections run those alone; `keys=10000000` is for the growth and cold sections, `minutes=5` for the end of the cold
+// one; `profile` leaves CPU profiles in the folder `profiles`; `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full,
 // is written into docs/benchmarks.md.
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -63,9 +63,10 @@ async function measure(section: Section): Promise<Outcome["findings"]> {
 
 function readOptions(args: readonly string[]) {
   const names = args.filter((arg) => Object.hasOwn(sections, arg));
-  const keys = args.find((arg) => /^keys=\d+$/.test(arg))?.slice("keys=".length);
+  const numberOf = (name: string) => args.find((arg) => new RegExp(`^${name}=[\\d.]+$`).test(arg))?.split("=")[1];
+  const [keys, minutes] = [numberOf("keys"), numberOf("minutes")];
   const [profile, quick] = ["profile", "quick"].map((word) => args.includes(word)) as [boolean, boolean];
-  const known = new Set([...names, "profile", "quick", `keys=${keys}`]);
+  const known = new Set([...names, "profile", "quick", `keys=${keys}`, `minutes=${minutes}`]);
   const unknown = args.filter((arg) => !known.has(arg));
   if (unknown.length > 0) {
     console.error(`not known: ${unknown.join(", ")}; sections are ${Object.keys(sections).join(", ")}`);
@@ -76,6 +77,11 @@ function readOptions(args: readonly string[]) {
       .filter(([name]) => names.length === 0 || names.includes(name))
       .map(([, section]) => section),
     isWhole: names.length === 0 && !profile && !quick,
-    bench: { turns: quick ? quickTurns : turns, growthKeys: Number(keys ?? 1_000_000), profile },
+    bench: {
+      turns: quick ? quickTurns : turns,
+      growthKeys: Number(keys ?? 1_000_000),
+      coldMinutes: Number(minutes ?? 1.25),
+      profile,
+    },
   };
 }

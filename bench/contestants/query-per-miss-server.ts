@@ -36,9 +36,12 @@ const perMiss = {
   },
 };
 const cache = { ttlMs: 86_400_000, keysMax: Number(keysMax), waitingRoom };
+const keys = new CachedKeyLookup(perMiss, cache, ambient);
+// Nothing changes, so there is no feed of changes.
+keys.newsIsCurrent(systemClock.monotonicMs());
 const { onePort, setReady } = createPublicApi({
   ...ambient,
-  keys: new CachedKeyLookup(perMiss, cache, ambient),
+  keys,
   usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom }),
   limiter: new LocalLimiter(new WindowTable(1), ambient),
   rootAccess: createRootAccess({ has: () => false }, store.keys),

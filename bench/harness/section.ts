@@ -35,6 +35,8 @@ export interface Bench {
   readonly turns: Required<Turns>;
   /** How many keys the growth and cold sections fill their stores with. */
   readonly growthKeys: number;
+  /** How long the cold section goes on when all keys are in memory. */
+  readonly coldMinutes: number;
   /** Whether Latchkey leaves CPU profiles behind. */
   readonly profile: boolean;
   atEnd(step: () => unknown): void;

@@ -20,6 +20,11 @@ export abstract class LocalServer {
     if (runAs.uid !== undefined) chownSync(this.folder, runAs.uid, runAs.gid);
   }
 
+  /** Of the first process; the others are its children. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
   /** Ends every process of the server at once, as a crash of the machine would. */
   kill(): Promise<void> {
     return this.end(() => this.#signalAll("SIGKILL"));
