@@ -3,10 +3,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { findOrInstall, isExecutable, pathFolders } from "../../test/support/debian-programs.ts";
-import { type KeyFile, manyKeysScript, oneKeyScript } from "./wrk-scripts.ts";
+import { connectionsMax, type KeyFile, manyKeysScript, oneKeyScript } from "./wrk-scripts.ts";
 
 const run = promisify(execFile);
 export const loadCore = "1";
+const longestMs = 3_600_000;
 
 export interface Served {
   readonly count: number;
@@ -31,6 +32,8 @@ export interface Loads {
   json(port: number, key: string, options?: HttpLoadOptions): Load;
   /** Verifies many keys, in turn or in random order. */
   manyKeys(port: number, keys: KeyFile, order: "in turn" | "random", options?: HttpLoadOptions): Load;
+  /** Verifies each key once, in the order of the file, over many connections. Counts nothing: the server does. */
+  eachKeyOnce(port: number, keys: KeyFile): () => Promise<void>;
   grpc(port: number, frame: Uint8Array): Load;
   /** The median of the time that one request takes with nothing else under way, in microseconds. */
   medianLatencyMicros(port: number, key: string): (ms: number) => Promise<number>;
@@ -58,6 +61,14 @@ export function prepareLoads(folder: string): Loads {
   return {
     json: (port, key, options = {}) => wrkLoad(port, oneKeyScript(key), options),
     manyKeys: (port, keys, order, options = {}) => wrkLoad(port, manyKeysScript(port, keys, order), options),
+    eachKeyOnce(port, keys) {
+      const script = save(manyKeysScript(port, keys, "once"));
+      return async () => {
+        const report = await runWrk(port, script, { connections: connectionsMax }, longestMs);
+        // It ends by itself, without a report.
+        if (report.includes("Requests/sec")) throw new Error(`not all keys were verified:\n${report}`);
+      };
+    },
     grpc(port, frame) {
       const data = save(frame);
       const headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"];

@@ -34,8 +34,11 @@ export function oneKeyScript(key: string): string {
   return `wrk.method = "POST"\nwrk.body = [[${body}]]\nwrk.headers["content-type"] = "application/json"\n`;
 }
 
+/** Of a load that has each key verified once. */
+export const connectionsMax = 128;
+
 /** Puts each request together by hand: `wrk.format` would take longer than everything else that the load does. */
-export function manyKeysScript(port: number, keys: KeyFile, order: "in turn" | "random"): string {
+export function manyKeysScript(port: number, keys: KeyFile, order: "in turn" | "random" | "once"): string {
   const [before, after] = JSON.stringify({ key: "|" }).split("|") as [string, string];
   const head = [
     "POST /v1/keys.verifyKey HTTP/1.1",
@@ -43,7 +46,9 @@ export function manyKeysScript(port: number, keys: KeyFile, order: "in turn" | "
     "content-type: application/json",
     `Content-Length: ${before.length + keys.keyLength + after.length}`,
   ].join("\\r\\n");
-  const next = order === "random" ? "math.random(count) - 1" : "(at + 1) % count";
+  const next = { "in turn": "(at + 1) % count", random: "math.random(count) - 1", once: "at + 1" }[order];
+  // The first ones again until all others are answered: the program ends without waiting for answers.
+  const step = order === "once" ? `if at == count + ${10 * connectionsMax} then os.exit(0) end` : "";
   return `
 local count, length = ${keys.count}, ${keys.keyLength}
 local head = "${head}\\r\\n\\r\\n" .. [[${before}]]
@@ -58,7 +63,9 @@ function init()
 end
 function request()
   at = ${next}
-  return head .. keys:sub(at * length + 1, (at + 1) * length) .. [[${after}]]
+  ${step}
+  local key = at % count
+  return head .. keys:sub(key * length + 1, (key + 1) * length) .. [[${after}]]
 end
 `;
 }

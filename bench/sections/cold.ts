@@ -9,15 +9,13 @@ import { startLatchkey } from "../contestants/latchkey.ts";
 import { barePort, type ServerProcess, startServer } from "../contestants/server-process.ts";
 import type { Bench, Section } from "../harness/section.ts";
 import { loadCore } from "../loads/load-programs.ts";
-import { verifyEachOnce } from "../loads/verify-each-once.ts";
-import { type KeyFile, shuffleKeyFile } from "../loads/wrk-scripts.ts";
+import { connectionsMax, type KeyFile, shuffleKeyFile } from "../loads/wrk-scripts.ts";
 
-const connections = 128;
 const heapMb = 4096;
 
 export const cold: Section<"embedded" | "postgres" | "batched" | "lookups"> = {
   title: "Cold start",
-  how: `Keys without counter, each verified once in random order, over ${connections} connections with one request under way each, by a server that has just started (\`LATCHKEY_CACHE_KEYS_MAX\` above their number, \`LATCHKEY_CACHE_TTL_MS\` at its default of a minute); then all of them once more, from memory; then all of them again and again, for as long as \`minutes=5\` says, or a little more than that minute. The data is in the system's own cache, since it was just written. A million keys, or as many as \`npm run bench -- cold keys=100000\` says. Beside Latchkey on Postgres, the same server with one prepared query per miss over a pool of 10. Postgres runs on the load's core.`,
+  how: `Keys without counter, each verified once in random order, over ${connectionsMax} connections with one request under way each, by a server that has just started (\`LATCHKEY_CACHE_KEYS_MAX\` above their number, \`LATCHKEY_CACHE_TTL_MS\` at its default of a minute); then all of them once more, from memory; then all of them again and again, for as long as \`minutes=5\` says, or a little more than that minute. The data is in the system's own cache, since it was just written. A million keys, or as many as \`npm run bench -- cold keys=100000\` says. Beside Latchkey on Postgres, the same server with one prepared query per miss over a pool of 10. The server has a core of its own; Postgres and the load share the other one.`,
   goals: {
     embedded: { what: "embedded store, first verification of each key beside the second", unit: "×", atLeast: 0.6 },
     postgres: { what: "Postgres, first verification of each key beside the second", unit: "×", atLeast: 0.5 },
@@ -83,7 +81,7 @@ async function measurePostgres(bench: Bench): Promise<{ batched: Whole; perMiss:
   execFileSync("taskset", ["-cp", loadCore, `${postgres.pid}`]);
   const script = join(import.meta.dirname, "../contestants/query-per-miss-server.ts");
   const args = [`--max-old-space-size=${heapMb}`, script, url, `${cacheKeysFor(bench)}`];
-  const perMiss = await verifyTwice(await startServer(bench, args, barePort), keys);
+  const perMiss = await verifyTwice(bench, await startServer(bench, args, barePort), keys);
   return { batched: await measureLatchkey(bench, { DATABASE_URL: url }, keys), perMiss };
 }
 
@@ -103,13 +101,13 @@ async function measureLatchkey(
       ...environment,
     },
   });
-  const first = await verifyAll(server, keys);
+  const first = await verifyAll(bench, server, keys);
   const before = await readCounts(internalPort);
   if (before.verified < keys.count) throw new Error(`${before.verified} of ${keys.count} keys were found valid`);
   const untilMs = performance.now() + bench.coldMinutes * 60_000;
-  const second = await verifyAll(server, keys);
+  const second = await verifyAll(bench, server, keys);
   let rounds = 2;
-  for (; performance.now() < untilMs; rounds++) await verifyAll(server, keys);
+  for (; performance.now() < untilMs; rounds++) await verifyAll(bench, server, keys);
   const after = await readCounts(internalPort);
   return { first, second, rounds, lookups: { first: before.lookups, rest: after.lookups - before.lookups } };
 }
@@ -138,14 +136,14 @@ function cacheKeysFor(bench: Bench): number {
   return bench.growthKeys + 1000;
 }
 
-async function verifyTwice(server: ServerProcess, keys: KeyFile): Promise<Both> {
-  return { first: await verifyAll(server, keys), second: await verifyAll(server, keys) };
+async function verifyTwice(bench: Bench, server: ServerProcess, keys: KeyFile): Promise<Both> {
+  return { first: await verifyAll(bench, server, keys), second: await verifyAll(bench, server, keys) };
 }
 
-async function verifyAll(server: ServerProcess, keys: KeyFile): Promise<Round> {
+async function verifyAll({ loads }: Bench, server: ServerProcess, keys: KeyFile): Promise<Round> {
   const startedMs = performance.now();
   const cpuBeforeMs = server.cpuMs();
-  await verifyEachOnce(server.port, keys, { connections, together: 1 });
+  await loads.eachKeyOnce(server.port, keys)();
   const seconds = (performance.now() - startedMs) / 1000;
   return { perSecond: keys.count / seconds, cpuMicros: ((server.cpuMs() - cpuBeforeMs) * 1000) / keys.count };
 }
