@@ -4,15 +4,19 @@ import { type RateLimiterAbstract, RateLimiterPostgres, RateLimiterRedis, RateLi
 import { systemClock } from "../src/ambient/clock.ts";
 import { createLog } from "../src/ambient/log.ts";
 import { createMetrics } from "../src/ambient/metrics.ts";
+import { RemoteCore } from "../src/core/remote/remote-core.ts";
+import { Secret } from "../src/domain/secret.ts";
 import { WaitingRoom } from "../src/domain/waiting-room.ts";
-import type { PermitChannel } from "../src/ratelimit/exchange/permit-channel.ts";
-import { CoordinatorClient } from "../src/ratelimit/strict/coordinator-client.ts";
+import type { PermitChannel } from "../src/ratelimit/permit-channel.ts";
 import { StrictLimiter } from "../src/ratelimit/strict/strict-limiter.ts";
 
 export const contestantNames = ["latchkey", "oneByOne", "flexiblePostgres", "flexibleRedis"] as const;
 export type ContestantName = (typeof contestantNames)[number];
 
 /** What a region reaches its data by: each is a link of the region's own length. */
+/** What the coordinator and its edges share. */
+export const benchInternalSecret = "internal-secret-of-the-benchmark-0123";
+
 export interface RegionLinks {
   readonly coordinatorPort: number;
   readonly databaseUrl: string;
@@ -73,29 +77,34 @@ export async function connectContestants(links: RegionLinks): Promise<Record<Con
 
 /** An edge's own objects, as the server puts them together. */
 async function latchkey(port: number): Promise<Contestant> {
-  const coordinators = new CoordinatorClient([`127.0.0.1:${port}`], {
-    secret: undefined,
-    onRecall: (keyId) => limiter.recall(keyId),
+  const waitingRoom = new WaitingRoom(50_000);
+  const core = new RemoteCore({
+    addresses: [`127.0.0.1:${port}`],
+    secret: new Secret(benchInternalSecret),
+    ca: undefined,
+    waitingRoom,
+    onOldAnswer: () => {},
     clock: systemClock,
     log: createLog("warn", (line) => process.stderr.write(line)),
   });
   let sent = 0;
+  const permits = core.joinPermits((keyId) => limiter.recall(keyId));
   const channel: PermitChannel = {
-    exchange(keyId, ask) {
+    exchange(keyId, ask, options) {
       sent++;
-      return coordinators.exchange(keyId, ask);
+      return permits.exchange(keyId, ask, options);
     },
-    close: () => coordinators.close(),
+    close: () => core.close(),
   };
   const limiter: StrictLimiter = new StrictLimiter({
     channel,
     clock: systemClock,
     metrics: createMetrics(),
     poolsMax: 1000,
-    timeoutMs: 450,
-    waitingRoom: new WaitingRoom(50_000),
+    timeoutMs: () => 450,
+    waitingRoom,
   });
-  while (!coordinators.isUp) await new Promise((resolve) => setTimeout(resolve, 10));
+  await core.usable;
   const toDecision = (permit: Awaited<ReturnType<StrictLimiter["take"]>>): Decision => {
     permit.commit();
     return { admitted: permit.outcome === "admitted", endsAtMs: permit.resetMs };

@@ -17,7 +17,13 @@ import { readMetric } from "../test/support/read-metric.ts";
 import { RedisServer } from "../test/support/redis-server.ts";
 import { builtProgram } from "./contestants/latchkey.ts";
 import { DelayedLink } from "./delayed-link.ts";
-import { type ContestantName, contestantNames, type RegionLinks, type Rule } from "./strict-contestants.ts";
+import {
+  benchInternalSecret,
+  type ContestantName,
+  contestantNames,
+  type RegionLinks,
+  type Rule,
+} from "./strict-contestants.ts";
 import type { Order, RegionReport } from "./strict-region.ts";
 
 const roundTripsMs = [1, 40, 80];
@@ -153,7 +159,9 @@ function describeWindows(reports: readonly RegionReport[], { durationMs }: Rule)
 
 /** The real program, next to Postgres. Answers the port of its internal listener. */
 async function startCoordinator(databaseUrl: string): Promise<number> {
-  const env = { PATH: process.env.PATH, DATABASE_URL: databaseUrl, PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
+  const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
+  const secrets = { DATABASE_URL: databaseUrl, LATCHKEY_INTERNAL_SECRET: benchInternalSecret };
+  const env = { PATH: process.env.PATH, ...ports, ...secrets };
   const child = spawn(process.execPath, [await builtProgram(), "serve", "--role", "coordinator"], {
     env,
     stdio: ["ignore", "ignore", "pipe"],

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { isLoopback } from "../config/internal-port-problems.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { RunningServer } from "../server/start.ts";
+import type { RunningServer } from "../server/running-server.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
 import { localUrl, type Machine, reachableUrl, thisMachine } from "./reachable-url.ts";
 

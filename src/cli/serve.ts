@@ -2,7 +2,6 @@ import { systemClock } from "../ambient/clock.ts";
 import { createLog } from "../ambient/log.ts";
 import { createSystemRandom } from "../ambient/random.ts";
 import { startServer } from "../server/start.ts";
-import { startCoordinator } from "../server/start-coordinator.ts";
 import { banner } from "./banner.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
@@ -20,8 +19,7 @@ export async function serve(role: string | undefined): Promise<void> {
   process.on("unhandledRejection", onFatal);
 
   const ambient = { clock: systemClock, random: createSystemRandom(), log };
-  const start = settings.role === "coordinator" ? startCoordinator : startServer;
-  const server = await start({ ...ambient, settings, onFatal }).catch((error: unknown) =>
+  const server = await startServer({ ...ambient, settings, onFatal }).catch((error: unknown) =>
     exitWithProblems("latchkey cannot start", error),
   );
   let stopping = false;

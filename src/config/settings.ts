@@ -9,7 +9,7 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** All settings from the environment, parsed once. */
 export interface Settings {
-  /** `edge`: everything except access to the permit ledger. `coordinator`: only that. */
+  /** `all`: everything. `edge`: serves verifications, and reaches the data over coordinators. `coordinator`: only that. */
   readonly role: Role;
   readonly host: string;
   readonly port: number;
@@ -26,7 +26,7 @@ export interface Settings {
   /** CA certificates for Redis, in PEM, instead of the ones that Node trusts. */
   readonly redisCa: string | undefined;
   readonly windowsMax: number;
-  /** Addresses of the coordinators that an edge asks for permits. */
+  /** Addresses of the coordinators of an edge. */
   readonly coordinators: readonly string[];
   readonly rootKeys: readonly Secret[];
   readonly internalHost: string;
@@ -62,6 +62,8 @@ interface Variable<Value> {
 }
 
 const secretLengthMin = 32;
+/** An edge does not send longer ones to its coordinators. */
+const rootKeyLengthMax = 4096;
 
 export const variables: { readonly [Setting in keyof Settings]: Variable<Settings[Setting]> } = {
   role: { name: "LATCHKEY_ROLE", fallback: "all", parse: oneOf("all", "edge", "coordinator") },
@@ -135,14 +137,24 @@ export function readSettings(
   if (settings.redisCa !== undefined && redisUrlIsRight && !settings.redisUrl?.reveal().startsWith("rediss")) {
     problems.push("LATCHKEY_REDIS_CA must not be set unless REDIS_URL begins with rediss: nothing would be encrypted");
   }
-  problems.push(...roleProblems(settings, isSet(variables.databaseUrl, environment)));
-  const usesFolder = !isSet(variables.databaseUrl, environment);
+  const hasDatabase = isSet(variables.databaseUrl, environment);
+  const hasRootKeys = isSet(variables.rootKeys, environment);
+  const hasSecret = isSet(variables.internalSecret, environment);
+  problems.push(...roleProblems(settings, { hasDatabase, hasRootKeys, hasSecret }));
+  const usesFolder = !hasDatabase && settings.role !== "edge";
   if (problems.length > 0) throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined);
   return { settings, warnings: unknownNames(environment).map((name) => `${name} is not a setting of Latchkey`) };
 }
 
 /** Settings that contradict each other. Those that were wrong by themselves are undefined and already reported. */
-function roleProblems({ role, coordinators, workers }: Settings, hasDatabase: boolean): string[] {
+function roleProblems(
+  { role, coordinators, workers }: Settings,
+  {
+    hasDatabase,
+    hasRootKeys,
+    hasSecret,
+  }: { readonly hasDatabase: boolean; readonly hasRootKeys: boolean; readonly hasSecret: boolean },
+): string[] {
   const problems: string[] = [];
   if (role === "edge" && coordinators?.length === 0) {
     problems.push("LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge");
@@ -150,8 +162,17 @@ function roleProblems({ role, coordinators, workers }: Settings, hasDatabase: bo
   if (role !== undefined && role !== "edge" && coordinators !== undefined && coordinators.length > 0) {
     problems.push("LATCHKEY_COORDINATORS must not be set unless the role is edge: others go to the ledger themselves");
   }
-  if (role !== undefined && role !== "all" && !hasDatabase) {
-    problems.push(`DATABASE_URL must be set where the role is ${role}: the embedded store serves one process`);
+  if (role === "coordinator" && !hasDatabase) {
+    problems.push("DATABASE_URL must be set where the role is coordinator: the embedded store serves one process");
+  }
+  if (role === "edge" && hasDatabase) {
+    problems.push("DATABASE_URL must not be set where the role is edge: only its coordinators reach the database");
+  }
+  if (role === "edge" && hasRootKeys) {
+    problems.push("LATCHKEY_ROOT_KEY must not be set where the role is edge: its coordinators check root keys");
+  }
+  if ((role === "edge" || role === "coordinator") && !hasSecret) {
+    problems.push(`LATCHKEY_INTERNAL_SECRET must be set where the role is ${role}: edges show it to coordinators`);
   }
   if (role === "coordinator" && workers > 1) {
     problems.push("LATCHKEY_WORKERS must be 1 where the role is coordinator: it serves no keys");
@@ -226,6 +247,9 @@ function rootKeys(text: string): readonly Secret[] {
   if (keys.some((key) => !/^[\x21-\x7e]+$/.test(key))) throw new Error("must be of visible ASCII characters");
   if (keys.some((key) => key.length < secretLengthMin)) {
     throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
+  }
+  if (keys.some((key) => key.length > rootKeyLengthMax)) {
+    throw new Error(`must be at most ${rootKeyLengthMax} characters long, each of two`);
   }
   return keys.map((key) => new Secret(key));
 }

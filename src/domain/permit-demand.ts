@@ -1,3 +1,4 @@
+import { permitTimeoutMs } from "./deadlines.ts";
 import * as tuning from "./permit-pool-tuning.ts";
 
 /** A pool's estimates: how many requests come, and how long an answer takes. They size blocks; nothing depends on them. */
@@ -17,6 +18,15 @@ export class PermitDemand {
     this.rttMs = this.rttMs === 0 ? sampleMs : this.rttMs + (sampleMs - this.rttMs) * tuning.rttWeight;
   }
 
+  /**
+   * The window ends so long after the message was sent, or later by the time that the message took to the ledger. So the
+   * latest of these times is the best. A clock that is behind proves nothing.
+   */
+  protected noteWindowEnd(earliestMs: number, isClockBehind: boolean): void {
+    const nextMs = earliestMs + this.rttMs * tuning.jitterShare;
+    this.nextWindowMs = isClockBehind ? nextMs : Math.max(this.nextWindowMs, nextMs);
+  }
+
   protected demandPerMs(nowMs: number): number {
     return this.ratePerMs * Math.exp((this.rateAtMs - nowMs) / tuning.demandMemoryMs);
   }
@@ -29,6 +39,15 @@ export class PermitDemand {
   /** How much demand one block should cover. */
   protected blockMs(): number {
     return Math.max(tuning.blockMinMs, 2 * this.rttMs);
+  }
+
+  /**
+   * How long to go on asking for permits that others hold. Requests that wait get an answer in time: when the first answer
+   * comes short, the oldest of them may have waited for two round trips, and the next answer takes one more.
+   */
+  protected shortMaxMs(): number {
+    const inTimeMs = permitTimeoutMs(this.rttMs) - 3 * this.rttMs - tuning.retryMaxMs;
+    return Math.min(tuning.holdMs + 2 * this.rttMs, inTimeMs);
   }
 
   /** Whether the answer to a message sent now would arrive after the end of the current window. */

@@ -145,9 +145,8 @@ export class PermitPool extends PermitMessages {
     const elsewhere = this.heldElsewhere(message, grant);
     const admitted = this.admitWaiting();
     if (this.waiting === 0) this.shortSinceMs = 0;
-    return this.waiting === 0 || this.leftInLedger > 0
-      ? this.verdict(admitted)
-      : this.onShortage(admitted, elsewhere, nowMs);
+    if (this.waiting === 0 || this.leftInLedger > 0) return this.verdict(admitted);
+    return this.onShortage(admitted, elsewhere, nowMs);
   }
 
   /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
@@ -231,7 +230,7 @@ export class PermitPool extends PermitMessages {
   protected takeNews(message: PermitMessage, grant: PermitGrant, spendableUntilMs: number): void {
     this.windowEndsMs = grant.clockBehind ? spendableUntilMs : this.spendableUntilMs;
     this.isClockBehind = grant.clockBehind;
-    this.nextWindowMs = message.sentAtMs + grant.endsInMs + this.rttMs * tuning.jitterShare;
+    this.noteWindowEnd(message.sentAtMs + grant.endsInMs, grant.clockBehind);
     this.leftInLedger = grant.left;
     this.limit = grant.limit;
     this.shownEndMs = grant.endsAtMs;
@@ -256,6 +255,7 @@ export class PermitPool extends PermitMessages {
     this.gen = gen;
     this.spendableUntilMs = 0;
     this.windowEndsMs = 0;
+    this.nextWindowMs = 0;
     this.isClockBehind = false;
     this.isContended = false;
     this.isRecalled = false;
@@ -280,7 +280,7 @@ export class PermitPool extends PermitMessages {
     const isFinal = elsewhere <= 0 && this.inUse === 0;
     if (this.shortSinceMs === 0) this.shortSinceMs = nowMs;
     const shortMs = nowMs - this.shortSinceMs;
-    if (!isFinal && shortMs < tuning.holdMs + 2 * this.rttMs) {
+    if (!isFinal && shortMs < this.shortMaxMs()) {
       this.backoffUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
       return this.verdict(admitted);
     }

@@ -9,6 +9,21 @@ export interface RateLimit {
   readonly durationMs: number;
 }
 
+const durationMinMs = 1000;
+/** 30 days. */
+const durationMaxMs = 2_592_000_000;
+
+/** Whether a rate limit that another process has sent can be one. */
+export function isRateLimit({ mode, limit, durationMs }: Readonly<Record<keyof RateLimit, unknown>>): boolean {
+  const isWithin = (number: unknown, min: number, max: number) =>
+    Number.isSafeInteger(number) && (number as number) >= min && (number as number) <= max;
+  return (
+    (mode === "local" || mode === "strict") &&
+    isWithin(limit, 1, limitMax) &&
+    isWithin(durationMs, durationMinMs, durationMaxMs)
+  );
+}
+
 /** A key's state in its window, as shown to callers. */
 export interface RateLimitState {
   readonly limit: number;

@@ -3,7 +3,7 @@
  * key. Retrying later can help. Unless stated otherwise it is unknown whether the requested change happened.
  */
 export class Unavailable extends Error {
-  override readonly name = "Unavailable";
+  override readonly name: string = "Unavailable";
   readonly retryAfterMs: number;
   /** The problem concerns one key only: other keys can still be answered. */
   readonly affectsOneKeyOnly: boolean;

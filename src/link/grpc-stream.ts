@@ -34,7 +34,11 @@ export class GrpcStream {
   #socket: net.Socket | undefined;
   #session: http2.ClientHttp2Session | undefined;
   #stream: http2.ClientHttp2Stream | undefined;
-  #received: Buffer = Buffer.alloc(0);
+  /** What has arrived of messages that are not complete yet. */
+  #chunks: Buffer[] = [];
+  #chunkBytes = 0;
+  /** As many bytes the next message has, with its prefix. */
+  #wantedBytes = prefixBytes;
   #status: string | undefined;
   #isClosed = false;
 
@@ -138,19 +142,27 @@ export class GrpcStream {
   #onData(chunk: Buffer): void {
     // Only a stream of messages has messages: the body of another answer is for people.
     if (this.#status !== undefined) return;
-    let received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
+    this.#chunks.push(chunk);
+    this.#chunkBytes += chunk.length;
+    // Put together only when a message is complete: doing it with each chunk would copy a large one many times.
+    if (this.#chunkBytes < this.#wantedBytes) return;
+    let received = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
+    this.#wantedBytes = prefixBytes;
     while (received.length >= prefixBytes && !this.#isClosed) {
       const end = prefixBytes + received.readUInt32BE(1);
       if (received[0] !== 0 || end > messageBytesMax) {
         this.#close("a message that cannot be read");
         return;
       }
+      this.#wantedBytes = end;
       if (received.length < end) break;
+      this.#wantedBytes = prefixBytes;
       const message = received.subarray(prefixBytes, end);
       received = received.subarray(end);
       this.#options.onMessage(message);
     }
-    this.#received = received;
+    this.#chunks = received.length > 0 ? [received] : [];
+    this.#chunkBytes = received.length;
   }
 
   #close(reason: string): void {

@@ -19,6 +19,8 @@ export interface ChangeFollowerDeps extends Pick<Ambient, "clock" | "log" | "met
 
 /** A change is in force on all replicas within two seconds: this leaves room for a distant or busy database. */
 const defaultEveryMs = 500;
+/** The shortest time between two rounds, if there is known to be news. */
+const hurriedMs = 50;
 /** News that is older counts as a feed that is down. A round fails earlier, after a second. */
 const currentForMs = 2000;
 
@@ -30,6 +32,8 @@ export class ChangeFollower {
   #currentAtMs: number;
   #isFailing = false;
   #timer: NodeJS.Timeout | undefined;
+  #isReading = false;
+  #isHurried = false;
   #isStopped = false;
 
   constructor(deps: ChangeFollowerDeps) {
@@ -56,12 +60,27 @@ export class ChangeFollower {
   async start(): Promise<void> {
     const { clock, everyMs: everyOkMs = defaultEveryMs } = this.#deps;
     const beganAtMs = clock.monotonicMs();
+    this.#isHurried = false;
+    this.#isReading = true;
     await this.round();
+    this.#isReading = false;
     if (this.#isStopped) return;
     // A read that fails may fail at once.
     const everyMs = this.#isFailing ? defaultEveryMs : everyOkMs;
-    const leftMs = Math.max(0, everyMs - (clock.monotonicMs() - beganAtMs));
-    this.#timer = setTimeout(() => void this.start(), leftMs).unref();
+    this.#startIn((this.#isHurried ? hurriedMs : everyMs) - (clock.monotonicMs() - beganAtMs));
+  }
+
+  /** There is news: the next round begins at once. */
+  hurry(): void {
+    // The one under way may have begun before the change.
+    this.#isHurried = true;
+    if (this.#isStopped || this.#isReading || this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#startIn(hurriedMs);
+  }
+
+  #startIn(pauseMs: number): void {
+    this.#timer = setTimeout(() => void this.start(), Math.max(0, pauseMs)).unref();
   }
 
   stop(): void {

@@ -49,14 +49,12 @@ async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions)
   }
 }
 
-/** An edge gets its permits from coordinators. A coordinator spends no uses. */
-const ledgersOf = { all: ["usage", "permits"], edge: ["usage"], coordinator: ["permits"] } as const;
 const retryMs = 500;
 
 /** Waits for a database that is not there. Meanwhile the service is alive but not ready. */
 function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): OpenedStore {
   const { usageLanes: lanes, usageTimeoutMs, databaseConnectionsMax: connectionsMax } = settings;
-  const options = { lanes, ledgers: ledgersOf[settings.role], usageTimeoutMs, connectionsMax };
+  const options = { lanes, usageTimeoutMs, connectionsMax };
   const { store, fulfil } = createDeferredStore(lanes);
   const watch = new DatabaseWatch(ambient);
   let closed = false;

@@ -1,12 +1,11 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
+import type { Core } from "../core/core.ts";
+import { permitTimeoutMs } from "../domain/deadlines.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
-import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
-import type { OnRecall } from "../ratelimit/exchange/permit-channel.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
 import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
-import type { PermitEngine } from "../store/permit-ledger.ts";
 import { type LocalLimits, startLocalLimits } from "./local-limits.ts";
 import { redisAccessOf } from "./redis-access.ts";
 
@@ -19,73 +18,39 @@ export interface RateLimits {
   stop(): Promise<void>;
 }
 
-/** Together with all other steps of a verification this stays below half a second. */
-const permitTimeoutMs = 450;
-
 export interface RateLimitsDeps extends Ambient {
   readonly settings: Settings;
-  readonly permitLanes: readonly PermitEngine[];
+  readonly core: Pick<Core, "joinPermits" | "windows" | "pathMs">;
   readonly waitingRoom: WaitingRoom;
 }
 
-/** Everything that rate limits need in a process that serves verifications, by its role. */
+/** The rate limits of a front: local windows, and pools of permits that come from the core. */
 export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits> {
-  const { settings, permitLanes, metrics } = deps;
-  const onRecall = (keyId: string) => strict.recall(keyId);
-  const coordinators = await connectCoordinators(deps, onRecall);
+  const { settings, core, metrics } = deps;
   const redis = await connectRedis(deps);
-  const local = startLocalLimits({ ...deps, hub: redis ?? coordinators?.asWindowHub() });
-  const coordinator = coordinators ? undefined : createCoordinator(permitLanes, deps);
+  const local = startLocalLimits({ ...deps, hub: redis ?? core.windows });
   const strict: StrictLimiter = new StrictLimiter({
     ...deps,
-    channel: coordinators ?? (coordinator as Coordinator).join(onRecall),
+    channel: core.joinPermits((keyId) => strict.recall(keyId)),
     poolsMax: settings.windowsMax,
-    timeoutMs: permitTimeoutMs,
+    timeoutMs: () => permitTimeoutMs(core.pathMs),
   });
   metrics.gauge("latchkey_permits_held", "Permits of strict rate limits that this replica holds.", () => strict.held);
-  for (const { address, link } of coordinators?.links ?? []) {
-    const help = "Whether the coordinator of this address can be reached: 1 or 0.";
-    metrics.gauge("latchkey_coordinator_up", help, () => Number(link.isUp), { address });
-    const ledgerHelp = "Whether the coordinator of this address can be reached and its ledger answers it: 1 or 0.";
-    metrics.gauge("latchkey_coordinator_ledger_up", ledgerHelp, () => Number(link.hasLedger), { address });
-  }
   return {
     limiter: limiterByMode({ local: local.limiter, strict }),
     local,
     keyChanged: (keyId) => strict.keyChanged(keyId),
     async stop() {
       await Promise.all([local.stop(), strict.stop()]);
-      await coordinator?.drained();
       redis?.close();
     },
   };
 }
 
 // Loaded only if used: the Redis client takes longer to load than everything else together.
-
-async function connectCoordinators({ settings, clock, log }: RateLimitsDeps, onRecall: OnRecall) {
-  if (settings.role !== "edge") return undefined;
-  const { CoordinatorClient } = await import("../ratelimit/strict/coordinator-client.ts");
-  const { coordinators, internalSecret: secret, internalCa: ca } = settings;
-  return new CoordinatorClient(coordinators, { secret, ca, onRecall, clock, log });
-}
-
 async function connectRedis(deps: RateLimitsDeps) {
   const access = redisAccessOf(deps.settings);
   if (access === undefined) return undefined;
   const { RedisWindowHub } = await import("../ratelimit/redis/redis-window-hub.ts");
   return new RedisWindowHub({ ...deps, access });
-}
-
-export function createCoordinator(
-  permitLanes: readonly PermitEngine[],
-  ambient: Pick<Ambient, "clock" | "metrics">,
-): Coordinator {
-  const coordinator = new Coordinator(permitLanes, ambient);
-  ambient.metrics.gauge(
-    "latchkey_permit_ledger_silent_seconds",
-    "Seconds since the permit ledger last answered. It is asked only when somebody wants permits.",
-    () => coordinator.silentMs / 1000,
-  );
-  return coordinator;
 }

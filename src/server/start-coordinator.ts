@@ -1,99 +1,144 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { createMetrics } from "../ambient/metrics.ts";
-import { LedgerProbe } from "../ratelimit/coordinator/ledger-probe.ts";
-import { ReplicaStreams } from "../ratelimit/coordinator/replica-streams.ts";
+import type { ServedCore } from "../core/serve/answer-call.ts";
+import { FrontStreams } from "../core/serve/front-streams.ts";
+import type { ServeFrontDeps } from "../core/serve/serve-front.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
+import { createCoreService } from "../rpc/core-service.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createProbes } from "../rpc/probes.ts";
-import { createRatelimitService } from "../rpc/ratelimit-service.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
-import { LedgerWatch } from "../store/ledger-watch.ts";
+import { announceChanges } from "../store/announce-changes.ts";
+import { FeedRelay } from "../store/feed-relay.ts";
+import { ChangeFollower } from "./change-follower.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
-import { openStore, storeWaitMs } from "./open-store.ts";
+import { connectKeyChanges } from "./key-changes.ts";
+import { type LocalCore, openLocalCore } from "./open-local-core.ts";
+import { storeWaitMs } from "./open-store.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
-import { createCoordinator } from "./rate-limits.ts";
 import { ReadyState } from "./ready-state.ts";
-import type { RunningServer, ServerOptions } from "./start.ts";
+import type { RunningServer, StartOptions } from "./running-server.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
 const closeGraceMs = 1000;
-/** How long a stop waits for replicas to end their streams: permits in an unsent answer would be lost. */
+/** How long a stop waits for edges to end their streams: permits in an unsent answer would be lost. */
 const streamsEndMs = 5000;
 
-/** Serves only the internal rate-limit service, next to the ledger. The public port has only probes. */
-export async function startCoordinator(options: ServerOptions): Promise<RunningServer> {
-  const { settings, clock, random, log } = options;
-  const metrics = createMetrics();
-  metrics.addProcessMetrics();
-  const ambient = { clock, random, log, metrics };
-  const { store, usable } = await openStore({ ...options, metrics, watch: new LedgerWatch(ambient) });
-  const undo: (() => unknown)[] = [() => store.close()];
-  try {
-    const probe = new LedgerProbe(store.permitLanes, clock);
-    undo.unshift(() => probe.stop());
-    metrics.gauge("latchkey_permit_ledger_up", "Whether the permit ledger answers this coordinator: 1 or 0.", () =>
-      Number(!probe.isAway),
-    );
-    const coordinator = createCoordinator(probe.engines, ambient);
-    const streams = new ReplicaStreams();
-    const hub = new MemoryHub(() => clock.monotonicMs(), Buffer.from(random.bytes(9)).toString("base64url"));
-    const shutdown = new AbortController();
-    await waitAtMost(storeWaitMs, usable);
-    const internal = await startInternalListener({
-      ...ambient,
-      host: settings.internalHost,
-      port: settings.internalPort,
-      secret: settings.internalSecret,
-      tls: tlsFilesOf(settings),
-      services: createRatelimitService({
-        coordinator,
-        hub,
-        streams,
-        clock,
-        isLedgerAway: () => probe.isAway,
-        shutdownSignal: shutdown.signal,
-      }),
-    });
-    undo.unshift(() => internal.close());
-    const readiness = new Readiness(() => store.health?.refresh());
-    const readyState = new ReadyState(store.health, (ready) => readiness.set(ready));
-    const newRequestId = createRequestIds(options);
-    const probes = new OnePort({
-      listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
-      malformed: (error) => malformedResponse(error, newRequestId()),
-      guard: new Guard(ambient),
-      connectionLimit: {
-        connectionsMax: settings.connectionsMax,
-        response: () => overloadedResponse(newRequestId()),
-        onRejected: () => metrics.shed("connection"),
-      },
-    });
-    const port = await probes.listen(settings.port, settings.host);
+/** Serves a core to edges on the internal port, near the ledger. The public port has only probes. */
+export async function startCoordinator(options: StartOptions): Promise<RunningServer> {
+  const { settings, clock, random, teardown } = options;
+  const opened = await openLocalCore(options);
+  const { core, usable, health } = opened;
+  const replica = Buffer.from(random.bytes(9)).toString("base64url");
+  const relay = new FeedRelay({ clock, feed: core.changes });
+  const follower = new ChangeFollower({
+    ...options,
+    feed: core.changes,
+    caches: [],
+    onKeyChanged: () => {},
+    onRootKeysChanged: opened.onRootKeysChanged,
+    onNews: (news, currentAtMs) => relay.onNews(news, currentAtMs),
+  });
+  teardown.add("change feed", () => follower.stop());
+  // A message of another replica says that there is news.
+  const onKeyChanged = () => follower.hurry();
+  const changes = await connectKeyChanges({ ...options, caches: [], onKeyChanged, replica });
+  teardown.add("messages about changes", () => changes.close());
+  const served: ServedCore = {
+    ...core,
+    manage: (rootKey) => announceChanges(core.manage(rootKey), [changes]),
+    changes: relay,
+    feedPosition: () => relay.position,
+    windows: new MemoryHub(() => clock.monotonicMs(), replica),
+  };
 
-    return {
-      port,
-      internalPort: internal.port,
-      ready: usable.then(async () => {
-        await readyState.setOpen(true);
-        return undefined;
-      }),
-      async stop() {
-        // Replicas are told to use another coordinator. Each ends its stream when it has its answers.
-        await readyState.setOpen(false);
-        await Promise.all([delay(settings.drainMs), streams.stop(streamsEndMs)]);
-        await coordinator.drained();
-        probe.stop();
-        shutdown.abort();
-        await internal.close();
-        await probes.close(closeGraceMs);
-        await store.close();
-      },
-    };
-  } catch (error) {
-    for (const step of undo) await step();
-    throw error;
-  }
+  let isPrepared = false;
+  let stopping = false;
+  teardown.add("start", () => {
+    stopping = true;
+  });
+  const prepare = async () => {
+    await usable;
+    await follower.start();
+    await opened.prepare(() => stopping);
+    isPrepared = true;
+  };
+  const prepared = prepare();
+  // `ready` rejects with the failure.
+  prepared.catch(() => {});
+  await waitAtMost(storeWaitMs, prepared);
+  const streams = new FrontStreams();
+  // Until it knows the root keys and the first news, edges should ask another.
+  const isLedgerAway = () => !isPrepared || (opened.probe?.isAway ?? false);
+  const internal = await listenToEdges(options, opened, { core: served, streams, isLedgerAway });
+  const readiness = new Readiness(() => health?.refresh());
+  const readyState = new ReadyState(health, (ready) => readiness.set(ready));
+  const probes = createProbesPort(options, readiness);
+  const port = await probes.listen(settings.port, settings.host);
+  teardown.add("public port", () => probes.close(closeGraceMs));
+
+  const becomeReady = async () => {
+    await prepared;
+    const generated = await opened.completeStart();
+    await readyState.setOpen(!stopping);
+    return generated;
+  };
+  return {
+    port,
+    internalPort: internal.port,
+    ready: becomeReady(),
+    async stop() {
+      // Edges are told to use another coordinator. Each ends its stream when it has its answers.
+      stopping = true;
+      await readyState.setOpen(false);
+      await Promise.all([delay(settings.drainMs), streams.stop(streamsEndMs)]);
+      await teardown.run();
+    },
+  };
+}
+
+async function listenToEdges(
+  options: StartOptions,
+  opened: LocalCore,
+  served: Pick<ServeFrontDeps, "core" | "streams" | "isLedgerAway">,
+) {
+  const { settings, clock, log, teardown } = options;
+  const shutdown = new AbortController();
+  const internal = await startInternalListener({
+    ...options,
+    host: settings.internalHost,
+    port: settings.internalPort,
+    secret: settings.internalSecret,
+    tls: tlsFilesOf(settings),
+    services: createCoreService({
+      ...served,
+      coordinator: opened.coordinator,
+      clock,
+      log,
+      ledgerPathMs: () => opened.core.pathMs,
+      shutdownSignal: shutdown.signal,
+    }),
+  });
+  teardown.add("internal port", async () => {
+    shutdown.abort();
+    await internal.close();
+  });
+  return internal;
+}
+
+function createProbesPort(options: StartOptions, readiness: Readiness): OnePort {
+  const { settings, log, metrics } = options;
+  const newRequestId = createRequestIds(options);
+  return new OnePort({
+    listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
+    malformed: (error) => malformedResponse(error, newRequestId()),
+    guard: new Guard(options),
+    connectionLimit: {
+      connectionsMax: settings.connectionsMax,
+      response: () => overloadedResponse(newRequestId()),
+      onRejected: () => metrics.shed("connection"),
+    },
+  });
 }

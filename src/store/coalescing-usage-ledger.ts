@@ -1,25 +1,45 @@
 import type { Ambient } from "../ambient/ambient.ts";
-import { CoalescingLanes } from "../batching/coalescing-lanes.ts";
-import { Unavailable } from "../domain/unavailable.ts";
+import { CoalescingLanes, type KeyGroup } from "../batching/coalescing-lanes.ts";
+import { commitLive } from "../batching/commit-live.ts";
 import type { Spend } from "../domain/verification.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import type { LedgerWatch } from "./ledger-watch.ts";
-import type { ChargeResult, UsageEngine, UsageLedger } from "./usage-ledger.ts";
+import { type ChargeLedger, type ChargeOutcome, spendOf, type UsageEngine, type UsageLedger } from "./usage-ledger.ts";
+
+interface WaitingCharge {
+  readonly wanted: number;
+  readonly expiresAtMs: number;
+  /** Decided when the batch is formed. */
+  isExecuted: boolean;
+}
+
+const notExecuted = { outcome: "notExecuted" } as const;
+/** One use of a caller in this process. All of them share it: an object for each would cost time. */
+const oneUse: WaitingCharge = { wanted: 1, expiresAtMs: Number.POSITIVE_INFINITY, isExecuted: true };
 
 /** Settles any number of waiting uses with few commits: all uses of one key that wait become one charge. */
-export class CoalescingUsageLedger implements UsageLedger {
-  readonly #lanes: CoalescingLanes<undefined, ChargeResult, Spend>;
+export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
+  readonly #lanes: CoalescingLanes<WaitingCharge, ChargeOutcome, Spend | ChargeOutcome>;
 
   constructor(engines: readonly UsageEngine[], { clock, metrics, waitingRoom, watch }: UsageLedgerDeps) {
     this.#lanes = new CoalescingLanes({
       name: "usage",
-      commits: engines.map(
-        (engine) => (groups) => engine.settle(groups.map(({ keyId, callers }) => ({ keyId, wanted: callers.length }))),
-      ),
-      splitResult({ callers }, result) {
+      commits: engines.map((engine) => (groups) => {
+        const nowMs = clock.monotonicMs();
+        for (const { callers } of groups) {
+          for (const { item } of callers) item.isExecuted = nowMs <= item.expiresAtMs;
+        }
+        return commitLive(
+          groups,
+          (item) => item.isExecuted,
+          (live) => engine.settle(live.map(({ keyId, items }) => ({ keyId, wanted: wantedBy(items) }))),
+          notExecuted,
+        );
+      }),
+      splitResult(group, result) {
         if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
           watch?.onRefillAhead(result.refilledAheadMs);
-        return callers.map((_, i) => spendOf(i, result));
+        return splitCharge(group, result);
       },
       waitingLimit: waitingRoom,
       clock,
@@ -28,7 +48,11 @@ export class CoalescingUsageLedger implements UsageLedger {
   }
 
   spend(keyId: string): Promise<Spend> {
-    return this.#lanes.submit(keyId, undefined);
+    return this.#lanes.submit(keyId, oneUse) as Promise<Spend>;
+  }
+
+  charge(keyId: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome> {
+    return this.#lanes.submit(keyId, { wanted, expiresAtMs, isExecuted: true }) as Promise<ChargeOutcome>;
   }
 
   drained(): Promise<void> {
@@ -42,11 +66,25 @@ interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly watch?: LedgerWatch;
 }
 
-/** The first `granted` uses get what remained after each of them, in order; the others find the counter used up. */
-function spendOf(i: number, result: ChargeResult): Spend {
-  if (result.outcome === "failed") throw new Unavailable(`the counter could not be settled: ${result.reason}`);
-  if (result.outcome === "missing") return { outcome: "missing" };
-  const { granted, remaining } = result;
-  if (i < granted) return { outcome: "spent", remaining: remaining + granted - 1 - i };
-  return { outcome: "exhausted", remaining };
+/** Each caller gets its part of what was granted, in order, with what remained after it. */
+function splitCharge({ callers }: KeyGroup<WaitingCharge>, result: ChargeOutcome): readonly (Spend | ChargeOutcome)[] {
+  if (result.outcome !== "settled") return callers.map(({ item }) => answerTo(item, result));
+  const { remaining } = result;
+  let left = result.granted;
+  return callers.map(({ item }) => {
+    const granted = item.isExecuted ? Math.min(left, item.wanted) : 0;
+    left -= granted;
+    return answerTo(item, { outcome: "settled", granted, remaining: remaining + left });
+  });
+}
+
+function answerTo(item: WaitingCharge, part: ChargeOutcome): Spend | ChargeOutcome {
+  if (item === oneUse) return spendOf(0, part);
+  return item.isExecuted ? part : notExecuted;
+}
+
+function wantedBy(charges: readonly WaitingCharge[]): number {
+  let wanted = 0;
+  for (const charge of charges) wanted += charge.wanted;
+  return wanted;
 }

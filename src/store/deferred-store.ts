@@ -29,6 +29,7 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
     permitLanes: Array.from({ length: lanes }, (_, lane) => ({
       exchange: async (asks) => real().permitLanes[lane]?.exchange(asks) ?? [],
     })),
+    roundTripMs: () => fulfilled?.roundTripMs?.() ?? 0,
     tidy: async (nowMs) => real().tidy(nowMs),
     close: async () => fulfilled?.close(),
   };

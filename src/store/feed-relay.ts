@@ -63,6 +63,11 @@ export class FeedRelay implements ChangeFeed {
     this.#bounds = bounds;
   }
 
+  /** The latest reading; undefined before the first. */
+  get position(): FeedPosition | undefined {
+    return this.#log.at(-1)?.position;
+  }
+
   /**
    * Called with each successful reading of the store's feed, in order: each began at the position of the one before, or
    * says "everything". All changes that were committed before `currentAtMs` have been told, by monotonic time.

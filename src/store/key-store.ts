@@ -1,6 +1,6 @@
 import type { Key, NewKey } from "../domain/key.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
-import type { RateLimit } from "../domain/rate-limit.ts";
+import type { KeyMutation } from "./key-mutation.ts";
 
 /**
  * Keys and their secrets, as an engine keeps them. Every method may throw `Unavailable`. Safe to call concurrently; every
@@ -35,20 +35,6 @@ export interface KeyManagement {
    */
   mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined>;
 }
-
-/**
- * Every change that can be made to a stored key. Only the stores that keep keys look into it: guard, announcements
- * and links between threads and processes forward it unchanged. It is plain data, so that it can be sent to another thread.
- * A counter is not changed by a mutation: its balance belongs to the usage ledger.
- */
-export type KeyMutation =
-  /** Removes the key with its secrets, counter and window. */
-  | { readonly kind: "delete" }
-  /**
-   * Gives the key another rate limit, or none. An open window keeps its end and its granted permits, also while the key
-   * is in the other mode: otherwise one window could grant its limit twice.
-   */
-  | { readonly kind: "setRateLimit"; readonly rateLimit: RateLimit | undefined };
 
 /** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
 export interface IdempotencyRecord {

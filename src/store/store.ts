@@ -15,6 +15,8 @@ export interface Store {
   readonly usageLanes: readonly UsageEngine[];
   /** The windows of strict limits, in lanes too. */
   readonly permitLanes: readonly PermitEngine[];
+  /** The round trip to the database, as last measured, in milliseconds. Absent: the store is in this process. */
+  readonly roundTripMs?: () => number;
   /** Absent if the store can always be used while it is open. */
   readonly health?: StoreHealth;
   /**

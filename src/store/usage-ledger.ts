@@ -1,3 +1,4 @@
+import { Unavailable } from "../domain/unavailable.ts";
 import type { Spend } from "../domain/verification.ts";
 
 /** The counters, as a verification sees them. */
@@ -8,6 +9,17 @@ export interface UsageLedger {
    */
   spend(keyId: string): Promise<Spend>;
 }
+
+/** The counters, as a coordinator uses them for its edges. */
+export interface ChargeLedger {
+  /**
+   * Uses up to `wanted` units. Resolves after COMMIT. It is not executed after `expiresAtMs` of monotonic time. Throws
+   * `Unavailable` if it is unknown whether units were used: they may have been, but never more than `wanted`.
+   */
+  charge(keyId: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome>;
+}
+
+export type ChargeOutcome = ChargeResult | { readonly outcome: "notExecuted" };
 
 /** The counters in a storage engine: many keys per commit. */
 export interface UsageEngine {
@@ -41,3 +53,23 @@ export type ChargeResult =
   | SettledCharge
   | { readonly outcome: "missing" }
   | { readonly outcome: "failed"; readonly reason: string };
+
+/**
+ * What a charge means for the i-th of its callers: the first `granted` get what remained after each of them, in order; the
+ * others find the counter used up.
+ */
+export function spendOf(i: number, result: ChargeOutcome): Spend {
+  switch (result.outcome) {
+    case "settled": {
+      const { granted, remaining } = result;
+      if (i < granted) return { outcome: "spent", remaining: remaining + granted - 1 - i };
+      return { outcome: "exhausted", remaining };
+    }
+    case "missing":
+      return { outcome: "missing" };
+    case "failed":
+      throw new Unavailable(`the counter could not be settled: ${result.reason}`);
+    case "notExecuted":
+      throw new Unavailable("the use came too late and was not charged");
+  }
+}

@@ -2,6 +2,7 @@ import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import { CoalescingLanes, type KeyGroup, type WaitingLimit } from "../../batching/coalescing-lanes.ts";
+import { commitLive, type LiveGroup } from "../../batching/commit-live.ts";
 import type { PermitAsk } from "../../domain/permit-window.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { PermitEngine, PermitResult } from "../../store/permit-ledger.ts";
@@ -12,7 +13,7 @@ import {
   type OnRecall,
   type PermitAnswer,
   type PermitChannel,
-} from "../exchange/permit-channel.ts";
+} from "../permit-channel.ts";
 import { Holders, type Member } from "./holders.ts";
 import { mergeAsks, shareOut } from "./merge-asks.ts";
 
@@ -76,40 +77,40 @@ export class Coordinator {
   }
 
   /** Decides again what is executed: asks may have waited here for longer than their replicas do. */
-  async #exchange(
+  #exchange(
     engine: PermitEngine,
     groups: readonly KeyGroup<MemberAsk>[],
   ): Promise<readonly (PermitResult | NotExecuted)[]> {
     const nowMs = this.#clock.monotonicMs();
     for (const { callers } of groups) for (const { item } of callers) item.executed = executedPart(item, nowMs);
-    const live = groups.filter(({ callers }) => callers.some(isExecuted));
-    // Nothing of a batch is left when all its asks were given up.
-    if (live.length === 0) return groups.map(() => notExecuted);
-    const results = await engine.exchange(
-      live.map(({ keyId, callers }) => {
-        const asking = callers.filter(isExecuted);
-        const holders = this.#holders.count(keyId, asking.map(memberOf));
-        return { keyId, ...mergeAsks(asking.map(executedOf), holders) };
-      }),
-    );
-    this.#answeredAtMs = this.#clock.monotonicMs();
-    if (results.length !== live.length) throw new Error(`permits: ${results.length} results for ${live.length} keys`);
-    const next = results.values();
-    return groups.map((group) => (group.callers.some(isExecuted) ? (next.next().value as PermitResult) : notExecuted));
+    const commit = async (live: readonly LiveGroup<MemberAsk>[]) => {
+      const results = await engine.exchange(
+        live.map(({ keyId, items }) => {
+          const holders = this.#holders.count(
+            keyId,
+            items.map(({ member }) => member),
+          );
+          return { keyId, ...mergeAsks(items.map(executedOf), holders) };
+        }),
+      );
+      this.#answeredAtMs = this.#clock.monotonicMs();
+      return results;
+    };
+    return commitLive(groups, isExecuted, commit, notExecuted);
   }
 
   #splitResult({ keyId, callers }: KeyGroup<MemberAsk>, result: PermitResult | NotExecuted): readonly PermitAnswer[] {
     if (result.outcome !== "settled") {
       if (result.outcome === "missing") this.#holders.forget(keyId);
-      return callers.map((caller) => (isExecuted(caller) ? result : notExecuted));
+      return callers.map(({ item }) => (isExecuted(item) ? result : notExecuted));
     }
-    const asking = callers.filter(isExecuted);
+    const asking = callers.map(({ item }) => item).filter(isExecuted);
     const shares = shareOut(asking.map(executedOf), result.granted).values();
     let short = 0;
-    const answers = callers.map((caller) => {
-      if (!isExecuted(caller)) return notExecuted;
-      const { member } = caller.item;
-      const ask = executedOf(caller);
+    const answers = callers.map(({ item }) => {
+      if (!isExecuted(item)) return notExecuted;
+      const { member } = item;
+      const ask = executedOf(item);
       const granted = shares.next().value as number;
       short += Math.max(0, ask.wantMin - granted);
       this.#holders.note(keyId, member, result.gen, ask, granted);
@@ -117,7 +118,11 @@ export class Coordinator {
       this.#metrics.permits("returned", ask.returned);
       return { ...result, granted };
     });
-    if (short > 0 && result.outstanding > 0) this.#recall(keyId, asking.map(memberOf));
+    if (short > 0 && result.outstanding > 0)
+      this.#recall(
+        keyId,
+        asking.map(({ member }) => member),
+      );
     return answers;
   }
 
@@ -137,8 +142,6 @@ interface MemberAsk {
   executed: PermitAsk | undefined;
 }
 
-type Caller = { readonly item: MemberAsk };
-
 /**
  * An ask that has become too old is not executed. For a replica whose stream is closed nothing is granted, because no
  * answer reaches it; what it returned and reported counts.
@@ -149,9 +152,8 @@ function executedPart({ member, ask, expiresAtMs }: MemberAsk, nowMs: number): P
   return ask.returned + ask.spent > 0 ? { ...ask, wantMin: 0, wantMax: 0 } : undefined;
 }
 
-const isExecuted = ({ item }: Caller) => item.executed !== undefined;
-const executedOf = ({ item }: Caller) => item.executed as PermitAsk;
-const memberOf = ({ item }: Caller) => item.member;
+const isExecuted = ({ executed }: MemberAsk) => executed !== undefined;
+const executedOf = ({ executed }: MemberAsk) => executed as PermitAsk;
 
 /** One limit for the asks of all keys. One key can use all of it: each replica has only few asks for a key under way. */
 function limitAsks(): WaitingLimit {

@@ -1,5 +1,5 @@
 import type { PermitAsk } from "../../domain/permit-window.ts";
-import type { OnRecall } from "../exchange/permit-channel.ts";
+import type { OnRecall } from "../permit-channel.ts";
 
 /** Keys whose holders are remembered. What is forgotten costs a recall, nothing else. */
 const keysMax = 100_000;

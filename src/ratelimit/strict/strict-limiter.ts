@@ -4,15 +4,15 @@ import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.t
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
-import type { PermitAnswer, PermitChannel } from "../exchange/permit-channel.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
+import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
 
 export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly channel: PermitChannel;
   /** Keys with an open window at most; a further one is `Unavailable`. */
   readonly poolsMax: number;
   /** How long a verification waits for a permit. */
-  readonly timeoutMs: number;
+  readonly timeoutMs: () => number;
   /** Where verifications wait for a permit. */
   readonly waitingRoom: WaitingRoom;
 }
@@ -140,7 +140,7 @@ export class StrictLimiter implements RateLimiter {
       throw refusal;
     }
     const permit = new Promise<Permit>((resolve, reject) => {
-      entry.waiting.push({ rule, resolve, reject, untilMs: nowMs + this.#options.timeoutMs });
+      entry.waiting.push({ rule, resolve, reject, untilMs: nowMs + this.#options.timeoutMs() });
     });
     this.#pump(entry, nowMs);
     return permit;

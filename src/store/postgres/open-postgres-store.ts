@@ -32,8 +32,6 @@ interface PgEngineOptions extends Omit<PgPoolOptions, "servers"> {
 export interface PostgresStoreOptions extends PgEngineOptions, Pick<Ambient, "clock" | "random" | "metrics"> {
   /** Of each ledger. */
   readonly lanes: number;
-  /** The ledgers that this process uses; there are no connections for others. Default: both. */
-  readonly ledgers?: readonly ("usage" | "permits")[];
   readonly usageTimeoutMs: number;
   readonly watch?: LedgerWatch;
 }
@@ -56,9 +54,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const engine = openPgEngine({ ...options, roundTrip });
   const { servers } = engine;
   const laneOptions = { ...options, servers, roundTrip, timeoutMs: options.usageTimeoutMs };
-  const lanesOf = (ledger: "usage" | "permits") => ((options.ledgers ?? [ledger]).includes(ledger) ? options.lanes : 0);
-  const usageLanes = Array.from({ length: lanesOf("usage") }, () => new UsageLane(laneOptions));
-  const permitLanes = Array.from({ length: lanesOf("permits") }, () => new PermitLane(laneOptions));
+  const usageLanes = Array.from({ length: options.lanes }, () => new UsageLane(laneOptions));
+  const permitLanes = Array.from({ length: options.lanes }, () => new PermitLane(laneOptions));
   const lanes = [...usageLanes, ...permitLanes];
   const changes = new PgChangeFeed({ ...options, servers });
   const close = async () => {
@@ -82,6 +79,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     changes,
     usageLanes,
     permitLanes,
+    roundTripMs: () => roundTrip.ms,
     check: engine.check,
     async tidy(nowMs) {
       await forgetExpiredAnswers(engine, nowMs);

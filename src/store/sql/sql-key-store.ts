@@ -3,7 +3,8 @@ import type { NewKey } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
-import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyMutation, KeyStore } from "../key-store.ts";
+import type { KeyMutation } from "../key-mutation.ts";
+import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyStore } from "../key-store.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 

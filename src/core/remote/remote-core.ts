@@ -1,0 +1,94 @@
+import type { Ambient } from "../../ambient/ambient.ts";
+import { stageTimeoutMs } from "../../domain/deadlines.ts";
+import type { Secret } from "../../domain/secret.ts";
+import type { WaitingRoom } from "../../domain/waiting-room.ts";
+import { notExecuted, type OnRecall, type PermitChannel } from "../../ratelimit/permit-channel.ts";
+import type { ChangeFeed } from "../../store/change-feed.ts";
+import type { KeyLookup } from "../../store/key-store.ts";
+import type { RootAccess } from "../../store/root-access.ts";
+import type { UsageLedger } from "../../store/usage-ledger.ts";
+import type { Core } from "../core.ts";
+import { answerOf, fromWirePermits, NotExecuted, toWireAsk } from "../wire.ts";
+import { fromWireNews, toWirePosition } from "../wire-feed.ts";
+import { Coordinators } from "./coordinators.ts";
+import { RemoteKeys } from "./remote-keys.ts";
+import { remoteAccess } from "./remote-management.ts";
+import { RemoteUsage } from "./remote-usage.ts";
+import { RemoteWindows } from "./remote-windows.ts";
+import { within } from "./within.ts";
+
+export interface RemoteCoreOptions extends Pick<Ambient, "clock" | "log"> {
+  readonly addresses: readonly string[];
+  readonly secret: Secret | undefined;
+  readonly ca: string | undefined;
+  readonly waitingRoom: WaitingRoom;
+  /** The answer to a look-up of this digest must not be remembered. */
+  readonly onOldAnswer: (digest: string) => void;
+}
+
+/** A coordinator answers with its next reading of the feed, which takes half a second or fails within one. */
+const feedTimeoutMs = 1500;
+/** A management call has more time than a verification: its caller would rather wait than not know. */
+const managementTimeoutMs = 5000;
+
+/** A core behind coordinators: an edge needs nothing else. */
+export class RemoteCore implements Core {
+  readonly coordinators: Coordinators;
+  readonly keys: KeyLookup;
+  readonly usage: UsageLedger;
+  readonly changes: ChangeFeed;
+  readonly windows: RemoteWindows;
+  readonly isRootKey: RootAccess["isRootKey"];
+  readonly manage: RootAccess["manage"];
+  /** Resolves when a coordinator with a ledger was reached for the first time. */
+  readonly usable: Promise<void>;
+  #onRecall: OnRecall = () => {};
+
+  constructor(options: RemoteCoreOptions) {
+    const { addresses, waitingRoom, onOldAnswer } = options;
+    const { promise: usable, resolve: onUsable } = Promise.withResolvers<void>();
+    this.usable = usable;
+    const onRecall: OnRecall = (keyId) => this.#onRecall(keyId);
+    const coordinators = new Coordinators(addresses, { ...options, onRecall, onUsable });
+    this.coordinators = coordinators;
+    const timeoutMs = () => stageTimeoutMs(coordinators.pathMs);
+    const keys = new RemoteKeys({ coordinators, timeoutMs, onOldAnswer });
+    this.keys = keys;
+    this.usage = new RemoteUsage(coordinators, waitingRoom, timeoutMs);
+    this.windows = new RemoteWindows(coordinators);
+    this.changes = {
+      async read(since) {
+        const value = since ? { since: toWirePosition(since) } : {};
+        const asked = coordinators.read("changes", { case: "feed", value });
+        const received = await within(feedTimeoutMs + coordinators.pathMs, asked, "no news in time");
+        const news = fromWireNews(answerOf(received, "feed"));
+        keys.onNews(news);
+        return news;
+      },
+    };
+    ({ isRootKey: this.isRootKey, manage: this.manage } = remoteAccess(coordinators, () => managementTimeoutMs));
+  }
+
+  get pathMs(): number {
+    return this.coordinators.pathMs;
+  }
+
+  joinPermits(onRecall: OnRecall): PermitChannel {
+    this.#onRecall = onRecall;
+    return {
+      exchange: async (keyId, ask, options) => {
+        try {
+          return fromWirePermits(await this.coordinators.callOnce(keyId, toWireAsk(keyId, ask), options));
+        } catch (error) {
+          if (error instanceof NotExecuted) return notExecuted;
+          throw error;
+        }
+      },
+      close() {},
+    };
+  }
+
+  close(): void {
+    this.coordinators.close();
+  }
+}

@@ -1,0 +1,54 @@
+import type { HubAnswer, KeyedReport, WindowHub } from "../../ratelimit/local/window-hub.ts";
+import { answerOf, fromWireWindows, toWireReports } from "../wire.ts";
+import type { CoordinatorLink } from "./coordinator-link.ts";
+import type { Coordinators, NamedLink } from "./coordinators.ts";
+
+/** Where local windows are merged when there is no Redis: each key's at its own coordinator, which needs no ledger for it. */
+export class RemoteWindows implements WindowHub {
+  readonly #coordinators: Coordinators;
+  /** The last one that each coordinator answered with. */
+  readonly #epochs = new Map<NamedLink, string>();
+
+  constructor(coordinators: Coordinators) {
+    this.#coordinators = coordinators;
+  }
+
+  get isReachable(): boolean {
+    return this.#coordinators.isUp;
+  }
+
+  /** Any of them takes every report. */
+  get isWhole(): boolean {
+    return this.#coordinators.isUp;
+  }
+
+  /** Each report goes to its key's coordinator. Those whose coordinator fails come to nothing, the others do not. */
+  async exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
+    const { links } = this.#coordinators;
+    const indicesOf = new Map<NamedLink, number[]>();
+    // Without reports the question is whether they still know what they were told: a question to all of them.
+    if (reports.length === 0) for (const named of links) if (named.link.isUp) indicesOf.set(named, []);
+    reports.forEach(({ keyId }, i) => {
+      const named = this.#coordinators.preferred(keyId, (link) => link.isUp);
+      if (named === undefined) return;
+      const indices = indicesOf.get(named) ?? [];
+      indices.push(i);
+      indicesOf.set(named, indices);
+    });
+    const news: HubAnswer["news"][number][] = reports.map(() => undefined);
+    const tell = async ([named, indices]: [NamedLink, number[]]) => {
+      const told = indices.map((i) => reports[i] as KeyedReport);
+      const answer = await report(named.link, told).catch(() => undefined);
+      if (answer !== undefined) this.#epochs.set(named, answer.epoch);
+      indices.forEach((index, i) => {
+        news[index] = answer?.news[i];
+      });
+    };
+    await Promise.all([...indicesOf].map(tell));
+    return { news, epoch: links.map((named) => this.#epochs.get(named) ?? "").join() };
+  }
+}
+
+async function report(link: CoordinatorLink, reports: readonly KeyedReport[]): Promise<HubAnswer> {
+  return fromWireWindows(answerOf(await link.call(toWireReports(reports)), "windows"));
+}

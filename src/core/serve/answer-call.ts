@@ -1,0 +1,123 @@
+import { Secret } from "../../domain/secret.ts";
+import type { WindowHub } from "../../ratelimit/local/window-hub.ts";
+import type { PermitChannel } from "../../ratelimit/permit-channel.ts";
+import type { ChangeFeed, FeedPosition } from "../../store/change-feed.ts";
+import type { KeyLookup } from "../../store/key-store.ts";
+import type { RootAccess } from "../../store/root-access.ts";
+import type { ChargeLedger, ChargeOutcome } from "../../store/usage-ledger.ts";
+import {
+  type Answered,
+  fromWireAsk,
+  fromWireReports,
+  type ReceivedQuestion,
+  rootKeyMax,
+  toWirePermits,
+  toWireWindows,
+} from "../wire.ts";
+import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
+import { checkDigest, checkKeyId, fromWireCreation, fromWireMutation, toWireKey } from "../wire-keys.ts";
+
+/** What a coordinator answers the calls of its edges with. */
+export interface ServedCore extends RootAccess {
+  readonly keys: KeyLookup;
+  readonly usage: ChargeLedger;
+  readonly windows: WindowHub;
+  readonly changes: ChangeFeed;
+  /** How far the change feed is known; undefined if not at all. */
+  readonly feedPosition: () => FeedPosition | undefined;
+}
+
+export interface CallContext {
+  /** The permits of the edge that asks. */
+  readonly permits: PermitChannel;
+  /** By the coordinator's monotonic clock: what changes something is not executed after this. */
+  readonly expiresAtMs: number;
+  readonly nowMs: number;
+}
+
+/** Most uses in one charge: more than an edge has callers. */
+const wantedMax = 1_000_000;
+
+const notExecuted: Answered = { case: "notExecuted", value: {} };
+
+/**
+ * Answers one call of an edge. What the edge sends is checked as if a stranger had sent it. It rejects with a `RangeError`
+ * for what no edge of ours sends, and with the failures of the core.
+ */
+export async function answerCall(
+  question: ReceivedQuestion,
+  core: ServedCore,
+  { permits, expiresAtMs, nowMs }: CallContext,
+): Promise<Answered> {
+  const isLate = nowMs > expiresAtMs;
+  switch (question.case) {
+    case "permits": {
+      const { keyId } = question.value;
+      checkKeyId(keyId);
+      return toWirePermits(await permits.exchange(keyId, fromWireAsk(question.value), { expiresAtMs }));
+    }
+    case "windows":
+      return toWireWindows(await core.windows.exchange(fromWireReports(question.value)));
+    case "lookup": {
+      const { digest } = question.value;
+      checkDigest(digest);
+      // Before the store is asked: its answer is as new as this, or newer.
+      const { transaction: feedTransaction = 0, epoch: feedEpoch = "" } = core.feedPosition() ?? {};
+      const key = await core.keys.findByDigest(digest);
+      const found = key && { key: toWireKey(key, key.counter?.remaining) };
+      return { case: "lookup", value: { ...found, feedTransaction, feedEpoch } };
+    }
+    case "charge": {
+      const { keyId, wanted } = question.value;
+      checkKeyId(keyId);
+      if (!(wanted >= 1 && wanted <= wantedMax)) throw new RangeError("an impossible charge");
+      return isLate ? notExecuted : toWireCharge(await core.usage.charge(keyId, wanted, expiresAtMs));
+    }
+    case "feed": {
+      const since = question.value.since && checkPosition(fromWirePosition(question.value.since));
+      return { case: "feed", value: toWireNews(await core.changes.read(since)) };
+    }
+    case "rootKey":
+      return { case: "rootKey", value: { isValid: await core.isRootKey(presented(question.value.rootKey)) } };
+    case "create": {
+      const { key, idempotency } = fromWireCreation(question.value);
+      if (isLate) return notExecuted;
+      const outcome = await core.manage(presented(question.value.rootKey)).create(key, idempotency);
+      return { case: "create", value: outcome.outcome === "repeated" ? { repeated: outcome.record } : {} };
+    }
+    case "keptAnswer": {
+      const { rootKey, lookup, nowMs: atMs } = question.value;
+      checkDigest(lookup);
+      if (!Number.isFinite(atMs)) throw new RangeError("an impossible time");
+      return { case: "keptAnswer", value: (await core.manage(presented(rootKey)).findKeptAnswer(lookup, atMs)) ?? {} };
+    }
+    case "mutate": {
+      const { rootKey, keyId } = question.value;
+      checkKeyId(keyId);
+      const mutation = fromWireMutation(question.value);
+      if (isLate) return notExecuted;
+      const digests = await core.manage(presented(rootKey)).mutate(keyId, mutation);
+      return { case: "mutate", value: { found: digests !== undefined, digests: [...(digests ?? [])] } };
+    }
+    default:
+      throw new RangeError("a call without a question");
+  }
+}
+
+function toWireCharge(outcome: ChargeOutcome): Answered {
+  switch (outcome.outcome) {
+    case "settled":
+      return { case: "charge", value: { granted: outcome.granted, remaining: outcome.remaining } };
+    case "missing":
+      return { case: "missing", value: {} };
+    case "failed":
+      return { case: "failure", value: { reason: outcome.reason, retryAfterMs: 1000, ofOneKey: true } };
+    case "notExecuted":
+      return notExecuted;
+  }
+}
+
+function presented(rootKey: string): Secret {
+  if (rootKey.length > rootKeyMax) throw new RangeError("an impossible root key");
+  return new Secret(rootKey);
+}

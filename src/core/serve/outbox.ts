@@ -1,0 +1,99 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { AnswerSchema, KeySchema, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
+import type { Answered } from "../wire.ts";
+
+type Response = MessageInitShape<typeof LinkResponseSchema>;
+type Answer = MessageInitShape<typeof AnswerSchema>;
+
+/** Answers waiting to be sent to one edge. An edge that does not take them is cut off. */
+const unsentMax = 100_000;
+/** Calls of one edge without an answer. An edge has far fewer. */
+const askedMax = 200_000;
+/** One message is not much larger: an edge refuses eight times as much. */
+const messageBytesMax = 1024 * 1024;
+
+/** What waits to be sent to one edge, and whether the stream is to end. */
+export class Outbox {
+  readonly recalls = new Set<string>();
+  failure: unknown;
+  #isClosed = false;
+  #isBeatDue = false;
+  /** Calls without an answer. */
+  #asked = 0;
+  #answers: Answer[] = [];
+  #wake: (() => void) | undefined;
+
+  /** The edge has ended its stream, and has all its answers. */
+  get isFinished(): boolean {
+    return this.#isClosed && this.#asked === 0 && this.#isEmpty;
+  }
+
+  expectAnswer(): void {
+    this.#asked++;
+    if (this.#asked > askedMax) this.close(new Error("the edge asks too much"));
+  }
+
+  answer(id: number, answer: Answered): void {
+    this.#asked--;
+    this.#answers.push({ id, answer });
+    if (this.#answers.length > unsentMax) this.close(new Error("the edge does not take its answers"));
+    this.wake();
+  }
+
+  beat(): void {
+    this.#isBeatDue = true;
+    this.wake();
+  }
+
+  wake(): void {
+    this.#wake?.();
+  }
+
+  close(failure?: unknown): void {
+    this.#isClosed = true;
+    this.failure ??= failure;
+    this.wake();
+  }
+
+  /** Resolves when there is something to send or to end. */
+  async filled(): Promise<void> {
+    const isIdle = this.#isEmpty && !this.#isBeatDue && !this.isFinished && this.failure === undefined;
+    if (isIdle) await new Promise<void>((resolve) => (this.#wake = resolve));
+    this.#wake = undefined;
+  }
+
+  /** The next message: all that waits, or as much as fits. */
+  take(): Response {
+    let count = 0;
+    for (let bytes = 0; count < this.#answers.length && bytes < messageBytesMax; count++) {
+      bytes += bytesOf(this.#answers[count] as Answer);
+    }
+    const response = { answers: this.#answers.splice(0, count), recalls: [...this.recalls] };
+    this.recalls.clear();
+    this.#isBeatDue = false;
+    return response;
+  }
+
+  get #isEmpty(): boolean {
+    return this.#answers.length === 0 && this.recalls.size === 0;
+  }
+}
+
+/** A character can take three bytes. */
+function textLength({ apiId, ownerId, name, metaJson }: MessageInitShape<typeof KeySchema>): number {
+  return (apiId?.length ?? 0) + (ownerId?.length ?? 0) + (name?.length ?? 0) + (metaJson?.length ?? 0);
+}
+
+/** About. Only keys with metadata, merged windows and news can be large. */
+function bytesOf({ answer }: Answer): number {
+  switch (answer?.case) {
+    case "lookup":
+      return answer.value?.key ? 400 + 3 * textLength(answer.value.key) : 100;
+    case "windows":
+      return 50 * (answer.value?.news?.length ?? 0);
+    case "feed":
+      return 200 * (answer.value?.keys?.length ?? 0);
+    default:
+      return 200;
+  }
+}

@@ -1,0 +1,84 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Call, LinkRequest, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
+import type { Ambient } from "../../ambient/ambient.ts";
+import { RootKeyRefused } from "../../domain/root-key-refused.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
+import type { Coordinator } from "../../ratelimit/coordinator/coordinator.ts";
+import { toWireFailure } from "../wire.ts";
+import { answerCall, type ServedCore } from "./answer-call.ts";
+import { AskAge } from "./ask-age.ts";
+import type { FrontStreams } from "./front-streams.ts";
+import { Outbox } from "./outbox.ts";
+
+export interface ServeFrontDeps extends Pick<Ambient, "clock" | "log"> {
+  readonly core: ServedCore;
+  readonly coordinator: Coordinator;
+  readonly streams: FrontStreams;
+  readonly isLedgerAway: () => boolean;
+  /** The round trip from here to the ledger. */
+  readonly ledgerPathMs: () => number;
+}
+
+/** An edge that hears nothing for much longer takes the coordinator for silent. */
+const heartbeatMs = 50;
+
+/**
+ * Serves one edge's stream until it ends. When the stream takes the next message, all answers that are ready go into it,
+ * so that many answers share one message. A message goes out with every heartbeat, also without answers; an edge that
+ * takes none gets one when it does.
+ */
+export async function* serveFront(
+  requests: AsyncIterable<LinkRequest>,
+  { core, coordinator, streams, clock, log, isLedgerAway, ledgerPathMs }: ServeFrontDeps,
+): AsyncGenerator<MessageInitShape<typeof LinkResponseSchema>> {
+  const outbox = new Outbox();
+  const permits = coordinator.join((keyId) => outbox.recalls.add(keyId) && outbox.wake());
+  const leave = streams.enter();
+  const heartbeat = setInterval(() => outbox.beat(), heartbeatMs).unref();
+  const age = new AskAge();
+  const read = readAll();
+  try {
+    // At once: it says that the coordinator is there.
+    for (outbox.beat(); ; await outbox.filled()) {
+      if (outbox.failure !== undefined) throw outbox.failure;
+      if (outbox.isFinished) return;
+      const state = { ledgerAway: isLedgerAway(), stopping: streams.isStopping };
+      const pathMs = age.roundTripMs + ledgerPathMs();
+      yield { ...outbox.take(), ...state, pathMs, timeMs: clock.monotonicMs() };
+    }
+  } finally {
+    clearInterval(heartbeat);
+    permits.close();
+    leave();
+    // The outbox has already got this error.
+    read.catch(() => {});
+  }
+
+  async function readAll(): Promise<void> {
+    try {
+      for await (const request of requests) {
+        const nowMs = clock.monotonicMs();
+        const expiresAtMs = age.expiresAtMs(request, nowMs);
+        for (const call of request.calls) answer(call, expiresAtMs, nowMs);
+      }
+      outbox.close();
+    } catch (error) {
+      outbox.close(error);
+    }
+  }
+
+  function answer({ id, question }: Call, expiresAtMs: number, nowMs: number): void {
+    outbox.expectAnswer();
+    answerCall(question, core, { permits, expiresAtMs, nowMs }).then(
+      (answered) => outbox.answer(id, answered),
+      (error: unknown) => {
+        // An edge that sends such things is none of ours.
+        if (error instanceof RangeError) outbox.close(error);
+        else if (!(error instanceof Unavailable || error instanceof RootKeyRefused)) {
+          log.error("a call of an edge failed", error, { kind: question.case });
+        }
+        outbox.answer(id, toWireFailure(error));
+      },
+    );
+  }
+}

@@ -1,0 +1,55 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  FeedNewsSchema,
+  FeedPositionSchema,
+  FeedNews as WireNews,
+  FeedPosition as WirePosition,
+} from "../../gen/latchkey/core/v1/core_pb.js";
+import { Unavailable } from "../domain/unavailable.ts";
+import type { FeedNews, FeedPosition } from "../store/change-feed.ts";
+
+/*
+ * The change feed as it goes over the internal streams. Changes of root keys stay at the coordinator, and so does what was
+ * told beyond a position: it means something in one session of the database only.
+ */
+
+export function toWirePosition(position: FeedPosition): MessageInitShape<typeof FeedPositionSchema> {
+  const { epoch, transaction, heartbeat } = position;
+  return { epoch, transaction, ...(heartbeat && { heartbeat }) };
+}
+
+export function fromWirePosition({ epoch, transaction, heartbeat }: WirePosition): FeedPosition {
+  return {
+    epoch,
+    transaction,
+    ...(heartbeat && { heartbeat: { reader: heartbeat.reader, count: heartbeat.count } }),
+  };
+}
+
+/** Throws on what no edge of ours sends. */
+export function checkPosition(position: FeedPosition): FeedPosition {
+  const numbers = [position.transaction, position.heartbeat?.count ?? 0];
+  const texts = [position.epoch, position.heartbeat?.reader ?? ""];
+  const isPossible =
+    numbers.every((number) => Number.isSafeInteger(number) && number >= 0) &&
+    texts.every((text) => /^[\x20-\x7e]{0,100}$/.test(text));
+  if (!isPossible) throw new RangeError("an impossible position");
+  return position;
+}
+
+export function toWireNews({ position, changed, ageMs }: FeedNews): MessageInitShape<typeof FeedNewsSchema> {
+  const everything = changed === "everything";
+  const keys = everything ? [] : changed.filter((change) => change.kind === "key");
+  return {
+    position: toWirePosition(position),
+    everything,
+    keys: keys.map(({ keyId, digests }) => ({ keyId, digests: [...digests] })),
+    ageMs,
+  };
+}
+
+export function fromWireNews({ position, everything, keys, ageMs }: WireNews): FeedNews {
+  if (position === undefined) throw new Unavailable("the coordinator has told news without a position");
+  const changes = keys.map(({ keyId, digests }) => ({ kind: "key", keyId, digests }) as const);
+  return { position: fromWirePosition(position), changed: everything ? "everything" : changes, ageMs };
+}

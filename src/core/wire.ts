@@ -1,0 +1,140 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  AnswerSchema,
+  CallSchema,
+  LinkResponse,
+  WindowAnswer,
+  WindowReports,
+  PermitAsk as WireAsk,
+  Call as WireCall,
+  PermitGrant as WireGrant,
+} from "../../gen/latchkey/core/v1/core_pb.js";
+import type { PermitAsk } from "../domain/permit-window.ts";
+import { RootKeyRefused } from "../domain/root-key-refused.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+import type { HubAnswer, KeyedReport } from "../ratelimit/local/window-hub.ts";
+import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
+
+/* What goes over the internal streams, to and from our own values: calls in general, permits and windows. */
+
+/** A call as it is sent: one of several kinds. */
+export type Question = NonNullable<MessageInitShape<typeof CallSchema>["question"]>;
+/** A call as it was received. */
+export type ReceivedQuestion = WireCall["question"];
+/** An answer as it is sent. */
+export type Answered = NonNullable<MessageInitShape<typeof AnswerSchema>["answer"]>;
+/** An answer as it was received. */
+export type ReceivedAnswer = LinkResponse["answers"][number]["answer"];
+
+type Kind = NonNullable<ReceivedAnswer["case"]>;
+type ValueOf<Wanted extends Kind> = Extract<ReceivedAnswer, { case: Wanted }>["value"];
+
+/** No root key is longer. Anyone can present a longer text to an edge, which refuses it without asking. */
+export const rootKeyMax = 4096;
+
+/** The call was not executed and never will be: it was not sent, or it was too old. It may be made again. */
+export class NotExecuted extends Unavailable {
+  override readonly name = "NotExecuted";
+}
+
+/** The answer, if it is of the kind that the question was. Throws what it says instead. */
+export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wanted): ValueOf<Wanted> {
+  if (received.case === kind) return received.value as ValueOf<Wanted>;
+  switch (received.case) {
+    case "notExecuted":
+      throw new NotExecuted("the call was too old");
+    case "rootKeyRefused":
+      throw new RootKeyRefused();
+    case "failure": {
+      const { reason, retryAfterMs, ofOneKey: affectsOneKeyOnly } = received.value;
+      throw new Unavailable(reason, { retryAfterMs, affectsOneKeyOnly });
+    }
+    default:
+      throw new Unavailable("the coordinator has given an answer of another kind");
+  }
+}
+
+/** What an error says to an edge. Of one that is not ours it says nothing: that is for the log of the coordinator. */
+export function toWireFailure(error: unknown): Answered {
+  if (error instanceof RootKeyRefused) return { case: "rootKeyRefused", value: {} };
+  if (!(error instanceof Unavailable)) return failure("the coordinator has failed", 1000, false);
+  return failure(error.message, error.retryAfterMs, error.affectsOneKeyOnly);
+}
+
+function failure(reason: string, retryAfterMs: number, ofOneKey: boolean): Answered {
+  return { case: "failure", value: { reason, retryAfterMs, ofOneKey } };
+}
+
+export function toWireAsk(keyId: string, ask: PermitAsk): Question {
+  const { wantMin, wantMax, gen, returned, spent } = ask;
+  return { case: "permits", value: { keyId, wantMin, wantMax, gen, returned, spent } };
+}
+
+/** Throws on numbers that no edge of ours sends: believed, they could make permits out of nothing. */
+export function fromWireAsk({ wantMin, wantMax, gen, returned, spent }: WireAsk): PermitAsk {
+  const counts = [wantMin, wantMax - wantMin, gen, returned, spent];
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw new RangeError("an impossible ask");
+  return { wantMin, wantMax, gen, returned, spent, holders: 1 };
+}
+
+export function toWirePermits(result: PermitAnswer): Answered {
+  switch (result.outcome) {
+    case "settled": {
+      const { outcome: _, ...value } = result;
+      return { case: "permits", value };
+    }
+    case "missing":
+      return { case: "missing", value: {} };
+    case "failed":
+      return failure(result.reason, 1000, true);
+    case "notExecuted":
+      return { case: "notExecuted", value: {} };
+  }
+}
+
+export function fromWirePermits(received: ReceivedAnswer): PermitAnswer {
+  switch (received.case) {
+    case "permits":
+      return { outcome: "settled", ...fromWireGrant(received.value) };
+    case "missing":
+      return { outcome: "missing" };
+    case "notExecuted":
+      return notExecuted;
+    default:
+      return { outcome: "failed", reason: "the coordinator does not know what became of it" };
+  }
+}
+
+function fromWireGrant(grant: WireGrant) {
+  const { gen, granted, left, outstanding, endsInMs, endsAtMs, durationMs, clockBehind, contended, limit } = grant;
+  return { gen, granted, left, outstanding, endsInMs, endsAtMs, durationMs, clockBehind, contended, limit };
+}
+
+export function toWireReports(reports: readonly KeyedReport[]): Question {
+  const value = {
+    reports: reports.map(({ keyId, report }) => ({ keyId, ...report })),
+  };
+  return { case: "windows", value };
+}
+
+export function fromWireReports({ reports }: WindowReports): KeyedReport[] {
+  return reports.map(({ keyId, replica, gen, count, endsInMs, durationMs, previousGen }) => {
+    const report = { replica, gen, count, endsInMs, durationMs, previousGen };
+    // A window without an end would be kept for ever.
+    const isPossible = [count, endsInMs, durationMs].every((number) => Number.isFinite(number) && number >= 0);
+    if (!isPossible) throw new RangeError("an impossible report");
+    return { keyId, report };
+  });
+}
+
+export function toWireWindows({ news, epoch }: HubAnswer): Answered {
+  // Undefined never comes from a coordinator's own hub: it merges every report or none.
+  return { case: "windows", value: { epoch, news: news.map((each) => ({ ...each })) } };
+}
+
+export function fromWireWindows({ epoch, news }: WindowAnswer): HubAnswer {
+  return {
+    epoch,
+    news: news.map(({ gen, endsInMs, others, replicas, counted }) => ({ gen, endsInMs, others, replicas, counted })),
+  };
+}

@@ -1,0 +1,39 @@
+import type { Ambient } from "../ambient/ambient.ts";
+import type { Settings } from "../config/settings.ts";
+import type { WaitingRoom } from "../domain/waiting-room.ts";
+import type { OpenedCore } from "./opened-core.ts";
+import type { Teardown } from "./teardown.ts";
+
+export interface RemoteCoreDeps extends Ambient {
+  readonly settings: Settings;
+  readonly waitingRoom: WaitingRoom;
+  readonly teardown: Teardown;
+  /** The answer to a look-up of this digest must not be remembered. */
+  readonly onOldAnswer: (digest: string) => void;
+}
+
+/** A core behind coordinators. An edge knows no root keys, and makes none. */
+export async function connectRemoteCore(deps: RemoteCoreDeps): Promise<OpenedCore> {
+  const { settings, metrics, teardown } = deps;
+  // Loaded only if used.
+  const { RemoteCore } = await import("../core/remote/remote-core.ts");
+  const { coordinators: addresses, internalSecret: secret, internalCa: ca } = settings;
+  const core = new RemoteCore({ ...deps, addresses, secret, ca });
+  teardown.add("links to coordinators", () => core.close());
+  for (const { address, link } of core.coordinators.links) {
+    const help = "Whether the coordinator of this address can be reached: 1 or 0.";
+    metrics.gauge("latchkey_coordinator_up", help, () => Number(link.isUp), { address });
+    const ledgerHelp = "Whether the coordinator of this address can be reached and its ledger answers it: 1 or 0.";
+    metrics.gauge("latchkey_coordinator_ledger_up", ledgerHelp, () => Number(link.hasLedger), { address });
+    const pathHelp = "The round trip to the coordinator of this address and on to its ledger, in seconds.";
+    metrics.gauge("latchkey_coordinator_path_seconds", pathHelp, () => link.pathMs / 1000, { address });
+  }
+  return {
+    core,
+    usable: core.usable,
+    health: undefined,
+    prepare: async () => true,
+    completeStart: async () => undefined,
+    async onRootKeysChanged() {},
+  };
+}

@@ -1,0 +1,103 @@
+import type { Ambient } from "../ambient/ambient.ts";
+import type { Clock } from "../ambient/clock.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Core } from "../core/core.ts";
+import { LedgerProbe } from "../core/serve/ledger-probe.ts";
+import type { WaitingRoom } from "../domain/waiting-room.ts";
+import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
+import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
+import { LedgerWatch } from "../store/ledger-watch.ts";
+import type { Store } from "../store/store.ts";
+import { createRootAccess } from "../usecases/root-access.ts";
+import { RootKeys } from "../usecases/root-keys.ts";
+import { openStore, untilAvailable } from "./open-store.ts";
+import type { OpenedCore } from "./opened-core.ts";
+import type { Teardown } from "./teardown.ts";
+import { rootKeyFileOf, writeRootKey } from "./write-root-key.ts";
+
+export interface LocalCoreOptions extends Ambient {
+  readonly settings: Settings;
+  readonly waitingRoom: WaitingRoom;
+  readonly teardown: Teardown;
+  readonly onFatal: (cause: unknown) => void;
+  readonly ledgerClock?: Pick<Clock, "nowMs">;
+}
+
+export interface LocalCore extends OpenedCore {
+  readonly core: Core & { readonly usage: CoalescingUsageLedger };
+  readonly store: Store;
+  readonly coordinator: Coordinator;
+  /** Only where edges have to know whether the ledger answers. */
+  readonly probe: LedgerProbe | undefined;
+}
+
+const tidyEveryMs = 3_600_000;
+
+/** A core in this process: the store with its ledgers, and the root keys. */
+export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCore> {
+  const { settings, waitingRoom, teardown, clock, log, metrics } = options;
+  const watch = new LedgerWatch(options);
+  const { store, usable } = await openStore({ ...options, watch });
+  teardown.add("store", () => store.close());
+  const probe = settings.role === "coordinator" ? probeLedger(store, options) : undefined;
+  const usage = new CoalescingUsageLedger(store.usageLanes, { clock, metrics, waitingRoom, watch });
+  const coordinator = createCoordinator(probe?.engines ?? store.permitLanes, options);
+  teardown.add("ledgers", async () => {
+    await Promise.all([usage.drained(), coordinator.drained()]);
+    probe?.stop();
+  });
+  const rootKeys = new RootKeys({ ...options, configured: settings.rootKeys, store: store.rootKeys });
+  const tidy = () => {
+    // After a failure the next run, or another process, does it.
+    store.tidy(clock.nowMs()).catch((error: Error) => log.warn("could not tidy the store", { reason: error.message }));
+  };
+  let tidying: NodeJS.Timeout | undefined;
+  teardown.add("tidying", () => clearInterval(tidying));
+  return {
+    core: {
+      keys: store.keys,
+      usage,
+      changes: store.changes,
+      ...createRootAccess(rootKeys, store.keys),
+      joinPermits: (onRecall) => coordinator.join(onRecall),
+      windows: undefined,
+      get pathMs() {
+        return store.roundTripMs?.() ?? 0;
+      },
+    },
+    store,
+    coordinator,
+    probe,
+    usable,
+    health: store.health,
+    async prepare(isStopping) {
+      await untilAvailable(() => rootKeys.read(), isStopping);
+      return rootKeys.areKnown;
+    },
+    async completeStart() {
+      // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.
+      const generated = await rootKeys.load((rootKey) => writeRootKey(rootKeyFileOf(settings), rootKey));
+      tidy();
+      tidying = setInterval(tidy, tidyEveryMs).unref();
+      return generated;
+    },
+    onRootKeysChanged: () => rootKeys.refresh(),
+  };
+}
+
+function probeLedger(store: Store, { clock, metrics }: Ambient): LedgerProbe {
+  const probe = new LedgerProbe(store.permitLanes, clock);
+  const help = "Whether the permit ledger answers this coordinator: 1 or 0.";
+  metrics.gauge("latchkey_permit_ledger_up", help, () => Number(!probe.isAway));
+  return probe;
+}
+
+function createCoordinator(
+  permitLanes: Store["permitLanes"],
+  ambient: Pick<Ambient, "clock" | "metrics">,
+): Coordinator {
+  const coordinator = new Coordinator(permitLanes, ambient);
+  const help = "Seconds since the permit ledger last answered. It is asked only when somebody wants permits.";
+  ambient.metrics.gauge("latchkey_permit_ledger_silent_seconds", help, () => coordinator.silentMs / 1000);
+  return coordinator;
+}

@@ -1,0 +1,18 @@
+import type { Core } from "../core/core.ts";
+import type { Secret } from "../domain/secret.ts";
+import type { StoreHealth } from "../store/store-health.ts";
+
+/** A core as a process starts with it: in the process, or behind coordinators. */
+export interface OpenedCore {
+  readonly core: Core;
+  /** Resolves when the core can be used; rejects when it never will be. */
+  readonly usable: Promise<void>;
+  /** Absent if the core can always be used once it is usable. */
+  readonly health: StoreHealth | undefined;
+  /** Reads what has to be known before the first request. Answers false if no caller can have a root key yet. */
+  prepare(isStopping: () => boolean): Promise<boolean>;
+  /** The last step of a start, after the port was bound. Answers a root key that was just generated. */
+  completeStart(): Promise<Secret | undefined>;
+  /** Root keys were added, changed or removed. */
+  onRootKeysChanged(): Promise<void>;
+}

@@ -1,0 +1,125 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Secret } from "../domain/secret.ts";
+import { announceChanges } from "../store/announce-changes.ts";
+import type { RootAccess } from "../store/root-access.ts";
+import { ChangeFollower } from "./change-follower.ts";
+import { connectRemoteCore } from "./connect-remote-core.ts";
+import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
+import { cacheKeys } from "./key-cache.ts";
+import { connectKeyChanges } from "./key-changes.ts";
+import { openLocalCore } from "./open-local-core.ts";
+import { storeWaitMs } from "./open-store.ts";
+import { createPublicApi } from "./public-api.ts";
+import { startRateLimits } from "./rate-limits.ts";
+import { ReadyState } from "./ready-state.ts";
+import type { RunningServer, StartOptions } from "./running-server.ts";
+import { serveHere } from "./serving.ts";
+import { ServingThreadPool } from "./serving-thread-pool.ts";
+import { waitAtMost } from "./wait-at-most.ts";
+
+/** Clients with open connections have this long for one more request, whose answer tells them to leave. */
+const lastRequestMs = 250;
+const shutdownGraceMs = 10_000;
+const edgeReadsEveryMs = 50;
+
+/** Serves verifications and management calls, with a core in this process or behind coordinators. */
+export async function startFront(options: StartOptions): Promise<RunningServer> {
+  const { settings, metrics, log, teardown } = options;
+  const threads = settings.workers > 1 ? new ServingThreadPool(options.onFatal) : undefined;
+
+  // The core.
+  const onOldAnswer = (digest: string) => cache.memory.invalidate({ keyId: "", digests: [digest] });
+  const opened = await (settings.role === "edge"
+    ? connectRemoteCore({ ...options, onOldAnswer })
+    : openLocalCore(options));
+  const { core, usable, health } = opened;
+
+  // The front's own state: keys in memory, windows and permits.
+  const cache = cacheKeys(core.keys, threads, options);
+  const rateLimits = await startRateLimits({ ...options, core });
+  teardown.add("rate limits", () => rateLimits.stop());
+  const onKeyChanged = (keyId: string) => rateLimits.keyChanged(keyId);
+  const caches = [cache.memory];
+  const changes = await connectKeyChanges({ ...options, caches, onKeyChanged, replica: rateLimits.local.replica });
+  teardown.add("messages about changes", () => changes.close());
+  const rootAccess: RootAccess = {
+    isRootKey: (presented) => core.isRootKey(presented),
+    manage: (rootKey) => announceChanges(core.manage(rootKey), [cache.changes, changes]),
+  };
+
+  // What serves the public port: this thread, or others.
+  const services = {
+    keys: cache.keys,
+    usage: core.usage,
+    limiter: rateLimits.limiter,
+    rootAccess,
+    refreshReadiness: () => health?.refresh(),
+  };
+  threads?.start(settings, { ...services, log }, rateLimits.local);
+  teardown.add("threads", () => threads?.end());
+  const { fastPath, connectionsMax } = settings;
+  const serving = threads ?? serveHere(createPublicApi({ ...options, ...services, fastPath, connectionsMax }));
+  const internal = await startInternalListener({
+    ...options,
+    metrics: threads?.mergeMetrics(metrics) ?? metrics,
+    host: settings.internalHost,
+    port: settings.internalPort,
+    secret: settings.internalSecret,
+    tls: tlsFilesOf(settings),
+    services: new Map(),
+  });
+  teardown.add("internal port", () => internal.close());
+
+  const { onRootKeysChanged } = opened;
+  const follower = new ChangeFollower({
+    ...options,
+    feed: core.changes,
+    caches,
+    onKeyChanged,
+    onRootKeysChanged,
+    // A coordinator answers when there is news.
+    ...(settings.role === "edge" && { everyMs: edgeReadsEveryMs }),
+  });
+  teardown.add("change feed", () => follower.stop());
+  const readyState = new ReadyState(health, (ready) => serving.setReady(ready));
+  let stopping = false;
+  teardown.add("start", () => {
+    stopping = true;
+  });
+  const prepare = async () => {
+    await usable;
+    // The cache serves only while news is current: before the first request, if possible.
+    await follower.start();
+    // Before the first connection is accepted. If the root key is not generated yet, no caller can have one.
+    if (await opened.prepare(() => stopping)) await readyState.setOpen(!stopping);
+  };
+  const prepared = prepare();
+  // `ready` rejects with the failure.
+  prepared.catch(() => {});
+  await waitAtMost(storeWaitMs, prepared);
+  const port = await serving.listen(settings.port, settings.host);
+  teardown.add("public port", () => serving.close(shutdownGraceMs));
+
+  const becomeReady = async (): Promise<Secret | undefined> => {
+    await prepared;
+    const generated = await opened.completeStart();
+    await readyState.setOpen(!stopping);
+    return generated;
+  };
+  return {
+    port,
+    internalPort: internal.port,
+    ready: becomeReady(),
+    async stop() {
+      // First load balancers see that this replica is not ready, and have time to react while all requests are served.
+      // Then clients are told to leave, also those between two requests. Then everything stops, the store last.
+      stopping = true;
+      await readyState.setOpen(false);
+      await delay(settings.drainMs);
+      serving.startShutdown();
+      await delay(Math.min(settings.drainMs, lastRequestMs));
+      serving.stopStreams();
+      await teardown.run();
+    },
+  };
+}
