@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** They hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
 const alone = [
   "test/faults/{damaged-file,hostile-*,lost-file,overload}.test.ts",
+  "test/faults/edges/{held-commit,news,news-redis}.test.ts",
   "test/faults/postgres/{database-up,frozen-primary,lane,outage,permit-locks,replicas,slow}.test.ts",
   "test/faults/redis/*.test.ts",
   "test/faults/strict/{coordinators,faults,ledger-clock-set}.test.ts",
@@ -19,6 +20,7 @@ const long = [
   "test/e2e/lost-region.test.ts",
   "test/e2e/threads.test.ts",
   "test/faults/crash.test.ts",
+  "test/faults/edges/uses.test.ts",
   "test/faults/postgres/crash-replicas.test.ts",
   "test/faults/strict/ledger-and-clocks.test.ts",
   "test/faults/strict/never-over.test.ts",

@@ -11,6 +11,7 @@ export interface Room {
 
 export const storeInterfaces = [
   "src/store/key-store.ts",
+  "src/store/key-mutation.ts",
   "src/store/key-changes.ts",
   "src/store/change-feed.ts",
   "src/store/root-key-store.ts",
@@ -30,24 +31,30 @@ export const rooms: Readonly<Record<string, Room>> = {
   link: { ours: ["src/domain/"], node: true },
   store: { ours: ["src/domain/", "src/ambient/", "src/batching/"], node: true, packages: ["kysely", "pg"] },
   ratelimit: {
-    ours: ["src/domain/", "src/ambient/", "src/batching/", "src/link/", "gen/", ...storeInterfaces],
+    ours: ["src/domain/", "src/ambient/", "src/batching/", ...storeInterfaces],
     node: true,
-    packages: ["ioredis", "@bufbuild/protobuf"],
+    packages: ["ioredis"],
+  },
+  core: {
+    ours: [
+      "src/domain/",
+      "src/ambient/",
+      "src/link/",
+      "src/ratelimit/permit-channel.ts",
+      "src/ratelimit/coordinator/",
+      "src/ratelimit/local/window-hub.ts",
+      "gen/",
+      ...storeInterfaces,
+    ],
+    node: true,
+    packages: ["@bufbuild/protobuf"],
   },
   usecases: {
     ours: ["src/domain/", "src/ambient/", "src/ratelimit/limiter.ts", ...storeInterfaces],
     node: false,
   },
   rpc: {
-    ours: [
-      "src/domain/",
-      "src/ambient/",
-      "src/usecases/",
-      "src/ratelimit/coordinator/",
-      "src/ratelimit/local/window-hub.ts",
-      "src/codec/",
-      "gen/",
-    ],
+    ours: ["src/domain/", "src/ambient/", "src/usecases/", "src/core/serve/", "src/codec/", "gen/"],
     node: true,
     packages: ["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect"],
   },
@@ -69,6 +76,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       "src/config/",
       "src/store/",
       "src/ratelimit/",
+      "src/core/",
       "src/usecases/",
       "src/rpc/",
       "src/threads/",
@@ -92,8 +100,11 @@ export const rooms: Readonly<Record<string, Room>> = {
   sdk: { ours: ["gen/latchkey/v1/keys_client.ts"], node: false },
 };
 
-/** Folders of one room that must not import each other: a replica's side and a coordinator's. */
-const apart = ["src/ratelimit/strict/", "src/ratelimit/coordinator/"];
+/** Folders of one room that must not import each other: a front's side and a core's. */
+const apart = [
+  ["src/ratelimit/strict/", "src/ratelimit/coordinator/"],
+  ["src/core/remote/", "src/core/serve/"],
+];
 
 /** A source file's path from the root of the repository, and its text. */
 export type Sources = ReadonlyMap<string, string>;
@@ -118,8 +129,10 @@ function isAllowed(file: string, target: string): boolean {
   const room = rooms[name];
   if (room === undefined) return false;
   if (target.startsWith("node:")) return room.node;
-  const [own, other] = [file, target].map((path) => apart.find((folder) => path.startsWith(folder)));
-  if (own !== undefined && other !== undefined && own !== other) return false;
+  for (const folders of apart) {
+    const [own, other] = [file, target].map((path) => folders.find((folder) => path.startsWith(folder)));
+    if (own !== undefined && other !== undefined && own !== other) return false;
+  }
   if (/^(src|gen)\//.test(target) && roomOf(target) === name) return true;
   if (/^(src|gen|test|tools|bench)\//.test(target)) {
     return room.ours.some((allowed) => (allowed.endsWith("/") ? target.startsWith(allowed) : target === allowed));

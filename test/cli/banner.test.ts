@@ -3,7 +3,7 @@ import { banner } from "../../src/cli/banner.ts";
 import type { Machine } from "../../src/cli/reachable-url.ts";
 import { thisMachine } from "../../src/cli/reachable-url.ts";
 import { readSettings, type Settings } from "../../src/config/settings.ts";
-import type { RunningServer } from "../../src/server/start.ts";
+import type { RunningServer } from "../../src/server/running-server.ts";
 import { makeCertificate } from "../support/make-certificate.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 

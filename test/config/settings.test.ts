@@ -73,6 +73,7 @@ describe("settings", () => {
     ["LATCHKEY_ROOT_KEY", "s3cr3t-but-short"],
     ["LATCHKEY_ROOT_KEY", `${longEnough},s3cr3t-but-short`],
     ["LATCHKEY_ROOT_KEY", `${longEnough},`],
+    ["LATCHKEY_ROOT_KEY", "s3cr3t-".repeat(586)],
     ["LATCHKEY_ROOT_KEY", `${longEnough},${longEnough},${longEnough}`],
     ["LATCHKEY_ROOT_KEY", `${longEnough} with spaces`],
     ["LATCHKEY_ROOT_KEY", `${longEnough}\u00e9`],
@@ -172,9 +173,10 @@ describe("settings", () => {
     },
   );
 
+  const secret = { LATCHKEY_INTERNAL_SECRET: longEnough };
   it("take an edge's coordinators as a list, in any form that names a host and a port", () => {
     const text = "127.0.0.1:8081, [::1]:65535,https://coordinator-1.example:443,http://localhost:1";
-    const environment = { LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: text, DATABASE_URL: "postgres://127.0.0.1/x" };
+    const environment = { LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: text, ...secret };
 
     expect(readSettings(environment, noFiles).settings).toMatchObject({
       role: "edge",
@@ -183,24 +185,28 @@ describe("settings", () => {
   });
 
   const database = { DATABASE_URL: "postgres://127.0.0.1/latchkey" };
+  const rootKey = { LATCHKEY_ROOT_KEY: longEnough };
   const coordinators = { LATCHKEY_COORDINATORS: "https://10.0.0.1:8081" };
   it.each([
     ["all", {}, []],
     ["all", database, []],
     ["all", { ...database, ...coordinators }, ["LATCHKEY_COORDINATORS must not be set"]],
-    ["edge", { ...database, ...coordinators }, []],
-    ["edge", database, ["LATCHKEY_COORDINATORS must name at least one"]],
-    ["edge", coordinators, ["DATABASE_URL must be set where the role is edge"]],
-    ["edge", {}, ["LATCHKEY_COORDINATORS must name at least one", "DATABASE_URL must be set where the role is edge"]],
-    ["coordinator", database, []],
-    ["edge", { ...database, ...coordinators, LATCHKEY_WORKERS: "2" }, []],
+    ["edge", { ...secret, ...coordinators }, []],
+    ["edge", { ...secret, ...coordinators, LATCHKEY_WORKERS: "2" }, []],
+    ["edge", { ...secret, ...coordinators, ...database }, ["DATABASE_URL must not be set where the role is edge"]],
+    ["edge", { ...secret, ...coordinators, ...rootKey }, ["LATCHKEY_ROOT_KEY must not be set where the role is edge"]],
+    ["edge", coordinators, ["LATCHKEY_INTERNAL_SECRET must be set where the role is edge"]],
+    ["edge", secret, ["LATCHKEY_COORDINATORS must name at least one"]],
+    ["coordinator", { ...secret, ...database }, []],
+    ["coordinator", { ...secret, ...database, ...rootKey }, []],
+    ["coordinator", database, ["LATCHKEY_INTERNAL_SECRET must be set where the role is coordinator"]],
     [
       "coordinator",
-      { ...database, LATCHKEY_WORKERS: "2" },
+      { ...secret, ...database, LATCHKEY_WORKERS: "2" },
       ["LATCHKEY_WORKERS must be 1 where the role is coordinator"],
     ],
-    ["coordinator", { ...database, ...coordinators }, ["LATCHKEY_COORDINATORS must not be set"]],
-    ["coordinator", {}, ["DATABASE_URL must be set where the role is coordinator"]],
+    ["coordinator", { ...secret, ...database, ...coordinators }, ["LATCHKEY_COORDINATORS must not be set"]],
+    ["coordinator", secret, ["DATABASE_URL must be set where the role is coordinator"]],
   ] as const)("of the role %s with %j have the problems %j", (role, others, problems) => {
     expect(problemsOf({ LATCHKEY_ROLE: role, ...others })).toEqual(
       problems.map((text) => expect.stringContaining(text)),
@@ -210,7 +216,7 @@ describe("settings", () => {
   it.each(["10.0.0.1:8081", "http://10.0.0.1:8081", "https://10.0.0.1:8081,[fd00::1]:8081", "127.evil.example:8081"])(
     "keep an edge from asking %s in cleartext unless the network is private",
     (LATCHKEY_COORDINATORS) => {
-      const edge = { LATCHKEY_ROLE: "edge", ...database, LATCHKEY_COORDINATORS };
+      const edge = { LATCHKEY_ROLE: "edge", ...secret, LATCHKEY_COORDINATORS };
       expect(problemsOf(edge)).toEqual([
         expect.stringMatching(/^LATCHKEY_COORDINATORS must have https:\/\/ .* LATCHKEY_INTERNAL_PRIVATE=1/),
       ]);
@@ -219,7 +225,7 @@ describe("settings", () => {
   );
 
   it("count a database whose URL comes from a file as one", () => {
-    const environment = { LATCHKEY_ROLE: "coordinator", DATABASE_URL_FILE: "/run/secrets/database" };
+    const environment = { LATCHKEY_ROLE: "coordinator", ...secret, DATABASE_URL_FILE: "/run/secrets/database" };
 
     expect(problemsOf(environment, () => database.DATABASE_URL)).toEqual([]);
   });
@@ -228,7 +234,7 @@ describe("settings", () => {
     expect(problemsOf({ LATCHKEY_ROLE: "both", ...coordinators })).toEqual([
       "LATCHKEY_ROLE must be one of all, edge, coordinator",
     ]);
-    expect(problemsOf({ LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: "nowhere", ...database })).toEqual([
+    expect(problemsOf({ LATCHKEY_ROLE: "edge", LATCHKEY_COORDINATORS: "nowhere", ...secret })).toEqual([
       expect.stringMatching(/^LATCHKEY_COORDINATORS must be addresses such as 10\.0\.0\.1:8081/),
     ]);
   });

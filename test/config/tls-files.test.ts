@@ -69,7 +69,7 @@ describe("the certificate of the internal port", () => {
 });
 
 describe("the CA of coordinators", () => {
-  const edge = { LATCHKEY_ROLE: "edge", DATABASE_URL: "postgres://127.0.0.1/x" };
+  const edge = { LATCHKEY_ROLE: "edge", LATCHKEY_INTERNAL_SECRET: "a-secret-of-more-than-32-characters" };
 
   it("is read from a file, and refused where it would vouch for nothing", () => {
     const withCa = { ...edge, LATCHKEY_INTERNAL_CA_FILE: own.certificate };

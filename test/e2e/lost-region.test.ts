@@ -76,10 +76,7 @@ class TwoRegions {
       "10.0.0.1:8081": addresses[0] as string,
       "10.1.0.1:8081": addresses[1] as string,
     });
-    return startStep(this.#machine(5, ["root-key"]), script, 0, {
-      DATABASE_URL: substitute("postgres://latchkey:password@10.0.0.9:5432,10.1.0.9:5432/latchkey", this.#databases),
-      LATCHKEY_ROOT_KEY_FILE: "root-key",
-    });
+    return startStep(this.#machine(5), script, 0);
   }
 
   /** Everything in region A ends at once. */
@@ -125,9 +122,8 @@ class TwoRegions {
     return substitute((this.#steps[step - 1] as Step).script, addresses);
   }
 
-  #machine(step: number, more: readonly string[] = []): string {
-    const files = [...(this.#steps[step - 1] as Step).files, ...more];
-    const needed = files.filter((file) => /^(internal|ca\.|root-key)/.test(file));
+  #machine(step: number): string {
+    const needed = (this.#steps[step - 1] as Step).files.filter((file) => /^(internal|ca\.|root-key)/.test(file));
     return machineWith(needed, this.#folder, `machine-${++this.#folders}`);
   }
 

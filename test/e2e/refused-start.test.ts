@@ -7,6 +7,7 @@ import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { readText } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 
 const timeout = 20_000;
 const shortRootKey = "s3cr3t-but-short";
@@ -121,16 +122,18 @@ describe("a start that fails", { timeout }, () => {
       ],
     ],
     [
-      "an edge that has neither coordinators nor a database",
-      { LATCHKEY_ROLE: "edge" },
+      "an edge that has a database and a root key, but neither coordinators nor their secret",
+      { LATCHKEY_ROLE: "edge", DATABASE_URL: nowhere, LATCHKEY_ROOT_KEY: testRootKey },
       [
         "LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge",
-        "DATABASE_URL must be set where the role is edge: the embedded store serves one process",
+        "DATABASE_URL must not be set where the role is edge: only its coordinators reach the database",
+        "LATCHKEY_ROOT_KEY must not be set where the role is edge: its coordinators check root keys",
+        "LATCHKEY_INTERNAL_SECRET must be set where the role is edge: edges show it to coordinators",
       ],
     ],
     [
       "a coordinator that has no database",
-      { LATCHKEY_ROLE: "coordinator" },
+      { LATCHKEY_ROLE: "coordinator", LATCHKEY_INTERNAL_SECRET: testInternalSecret },
       ["DATABASE_URL must be set where the role is coordinator: the embedded store serves one process"],
     ],
     [
@@ -140,7 +143,11 @@ describe("a start that fails", { timeout }, () => {
     ],
     [
       "coordinators without a port",
-      { LATCHKEY_ROLE: "edge", DATABASE_URL: nowhere, LATCHKEY_COORDINATORS: "127.0.0.1,127.0.0.2" },
+      {
+        LATCHKEY_ROLE: "edge",
+        LATCHKEY_INTERNAL_SECRET: testInternalSecret,
+        LATCHKEY_COORDINATORS: "127.0.0.1,127.0.0.2",
+      },
       [expect.stringContaining("LATCHKEY_COORDINATORS must be addresses such as 10.0.0.1:8081")],
     ],
     ["a role that there is not", { LATCHKEY_ROLE: "replica" }, ["LATCHKEY_ROLE must be one of all, edge, coordinator"]],
@@ -154,7 +161,7 @@ describe("a role on the command line", { timeout }, () => {
     const refused = (role: string, environment: Record<string, string>) =>
       refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), ...environment }, ["serve", "--role", role]);
 
-    expect(await refused("edge", { LATCHKEY_ROLE: "all", DATABASE_URL: nowhere })).toEqual([
+    expect(await refused("edge", { LATCHKEY_ROLE: "all", LATCHKEY_INTERNAL_SECRET: testInternalSecret })).toEqual([
       "LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge",
     ]);
     expect(await refused("replica", {})).toEqual(["LATCHKEY_ROLE must be one of all, edge, coordinator"]);

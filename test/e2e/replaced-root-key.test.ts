@@ -17,21 +17,45 @@ describe.runIf(hasPostgres)("a root key that is replaced in the database", { tim
     const [url, dataDir] = [await createTestDatabase(), tempFolder()];
     const settings = { databaseUrl: new Secret(url), dataDir, workers, rootKeys: [] };
     const { baseUrl } = await startTestServer({ settings });
-    const before = readFileSync(join(dataDir, "root-key-postgres"), "utf8").trim();
-    const after = "another-root-key-of-some-length-and-more";
-    const statusesOf = async (rootKey: string) => {
-      const calls = Array.from({ length: connections }, () => createOverNewConnection(baseUrl, rootKey));
-      return [...new Set(await Promise.all(calls))];
-    };
-    expect([await statusesOf(before), await statusesOf(after)]).toEqual([[200], [401]]);
+    await replaceRootKey(url, dataDir, [baseUrl]);
+  });
 
-    const replace = `UPDATE root_keys SET digest = '${sha256(after)}'; INSERT INTO changes (kind) VALUES ('everything')`;
-    await query(url, replace);
-    const isInForce = async () => expect(await createOverNewConnection(baseUrl, after)).toBe(200);
-    await vi.waitFor(isInForce, { timeout: 10_000, interval: 50 });
-    expect([await statusesOf(before), await statusesOf(after)]).toEqual([[401], [200]]);
+  it("is refused, and the new one is taken, on edges of two coordinators", async () => {
+    const [url, dataDir] = [await createTestDatabase(), tempFolder()];
+    const core = { role: "coordinator", databaseUrl: new Secret(url), rootKeys: [] } as const;
+    // The first generates the root key.
+    const first = await startTestServer({ settings: { ...core, dataDir } });
+    const second = await startTestServer({ settings: core });
+    // Each edge has both, and each root key has a coordinator that it is checked by.
+    const coordinators = [first, second].map(({ internalPort }) => `127.0.0.1:${internalPort}`);
+    const edges = await Promise.all([1, 2].map(() => startTestServer({ settings: { role: "edge", coordinators } })));
+    await replaceRootKey(
+      url,
+      dataDir,
+      edges.map(({ baseUrl }) => baseUrl),
+    );
   });
 });
+
+/** Replaces the generated root key, and holds each front to it. */
+async function replaceRootKey(url: string, dataDir: string, baseUrls: readonly string[]): Promise<void> {
+  const before = readFileSync(join(dataDir, "root-key-postgres"), "utf8").trim();
+  const after = "another-root-key-of-some-length-and-more";
+  const statusesOf = async (rootKey: string) => {
+    const callsOf = (baseUrl: string) =>
+      Array.from({ length: connections }, () => createOverNewConnection(baseUrl, rootKey));
+    return [...new Set(await Promise.all(baseUrls.flatMap(callsOf)))];
+  };
+  expect([await statusesOf(before), await statusesOf(after)]).toEqual([[200], [401]]);
+
+  const replace = `UPDATE root_keys SET digest = '${sha256(after)}'; INSERT INTO changes (kind) VALUES ('everything')`;
+  await query(url, replace);
+  for (const rootKey of [before, after]) {
+    const inForce = rootKey === after ? [200] : [401];
+    await vi.waitFor(async () => expect(await statusesOf(rootKey)).toEqual(inForce), { timeout: 10_000, interval: 50 });
+  }
+  expect([await statusesOf(before), await statusesOf(after)]).toEqual([[401], [200]]);
+}
 
 /** The status of a key's creation over a new connection, which may go to any thread. */
 function createOverNewConnection(baseUrl: string, rootKey: string): Promise<number | undefined> {

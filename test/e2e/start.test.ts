@@ -7,7 +7,7 @@ import { startLatchkey } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
-import { testRootKey } from "../support/test-root-key.ts";
+import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 
 const unknownKey = formatKey(undefined, new Uint8Array(24)).key;
 const json = { "content-type": "application/json", connection: "close" };
@@ -72,7 +72,8 @@ describe.runIf(hasPostgres)("a start on Postgres", { timeout: 60_000 }, () => {
       return [alive.status, (await fetch(`${base}/readyz`)).status];
     };
 
-    const kinds = [{}, { LATCHKEY_WORKERS: "2" }, { LATCHKEY_ROLE: "coordinator" }];
+    const coordinator = { LATCHKEY_ROLE: "coordinator", LATCHKEY_INTERNAL_SECRET: testInternalSecret };
+    const kinds = [{}, { LATCHKEY_WORKERS: "2" }, coordinator];
     for (const statuses of await Promise.all(kinds.map(listenWithout))) expect(statuses).toEqual([200, 503]);
   });
 });

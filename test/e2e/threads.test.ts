@@ -12,7 +12,7 @@ import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { hasRedis, startTestRedis } from "../support/test-redis.ts";
-import { testRootKey } from "../support/test-root-key.ts";
+import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 
 const threads = 2;
 const connections = 24;
@@ -259,11 +259,9 @@ describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, {
     // The first thread asks; then all threads know the answer.
     await there.client.verifyKey({ key });
     await vi.waitFor(async () => {
-      const [answer] = await crowd(callersThere.slice(0, 1), key, 1);
-      expect(answer).toMatchObject({ code: "RATE_LIMITED" });
+      const refused = await crowd(callersThere, key, 1);
+      expect(new Set(refused.map(({ code }) => code))).toEqual(new Set(["RATE_LIMITED"]));
     });
-    const refused = await crowd(callersThere, key, 1);
-    expect(new Set(refused.map(({ code }) => code))).toEqual(new Set(["RATE_LIMITED"]));
 
     await here.client.deleteKey({ keyId });
     await delay(1000);
@@ -280,11 +278,14 @@ describe.runIf(hasPostgres)(`an edge of ${threads} threads`, { timeout: 60_000 }
       DATABASE_URL,
       LATCHKEY_DATA_DIR: tempFolder(),
       LATCHKEY_ROLE: "coordinator",
+      LATCHKEY_ROOT_KEY: testRootKey,
+      LATCHKEY_INTERNAL_SECRET: testInternalSecret,
     });
     const edge = await start({
-      DATABASE_URL,
       LATCHKEY_DATA_DIR: tempFolder(),
       LATCHKEY_ROLE: "edge",
+      LATCHKEY_ROOT_KEY: "",
+      LATCHKEY_INTERNAL_SECRET: testInternalSecret,
       LATCHKEY_COORDINATORS: new URL(coordinator.internalUrl).host,
     });
     const limit = 50;

@@ -14,7 +14,7 @@ import { isLong, partMs, replay, seedFor, timeoutMs } from "./run-options.ts";
  * whole request, and serves an honest client on other connections right and in time (see attack/judge.ts).
  */
 
-const attackMsInTest = 1000;
+const attackMsInTest = 500;
 const attacks = Object.keys({ ...http1Attacks, ...http2Attacks, ...slowAttacks });
 
 /** Closed at the end of the tests around it, or of the test that it is opened in. */

@@ -10,25 +10,7 @@ import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
-function setUp(balances: Record<string, number>, waitingRoom = new WaitingRoom(100_000)) {
-  const engine = new HeldCommits<Charge, ChargeResult>(({ keyId, wanted }) => {
-    const balance = balances[keyId];
-    if (balance === undefined) return { outcome: "missing" };
-    const granted = Math.min(balance, wanted);
-    balances[keyId] = balance - granted;
-    return { outcome: "settled", granted, remaining: balance - granted };
-  });
-  const ledger = new CoalescingUsageLedger([{ settle: engine.commit }], {
-    clock: new TestClock(),
-    metrics: createMetrics(),
-    waitingRoom,
-  });
-  return { engine, ledger };
-}
-
-function spendTimes(ledger: CoalescingUsageLedger, keyId: string, times: number) {
-  return Promise.all(Array.from({ length: times }, () => ledger.spend(keyId)));
-}
+import { setUp, spendTimes } from "./usage-ledger-fixture.ts";
 
 const spent = (remaining: number) => ({ outcome: "spent", remaining });
 const exhausted = (remaining: number) => ({ outcome: "exhausted", remaining });

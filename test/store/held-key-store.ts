@@ -1,7 +1,8 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { CreateOutcome, KeyMutation, KeyStore } from "../../src/store/key-store.ts";
+import type { KeyMutation } from "../../src/store/key-mutation.ts";
+import type { CreateOutcome, KeyStore } from "../../src/store/key-store.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 

@@ -4,6 +4,9 @@ import { atTestEnd } from "./test-end.ts";
 /** What happens to bytes on their way from the server to the client. */
 export type Fault = "pass" | "cut" | "stall";
 
+/** What a cut network does not carry: bytes from the client, from the server, or both. */
+export type Held = "requests" | "answers" | "both";
+
 /**
  * A TCP link that can be broken on purpose: it cuts connections when a reply comes (the request was executed, but its
  * outcome stays unknown), delays, stalls, refuses, falls silent, or leads elsewhere.
@@ -20,7 +23,7 @@ export class FaultyProxy {
   cuts = 0;
   readonly #server: net.Server;
   #silent = false;
-  #holding = false;
+  #holding: Held | undefined;
   readonly #open = new Set<Connection>();
 
   private constructor(targetPort: number) {
@@ -51,16 +54,16 @@ export class FaultyProxy {
   }
 
   /**
-   * While true, a network that is cut: bytes stay where they were sent, and nothing is closed. Then they arrive after all,
-   * also those of a connection that was closed meanwhile; those of one that was reset do not.
+   * While set, a network that is cut, one way or both: bytes stay where they were sent, and nothing is closed. Then they
+   * arrive after all, also those of a connection that was closed meanwhile; those of one that was reset do not.
    */
-  get holding(): boolean {
+  get holding(): Held | undefined {
     return this.#holding;
   }
 
-  set holding(holding: boolean) {
+  set holding(holding: Held | undefined) {
     this.#holding = holding;
-    if (holding) return;
+    if (holding !== undefined) return;
     for (const { held, lost, cut } of this.#open) {
       for (const arrive of held.splice(0)) arrive();
       if (lost) cut();
@@ -87,8 +90,8 @@ export class FaultyProxy {
       client.destroy();
       return;
     }
-    // The server does not see a connection that is opened while the link is silent.
-    const isCut = this.#silent || this.#holding;
+    // A connection takes both ways to open: the server does not see one that is opened while a way is cut.
+    const isCut = this.#silent || this.#holding !== undefined;
     const server = isCut ? new net.Socket() : net.connect({ host: "127.0.0.1", port: this.targetPort, noDelay: true });
     const cut = () => {
       client.destroy();
@@ -98,20 +101,22 @@ export class FaultyProxy {
     const connection: Connection = { bytesFromServer: 0, lost: isCut, abandoned: false, held: [], cut };
     let stalled = false;
     this.#open.add(connection);
-    const unlessSilent = (act: () => void) => {
+    const holds = (way: Exclude<Held, "both">) => this.#holding === "both" || this.#holding === way;
+    const carry = (way: Exclude<Held, "both">, act: () => void) => {
       if (this.#silent || connection.abandoned) connection.lost = true;
-      else if (this.#holding) connection.held.push(act);
+      else if (holds(way)) connection.held.push(act);
       else act();
     };
     client.on("error", ({ code }: NodeJS.ErrnoException) => {
       if (code === "ECONNRESET") connection.held.length = 0;
     });
-    client.on("end", () => this.#holding && connection.held.push(() => server.end()));
-    const pass = (chunk: Buffer, to: net.Socket) => this.#later(() => unlessSilent(() => to.write(chunk)));
-    const isPoliteEnd = (hadError: boolean) => this.#holding && !hadError;
-    client.on("close", (hadError) => isPoliteEnd(hadError) || unlessSilent(cut));
-    server.on("error", () => {}).on("close", () => unlessSilent(cut));
-    client.on("data", (chunk) => unlessSilent(() => pass(chunk, server)));
+    client.on("end", () => holds("requests") && connection.held.push(() => server.end()));
+    const passRequest = (chunk: Buffer) => this.#later(() => carry("requests", () => server.write(chunk)));
+    const passAnswer = (chunk: Buffer) => this.#later(() => carry("answers", () => client.write(chunk)));
+    const isPoliteEnd = (hadError: boolean) => holds("requests") && !hadError;
+    client.on("close", (hadError) => isPoliteEnd(hadError) || carry("requests", cut));
+    server.on("error", () => {}).on("close", () => carry("answers", cut));
+    client.on("data", (chunk) => carry("requests", () => passRequest(chunk)));
     const answer = (chunk: Buffer) => {
       connection.bytesFromServer += chunk.length;
       if (stalled) return;
@@ -122,10 +127,10 @@ export class FaultyProxy {
       } else if (fault === "stall") {
         stalled = true;
       } else {
-        pass(chunk, client);
+        passAnswer(chunk);
       }
     };
-    server.on("data", (chunk) => unlessSilent(() => answer(chunk)));
+    server.on("data", (chunk) => carry("answers", () => answer(chunk)));
   }
 
   /** Timers of one duration fire in the order they were set, so chunks stay in order while the delay stays the same. */

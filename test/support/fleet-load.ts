@@ -6,6 +6,14 @@ import type { LatchkeyProcess } from "./latchkey-process.ts";
 import { query } from "./run-statement.ts";
 import { testRootKey } from "./test-root-key.ts";
 
+/** The processes that are used, each of which can be killed and replaced. */
+interface LoadedFleet {
+  readonly size: number;
+  replica(index: number): LatchkeyProcess;
+  /** Whether that very process was killed: what it had under way is unknown. */
+  isKilled(replica: LatchkeyProcess): boolean;
+}
+
 /** A counted key and what its callers have been told. */
 interface CountedKey {
   readonly keyId: string;
@@ -15,11 +23,17 @@ interface CountedKey {
   acknowledged: number[];
   /** Calls without an answer, or answered by 503, that no use has been found for yet: each may have used one. */
   unknown: number;
+  /** A caller was told that no use is left. There are no refills: from then on none may be granted. */
+  isUsedUp: boolean;
+  /** When the call began that each replica answered last. */
+  readonly servedMs: number[];
 }
 
 /** The results of a load, over all keys and accounts. */
 export interface LoadFigures {
   acknowledged: number;
+  /** Calls that were told that no use is left. */
+  refused: number;
   /** Calls that a killed replica never answered. */
   unanswered: number;
   /** Calls answered by 503. */
@@ -32,39 +46,46 @@ export interface LoadFigures {
 
 const protocols = ["sdk", "grpc"] as const;
 const stallMs = 30_000;
-
-/** Replicas, some of which may have been killed. */
-export interface LoadedReplicas {
-  readonly size: number;
-  replica(index: number): LatchkeyProcess;
-  isKilled(replica: LatchkeyProcess): boolean;
-}
+const manyUses = 1_000_000;
 
 /** Many callers of every replica of a fleet, on counted keys that they share. Callers outlive every failure. */
 export class FleetLoad {
-  readonly figures: LoadFigures = { acknowledged: 0, unanswered: 0, unavailable: 0, lost: 0, extra: 0, doubled: 0 };
-  /** What must not happen at all: refusals, and failures of another kind. */
+  readonly figures: LoadFigures = {
+    acknowledged: 0,
+    refused: 0,
+    unanswered: 0,
+    unavailable: 0,
+    lost: 0,
+    extra: 0,
+    doubled: 0,
+  };
+  /** What must not happen at all: uses of a key that was used up, other refusals, and failures of another kind. */
   readonly oddities: string[] = [];
-  readonly #fleet: LoadedReplicas;
+  readonly #fleet: LoadedFleet;
   readonly #keys: CountedKey[];
   readonly #told = new Set<string>();
   readonly #usesOf: number[];
 
-  private constructor(fleet: LoadedReplicas, keys: CountedKey[]) {
+  private constructor(fleet: LoadedFleet, keys: CountedKey[]) {
     this.#fleet = fleet;
     this.#keys = keys;
     this.#usesOf = Array.from({ length: fleet.size }, () => 0);
   }
 
-  static async create(fleet: LoadedReplicas, keys: number, remaining = 1_000_000): Promise<FleetLoad> {
+  /** So many keys that cannot be used up, and one for each number of `few`, which can. */
+  static async create(fleet: LoadedFleet, keys: number, few: readonly number[] = []): Promise<FleetLoad> {
     const client = clientOf("sdk", fleet.replica(0).baseUrl, testRootKey);
     const created = await Promise.all(
-      Array.from({ length: keys }, async () => {
+      [...Array.from({ length: keys }, () => manyUses), ...few].map(async (remaining) => {
         const { key, keyId } = await client.createKey({ apiId: "api", remaining });
-        return { key, keyId, before: remaining, acknowledged: [], unknown: 0 };
+        return { key, keyId, before: remaining, acknowledged: [], unknown: 0, isUsedUp: false, servedMs: [] };
       }),
     );
     return new FleetLoad(fleet, created);
+  }
+
+  get usedUp(): number {
+    return this.#keys.filter(({ isUsedUp }) => isUsedUp).length;
   }
 
   /** Uses the keys from many sides while `fault` runs. Resolves when every call under way has ended. */
@@ -93,6 +114,17 @@ export class FleetLoad {
     }
   }
 
+  /** Resolves when each replica has answered a call for each key that began after now: nothing is broken any more. */
+  async servesAll(): Promise<void> {
+    const sinceMs = performance.now();
+    const isServed = ({ servedMs }: CountedKey) =>
+      this.#usesOf.every((_, replica) => (servedMs[replica] ?? 0) > sinceMs);
+    while (!this.#keys.every(isServed)) {
+      if (performance.now() > sinceMs + stallMs) throw new Error("a replica does not serve every key");
+      await delay(1);
+    }
+  }
+
   /** Compares the ledger with what callers were told since the last time. Only while no call is under way. */
   async account(databaseUrl: string): Promise<string[]> {
     const left = await readLedger(databaseUrl);
@@ -102,6 +134,7 @@ export class FleetLoad {
       const after = left.get(key.keyId) ?? Number.NaN;
       const account = accountFor({ before, after, acknowledged, unanswered: unknown });
       problems.push(...account.problems);
+      if (key.isUsedUp && after !== 0) problems.push(`a key with ${after} uses left was refused`);
       this.figures.lost += account.lost;
       this.figures.extra += account.extra;
       // A statement whose caller has given up may still be executed: its use shows in a later account.
@@ -131,12 +164,19 @@ export class FleetLoad {
     { replica, client }: { replica: LatchkeyProcess; client: KeysClient },
     key: CountedKey,
   ): Promise<void> {
+    const begunMs = performance.now();
+    const wasUsedUp = key.isUsedUp;
     try {
       const { valid, code, remaining = -1 } = await client.verifyKey({ key: key.key });
+      key.servedMs[index] = begunMs;
       if (!valid) {
-        this.oddities.push(`refused as ${code}`);
+        if (code !== "USAGE_EXCEEDED" || remaining !== 0)
+          this.oddities.push(`refused as ${code} with ${remaining} left`);
+        this.figures.refused++;
+        key.isUsedUp = true;
         return;
       }
+      if (wasUsedUp) this.oddities.push("a use was granted although the key was used up");
       key.acknowledged.push(remaining);
       this.figures.acknowledged++;
       (this.#usesOf[index] as number)++;

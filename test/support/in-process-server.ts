@@ -4,7 +4,6 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { readSettings, type Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { startServer } from "../../src/server/start.ts";
-import { startCoordinator } from "../../src/server/start-coordinator.ts";
 import { tempFolder } from "./temp-folder.ts";
 import { atTestEnd } from "./test-end.ts";
 import { testRootKey } from "./test-root-key.ts";
@@ -42,14 +41,13 @@ export async function startTestServer(
     // However busy the machine is; tests of the deadline set it to what users get.
     usageTimeoutMs: 20_000,
     windowsMax: 10_000,
-    rootKeys: [new Secret(testRootKey)],
+    rootKeys: options.settings?.role === "edge" ? [] : [new Secret(testRootKey)],
     internalPort: 0,
     drainMs: 0,
     logLevel: "debug",
     ...options.settings,
   };
-  const start = settings.role === "coordinator" ? startCoordinator : startServer;
-  const server = await start({
+  const server = await startServer({
     settings,
     clock: options.clock ?? systemClock,
     ...(options.clock && !options.ledgerKeepsItsClock && { ledgerClock: options.clock }),

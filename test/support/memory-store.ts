@@ -4,7 +4,8 @@ import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domai
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import { newCounter, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
-import type { CreateOutcome, IdempotencyRecord, KeyMutation } from "../../src/store/key-store.ts";
+import type { KeyMutation } from "../../src/store/key-mutation.ts";
+import type { CreateOutcome, IdempotencyRecord } from "../../src/store/key-store.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";

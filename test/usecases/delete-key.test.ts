@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { KeyMutation } from "../../src/store/key-store.ts";
+import type { KeyMutation } from "../../src/store/key-mutation.ts";
 import { deleteKey } from "../../src/usecases/delete-key.ts";
 import { inTurn } from "./fakes.ts";
 

@@ -57,7 +57,7 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
   ["permits lie idle", scope({ limit: 3, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 3, lulls: 1 })],
   [
     "an overdue answer comes after another",
-    scope({ ...long, limit: 2, takes: 4, messages: 4, leaves: 2, recalls: 1, delays: 1 }),
+    scope({ ...long, limit: 2, takes: 3, messages: 3, leaves: 1, recalls: 1, delays: 1 }),
   ],
   [
     "declined asks give permits back",

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
-import type { PermitChannel } from "../../../src/ratelimit/exchange/permit-channel.ts";
+import type { PermitChannel } from "../../../src/ratelimit/permit-channel.ts";
 import type { KeyedPermitAsk, PermitEngine } from "../../../src/store/permit-ledger.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { createMemoryStore } from "../../support/memory-store.ts";

@@ -37,10 +37,9 @@ async function startMany(count: number, settings: Partial<Settings>): Promise<Te
 }
 
 async function startEdges(count: number, coordinators: number): Promise<TestServer[]> {
-  const settings = await onPostgres();
-  const behind = await startMany(coordinators, { ...settings, role: "coordinator" });
+  const behind = await startMany(coordinators, { ...(await onPostgres()), role: "coordinator" });
   const addresses = behind.map(({ internalPort }) => `127.0.0.1:${internalPort}`);
-  return startMany(count, { ...settings, role: "edge", coordinators: addresses });
+  return startMany(count, { role: "edge", coordinators: addresses });
 }
 
 async function loadOn(servers: readonly TestServer[], demand: readonly KeyDemand[]): Promise<StrictLoad> {

@@ -1,6 +1,6 @@
 import type { PermitAsk } from "../../../src/domain/permit-window.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
-import type { ExchangeOptions, PermitAnswer, PermitChannel } from "../../../src/ratelimit/exchange/permit-channel.ts";
+import type { ExchangeOptions, PermitAnswer, PermitChannel } from "../../../src/ratelimit/permit-channel.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
 import { type Settled, settledWith } from "./asks.ts";
 

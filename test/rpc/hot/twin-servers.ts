@@ -155,7 +155,7 @@ function createStrictLimiter({ store, ...ambient }: ApiParts, waitingRoom: Waiti
     ...ambient,
     channel: new Coordinator(store.permitLanes, ambient).join((keyId) => limiter.recall(keyId)),
     poolsMax: 100,
-    timeoutMs: 450,
+    timeoutMs: () => 450,
     waitingRoom,
   });
   return limiter;

@@ -41,6 +41,7 @@ export function launchCoordinator(place: Place): Starting {
     DATABASE_URL: place.databaseUrl,
     LATCHKEY_INTERNAL_HOST: place.network.addressOf(place.host),
     LATCHKEY_INTERNAL_PORT: internalPort,
+    LATCHKEY_ROOT_KEY: testRootKey,
   });
 }
 
@@ -50,7 +51,6 @@ export async function startEdge(place: Place, coordinators: readonly string[]): 
     LATCHKEY_ROLE: "edge",
     PORT: String(edgePort),
     LATCHKEY_COORDINATORS: addresses.join(","),
-    DATABASE_URL: place.databaseUrl,
   });
   return served(starting, place.host);
 }

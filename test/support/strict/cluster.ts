@@ -4,7 +4,7 @@ import { type ClientKind, clientOf } from "../clients.ts";
 import { FaultyProxy } from "../faulty-proxy.ts";
 import { type LatchkeyProcess, startLatchkey } from "../latchkey-process.ts";
 import { readMetric } from "../read-metric.ts";
-import { testRootKey } from "../test-root-key.ts";
+import { testInternalSecret, testRootKey } from "../test-root-key.ts";
 import type { StrictAnswer, StrictRule } from "./book.ts";
 import type { StrictReplica } from "./load.ts";
 
@@ -14,13 +14,22 @@ const kinds: readonly ClientKind[] = ["sdk", "grpc"];
 export interface ClusterOptions {
   readonly edges: number;
   readonly coordinators: number;
-  /** Where edges look keys up. */
   readonly databaseUrl: string;
   /** Where coordinators reach the ledger, if by another way: one for all, or one for each. */
   readonly ledgerUrl?: string | readonly string[];
   /** However busy the machine is, no coordinator gives up on the ledger: what it gave up on would be lost permits. */
   readonly patient?: boolean;
+  /** Added to the environment of each coordinator. */
+  readonly coordinatorEnvironment?: Record<string, string>;
+  /** Added to the environment of each edge. */
+  readonly edgeEnvironment?: (edge: number) => Record<string, string>;
+  /** Other programs than the one that was built: broken ones, which a test must notice. */
+  readonly programs?: { readonly edge?: Program; readonly coordinator?: Program };
+  /** Where it is not to end with the test that starts it. */
+  readonly atEnd?: (undo: () => void) => void;
 }
+
+type Program = readonly [string, ...string[]];
 
 /** Edges and coordinators, each a process of its own, and a link that can be broken from each to each. */
 export class StrictCluster {
@@ -29,7 +38,7 @@ export class StrictCluster {
   readonly #coordinators: LatchkeyProcess[] = [];
   /** By edge, then by coordinator. */
   readonly links: FaultyProxy[][] = [];
-  readonly #killed = new Set<HttpReplica>();
+  readonly #killed = new Set<LatchkeyProcess>();
   #replicas: HttpReplica[] = [];
 
   private constructor(options: ClusterOptions) {
@@ -45,7 +54,7 @@ export class StrictCluster {
     cluster.#coordinators.push(...(await Promise.all(others)));
     for (let edge = 0; edge < options.edges; edge++) {
       const ports = cluster.#coordinators.map((coordinator) => internalPortOf(coordinator));
-      cluster.links.push(await Promise.all(ports.map((port) => FaultyProxy.start(port))));
+      cluster.links.push(await Promise.all(ports.map((port) => FaultyProxy.start(port, options.atEnd))));
     }
     const starting = Array.from({ length: options.edges }, (_, edge) => cluster.#startEdge(edge));
     cluster.#edges.push(...(await Promise.all(starting)));
@@ -68,6 +77,11 @@ export class StrictCluster {
 
   get size(): number {
     return this.#edges.length;
+  }
+
+  /** Whether that very process was killed: what it had under way is unknown. */
+  isKilled(edge: LatchkeyProcess): boolean {
+    return this.#killed.has(edge);
   }
 
   /** A call that every edge answers by itself. Its duration shows how much a busy machine adds to every call. */
@@ -97,7 +111,8 @@ export class StrictCluster {
   }
 
   async killEdge(index: number): Promise<void> {
-    this.#killed.add(this.#replicas[index] as HttpReplica);
+    // Noted first, so that no call begins between the signal and the exit.
+    this.#killed.add(this.edge(index));
     this.edge(index).kill("SIGKILL");
     await this.edge(index).exited;
   }
@@ -106,7 +121,8 @@ export class StrictCluster {
   async replaceEdge(index: number): Promise<void> {
     const edge = await this.#startEdge(index);
     this.#edges[index] = edge;
-    this.#replicas[index] = new HttpReplica(edge.baseUrl, (this.#replicas[index] as HttpReplica).keys);
+    const replica = this.#replicas[index];
+    if (replica !== undefined) this.#replicas[index] = new HttpReplica(edge.baseUrl, replica.keys);
   }
 
   async replaceCoordinator(index: number): Promise<void> {
@@ -115,31 +131,36 @@ export class StrictCluster {
     for (const links of this.links) (links[index] as FaultyProxy).targetPort = internalPortOf(coordinator);
   }
 
-  async #ask(edge: number, key: number): Promise<StrictAnswer> {
-    const replica = this.#replicas[edge] as HttpReplica;
-    const answer = await replica.ask(key);
+  async #ask(index: number, key: number): Promise<StrictAnswer> {
+    const edge = this.edge(index);
+    const answer = await (this.#replicas[index] as HttpReplica).ask(key);
     // A connection that is torn ends in many ways, all of which mean the same.
-    return answer.outcome === "odd" && this.#killed.has(replica) ? { outcome: "unanswered" } : answer;
+    return answer.outcome === "odd" && this.isKilled(edge) ? { outcome: "unanswered" } : answer;
   }
 
   #startCoordinator(index: number): Promise<LatchkeyProcess> {
-    const { databaseUrl, ledgerUrl = databaseUrl, patient } = this.#options;
-    return startLatchkey({
+    const { databaseUrl, ledgerUrl = databaseUrl, patient, programs, coordinatorEnvironment, atEnd } = this.#options;
+    const environment = {
       LATCHKEY_ROLE: "coordinator",
+      LATCHKEY_INTERNAL_SECRET: testInternalSecret,
       DATABASE_URL: typeof ledgerUrl === "string" ? ledgerUrl : (ledgerUrl[index] as string),
       LATCHKEY_ROOT_KEY: testRootKey,
       ...(patient && { LATCHKEY_USAGE_TIMEOUT_MS: "20000" }),
-    });
+      ...coordinatorEnvironment,
+    };
+    return startLatchkey(environment, programs?.coordinator, atEnd);
   }
 
   #startEdge(edge: number): Promise<LatchkeyProcess> {
+    const { edgeEnvironment, programs, atEnd } = this.#options;
     const coordinators = (this.links[edge] as FaultyProxy[]).map(({ port }) => `127.0.0.1:${port}`).join(",");
-    return startLatchkey({
+    const environment = {
       LATCHKEY_ROLE: "edge",
       LATCHKEY_COORDINATORS: coordinators,
-      DATABASE_URL: this.#options.databaseUrl,
-      LATCHKEY_ROOT_KEY: testRootKey,
-    });
+      LATCHKEY_INTERNAL_SECRET: testInternalSecret,
+      ...edgeEnvironment?.(edge),
+    };
+    return startLatchkey(environment, programs?.edge, atEnd);
   }
 }
 

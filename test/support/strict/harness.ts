@@ -4,7 +4,7 @@ import type { RateLimit } from "../../../src/domain/rate-limit.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
-import type { PermitChannel } from "../../../src/ratelimit/exchange/permit-channel.ts";
+import type { PermitChannel } from "../../../src/ratelimit/permit-channel.ts";
 import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../../../src/store/permit-ledger.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -73,7 +73,7 @@ export class StrictHarness {
           },
         },
         poolsMax: 10_000,
-        timeoutMs: 450,
+        timeoutMs: () => 450,
       });
       return new HarnessReplica(limiter, (key) => ({ keyId: keyIds[key] as string, rule: this.#rules[key] }));
     });

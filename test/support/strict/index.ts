@@ -9,7 +9,7 @@
  * To break things meanwhile: `startTrial` does 1 and 2 with a cluster, and `trial.run(fault)` breaks and mends one thing.
  */
 export { type Placed, type StrictAnswer, StrictBook } from "./book.ts";
-export { type HttpReplica, httpReplicas, StrictCluster } from "./cluster.ts";
+export { type ClusterOptions, type HttpReplica, httpReplicas, StrictCluster } from "./cluster.ts";
 export { type HarnessOptions, type HarnessReplica, StrictHarness } from "./harness.ts";
 export { demandOf, type KeyDemand, StrictLoad } from "./load.ts";
 export {

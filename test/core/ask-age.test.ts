@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { AskAge } from "../../../src/ratelimit/coordinator/ask-age.ts";
+import { AskAge } from "../../src/core/serve/ask-age.ts";
 
 const quick = { seenTimeMs: 10_000, seenAgeMs: 30 };
 

@@ -1,10 +1,9 @@
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, it, vi } from "vitest";
-import { startTestServer } from "../../support/in-process-server.ts";
-import { askFor } from "./asks.ts";
-import { openRawStream } from "./raw-stream.ts";
+import { askFor } from "../ratelimit/strict/asks.ts";
+import { askingFor, openRawStream } from "./raw-stream.ts";
 import {
-  coordinatorsAt,
+  edgeAt,
   limiterAt,
   sharedSecret,
   startTestCoordinator,
@@ -12,13 +11,13 @@ import {
   type TestCoordinator,
 } from "./test-coordinator.ts";
 
-const { INVALID_ARGUMENT, OK, UNAUTHENTICATED, UNAVAILABLE, UNIMPLEMENTED } = grpc.status;
+const { INVALID_ARGUMENT, OK, UNAUTHENTICATED, UNAVAILABLE } = grpc.status;
 
 async function refusedBy({ metrics }: TestCoordinator): Promise<number> {
   return Number(/^latchkey_internal_refused_total (\d+)$/m.exec(await metrics.render())?.[1]);
 }
 
-describe("the internal rate-limit service", () => {
+describe("the internal service", () => {
   it.each([
     ["none", undefined],
     ["another", `Bearer ${sharedSecret}x`],
@@ -29,7 +28,7 @@ describe("the internal rate-limit service", () => {
     const coordinator = await startTestCoordinator({ secret: sharedSecret });
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address, authorization);
-    stream.send({ asks: [{ id: 1, keyId, wantMin: 1, wantMax: 1 }] });
+    stream.send({ calls: [askingFor(1, { keyId, wantMin: 1, wantMax: 1 })] });
     const status = await stream.ended;
     expect(status.code).toBe(UNAUTHENTICATED);
     expect(JSON.stringify([status, stream.messages])).not.toContain(sharedSecret.slice(0, 20));
@@ -40,31 +39,22 @@ describe("the internal rate-limit service", () => {
   it("serves an edge that knows the secret; one that does not stays away, and each of its tries is counted", async () => {
     const coordinator = await startTestCoordinator({ secret: sharedSecret });
     const keyId = await strictKey(coordinator.store, 10);
-    const stranger = coordinatorsAt([coordinator.address], { secret: `${sharedSecret}x` });
-    const edge = coordinatorsAt([coordinator.address], { secret: sharedSecret });
-    await vi.waitFor(() => expect(edge.isUp).toBe(true));
-    expect(await edge.exchange(keyId, askFor({ wantMin: 3 }))).toMatchObject({ granted: 3, limit: 10 });
+    const stranger = edgeAt([coordinator.address], { secret: `${sharedSecret}x` });
+    const edge = edgeAt([coordinator.address], { secret: sharedSecret });
+    await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true));
+    expect(await edge.permits.exchange(keyId, askFor({ wantMin: 3 }))).toMatchObject({ granted: 3, limit: 10 });
     await vi.waitFor(async () => expect(await refusedBy(coordinator)).toBeGreaterThan(1));
-    expect(stranger.isUp).toBe(false);
+    expect(stranger.core.coordinators.isUp).toBe(false);
   });
 
-  it("is not served on the public port, with or without the root key", async () => {
-    const { port, rootKey } = await startTestServer();
-    for (const authorization of [undefined, `Bearer ${rootKey}`]) {
-      const stream = openRawStream(`127.0.0.1:${port}`, authorization);
-      stream.send({});
-      expect((await stream.ended).code).toBe(UNIMPLEMENTED);
-    }
-  });
-
-  it("sends a first message at once, and ends when the replica has ended and has its answers", async () => {
+  it("sends a first message at once, and ends when the edge has ended and has its answers", async () => {
     const { address, store } = await startTestCoordinator();
     const keyId = await strictKey(store, 10);
     const stream = openRawStream(address);
-    await vi.waitFor(() => expect(stream.messages).toMatchObject([{ answers: [], news: [], recalls: [] }]));
-    stream.send({ asks: [{ id: 5, keyId, wantMin: 4, wantMax: 4 }] });
+    await vi.waitFor(() => expect(stream.messages).toMatchObject([{ answers: [], recalls: [] }]));
+    stream.send({ calls: [askingFor(5, { keyId, wantMin: 4, wantMax: 4 })] });
     await vi.waitFor(() => expect(stream.messages.length).toBe(2));
-    expect(stream.messages[1]?.answers).toMatchObject([{ id: 5, outcome: { case: "grant", value: { granted: 4 } } }]);
+    expect(stream.messages[1]?.answers).toMatchObject([{ id: 5, answer: { case: "permits", value: { granted: 4 } } }]);
     stream.end();
     expect((await stream.ended).code).toBe(OK);
   });
@@ -73,20 +63,20 @@ describe("the internal rate-limit service", () => {
     const { address, store } = await startTestCoordinator();
     const keyIds = await Promise.all(Array.from({ length: 400 }, () => strictKey(store, 10)));
     const stream = openRawStream(address);
-    stream.send({ asks: keyIds.map((keyId, id) => ({ id, keyId, wantMin: 1, wantMax: 1 })) });
-    await vi.waitFor(() => expect(stream.messages.flatMap(({ answers }) => answers).length).toBe(400));
+    stream.send({ calls: keyIds.map((keyId, id) => askingFor(id, { keyId, wantMin: 1, wantMax: 1 })) });
+    await vi.waitFor(() => expect(stream.answers.length).toBe(400));
     expect(stream.messages.length).toBeLessThan(10);
-    expect(new Set(stream.messages.flatMap(({ answers }) => answers.map(({ id }) => id))).size).toBe(400);
+    expect(new Set(stream.answers.map(({ id }) => id)).size).toBe(400);
   });
 
   it("says of an unknown key that it is missing", async () => {
     const { address } = await startTestCoordinator();
     const stream = openRawStream(address);
-    stream.send({ asks: [{ id: 1, keyId: "key_nobody", wantMin: 1, wantMax: 1 }] });
-    await vi.waitFor(() => expect(stream.messages[1]?.answers).toMatchObject([{ outcome: { case: "missing" } }]));
+    stream.send({ calls: [askingFor(1, { keyId: "key_nobody", wantMin: 1, wantMax: 1 })] });
+    await vi.waitFor(() => expect(stream.messages[1]?.answers).toMatchObject([{ answer: { case: "missing" } }]));
   });
 
-  const ask = { id: 1, wantMin: 1, wantMax: 1, gen: 1, returned: 0, spent: 0 };
+  const ask = { wantMin: 1, wantMax: 1, gen: 1, returned: 0, spent: 0 };
   it.each([
     ["wants less than nothing", { ...ask, wantMin: -1 }],
     ["wants at most less than at least", { ...ask, wantMin: 5, wantMax: 4 }],
@@ -101,7 +91,7 @@ describe("the internal rate-limit service", () => {
     const coordinator = await startTestCoordinator();
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address);
-    stream.send({ asks: [{ ...impossible, keyId }] });
+    stream.send({ calls: [askingFor(1, { ...impossible, keyId })] });
     const { code, details } = await stream.ended;
     expect({ code, details }).toEqual({ code: INVALID_ARGUMENT, details: "a message of the stream could not be read" });
     expect(coordinator.asked).toEqual([]);
@@ -116,11 +106,9 @@ describe("the internal rate-limit service", () => {
     const coordinator = await startTestCoordinator();
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address);
-    for (let id = 1; id <= 3; id++) stream.send({ asks: [{ ...greedy, keyId, id }] });
-    await vi.waitFor(() => expect(stream.messages.flatMap(({ answers }) => answers).length).toBe(3));
-    const grants = stream.messages.flatMap(({ answers }) =>
-      answers.map(({ outcome }) => (outcome.case === "grant" ? outcome.value.granted : Number.NaN)),
-    );
+    for (let id = 1; id <= 3; id++) stream.send({ calls: [askingFor(id, { ...greedy, keyId })] });
+    await vi.waitFor(() => expect(stream.answers.length).toBe(3));
+    const grants = stream.answers.map(({ answer }) => (answer.case === "permits" ? answer.value.granted : Number.NaN));
     expect(grants.reduce((sum, granted) => sum + granted)).toBe(got);
     expect(await spendAll(coordinator, keyId)).toBe(10 - got);
   });
@@ -141,19 +129,19 @@ describe("the internal rate-limit service", () => {
     ["ends", (stream: ReturnType<typeof openRawStream>) => stream.end()],
     ["breaks off", (stream: ReturnType<typeof openRawStream>) => stream.cancel()],
     ["sends what it must not", (stream: ReturnType<typeof openRawStream>) => stream.sendBytes(Buffer.from("no"))],
-  ])("forgets a replica whose stream %s: it no longer counts as sharing the key", async (_, leave) => {
+  ])("forgets an edge whose stream %s: it no longer counts as sharing the key", async (_, leave) => {
     const { address, store, asked } = await startTestCoordinator();
     const keyId = await strictKey(store, 100);
     const [leaving, staying] = [openRawStream(address), openRawStream(address)];
     for (const stream of [leaving, staying]) {
-      stream.send({ asks: [{ id: 1, keyId, wantMin: 1, wantMax: 1 }] });
+      stream.send({ calls: [askingFor(1, { keyId, wantMin: 1, wantMax: 1 })] });
       await vi.waitFor(() => expect(stream.messages.length).toBe(2));
     }
     expect(asked.at(-1)?.holders).toBe(2);
     leave(leaving);
     await leaving.ended;
     await vi.waitFor(() => {
-      staying.send({ asks: [{ id: 2, keyId, wantMin: 1, wantMax: 1, gen: 1, spent: 1 }] });
+      staying.send({ calls: [askingFor(2, { keyId, wantMin: 1, wantMax: 1, gen: 1, spent: 1 })] });
       expect(asked.at(-1)?.holders).toBe(1);
     });
   });
@@ -164,7 +152,7 @@ describe("the internal rate-limit service", () => {
     ledger.delay = () => new Promise(() => {});
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
-    stream.send({ asks: [{ id: 1, keyId, wantMin: 1, wantMax: 1 }] });
+    stream.send({ calls: [askingFor(1, { keyId, wantMin: 1, wantMax: 1 })] });
     await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(10), { timeout: 5000 });
     const times = stream.heartbeats.map(({ timeMs }) => timeMs);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
@@ -173,14 +161,14 @@ describe("the internal rate-limit service", () => {
     await vi.waitFor(() => expect(stream.heartbeats.at(-1)).toMatchObject({ ledgerAway: true, stopping: false }));
   });
 
-  it("told to stop, tells replicas to go, and answers until each has ended its stream", async () => {
+  it("told to stop, tells edges to go, and answers until each has ended its stream", async () => {
     const { address, store, streams, ledger } = await startTestCoordinator();
     const keyId = await strictKey(store, 10);
     const release: (() => void)[] = [];
     ledger.delay = () => new Promise((resolve) => release.push(resolve));
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
-    stream.send({ asks: [{ id: 1, keyId, wantMin: 4, wantMax: 4 }] });
+    stream.send({ calls: [askingFor(1, { keyId, wantMin: 4, wantMax: 4 })] });
     await vi.waitFor(() => expect(release.length).toBe(1));
     let stopped = false;
     const stopping = streams.stop(5000).then(() => {
@@ -194,10 +182,10 @@ describe("the internal rate-limit service", () => {
     release[0]?.();
     await stopping;
     expect((await stream.ended).code).toBe(OK);
-    expect(stream.messages[1]?.answers).toMatchObject([{ id: 1, outcome: { case: "grant", value: { granted: 4 } } }]);
+    expect(stream.messages[1]?.answers).toMatchObject([{ id: 1, answer: { case: "permits", value: { granted: 4 } } }]);
   });
 
-  it("stops without a replica that does not go, after a while", async () => {
+  it("stops without an edge that does not go, after a while", async () => {
     const { address, streams } = await startTestCoordinator();
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
@@ -206,7 +194,7 @@ describe("the internal rate-limit service", () => {
     expect(performance.now() - startedMs).toBeGreaterThan(190);
   });
 
-  it("tells replicas that it stops", async () => {
+  it("tells edges that it stops", async () => {
     const { address, stop } = await startTestCoordinator();
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
@@ -218,7 +206,7 @@ describe("the internal rate-limit service", () => {
 /** How many an edge can still let pass. */
 async function spendAll({ address }: TestCoordinator, keyId: string): Promise<number> {
   const edge = limiterAt([address]);
-  await vi.waitFor(() => expect(edge.channel.isUp).toBe(true));
+  await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true));
   let admitted = 0;
   for (let i = 0; i < 15; i++) {
     const permit = await edge.take(keyId, { mode: "strict", limit: 10, durationMs: 60_000 });

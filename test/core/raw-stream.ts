@@ -2,10 +2,12 @@ import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/p
 import * as grpc from "@grpc/grpc-js";
 import { onTestFinished } from "vitest";
 import {
-  ExchangeRequestSchema,
-  type ExchangeResponse,
-  ExchangeResponseSchema,
-} from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
+  type CallSchema,
+  LinkRequestSchema,
+  type LinkResponse,
+  LinkResponseSchema,
+  type PermitAskSchema,
+} from "../../gen/latchkey/core/v1/core_pb.js";
 
 /** A client of the internal service without our link: raw bytes, answers as they come. */
 export function openRawStream(address: string, authorization?: string) {
@@ -14,15 +16,17 @@ export function openRawStream(address: string, authorization?: string) {
   const metadata = new grpc.Metadata();
   if (authorization !== undefined) metadata.set("authorization", authorization);
   const stream = client.makeBidiStreamRequest(
-    "/latchkey.ratelimit.v1.RatelimitService/Exchange",
+    "/latchkey.core.v1.CoreService/Link",
     (bytes: Buffer) => bytes,
-    (bytes: Buffer) => fromBinary(ExchangeResponseSchema, bytes),
+    (bytes: Buffer) => fromBinary(LinkResponseSchema, bytes),
     metadata,
   );
-  const messages: ExchangeResponse[] = [];
-  const heartbeats: ExchangeResponse[] = [];
-  stream.on("data", (message: ExchangeResponse) => {
-    const isHeartbeat = message.answers.length + message.news.length + message.recalls.length === 0;
+  const messages: LinkResponse[] = [];
+  const heartbeats: LinkResponse[] = [];
+  const answered = Promise.withResolvers<LinkResponse["answers"][number]["answer"]>();
+  stream.on("data", (message: LinkResponse) => {
+    if (message.answers[0] !== undefined) answered.resolve(message.answers[0].answer);
+    const isHeartbeat = message.answers.length + message.recalls.length === 0;
     (isHeartbeat && messages.length > 0 ? heartbeats : messages).push(message);
   });
   stream.on("error", () => {});
@@ -33,11 +37,24 @@ export function openRawStream(address: string, authorization?: string) {
     heartbeats,
     /** The status with which it ends. */
     ended,
-    send(request: MessageInitShape<typeof ExchangeRequestSchema>): void {
-      stream.write(Buffer.from(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, request))));
+    /** The first answer. */
+    answered: answered.promise,
+    get answers() {
+      return messages.flatMap(({ answers }) => answers);
+    },
+    send(request: MessageInitShape<typeof LinkRequestSchema>): void {
+      stream.write(Buffer.from(toBinary(LinkRequestSchema, create(LinkRequestSchema, request))));
     },
     sendBytes: (bytes: Buffer) => void stream.write(bytes),
     end: () => void stream.end(),
     cancel: () => stream.cancel(),
   };
+}
+
+/** A call for permits. */
+export function askingFor(
+  id: number,
+  value: MessageInitShape<typeof PermitAskSchema>,
+): MessageInitShape<typeof CallSchema> {
+  return { id, question: { case: "permits", value } };
 }

@@ -1,21 +1,22 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createLog } from "../../../src/ambient/log.ts";
-import { Secret } from "../../../src/domain/secret.ts";
-import { Unavailable } from "../../../src/domain/unavailable.ts";
-import { CoordinatorLink } from "../../../src/ratelimit/strict/coordinator-link.ts";
-import { nextTurn } from "../../batching/next-turn.ts";
-import { FaultyProxy } from "../../support/faulty-proxy.ts";
-import { askFor, settledWith } from "./asks.ts";
-import { granting, setUpLink } from "./link-fixture.ts";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { CoordinatorLink } from "../../src/core/remote/coordinator-link.ts";
+import { NotExecuted } from "../../src/core/wire.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { askFor, settledWith } from "../ratelimit/strict/asks.ts";
+import { FaultyProxy } from "../support/faulty-proxy.ts";
+import { exchange, granting, setUpLink } from "./link-fixture.ts";
 import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 
 const away = new Unavailable("the coordinator is away");
-const notExecuted = { outcome: "notExecuted" };
+const notSent = "the call was not sent";
 
 describe("a link to a coordinator", () => {
-  it("is up after the coordinator's first message, and hands asks back before", async () => {
+  it("is up after the coordinator's first message, and hands calls back before", async () => {
     const coordinator = await ScriptedCoordinator.start();
     coordinator.welcomes = false;
     const log = createLog("error", () => {});
@@ -29,7 +30,7 @@ describe("a link to a coordinator", () => {
     onTestFinished(() => link.close());
     await vi.waitFor(() => expect(coordinator.streams).toBe(1));
     expect(link.isUp).toBe(false);
-    expect(await link.exchange("k", askFor({ wantMin: 1 }))).toEqual(notExecuted);
+    await expect(exchange(link, "k", askFor({ wantMin: 1 }))).rejects.toThrow(NotExecuted);
     coordinator.say({});
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     expect(coordinator.requests).toEqual([]);
@@ -37,31 +38,32 @@ describe("a link to a coordinator", () => {
 
   it("puts everything of a turn into one message, and the next turn's into another", async () => {
     const { coordinator, link } = await setUpLink();
-    const pending = Array.from({ length: 100 }, (_, i) => link.exchange(`key ${i}`, askFor({ wantMin: i })));
-    pending.push(Promise.resolve().then(() => link.exchange("in the same turn", askFor({ wantMin: 1 }))));
+    const pending = Array.from({ length: 100 }, (_, i) => exchange(link, `key ${i}`, askFor({ wantMin: i })));
+    pending.push(Promise.resolve().then(() => exchange(link, "in the same turn", askFor({ wantMin: 1 }))));
     await nextTurn();
     await nextTurn();
-    pending.push(link.exchange("later", askFor({ wantMin: 1 })));
+    pending.push(exchange(link, "later", askFor({ wantMin: 1 })));
     await vi.waitFor(() => expect(coordinator.requests.length).toBe(2));
-    expect(coordinator.requests.map(({ asks }) => asks.length)).toEqual([101, 1]);
+    expect(coordinator.requests.map(({ calls }) => calls.length)).toEqual([101, 1]);
     expect(coordinator.asks[42]).toMatchObject({ keyId: "key 42", wantMin: 42 });
     expect(new Set(coordinator.asks.map(({ id }) => id)).size).toBe(102);
     coordinator.say({ answers: coordinator.asks.map(({ id }) => granting(id, id)) });
     await Promise.all(pending);
   });
 
-  it("gives each answer to its ask, in any order, and ignores answers without an ask", async () => {
+  it("gives each answer to its call, in any order, and ignores answers without a call", async () => {
     const { coordinator, link } = await setUpLink();
     const ask = askFor({ wantMin: 3, wantMax: 7, gen: 2 ** 40, returned: 5, spent: 6 });
-    const pending = Promise.all(["a", "b", "c", "d"].map((keyId) => link.exchange(keyId, ask)));
+    const pending = Promise.all(["a", "b", "c", "d"].map((keyId) => exchange(link, keyId, ask)));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(4));
     const { holders: __, ...onTheWire } = ask;
     expect(coordinator.asks[0]).toMatchObject({ keyId: "a", ...onTheWire });
     const [a = 0, b = 0, c = 0, d = 0] = coordinator.asks.map(({ id }) => id);
     coordinator.say({
-      answers: [granting(999, 9), { id: d, outcome: { case: "missing", value: {} } }, granting(b, 2)],
+      answers: [granting(999, 9), { id: d, answer: { case: "missing", value: {} } }, granting(b, 2)],
     });
-    coordinator.say({ answers: [{ id: c, outcome: { case: "unknown", value: {} } }, granting(a, 1), granting(a, 8)] });
+    const failure = { case: "failure" as const, value: { reason: "unknown" } };
+    coordinator.say({ answers: [{ id: c, answer: failure }, granting(a, 1), granting(a, 8)] });
     expect(await pending).toEqual([
       settledWith({ granted: 1 }),
       settledWith({ granted: 2 }),
@@ -70,9 +72,9 @@ describe("a link to a coordinator", () => {
     ]);
   });
 
-  it("takes an answer without an outcome, as a newer version might send, for unknown", async () => {
+  it("takes an answer of no known kind, as a newer version might send, for unknown", async () => {
     const { coordinator, link } = await setUpLink();
-    const answer = link.exchange("k", askFor({ wantMin: 1 }));
+    const answer = exchange(link, "k", askFor({ wantMin: 1 }));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.say({ answers: [{ id: coordinator.asks[0]?.id ?? 0 }] });
     expect(await answer).toMatchObject({ outcome: "failed" });
@@ -87,14 +89,14 @@ describe("a link to a coordinator", () => {
 
   it("fails what was under way when the stream breaks, sends none of it again, and comes back by itself", async () => {
     const { coordinator, link, logLines } = await setUpLink();
-    const pending = Promise.allSettled(["a", "b"].map((keyId) => link.exchange(keyId, askFor({ returned: 3 }))));
+    const pending = Promise.allSettled(["a", "b"].map((keyId) => exchange(link, keyId, askFor({ returned: 3 }))));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(2));
     coordinator.breakStreams();
     expect(await pending).toEqual(Array(2).fill({ status: "rejected", reason: away }));
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     await delay(50);
     expect(coordinator.asks.length).toBe(2);
-    const answer = link.exchange("a", askFor({ wantMin: 1 }));
+    const answer = exchange(link, "a", askFor({ wantMin: 1 }));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(3));
     coordinator.say({ answers: [granting(coordinator.asks[2]?.id ?? 0, 1)] });
     expect(await answer).toMatchObject({ granted: 1 });
@@ -104,16 +106,16 @@ describe("a link to a coordinator", () => {
     ]);
   });
 
-  it("does not send the asks of a turn in which the stream broke", async () => {
+  it("does not send the calls of a turn in which the stream broke", async () => {
     const { coordinator, link } = await setUpLink();
     coordinator.breakStreams();
     const answers: Promise<unknown>[] = [];
     while (link.isUp && answers.length < 10_000) {
-      answers.push(link.exchange("k", askFor({ returned: 1 })).catch((error: Error) => error.message));
+      answers.push(exchange(link, "k", askFor({ returned: 1 })).catch((error: Error) => error.message));
       await nextTurn();
     }
     // Handed back if they were not written to the socket, otherwise of unknown outcome.
-    for (const answer of await Promise.all(answers)) expect([away.message, notExecuted]).toContainEqual(answer);
+    for (const answer of await Promise.all(answers)) expect([away.message, notSent]).toContain(answer);
     const arrived = coordinator.asks.length;
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     await delay(50);
@@ -129,7 +131,7 @@ describe("a link to a coordinator", () => {
       },
     });
     (proxy as FaultyProxy).silent = true;
-    const lost = link.exchange("k", askFor({ returned: 1 }));
+    const lost = exchange(link, "k", askFor({ returned: 1 }));
     await expect(lost).rejects.toThrow(away);
     (proxy as FaultyProxy).silent = false;
     await vi.waitFor(() => expect(link.isUp).toBe(true), { timeout: 10_000 });
@@ -169,23 +171,23 @@ describe("a link to a coordinator", () => {
     expect(logLines.join()).not.toContain(secret);
   });
 
-  it("lets a bounded number of asks wait for an answer", async () => {
+  it("lets a bounded number of calls wait for an answer", async () => {
     const { link } = await setUpLink();
     const pending = Array.from({ length: 50_000 }, () =>
-      link.exchange("k", askFor({})).catch((error: Error) => error.message),
+      exchange(link, "k", askFor({})).catch((error: Error) => error.message),
     );
-    await expect(link.exchange("k", askFor({}))).rejects.toThrow(Unavailable);
+    await expect(exchange(link, "k", askFor({}))).rejects.toThrow(Unavailable);
     link.close();
-    for (const answer of await Promise.all(pending)) expect([away.message, notExecuted]).toContainEqual(answer);
+    for (const answer of await Promise.all(pending)) expect([away.message, notSent]).toContain(answer);
   });
 
-  it("still sends the asks of the turn in which it is closed, and nothing after", async () => {
+  it("still sends the calls of the turn in which it is closed, and nothing after", async () => {
     const { coordinator, link } = await setUpLink();
-    const last = link.exchange("k", askFor({ returned: 4 })).catch((error: Error) => error.message);
+    const last = exchange(link, "k", askFor({ returned: 4 })).catch((error: Error) => error.message);
     link.close();
     expect(await last).toBe(away.message);
     await vi.waitFor(() => expect(coordinator.asks).toMatchObject([{ keyId: "k", returned: 4 }]));
-    expect(await link.exchange("k", askFor({}))).toEqual(notExecuted);
+    await expect(exchange(link, "k", askFor({}))).rejects.toThrow(NotExecuted);
     await vi.waitFor(() => expect(coordinator.streams).toBe(0));
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { Unavailable } from "../../../src/domain/unavailable.ts";
-import { LedgerProbe } from "../../../src/ratelimit/coordinator/ledger-probe.ts";
-import type { KeyedPermitAsk, PermitResult } from "../../../src/store/permit-ledger.ts";
-import { TestClock } from "../../support/test-clock.ts";
+import { LedgerProbe } from "../../src/core/serve/ledger-probe.ts";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger with two lanes that answers as the test says. */
 function setUp(first: "answers" | "fails" | "hangs" = "answers") {

@@ -1,26 +1,27 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createLog } from "../../../src/ambient/log.ts";
-import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../../src/ambient/random.ts";
-import { readSettings } from "../../../src/config/settings.ts";
-import type { RateLimit } from "../../../src/domain/rate-limit.ts";
-import { startLocalLimits } from "../../../src/server/local-limits.ts";
-import { tempFolder } from "../../support/temp-folder.ts";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { createMetrics } from "../../src/ambient/metrics.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { readSettings } from "../../src/config/settings.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import { startLocalLimits } from "../../src/server/local-limits.ts";
+import { tempFolder } from "../support/temp-folder.ts";
 import { openRawStream } from "./raw-stream.ts";
-import { coordinatorsAt, startTestCoordinator } from "./test-coordinator.ts";
+import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
 
 const patient = { timeout: 10_000 };
 
 /** An edge's local limits, which meet the others' at these coordinators and nowhere else. */
 async function startEdge(addresses: readonly string[], limit = 10) {
   const rule: RateLimit = { mode: "local", limit, durationMs: 60_000 };
-  const coordinators = coordinatorsAt(addresses);
+  const { core } = edgeAt(addresses);
+  const { coordinators } = core;
   await vi.waitFor(() => expect(coordinators.isUp).toBe(true), patient);
   const { settings } = readSettings({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_WINDOWS_MAX: "1000" }, () => "");
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
   const log = createLog("error", () => {});
-  const { limiter, stop } = startLocalLimits({ ...ambient, settings, log, hub: coordinators.asWindowHub() });
+  const { limiter, stop } = startLocalLimits({ ...ambient, settings, log, hub: core.windows });
   onTestFinished(stop);
   return {
     isUp: () => coordinators.isUp,
@@ -91,7 +92,7 @@ describe("local limits of edges without Redis", () => {
   it("each go to their key's coordinator, and the failure of one costs the others nothing", async () => {
     const two = [await startTestCoordinator(), await startTestCoordinator()] as const;
     const addresses = two.map(({ address }) => address);
-    // So many that a replica without news would go on for longer than the test waits.
+    // So many that an edge without news would go on for longer than the test waits.
     const limit = 1000;
     const [a, b] = [await startEdge(addresses, limit), await startEdge(addresses, limit)];
     const areInStep = async (name: string) => {
@@ -114,8 +115,17 @@ describe("local limits of edges without Redis", () => {
     const { address } = await startTestCoordinator();
     const edge = await startEdge([address]);
     const stream = openRawStream(address);
-    const report = { keyId: "k", replica: "odd", gen: 1, count: 5, endsInMs: 60_000, durationMs: 60_000, over: 0 };
-    stream.send({ reports: [{ id: 1, reports: [{ ...report, ...impossible }] }] });
+    const report = {
+      keyId: "k",
+      replica: "odd",
+      gen: 1,
+      count: 5,
+      endsInMs: 60_000,
+      durationMs: 60_000,
+      previousGen: 0,
+    };
+    const value = { reports: [{ ...report, ...impossible }] };
+    stream.send({ calls: [{ id: 1, question: { case: "windows", value } }] });
     const ended = await Promise.race([
       stream.ended.then(() => "ended"),
       vi.waitFor(() => expect(stream.messages.length).toBe(2)).then(() => "answered"),

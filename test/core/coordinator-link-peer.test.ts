@@ -3,14 +3,15 @@ import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createLog } from "../../../src/ambient/log.ts";
-import { CoordinatorLink } from "../../../src/ratelimit/strict/coordinator-link.ts";
-import { nextTurn } from "../../batching/next-turn.ts";
-import { askFor } from "./asks.ts";
-import { granting, setUpLink } from "./link-fixture.ts";
-
-const notExecuted = { outcome: "notExecuted" };
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { CoordinatorLink } from "../../src/core/remote/coordinator-link.ts";
+import { NotExecuted } from "../../src/core/wire.ts";
+import { nextTurn } from "../batching/next-turn.ts";
+import { askFor } from "../ratelimit/strict/asks.ts";
+import { exchange, granting, setUpLink } from "./link-fixture.ts";
+import { ScriptedCoordinator } from "./scripted-coordinator.ts";
+import { edgeAt } from "./test-coordinator.ts";
 
 /** A process of its own that sends heartbeats and answers nothing, so that this one can be busy. Answers its port. */
 async function startBeatingProcess(): Promise<number> {
@@ -22,7 +23,7 @@ async function startBeatingProcess(): Promise<number> {
       const beat = () => {
         const message = Buffer.alloc(14);
         message[4] = 9; // its length
-        message[5] = (4 << 3) | 1; // time_ms
+        message[5] = (3 << 3) | 1; // time_ms
         message.writeDoubleLE(performance.now(), 6);
         stream.write(message);
       };
@@ -49,7 +50,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
     coordinator.beats = false;
     coordinator.say({ timeMs: 4711 });
     await delay(100);
-    void link.exchange("k", askFor({ wantMin: 1 })).catch(() => {});
+    void exchange(link, "k", askFor({ wantMin: 1 })).catch(() => {});
     await vi.waitFor(() => expect(coordinator.requests.length).toBe(1));
     const { seenTimeMs = 0, seenAgeMs = 0 } = coordinator.requests[0] ?? {};
     expect(seenTimeMs).toBe(4711);
@@ -57,46 +58,50 @@ describe("a link to a coordinator, knowing its peer,", () => {
     expect(seenAgeMs).toBeLessThan(300);
   });
 
-  it("that is silent takes no new asks and says so of those under way, and still takes a late answer", async () => {
+  it("that is silent takes no new calls and says so of those under way, and still takes a late answer", async () => {
     const { coordinator, link } = await setUpLink();
     let overdue = 0;
-    const late = link.exchange("k", askFor({ wantMin: 1 }), () => overdue++);
+    const late = exchange(link, "k", askFor({ wantMin: 1 }), () => overdue++);
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.beats = false;
     await vi.waitFor(() => expect(link.isUp).toBe(false), { interval: 5 });
     expect(overdue).toBe(1);
-    expect(await link.exchange("k", askFor({ returned: 1 }))).toEqual(notExecuted);
+    await expect(exchange(link, "k", askFor({ returned: 1 }))).rejects.toThrow(NotExecuted);
     coordinator.say({ answers: [granting(coordinator.asks[0]?.id ?? 0, 5)] });
     expect(await late).toMatchObject({ granted: 5 });
     expect([link.isUp, coordinator.streams, coordinator.asks.length]).toEqual([true, 1, 1]);
   });
 
   it("whose coordinator has no ledger takes no asks, and goes on with reports", async () => {
-    const { coordinator, link } = await setUpLink();
+    const coordinator = await ScriptedCoordinator.start();
+    const { core, permits } = edgeAt([coordinator.address]);
+    await vi.waitFor(() => expect(core.coordinators.hasLedger).toBe(true));
     let overdue = 0;
-    const late = link.exchange("k", askFor({ wantMin: 1 }), () => overdue++);
+    const late = permits.exchange("k", askFor({ wantMin: 1 }), { onOverdue: () => overdue++ });
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.state = { ledgerAway: true };
-    await vi.waitFor(() => expect(link.hasLedger).toBe(false));
-    expect([link.isUp, overdue]).toEqual([true, 1]);
-    expect(await link.exchange("k", askFor({ returned: 1 }))).toEqual(notExecuted);
-    const report = link.report([]);
-    await vi.waitFor(() => expect(coordinator.requests.length).toBe(2));
-    const id = coordinator.requests[1]?.reports[0]?.id ?? 0;
+    await vi.waitFor(() => expect(core.coordinators.hasLedger).toBe(false));
+    expect([core.coordinators.isUp, overdue]).toEqual([true, 1]);
+    expect(await permits.exchange("k", askFor({ returned: 1 }))).toEqual({ outcome: "notExecuted" });
+    const report = core.windows.exchange([]);
+    await vi.waitFor(() => expect(coordinator.calls.length).toBe(2));
+    const { id = 0, question } = coordinator.calls[1] ?? {};
+    expect(question?.case).toBe("windows");
     coordinator.state = {};
-    coordinator.say({ news: [{ id, epoch: "e" }], answers: [granting(coordinator.asks[0]?.id ?? 0, 2)] });
+    const windows = { case: "windows" as const, value: { epoch: "e" } };
+    coordinator.say({ answers: [{ id, answer: windows }, granting(coordinator.asks[0]?.id ?? 0, 2)] });
     expect(await report).toMatchObject({ epoch: "e" });
     expect(await late).toMatchObject({ granted: 2 });
-    expect(link.hasLedger).toBe(true);
+    expect(core.coordinators.hasLedger).toBe(true);
   });
 
-  it("whose coordinator stops takes no asks, waits for its answers and then ends the stream", async () => {
+  it("whose coordinator stops takes no calls, waits for its answers and then ends the stream", async () => {
     const { coordinator, link } = await setUpLink();
-    const last = link.exchange("k", askFor({ wantMin: 1 }));
+    const last = exchange(link, "k", askFor({ wantMin: 1 }));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.state = { stopping: true };
     await vi.waitFor(() => expect(link.isUp).toBe(false));
-    expect(await link.exchange("k", askFor({ returned: 1 }))).toEqual(notExecuted);
+    await expect(exchange(link, "k", askFor({ returned: 1 }))).rejects.toThrow(NotExecuted);
     await delay(120);
     expect(coordinator.streams).toBe(1);
     coordinator.say({ answers: [granting(coordinator.asks[0]?.id ?? 0, 3)] });
@@ -112,7 +117,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
     onTestFinished(() => link.close());
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     let overdue = 0;
-    void link.exchange("k", askFor({ wantMin: 1 }), () => overdue++).catch(() => {});
+    void exchange(link, "k", askFor({ wantMin: 1 }), () => overdue++).catch(() => {});
     for (let round = 0; round < 2; round++) {
       // Busy after input was read: then the timers that judge fire before the next input is.
       await nextTurn();

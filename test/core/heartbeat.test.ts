@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Heartbeat } from "../../../src/ratelimit/strict/heartbeat.ts";
+import { Heartbeat } from "../../src/core/remote/heartbeat.ts";
 
 /** Messages this far apart, one after the other. Answers when the last one came. */
 function hear(heartbeat: Heartbeat, gapsMs: readonly number[], fromMs = 1000): number {

@@ -2,18 +2,18 @@ import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/p
 import * as grpc from "@grpc/grpc-js";
 import { onTestFinished } from "vitest";
 import {
-  type ExchangeRequest,
-  ExchangeRequestSchema,
-  type ExchangeResponse,
-  ExchangeResponseSchema,
-} from "../../../gen/latchkey/ratelimit/v1/ratelimit_pb.js";
+  type LinkRequest,
+  LinkRequestSchema,
+  type LinkResponse,
+  LinkResponseSchema,
+} from "../../gen/latchkey/core/v1/core_pb.js";
 
 /** A fake coordinator. It records every message, and sends heartbeats and what the test wants. */
 export class ScriptedCoordinator {
-  /** Every message with asks or reports that came, on all streams. */
-  readonly requests: ExchangeRequest[] = [];
+  /** Every message with calls that came, on all streams. */
+  readonly requests: LinkRequest[] = [];
   /** The first message of every stream, which is empty. */
-  readonly greetings: ExchangeRequest[] = [];
+  readonly greetings: LinkRequest[] = [];
   /** The credentials of every stream that was opened. */
   readonly authorizations: grpc.MetadataValue[][] = [];
   /** Whether a new stream gets the first, empty message. */
@@ -22,7 +22,7 @@ export class ScriptedCoordinator {
   beats = true;
   /** What each heartbeat says. */
   state: { ledgerAway?: boolean; stopping?: boolean } = {};
-  /** Streams that the replica has ended by itself. */
+  /** Streams that the edge has ended by itself. */
   ends = 0;
   readonly port: number;
   readonly #server: grpc.Server;
@@ -35,18 +35,18 @@ export class ScriptedCoordinator {
 
   static async start(port = 0): Promise<ScriptedCoordinator> {
     const server = new grpc.Server();
-    const method: grpc.MethodDefinition<ExchangeRequest, ExchangeResponse> = {
-      path: "/latchkey.ratelimit.v1.RatelimitService/Exchange",
+    const method: grpc.MethodDefinition<LinkRequest, LinkResponse> = {
+      path: "/latchkey.core.v1.CoreService/Link",
       requestStream: true,
       responseStream: true,
-      requestSerialize: (message) => Buffer.from(toBinary(ExchangeRequestSchema, message)),
-      requestDeserialize: (bytes) => fromBinary(ExchangeRequestSchema, bytes),
-      responseSerialize: (message) => Buffer.from(toBinary(ExchangeResponseSchema, message)),
-      responseDeserialize: (bytes) => fromBinary(ExchangeResponseSchema, bytes),
+      requestSerialize: (message) => Buffer.from(toBinary(LinkRequestSchema, message)),
+      requestDeserialize: (bytes) => fromBinary(LinkRequestSchema, bytes),
+      responseSerialize: (message) => Buffer.from(toBinary(LinkResponseSchema, message)),
+      responseDeserialize: (bytes) => fromBinary(LinkResponseSchema, bytes),
     };
     const bound = await new Promise<number>((resolve, reject) => {
       const join = (stream: Stream) => coordinator.#join(stream);
-      server.addService({ exchange: method }, { exchange: join });
+      server.addService({ link: method }, { link: join });
       server.bindAsync(`127.0.0.1:${port}`, grpc.ServerCredentials.createInsecure(), (error, bound) =>
         error ? reject(error) : resolve(bound),
       );
@@ -68,13 +68,18 @@ export class ScriptedCoordinator {
     return this.#streams.size;
   }
 
-  get asks() {
-    return this.requests.flatMap((request) => request.asks);
+  get calls() {
+    return this.requests.flatMap((request) => request.calls);
   }
 
-  say(response: MessageInitShape<typeof ExchangeResponseSchema>): void {
+  /** The calls for permits. */
+  get asks() {
+    return this.calls.flatMap(({ id, question }) => (question.case === "permits" ? [{ id, ...question.value }] : []));
+  }
+
+  say(response: MessageInitShape<typeof LinkResponseSchema>): void {
     const message = { timeMs: performance.now(), ...this.state, ...response };
-    for (const stream of this.#streams) stream.write(create(ExchangeResponseSchema, message));
+    for (const stream of this.#streams) stream.write(create(LinkResponseSchema, message));
   }
 
   /** Ends every stream with an error, as a coordinator that crashes does, and goes on serving new ones. */
@@ -91,8 +96,8 @@ export class ScriptedCoordinator {
   #join(stream: Stream): void {
     this.#streams.add(stream);
     this.authorizations.push(stream.metadata.get("authorization"));
-    stream.on("data", (request: ExchangeRequest) => {
-      const isGreeting = request.asks.length + request.reports.length === 0;
+    stream.on("data", (request: LinkRequest) => {
+      const isGreeting = request.calls.length === 0;
       (isGreeting ? this.greetings : this.requests).push(request);
     });
     stream.on("error", () => {});
@@ -102,8 +107,8 @@ export class ScriptedCoordinator {
       stream.end();
     });
     stream.on("cancelled", () => this.#streams.delete(stream));
-    if (this.welcomes) stream.write(create(ExchangeResponseSchema, { timeMs: performance.now(), ...this.state }));
+    if (this.welcomes) stream.write(create(LinkResponseSchema, { timeMs: performance.now(), ...this.state }));
   }
 }
 
-type Stream = grpc.ServerDuplexStream<ExchangeRequest, ExchangeResponse>;
+type Stream = grpc.ServerDuplexStream<LinkRequest, LinkResponse>;

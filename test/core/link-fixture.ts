@@ -1,9 +1,12 @@
 import { expect, onTestFinished, vi } from "vitest";
-import { systemClock } from "../../../src/ambient/clock.ts";
-import { createLog } from "../../../src/ambient/log.ts";
-import type { Secret } from "../../../src/domain/secret.ts";
-import { CoordinatorLink } from "../../../src/ratelimit/strict/coordinator-link.ts";
-import { settledWith } from "./asks.ts";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { createLog } from "../../src/ambient/log.ts";
+import { CoordinatorLink } from "../../src/core/remote/coordinator-link.ts";
+import { fromWirePermits, toWireAsk } from "../../src/core/wire.ts";
+import type { PermitAsk } from "../../src/domain/permit-window.ts";
+import type { Secret } from "../../src/domain/secret.ts";
+import type { PermitAnswer } from "../../src/ratelimit/permit-channel.ts";
+import { settledWith } from "../ratelimit/strict/asks.ts";
 import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 
 /** A link to a scripted coordinator. */
@@ -29,5 +32,15 @@ export async function setUpLink(
 const { outcome: _, ...grant } = settledWith({});
 export const granting = (id: number, granted: number) => ({
   id,
-  outcome: { case: "grant" as const, value: { ...grant, granted } },
+  answer: { case: "permits" as const, value: { ...grant, granted } },
 });
+
+/** Asks for permits over a link. Rejects as `call` does. */
+export async function exchange(
+  link: CoordinatorLink,
+  keyId: string,
+  ask: PermitAsk,
+  onOverdue?: () => void,
+): Promise<PermitAnswer> {
+  return fromWirePermits(await link.call(toWireAsk(keyId, ask), onOverdue && { onOverdue }));
+}

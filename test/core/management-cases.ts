@@ -1,0 +1,132 @@
+import { describe, expect, it, vi } from "vitest";
+import { sha256 } from "../../src/ambient/crypto.ts";
+import type { NewKey } from "../../src/domain/key.ts";
+import { metaBytesMax } from "../../src/domain/meta.ts";
+import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
+import { Secret } from "../../src/domain/secret.ts";
+import type { IdempotencyRecord } from "../../src/store/key-store.ts";
+import { foundAs, keptForMs, refillRule } from "../contract/sample-keys.ts";
+import { testRootKey } from "../support/test-root-key.ts";
+
+import { clock, metaOf, type OpenedCore, openWith, realKey, rootKey } from "./core-cases.ts";
+
+const wrongRootKey = new Secret(`${testRootKey}x`);
+
+function recordOf(lookup: string, answer: string): IdempotencyRecord {
+  const createdAtMs = clock.nowMs();
+  return {
+    lookup: sha256(lookup),
+    requestDigest: sha256(`request of ${answer}`),
+    sealedAnswer: `sealed-${answer}`,
+    createdAtMs,
+    expiresAtMs: createdAtMs + keptForMs,
+  };
+}
+
+/** What the coordinator adds to an object as a message does not count. */
+const kept = ({ requestDigest, sealedAnswer }: IdempotencyRecord) =>
+  expect.objectContaining({ requestDigest, sealedAnswer });
+
+/** How every core manages keys, wherever it is. Each case opens one of its own. */
+export function managementCases(name: string, open: () => Promise<OpenedCore>): void {
+  const setUp = (...keys: NewKey[]) => openWith(open, ...keys);
+
+  describe(`management by ${name}`, () => {
+    it("stores a key with everything that belongs to it", async () => {
+      const { core, store } = await setUp();
+      const key = realKey({
+        ownerId: "owner",
+        name: "名前",
+        meta: metaOf(metaBytesMax),
+        enabled: false,
+        expiresAtMs: clock.nowMs() + 1000,
+        rateLimit: { mode: "strict", limit: 7, durationMs: 60_000 },
+        remaining: 2,
+        refill: refillRule({ interval: "monthly", amount: 9, carryOver: true }),
+      });
+      const created: NewKey[] = [];
+      const create = vi.spyOn(store.keys, "create").mockImplementation(async (stored) => {
+        created.push(stored);
+        return { outcome: "created" };
+      });
+      expect(await core.manage(rootKey).create(key)).toEqual({ outcome: "created" });
+      expect(created).toEqual([key]);
+      create.mockRestore();
+    });
+
+    it("finds a new key at once", async () => {
+      const { core } = await setUp();
+      const key = realKey({ remaining: 1 });
+      await core.manage(rootKey).create(key);
+      expect(await core.keys.findByDigest(key.secretDigest)).toEqual(foundAs(key));
+      expect(await core.usage.spend(key.id)).toEqual({ outcome: "spent", remaining: 0 });
+    });
+
+    it("answers a repeated creation with what it answered first, and stores nothing", async () => {
+      const { core } = await setUp();
+      const keys = core.manage(rootKey);
+      const [first, second] = [realKey(), realKey()];
+      const record = recordOf("twice", "first");
+      expect(await keys.create(first, record)).toEqual({ outcome: "created" });
+      const repeated = await keys.create(second, recordOf("twice", "second"));
+      expect(repeated).toEqual({ outcome: "repeated", record: kept(record) });
+      expect(await core.keys.findByDigest(first.secretDigest)).toEqual(foundAs(first));
+      expect(await core.keys.findByDigest(second.secretDigest)).toBeUndefined();
+    });
+
+    it("finds a kept answer until it has expired", async () => {
+      const { core } = await setUp();
+      const keys = core.manage(rootKey);
+      const record = recordOf("kept", "answer");
+      expect(await keys.findKeptAnswer(record.lookup, clock.nowMs())).toBeUndefined();
+      await keys.create(realKey(), record);
+      expect(await keys.findKeptAnswer(record.lookup, record.expiresAtMs - 1)).toEqual(kept(record));
+      expect(await keys.findKeptAnswer(record.lookup, record.expiresAtMs)).toBeUndefined();
+      expect(await keys.findKeptAnswer(sha256("another"), clock.nowMs())).toBeUndefined();
+    });
+
+    it("deletes a key once, with the digests that it had", async () => {
+      const key = realKey({ remaining: 5 });
+      const { core } = await setUp(key);
+      const keys = core.manage(rootKey);
+      expect(await keys.mutate(key.id, { kind: "delete" })).toEqual([key.secretDigest]);
+      expect(await keys.mutate(key.id, { kind: "delete" })).toBeUndefined();
+      expect(await core.keys.findByDigest(key.secretDigest)).toBeUndefined();
+      expect(await core.usage.spend(key.id)).toEqual({ outcome: "missing" });
+    });
+
+    it("gives a key another rate limit, or none", async () => {
+      const key = realKey();
+      const { core } = await setUp(key);
+      const keys = core.manage(rootKey);
+      const limits = [
+        { mode: "strict", limit: 3, durationMs: 1000 },
+        { mode: "local", limit: 2_147_483_647, durationMs: 2_592_000_000 },
+        undefined,
+      ] as const;
+      for (const rateLimit of limits) {
+        expect(await keys.mutate(key.id, { kind: "setRateLimit", rateLimit })).toEqual([key.secretDigest]);
+        expect((await core.keys.findByDigest(key.secretDigest))?.rateLimit).toEqual(rateLimit);
+      }
+      expect(await keys.mutate("key_none", { kind: "setRateLimit", rateLimit: undefined })).toBeUndefined();
+    });
+
+    it("knows its root key, and refuses every other without doing anything", async () => {
+      const [key, another] = [realKey(), realKey()];
+      const { core } = await setUp(key);
+      expect(await core.isRootKey(rootKey)).toBe(true);
+      const record = recordOf("refused", "answer");
+      const wrong = ["", wrongRootKey.reveal(), testRootKey.slice(1), key.secretDigest, "x".repeat(20_000)];
+      for (const presented of wrong.map((text) => new Secret(text))) {
+        expect(await core.isRootKey(presented)).toBe(false);
+        const keys = core.manage(presented);
+        await expect(keys.create(another, record)).rejects.toThrow(RootKeyRefused);
+        await expect(keys.mutate(key.id, { kind: "delete" })).rejects.toThrow(RootKeyRefused);
+        await expect(keys.findKeptAnswer(record.lookup, clock.nowMs())).rejects.toThrow(RootKeyRefused);
+      }
+      expect(await core.keys.findByDigest(key.secretDigest)).toEqual(foundAs(key));
+      expect(await core.keys.findByDigest(another.secretDigest)).toBeUndefined();
+      expect(await core.manage(rootKey).findKeptAnswer(record.lookup, clock.nowMs())).toBeUndefined();
+    });
+  });
+}

@@ -1,0 +1,43 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it, vi } from "vitest";
+import { LinkRequestSchema } from "../../gen/latchkey/core/v1/core_pb.js";
+import { toWireCreation } from "../../src/core/wire-keys.ts";
+import { metaBytesMax } from "../../src/domain/meta.ts";
+import { metaOf, realKey } from "./core-cases.ts";
+import { setUpLink } from "./link-fixture.ts";
+import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
+
+const patient = { timeout: 20_000, interval: 5 };
+/** What each side refuses: then the stream ends. */
+const refusedBytes = 8 * 1024 * 1024;
+
+describe("messages of a link stay small enough", () => {
+  it("when 5 000 look-ups of one turn find keys with as much metadata as there may be", async () => {
+    const { store, address } = await startTestCoordinator();
+    const meta = metaOf(metaBytesMax);
+    const keys = Array.from({ length: 5000 }, () => realKey({ meta }));
+    for (const key of keys) await store.keys.create(key);
+    const { coordinators } = edgeAt([address]).core;
+    await vi.waitFor(() => expect(coordinators.hasLedger).toBe(true), patient);
+    // Without the deadline of a verification: this is about size.
+    const found = keys.map(async ({ id, secretDigest }) => {
+      const answer = await coordinators.callOnce(id, { case: "lookup", value: { digest: secretDigest } });
+      return answer.case === "lookup" && answer.value.key?.id === id && answer.value.key.metaJson.length;
+    });
+    expect(new Set(await Promise.all(found))).toEqual(new Set([metaBytesMax]));
+  });
+
+  it("when 1 000 keys with as much metadata as there may be are made in one turn", async () => {
+    const { coordinator, link } = await setUpLink();
+    const meta = metaOf(metaBytesMax);
+    for (let i = 0; i < 1000; i++) {
+      link.call({ case: "create", value: toWireCreation("root key", realKey({ meta }), undefined) }).catch(() => {});
+    }
+    await vi.waitFor(() => expect(coordinator.calls.length).toBe(1000), patient);
+    const sizes = coordinator.requests.map((request) => toBinary(LinkRequestSchema, request).length);
+    expect(sizes.length).toBeGreaterThan(1);
+    expect(Math.max(...sizes)).toBeLessThan(refusedBytes);
+    expect(new Set(coordinator.calls.map(({ id }) => id)).size).toBe(1000);
+    expect(link.isUp).toBe(true);
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, it, vi } from "vitest";
+import { Unavailable } from "../../src/domain/unavailable.ts";
+import type { Store } from "../../src/store/store.ts";
+import { realKey } from "./core-cases.ts";
+import { setUpLink } from "./link-fixture.ts";
+import { edgeAt, newStore, startTestCoordinator } from "./test-coordinator.ts";
+
+const failure = "the look-up failed on purpose";
+
+/** The same store, in which no key can be found. */
+function withoutLookups(store: Store): Store {
+  const findByDigest = () => Promise.reject(new Unavailable(failure));
+  return { ...store, keys: { ...store.keys, findByDigest } };
+}
+
+async function connected(addresses: readonly string[]) {
+  const { core } = edgeAt(addresses);
+  await vi.waitFor(() => expect(core.coordinators.links.every(({ link }) => link.hasLedger)).toBe(true));
+  return core;
+}
+
+describe("a call that only reads", () => {
+  it("is made again at another coordinator when one has failed", async () => {
+    const store = newStore();
+    const keys = Array.from({ length: 30 }, () => realKey());
+    for (const key of keys) await store.keys.create(key);
+    const [failing, other] = [
+      await startTestCoordinator({ store: withoutLookups(store) }),
+      await startTestCoordinator({ store }),
+    ];
+    const core = await connected([failing.address, other.address]);
+    const found = await Promise.all(keys.map(({ secretDigest }) => core.keys.findByDigest(secretDigest)));
+    expect(found.map((key) => key?.id)).toEqual(keys.map(({ id }) => id));
+  });
+
+  it("fails with the last failure when all have failed", async () => {
+    const store = withoutLookups(newStore());
+    const addresses = [
+      (await startTestCoordinator({ store })).address,
+      (await startTestCoordinator({ store })).address,
+    ];
+    const core = await connected(addresses);
+    await expect(core.keys.findByDigest(realKey().secretDigest)).rejects.toThrow(failure);
+  });
+});
+
+describe("a call that waits to be sent", () => {
+  it("is dropped when its caller has given up", async () => {
+    const { coordinator, link } = await setUpLink();
+    let isWanted = true;
+    const question = { case: "charge", value: { keyId: "k", wanted: 1 } } as const;
+    const charged = link.call(question, { isWanted: () => isWanted });
+    isWanted = false;
+    await expect(charged).rejects.toMatchObject({ name: "NotExecuted" });
+    void link.call(question).catch(() => {});
+    await vi.waitFor(() => expect(coordinator.requests.flatMap(({ calls }) => calls)).toHaveLength(1));
+  });
+});

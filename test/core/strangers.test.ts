@@ -1,0 +1,241 @@
+import * as grpc from "@grpc/grpc-js";
+import { describe, expect, it, vi } from "vitest";
+import type { Question } from "../../src/core/wire.ts";
+import { toWireCreation, toWireKey } from "../../src/core/wire-keys.ts";
+import { metaBytesMax, metaDepthMax } from "../../src/domain/meta.ts";
+import { refillRule } from "../contract/sample-keys.ts";
+import { testRootKey as rootKey } from "../support/test-root-key.ts";
+import { metaOf, realKey } from "./core-cases.ts";
+import { openRawStream } from "./raw-stream.ts";
+import { countedKey, sharedSecret, startTestCoordinator } from "./test-coordinator.ts";
+
+/*
+ * What someone sends who has the shared secret and is no edge of ours. The root key is the right one, so that nothing is
+ * refused because of it.
+ */
+
+const digest = "d".repeat(43);
+const none = [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.5];
+const latestMs = 253_402_300_799_999;
+
+type Creation = Extract<Question, { case: "create" }>["value"];
+type Position = NonNullable<Extract<Question, { case: "feed" }>["value"]["since"]>;
+
+const lookup = (text: string): Question => ({ case: "lookup", value: { digest: text } });
+const charge = (keyId: string, wanted: number): Question => ({ case: "charge", value: { keyId, wanted } });
+const feed = (since: Position): Question => ({
+  case: "feed",
+  value: { since: { epoch: "e", transaction: 1, ...since } },
+});
+const kept = (text: string, nowMs: number): Question => ({
+  case: "keptAnswer",
+  value: { rootKey, lookup: text, nowMs },
+});
+const mutate = (keyId: string, limit: number, durationMs: number): Question => ({
+  case: "mutate",
+  value: {
+    rootKey,
+    keyId,
+    mutationJson: JSON.stringify({ kind: "setRateLimit", rateLimit: { mode: "strict", limit, durationMs } }),
+  },
+});
+
+/** A creation with everything, except for these fields. */
+function create(given: Creation = {}, keyGiven: Creation["key"] = {}): Question {
+  const now = Date.now();
+  const record = { lookup: digest, requestDigest: digest, sealedAnswer: "sealed", createdAtMs: now, expiresAtMs: now };
+  const key = realKey({
+    remaining: 5,
+    refill: refillRule(),
+    rateLimit: { mode: "strict", limit: 1, durationMs: 1000 },
+    ownerId: "owner",
+    name: "name",
+    expiresAtMs: now + 1000,
+  });
+  const value = { ...toWireCreation(rootKey, key, record), ...given, key: { ...toWireKey(key, 5), ...keyGiven } };
+  return { case: "create", value } as Question;
+}
+
+const createRecord = (given: Creation["idempotency"]) => {
+  const question = create() as { value: { idempotency: NonNullable<Creation["idempotency"]> } };
+  return create({ idempotency: { ...question.value.idempotency, ...given } });
+};
+const createRefill = (given: Creation["refill"]) => create({ refill: { ...refillRule(), ...given } });
+const createLimit = (limit: number, durationMs: number) =>
+  create({}, { rateLimit: { strict: true, limit, durationMs } });
+const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
+
+/** What no edge of ours sends, under what is wrong with it. */
+const impossible: Record<string, [string, Question | undefined][]> = {
+  "an empty call": [["no question", undefined]],
+  "a look-up": [
+    ["a look-up of two digests", lookup(`${digest},${digest}`)],
+    ["a look-up with a comma", lookup(`${digest.slice(1)},`)],
+    ["a look-up of nothing", lookup("")],
+    ["a look-up of too short a digest", lookup(digest.slice(1))],
+    ["a look-up of too long a digest", lookup(`${digest}d`)],
+    ["a look-up of a megabyte", lookup("d".repeat(1_000_000))],
+    ["a look-up with a zero character", lookup(`${digest.slice(1)}\0`)],
+    ["a look-up with a line break after it", lookup(`${digest}\n`)],
+  ],
+  "a charge": [
+    ["a charge of nothing", charge("key", 0)],
+    ["a charge of less than nothing", charge("key", -1)],
+    ["the smallest charge", charge("key", -2_147_483_648)],
+    ["a charge of more than there are callers", charge("key", 1_000_001)],
+    ["the greatest charge", charge("key", 2_147_483_647)],
+    ["a charge of no key", charge("", 1)],
+    ["a charge of a key with a zero character", charge("ke\0y", 1)],
+    ["a charge of a key with too long an id", charge("k".repeat(256), 1)],
+  ],
+  "a creation": [
+    ["a creation of no key", { case: "create", value: { rootKey, digest, start: "s", createdAtMs: 1 } }],
+    ...["", digest.slice(1), `${digest},${digest}`, `${digest.slice(1)}\0`].map((text): [string, Question] => [
+      `a creation with the digest ${JSON.stringify(text)}`,
+      create({ digest: text }),
+    ]),
+    ["metadata that is nested too deep", create({}, { metaJson: nested(metaDepthMax + 1) })],
+    ["metadata that is nested 8 000 deep", create({}, { metaJson: nested(8000) })],
+    ["metadata that is nested a million deep", create({}, { metaJson: nested(1_000_000) })],
+    ["a byte too much metadata", create({}, { metaJson: JSON.stringify(metaOf(metaBytesMax + 1)) })],
+    ["too much metadata, all of it space", create({}, { metaJson: `{}${" ".repeat(metaBytesMax)}` })],
+    ...["[]", "null", '"text"', "1", "true", " ", "{", '{"a":}', "{'a':1}", '{"a":1}x', "NaN", "\0"].map(
+      (metaJson): [string, Question] => [`the metadata ${JSON.stringify(metaJson)}`, create({}, { metaJson })],
+    ),
+    ["a refill without a counter", create({}, { remaining: undefined })],
+    ["a refill each hour", createRefill({ interval: "hourly" })],
+    ["a refill at no interval", createRefill({ interval: "" })],
+    ...[0, ...none, 2 ** 31].map((amount): [string, Question] => [`a refill of ${amount}`, createRefill({ amount })]),
+    ...[...none, 2 ** 31].map((remaining): [string, Question] => [
+      `a counter of ${remaining}`,
+      create({}, { remaining }),
+    ]),
+    ["a limit of nothing", createLimit(0, 1000)],
+    ["a limit of less than nothing", createLimit(-1, 1000)],
+    ...[0, 999, ...none, 2_592_000_001].map((durationMs): [string, Question] => [
+      `a window of ${durationMs} ms`,
+      createLimit(1, durationMs),
+    ]),
+    ...(["id", "apiId", "ownerId", "name"] as const).flatMap((field): [string, Question][] => [
+      [`an empty ${field}`, create({}, { [field]: "" })],
+      [`an ${field} of 256 characters`, create({}, { [field]: "😀".repeat(256) })],
+      [`an ${field} with a zero character`, create({}, { [field]: "a\0b" })],
+    ]),
+    ["an empty start", create({ start: "" })],
+    ["a start of 256 characters", create({ start: "s".repeat(256) })],
+    ["a start with a zero character", create({ start: "\0" })],
+    ...[0, ...none, latestMs + 1].map((expiresAtMs): [string, Question] => [
+      `an expiry at ${expiresAtMs}`,
+      create({}, { expiresAtMs }),
+    ]),
+    ...[...none, latestMs + 1].map((createdAtMs): [string, Question] => [
+      `a creation at ${createdAtMs}`,
+      create({ createdAtMs }),
+    ]),
+    ["an answer kept under no digest", createRecord({ lookup: "" })],
+    ["an answer kept under two", createRecord({ lookup: `${digest},${digest}` })],
+    ["an answer to no request", createRecord({ requestDigest: "" })],
+    ["an empty answer", createRecord({ sealedAnswer: "" })],
+    ["an answer that is not encrypted", createRecord({ sealedAnswer: '{"key":"secret"}' })],
+    ["too long an answer", createRecord({ sealedAnswer: "s".repeat(4097) })],
+    ["an answer that expires before it was made", createRecord({ expiresAtMs: 1 })],
+    ["an answer that is kept for ever", createRecord({ expiresAtMs: Number.POSITIVE_INFINITY })],
+    ["an answer of no time", createRecord({ createdAtMs: Number.NaN })],
+    ["a creation with too long a root key", create({ rootKey: "r".repeat(4097) })],
+  ],
+  "a mutation": [
+    ["a mutation that changes nothing", { case: "mutate", value: { rootKey, keyId: "key" } }],
+    ...["", "null", "[]", "{", '{"kind":"rename"}', '{"kind":"setRateLimit","rateLimit":1}'].map(
+      (mutationJson): [string, Question] => [
+        `a mutation that is ${mutationJson}`,
+        { case: "mutate", value: { rootKey, keyId: "key", mutationJson } },
+      ],
+    ),
+    ["a mutation of no key", mutate("", 1, 1000)],
+    ["a mutation of a key with a zero character", mutate("\0", 1, 1000)],
+    ["a mutation of a key with too long an id", mutate("k".repeat(256), 1, 1000)],
+    ["a mutation to a limit of nothing", mutate("key", 0, 1000)],
+    ["a mutation to a window without an end", mutate("key", 1, Number.POSITIVE_INFINITY)],
+  ],
+  "another question of management": [
+    ["a kept answer under no digest", kept("", 1)],
+    ["a kept answer at no time", kept(digest, Number.NaN)],
+    ["a root key that is too long", { case: "rootKey", value: { rootKey: "r".repeat(4097) } }],
+  ],
+  "a question for changes": [
+    ...[Number.NaN, Number.POSITIVE_INFINITY, 1.5, 2 ** 53].map((transaction): [string, Question] => [
+      `a position at ${transaction}`,
+      feed({ transaction }),
+    ]),
+    ["a position after no number of heartbeats", feed({ heartbeat: { reader: "r", count: Number.NaN } })],
+    ["a position of a huge epoch", feed({ epoch: "e".repeat(10_001) })],
+    ["a position with a zero character", feed({ epoch: "e\0" })],
+    ["a position before the first", feed({ transaction: -1 })],
+    ["a position with a line break", feed({ heartbeat: { reader: "r\n", count: 1 } })],
+  ],
+};
+
+async function setUp() {
+  const coordinator = await startTestCoordinator({ secret: sharedSecret });
+  const keyId = await countedKey(coordinator.store, 5);
+  const { store } = coordinator;
+  const stored = [vi.spyOn(store.keys, "create"), vi.spyOn(store.keys, "mutate"), vi.spyOn(store.changes, "read")];
+  const lookedUp = [vi.spyOn(store.keys, "findByDigest"), vi.spyOn(store.keys, "findKeptAnswer")];
+  const open = () => openRawStream(coordinator.address, `Bearer ${sharedSecret}`);
+  const other = open();
+  const ask = (id: number) => other.send({ calls: [{ id, question: charge(keyId, 1) }] });
+  const remaining = (id: number) => other.answers.find((answer) => answer.id === id)?.answer.value;
+  ask(1);
+  await vi.waitFor(() => expect(remaining(1)).toMatchObject({ granted: 1, remaining: 4 }), { interval: 5 });
+  const asked = [...stored, ...lookedUp];
+  return { ...coordinator, open, ask, remaining, asked };
+}
+
+describe("what no edge of ours sends", () => {
+  it.each(Object.entries(impossible))("ends the stream and reaches nothing: %s", async (_, calls) => {
+    const { open, ask, remaining, asked, charged } = await setUp();
+    const outcomes = await Promise.all(
+      calls.map(async ([name, question]) => {
+        const stranger = open();
+        const answered = stranger.answered.then((answer) => `answered with ${answer.case}`);
+        stranger.send({ calls: [{ id: 1, ...(question && { question }) }] });
+        const ended = stranger.ended.then(({ code, details }) => `${grpc.status[code]}: ${details}`);
+        return [name, await Promise.race([answered, ended])];
+      }),
+    );
+    const unread = "INVALID_ARGUMENT: a message of the stream could not be read";
+    expect(Object.fromEntries(outcomes)).toEqual(Object.fromEntries(calls.map(([name]) => [name, unread])));
+    expect(asked.map((method) => method.mock.calls)).toEqual(asked.map(() => []));
+    // The other stream goes on.
+    ask(2);
+    await vi.waitFor(() => expect(remaining(2)).toMatchObject({ granted: 1, remaining: 3 }), { interval: 5 });
+    expect(charged.map(({ wanted }) => wanted)).toEqual([1, 1]);
+  });
+
+  it("is none of these", async () => {
+    const possible: [string, Question][] = [
+      ["a look-up", lookup(digest)],
+      ["a charge", charge("key", 1_000_000)],
+      ["a creation with everything", create()],
+      [
+        "a creation with the greatest values",
+        create({}, { metaJson: JSON.stringify(metaOf(metaBytesMax)), remaining: 2 ** 31 - 1 }),
+      ],
+      ["a creation with deep metadata", create({}, { metaJson: nested(metaDepthMax), expiresAtMs: latestMs })],
+      ["a creation with names of 255 characters", create({}, { name: "😀".repeat(255) })],
+      ["a mutation", mutate("key", 1, 1000)],
+      ["a kept answer", kept(digest, 1)],
+      ["a root key", { case: "rootKey", value: { rootKey: "r".repeat(4096) } }],
+      ["a position", feed({ heartbeat: { reader: "r", count: 1 } })],
+    ];
+    const { open } = await setUp();
+    for (const [name, question] of possible) {
+      const stream = open();
+      stream.send({ calls: [{ id: 1, question }] });
+      expect([name, (await stream.answered).case]).toEqual([
+        name,
+        question.case === "charge" ? "missing" : question.case,
+      ]);
+    }
+  });
+});

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { startLatchkey } from "../../support/latchkey-process.ts";
+import { lastValidMs } from "../../support/news/deletion.ts";
+import { readMetric } from "../../support/read-metric.ts";
+import { settles } from "../../support/settles.ts";
+import { StrictCluster } from "../../support/strict/index.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { hasRedis, startTestRedis } from "../../support/test-redis.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
+
+/** What the documentation promises. */
+const withinMs = 1000;
+const settledMs = 10_000;
+
+describe.runIf(hasPostgres && hasRedis)("a key deleted on one edge, with Redis everywhere", () => {
+  it("is refused on each front within a second, also if a coordinator is killed right after the deletion", async () => {
+    const [databaseUrl, redis] = [await createTestDatabase(), await startTestRedis()];
+    const REDIS_URL = redis.url();
+    const cluster = await StrictCluster.start({
+      edges: 2,
+      coordinators: 2,
+      databaseUrl,
+      coordinatorEnvironment: { REDIS_URL },
+      edgeEnvironment: () => ({ REDIS_URL }),
+    });
+    const replica = await startLatchkey({ DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey, REDIS_URL });
+    const fronts = [cluster.edge(0), cluster.edge(1), replica];
+    for (const { internalUrl } of fronts) {
+      await settles(() => readMetric(Number(new URL(internalUrl).port), "latchkey_key_changes_up"), 1, settledMs);
+    }
+    await cluster.untilConnected();
+
+    const undisturbed = await lastValidMs(fronts, withinMs);
+    const killed = await lastValidMs(fronts, withinMs, () => cluster.coordinator(0).kill("SIGKILL"));
+    const lastMs = [...undisturbed, ...killed];
+    console.log(`last called valid ${lastMs.map(Math.round).join(", ")} ms after the deletion`);
+    expect(Math.max(...lastMs)).toBeLessThan(withinMs);
+    // All of them had it in memory, or this would have shown nothing.
+    expect(Math.min(...lastMs)).toBeGreaterThan(-200);
+  });
+});

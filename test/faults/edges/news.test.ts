@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type LatchkeyProcess, startLatchkey } from "../../support/latchkey-process.ts";
+import { lastValidMs } from "../../support/news/deletion.ts";
+import {
+  clientOfFront,
+  codeOf,
+  createSecrets,
+  feedSettles,
+  lookupsOf,
+  said,
+  verifyEach,
+} from "../../support/news/fronts.ts";
+import { countLookupsAfter, restartCoordinators } from "../../support/news/restarts.ts";
+import { query } from "../../support/run-statement.ts";
+import { settles } from "../../support/settles.ts";
+import { StrictCluster } from "../../support/strict/index.ts";
+import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { testRootKey } from "../../support/test-root-key.ts";
+
+/* Edges that hear of changes from coordinators, without Redis. Each is a process, and so is a replica beside them. */
+
+/** What the documentation promises: a deletion is in force, and a feed that cannot be read is noticed. */
+const withinMs = 2000;
+/** After the end of a cut. */
+const backWithinMs = 3000;
+/** However busy the machine is. */
+const settledMs = 10_000;
+const ttlMs = 2000;
+const remembered = 1000;
+/** One with the usual time to live, and one with a short one. */
+const [usual, short] = [0, 1] as const;
+
+const undo: (() => unknown)[] = [];
+const atEnd = (step: () => unknown) => void undo.push(step);
+
+describe.runIf(hasPostgres)("what edges hear of changes", () => {
+  let databaseUrl: string;
+  let cluster: StrictCluster;
+  let replica: LatchkeyProcess;
+
+  beforeAll(async () => {
+    databaseUrl = await createTestDatabase();
+    cluster = await StrictCluster.start({
+      edges: 2,
+      coordinators: 2,
+      databaseUrl,
+      coordinatorEnvironment: { LATCHKEY_DRAIN_MS: "0" },
+      edgeEnvironment: (edge) => (edge === short ? { LATCHKEY_CACHE_TTL_MS: String(ttlMs) } : {}),
+      atEnd,
+    });
+    replica = await startLatchkey({ DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey }, undefined, atEnd);
+    await cluster.untilConnected();
+  });
+  afterAll(async () => {
+    for (const step of undo.reverse()) await step();
+  });
+
+  const forgetEverything = async () => {
+    const before = said(cluster.edge(usual), "changes may have been missed: everything remembered is forgotten");
+    await query(databaseUrl, "INSERT INTO changes (kind) VALUES ('everything')");
+    const forgotten = async () =>
+      said(cluster.edge(usual), "changes may have been missed: everything remembered is forgotten") - before;
+    await settles(forgotten, 1, settledMs);
+  };
+
+  it("survives orderly restarts of coordinators: almost nothing is looked up again, and no call gets 503", async () => {
+    const { lookups, meanwhile } = await countLookupsAfter(cluster, [usual], remembered, () =>
+      restartCoordinators(cluster, 3),
+    );
+    console.log(JSON.stringify({ lookups, meanwhile }));
+    expect(Math.max(...lookups)).toBeLessThanOrEqual(remembered / 100);
+    for (const codes of meanwhile) expect(Object.keys(codes).sort()).toEqual(["NOT_FOUND", "VALID"]);
+  });
+
+  it("is counted as it should be: the control, an edge that forgets everything, looks all up again", async () => {
+    const { lookups } = await countLookupsAfter(cluster, [usual], 100, forgetEverything);
+    expect(Math.min(...lookups)).toBeGreaterThanOrEqual(100);
+  });
+
+  it("includes a deletion within two seconds, on each front", async () => {
+    const fronts = [cluster.edge(usual), cluster.edge(short), replica];
+    const [here, ...others] = (await lastValidMs(fronts, withinMs)) as [number, ...number[]];
+    console.log(`last called valid ${[here, ...others].map(Math.round).join(", ")} ms after the deletion`);
+    expect(here).toBeLessThan(100);
+    expect(Math.max(...others)).toBeLessThan(withinMs);
+    // All of them had it in memory, or this would have shown nothing.
+    expect(Math.min(here, ...others)).toBeGreaterThan(-200);
+  });
+
+  // Each edge has an order of its own: of these two, one is the coordinator that its news comes from.
+  it.each([0, 1])(
+    "includes a deletion within two seconds if coordinator %i is killed right after it",
+    async (index) => {
+      const fronts = [cluster.edge(usual), cluster.edge(short), replica];
+      const lastMs = await lastValidMs(fronts, withinMs, () => cluster.coordinator(index).kill("SIGKILL"));
+      console.log(`last called valid ${lastMs.map(Math.round).join(", ")} ms after the deletion`);
+      expect(Math.max(...lastMs)).toBeLessThan(withinMs);
+      await cluster.replaceCoordinator(index);
+      await cluster.untilConnected();
+    },
+  );
+
+  it("is missing while the feed cannot be read: it says so within two seconds, and stops serving from memory in time", async () => {
+    const edge = cluster.edge(short);
+    const client = clientOfFront(edge);
+    const [key] = (await createSecrets(client, 1)) as [string];
+    expect(await codeOf(client, key)).toBe("VALID");
+    await feedSettles(edge, 1);
+    const warnings = said(edge, "the change feed cannot be read");
+    const before = await lookupsOf(edge);
+    expect(await codeOf(client, key)).toBe("VALID");
+    expect(await lookupsOf(edge)).toBe(before);
+
+    await query(databaseUrl, "ALTER TABLE change_feed RENAME TO away");
+    try {
+      expect(await feedSettles(edge, 0)).toBeLessThan(withinMs);
+      expect(said(edge, "the change feed cannot be read")).toBe(warnings + 1);
+      const isLookedUp = async () => {
+        const earlier = await lookupsOf(edge);
+        expect(await codeOf(client, key)).toBe("VALID");
+        return (await lookupsOf(edge)) > earlier;
+      };
+      // Counted from the last news, which was before.
+      expect(await settles(isLookedUp, true, settledMs)).toBeLessThan(ttlMs);
+    } finally {
+      await query(databaseUrl, "ALTER TABLE away RENAME TO change_feed");
+    }
+    await feedSettles(edge, 1);
+  });
+
+  it("is asked for after a cut: what was deleted meanwhile is gone at once, and nothing else is looked up again", async () => {
+    const edge = cluster.edge(short);
+    const [client, elsewhere] = [clientOfFront(edge), clientOfFront(cluster.edge(usual))];
+    const others = await createSecrets(client, 500);
+    const probe = others.pop() as string;
+    const doomed = await client.createKey({ apiId: "api" });
+    expect(await verifyEach(client, [...others, probe, doomed.key])).toEqual({ VALID: 501 });
+    await feedSettles(edge, 1);
+    const links = cluster.links[short] ?? [];
+
+    const losses = async () => said(edge, "the coordinator is away");
+    const lossesBefore = await losses();
+    for (const link of links) link.holding = "both";
+    await elsewhere.deleteKey({ keyId: doomed.keyId });
+    // Longer than a link waits for a silent coordinator, and than anything is served from memory.
+    await settles(losses, lossesBefore + links.length, settledMs);
+    await settles(() => codeOf(client, probe), "503", settledMs);
+    expect(await codeOf(client, doomed.key)).toBe("503");
+    for (const link of links) link.holding = undefined;
+    const awayMs = await settles(() => codeOf(client, probe), "VALID", settledMs);
+    console.log(`back ${Math.round(awayMs)} ms after the cut`);
+    expect(awayMs).toBeLessThan(backWithinMs);
+    expect(await codeOf(client, doomed.key)).toBe("NOT_FOUND");
+    await feedSettles(edge, 1);
+    const before = await lookupsOf(edge);
+    expect(await verifyEach(client, others)).toEqual({ VALID: 499 });
+    expect(await lookupsOf(edge)).toBe(before);
+    expect(await codeOf(client, doomed.key)).toBe("NOT_FOUND");
+  });
+});
