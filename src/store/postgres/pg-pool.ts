@@ -57,8 +57,10 @@ export class PgPool {
   #changes = 0;
   /** The fewest connections that were free since the last sweep. */
   #leastFree = 0;
-  /** The server's error when it had no room for another connection. While set, the pool opens no new ones. */
-  #noRoom: { readonly error: unknown; readonly timer: NodeJS.Timeout } | undefined;
+  /** Set for a while after the server had no room for another connection. While set, the pool opens no new ones. */
+  #noRoom: NodeJS.Timeout | undefined;
+  /** The server's error then, and until the next attempt has ended. */
+  #noRoomError: unknown;
   #onIdle: (() => void) | undefined;
   #closed = false;
 
@@ -68,7 +70,7 @@ export class PgPool {
       const connection: PgConnection = new PgConnection(servers, {
         keepOpen: () => (i < this.#keptMax ? { afterMs: reopenAfterMs } : undefined),
         roundTrip,
-        onOpen: () => this.#offer(connection),
+        onOpen: () => this.#onOpen(connection),
         onOpenFailed: (error) => this.#onOpenFailed(error),
         onLost: () => this.#remove(connection),
       });
@@ -126,7 +128,7 @@ export class PgPool {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweeping);
-    clearTimeout(this.#noRoom?.timer);
+    clearTimeout(this.#noRoom);
     this.#rejectWaiting(new Unavailable("the store is closed"));
     if (this.#inUse.size > 0) {
       await new Promise<void>((resolve) => {
@@ -173,7 +175,7 @@ export class PgPool {
           const at = queue.indexOf(waiter);
           if (at < 0) return;
           queue.splice(at, 1);
-          reject(this.#noRoom?.error ?? new Error("no connection in time"));
+          reject(this.#noRoomError ?? new Error("no connection in time"));
         });
       }, waitMs);
       const waiter: Waiter = { resolve, reject, timer };
@@ -181,6 +183,11 @@ export class PgPool {
       this.#serve();
       if (queue.includes(waiter)) this.#openMore();
     });
+  }
+
+  #onOpen(connection: PgConnection): void {
+    this.#noRoomError = undefined;
+    this.#offer(connection);
   }
 
   /** The connection is free: it was opened, or its query is done. */
@@ -236,18 +243,25 @@ export class PgPool {
     const hasOpen = this.#free.length + this.#inUse.size > 0;
     if (isNoRoom(error)) {
       this.#keptMax = Math.min(this.#keptMax, Math.max(1, this.#free.length + this.#inUse.size));
-      clearTimeout(this.#noRoom?.timer);
+      clearTimeout(this.#noRoom);
+      this.#noRoomError = error;
       const retry = () => {
         this.#noRoom = undefined;
         this.#openMore();
+        if (!this.#isConnecting) this.#noRoomError = undefined;
       };
       // For a while, queries wait for the open connections. If there is none, another attempt is all that helps.
-      this.#noRoom = { error, timer: setTimeout(retry, hasOpen ? noRoomMs : pauseMs).unref() };
+      this.#noRoom = setTimeout(retry, hasOpen ? noRoomMs : pauseMs).unref();
       return;
     }
+    this.#noRoomError = undefined;
     // Those that wait for an open connection may still get it.
-    if (!hasOpen && !this.#connections.some(({ isConnecting }) => isConnecting)) this.#rejectWaiting(error);
+    if (!hasOpen && !this.#isConnecting) this.#rejectWaiting(error);
     setTimeout(() => this.#openMore(), pauseMs).unref();
+  }
+
+  get #isConnecting(): boolean {
+    return this.#connections.some(({ isConnecting }) => isConnecting);
   }
 
   #rejectWaiting(error: unknown): void {
