@@ -72,7 +72,9 @@ export class ChangeFollower {
 
   /** There is news: the next round begins at once. */
   hurry(): void {
-    // The one under way may have begun before the change.
+    // Not again: news that comes all the time would put the round off for ever.
+    if (this.#isHurried) return;
+    // A round under way may have begun before the change.
     this.#isHurried = true;
     if (this.#isStopped || this.#isReading || this.#timer === undefined) return;
     clearTimeout(this.#timer);

@@ -23,9 +23,9 @@ const outdatedMax = 10_000;
 
 /**
  * A cache of keys found in the store. Only existing keys are cached, until they change or room is needed, and served
- * while news of changes is current (adr 18). A miss always asks the
- * store, also while it is already asked for the same key: that answer may be older than a change that the caller knows
- * of. The store answers callers with the same promise if they can share a look-up.
+ * while news of changes is current (adr 18). A miss always asks the store, also while it is already asked for the same
+ * key: that answer may be older than a change that the caller knows of. The store answers callers with the same promise
+ * if they can share a look-up.
  */
 export class CachedKeyLookup implements KeyLookup, KeyCache {
   readonly #store: KeyLookup;

@@ -1,10 +1,10 @@
-/** An ask may be this much older than the quickest one of its stream. */
+/** A call may be this much older than the quickest one of its stream. */
 const lateMs = 1000;
 
 /**
  * How old the calls of one stream are. An edge sends back the coordinator's own time, so no two clocks are compared. An
- * ask can wait in a network or a kernel until its replica has given up on it; executed then, it would take permits that
- * no request gets.
+ * call can wait in a network or a kernel until its edge has given up on it; executed then, it would take permits or uses
+ * that no request gets.
  */
 export class AskAge {
   #lowestMs = Number.POSITIVE_INFINITY;
@@ -14,12 +14,12 @@ export class AskAge {
     return Number.isFinite(this.#lowestMs) ? this.#lowestMs : 0;
   }
 
-  /** When an ask that arrives now is too old, by the coordinator's clock. */
+  /** When a call that arrives now is too old, by the coordinator's clock. */
   expiresAtMs(seen: { readonly seenTimeMs: number; readonly seenAgeMs: number }, nowMs: number): number {
     const { seenTimeMs, seenAgeMs } = seen;
     if (!Number.isFinite(seenTimeMs) || !(seenAgeMs >= 0)) throw new RangeError("an impossible time");
     if (seenTimeMs === 0) return Number.POSITIVE_INFINITY;
-    // The way of the replica's last message from here to there, and the way of the ask back.
+    // The way of the last message from here to the edge, and the way of the call back.
     const roundTripMs = Math.max(0, nowMs - seenTimeMs - seenAgeMs);
     this.#lowestMs = Math.min(this.#lowestMs, roundTripMs);
     return nowMs - roundTripMs + this.#lowestMs + lateMs;
