@@ -1,4 +1,3 @@
-import { permitTimeoutMs } from "./deadlines.ts";
 import * as tuning from "./permit-pool-tuning.ts";
 
 /** A pool's estimates: how many requests come, and how long an answer takes. They size blocks; nothing depends on them. */
@@ -41,13 +40,9 @@ export class PermitDemand {
     return Math.max(tuning.blockMinMs, 2 * this.rttMs);
   }
 
-  /**
-   * How long to go on asking for permits that others hold. Requests that wait get an answer in time: when the first answer
-   * comes short, the oldest of them may have waited for two round trips, and the next answer takes one more.
-   */
+  /** How long to go on asking for permits that others hold: they may first have to be told. */
   protected shortMaxMs(): number {
-    const inTimeMs = permitTimeoutMs(this.rttMs) - 3 * this.rttMs - tuning.retryMaxMs;
-    return Math.min(tuning.holdMs + 2 * this.rttMs, inTimeMs);
+    return tuning.holdMs + 2 * this.rttMs;
   }
 
   /** Whether the answer to a message sent now would arrive after the end of the current window. */

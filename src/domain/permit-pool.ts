@@ -282,7 +282,7 @@ export class PermitPool extends PermitMessages {
     const shortMs = nowMs - this.shortSinceMs;
     if (!isFinal && shortMs < this.shortMaxMs()) {
       this.backoffUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
-      return this.verdict(admitted);
+      return { ...this.verdict(admitted), isShort: true };
     }
     // Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end.
     const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.windowEndsMs - nowMs) / tuning.retriesMin));
@@ -294,7 +294,7 @@ export class PermitPool extends PermitMessages {
   }
 
   protected verdict(admitted: number, deniedCount = 0, isFinal = false): PermitVerdict {
-    return { gen: this.gen, admitted, denied: deniedCount, isFinal };
+    return { gen: this.gen, admitted, denied: deniedCount, isFinal, isShort: false };
   }
 
   /** Whether to fetch a block now, before requests have to wait for it. */

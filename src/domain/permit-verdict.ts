@@ -16,6 +16,8 @@ export interface PermitVerdict {
   readonly denied: number;
   /** True: no permit could have served the denied ones. False: other replicas may still return permits they hold. */
   readonly isFinal: boolean;
+  /** The ledger has no permit left for those that keep waiting. */
+  readonly isShort: boolean;
 }
 
 /** One exchange with the ledger. The number identifies it within the pool. */

@@ -1,6 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
+import { nextTurn } from "../batching/next-turn.ts";
 import { askFor } from "../ratelimit/strict/asks.ts";
+import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 import {
   edgeAt,
   limiterAt,
@@ -50,6 +52,23 @@ describe("several coordinators", () => {
       const share = places.filter((place) => place === address).length;
       expect(share).toBeGreaterThan(keyIds.length / 4);
     }
+  });
+
+  it("are all tried before an edge serves, so that edges agree where a key's asks meet", async () => {
+    const [near, far] = [await ScriptedCoordinator.start(), await ScriptedCoordinator.start()];
+    near.state = { pathMs: 1 };
+    far.welcomes = false;
+    const { core } = edgeAt([near.address, far.address]);
+    let isUsable = false;
+    void core.usable.then(() => {
+      isUsable = true;
+    });
+    await vi.waitFor(() => expect([near.greetings.length, far.streams]).toEqual([1, 1]), patient);
+    await nextTurn();
+    expect([core.coordinators.hasLedger, isUsable]).toEqual([true, false]);
+    far.state = { ledgerAway: true };
+    far.say({});
+    await core.usable;
   });
 
   it("take over from one that is away, which gets back its own keys and no others when it returns", async () => {

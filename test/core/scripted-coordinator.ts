@@ -21,7 +21,7 @@ export class ScriptedCoordinator {
   /** Whether streams that were welcomed get heartbeats. */
   beats = true;
   /** What each heartbeat says. */
-  state: { ledgerAway?: boolean; stopping?: boolean } = {};
+  state: { ledgerAway?: boolean; stopping?: boolean; pathMs?: number } = {};
   /** Streams that the edge has ended by itself. */
   ends = 0;
   readonly port: number;

@@ -17,8 +17,8 @@ export interface CoordinatorLinkOptions extends Pick<Ambient, "clock" | "log"> {
   /** Certificates in PEM form that replace the ones that Node trusts. */
   readonly ca?: string | undefined;
   readonly onRecall: OnRecall;
-  /** The coordinator can be asked for what needs a ledger. */
-  readonly onUsable?: () => void;
+  /** Called when it is known whether the coordinator can be asked, each time that it says so or fails. */
+  readonly onTried?: () => void;
 }
 
 export interface CallOptions {
@@ -66,6 +66,7 @@ export class CoordinatorLink {
   #isLedgerAway = false;
   #isStopping = false;
   #isTroubled = false;
+  #isTried = false;
   #isClosed = false;
   #refusals = 0;
   #timeouts = 0;
@@ -88,6 +89,11 @@ export class CoordinatorLink {
   /** Whether it can also be asked for what needs a ledger. */
   get hasLedger(): boolean {
     return this.isUp && !this.#isLedgerAway;
+  }
+
+  /** Whether it is known by now if the coordinator can be asked. */
+  get isTried(): boolean {
+    return this.#isTried;
   }
 
   /** The round trip to the coordinator and on to its ledger; 0 until it was measured. */
@@ -200,7 +206,7 @@ export class CoordinatorLink {
     this.#isLedgerAway = ledgerAway;
     this.#isStopping = stopping;
     // Not before the path is known: deadlines follow it.
-    if (this.hasLedger && this.#pathMs > 0) this.#options.onUsable?.();
+    if (this.#pathMs > 0 || !this.hasLedger) this.#tried();
     if (isNews) this.#handBack();
     // A coordinator that stops answers what it was asked as soon as ever.
     if (isNews && ledgerAway) this.#calls.markOverdue();
@@ -247,6 +253,12 @@ export class CoordinatorLink {
     if (!this.#isTroubled) log.warn("the coordinator is away", { address, reason });
     this.#isTroubled = true;
     this.#disconnect();
+    this.#tried();
+  }
+
+  #tried(): void {
+    this.#isTried = true;
+    this.#options.onTried?.();
   }
 
   #disconnect(): void {

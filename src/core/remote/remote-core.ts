@@ -40,7 +40,10 @@ export class RemoteCore implements Core {
   readonly windows: RemoteWindows;
   readonly isRootKey: RootAccess["isRootKey"];
   readonly manage: RootAccess["manage"];
-  /** Resolves when a coordinator with a ledger was reached for the first time. */
+  /**
+   * Resolves when a coordinator with a ledger was reached for the first time, and all others were tried: edges that do not
+   * know the same coordinators do not meet at one for a key.
+   */
   readonly usable: Promise<void>;
   #onRecall: OnRecall = () => {};
 
@@ -49,7 +52,10 @@ export class RemoteCore implements Core {
     const { promise: usable, resolve: onUsable } = Promise.withResolvers<void>();
     this.usable = usable;
     const onRecall: OnRecall = (keyId) => this.#onRecall(keyId);
-    const coordinators = new Coordinators(addresses, { ...options, onRecall, onUsable });
+    const onTried = () => {
+      if (coordinators.hasLedger && coordinators.links.every(({ link }) => link.isTried)) onUsable();
+    };
+    const coordinators = new Coordinators(addresses, { ...options, onRecall, onTried });
     this.coordinators = coordinators;
     const timeoutMs = () => stageTimeoutMs(coordinators.pathMs);
     const keys = new RemoteKeys({ coordinators, timeoutMs, onOldAnswer });

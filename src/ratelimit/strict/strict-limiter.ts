@@ -128,7 +128,7 @@ export class StrictLimiter implements RateLimiter {
       this.#options.metrics.windowsFull();
       throw new Unavailable("every rate-limit window is taken");
     }
-    const entry: Entry = { keyId, pool: new PermitPool(), waiting: [], dueMs: undefined };
+    const entry: Entry = { keyId, pool: new PermitPool(), waiting: [], dueMs: undefined, short: undefined };
     this.#entries.set(keyId, entry);
     return entry;
   }
@@ -140,7 +140,8 @@ export class StrictLimiter implements RateLimiter {
       throw refusal;
     }
     const permit = new Promise<Permit>((resolve, reject) => {
-      entry.waiting.push({ rule, resolve, reject, untilMs: nowMs + this.#options.timeoutMs() });
+      const untilMs = nowMs + this.#options.timeoutMs();
+      entry.waiting.push({ rule, resolve, reject, sinceMs: nowMs, untilMs });
     });
     this.#pump(entry, nowMs);
     return permit;
@@ -199,10 +200,12 @@ export class StrictLimiter implements RateLimiter {
     this.#watch(entry, nowMs);
   }
 
-  #apply(entry: Entry, { gen, admitted, denied, isFinal }: PermitVerdict, nowMs: number): void {
+  #apply(entry: Entry, { gen, admitted, denied, isFinal, isShort }: PermitVerdict, nowMs: number): void {
     if (denied > 0 && !isFinal) this.#options.metrics.deniedUnsettled(denied);
     for (const { rule, resolve } of this.#leave(entry, admitted)) resolve(this.#permit(entry, rule, gen, nowMs));
     for (const { rule, resolve } of this.#leave(entry, denied)) resolve(this.#permit(entry, rule, undefined, nowMs));
+    const [first] = entry.waiting;
+    if (isShort && first) entry.short = { atMs: nowMs, state: this.stateOf(entry, first.rule, nowMs) };
   }
 
   /** There is no such key any more. */
@@ -232,14 +235,21 @@ export class StrictLimiter implements RateLimiter {
     this.#sweepIdle(nowMs);
   }
 
-  /** Those who have waited long enough are told that it could not be decided. In order: the first came first. */
+  /**
+   * For requests that have waited long enough, in the order in which they came. One for which the ledger had no permit
+   * left while it waited is refused: others have held the last ones all the time. For one without any answer it could not
+   * be decided.
+   */
   #giveUp(entry: Entry, nowMs: number): void {
     let gone = 0;
     while (gone < entry.waiting.length && (entry.waiting[gone] as Waiting).untilMs <= nowMs) gone++;
     if (gone === 0) return;
-    for (const { reject } of this.#leave(entry, gone)) {
+    for (const { rule, sinceMs, resolve, reject } of this.#leave(entry, gone)) {
       entry.pool.cancelWait();
-      reject(new Unavailable("no permit came in time"));
+      if (entry.short !== undefined && entry.short.atMs >= sinceMs) {
+        this.#options.metrics.deniedUnsettled(1);
+        resolve(new StrictPermit(this, entry, rule, undefined, entry.short.state));
+      } else reject(new Unavailable("no permit came in time"));
     }
     this.#watch(entry, nowMs);
   }
@@ -264,10 +274,13 @@ interface Entry {
   readonly waiting: Waiting[];
   /** When the pool wants to send something. */
   dueMs: number | undefined;
+  /** When an answer last left requests waiting because the ledger had no permit left, and the window's state then. */
+  short: { readonly atMs: number; readonly state: RateLimitState } | undefined;
 }
 
 interface Waiting {
   readonly rule: RateLimit;
+  readonly sinceMs: number;
   readonly untilMs: number;
   readonly resolve: (permit: Permit) => void;
   readonly reject: (error: Unavailable) => void;

@@ -25,6 +25,24 @@ describe("an answer that is overdue", () => {
   });
 });
 
+describe("permits that other replicas hold until a request has waited for long enough", () => {
+  const heldElsewhere = { granted: 0, left: 0, outstanding: 5, endsInMs: 700, endsAtMs: 1_700_000_000_000 };
+
+  it("refuse it, also if their window has ended since; one that has heard of no shortage stays undecided", async () => {
+    const { limiter, channel, alarms, pass } = setUpLimiter();
+    const early = queue(limiter);
+    await pass(300);
+    await channel.grant(heldElsewhere);
+    await pass(5);
+    const late = queue(limiter);
+    await pass(155);
+    expect([early.said, late.said, alarms.unsettled]).toEqual(["limited", "waits", 1]);
+    expect(early.permit).toMatchObject({ remaining: 0, resetMs: heldElsewhere.endsAtMs });
+    await pass(300);
+    expect(late.said).toBe("no permit came in time");
+  });
+});
+
 describe("an ask that was not executed", () => {
   it("leaves its permits here, which serve waiting requests, and is followed by another a little later", async () => {
     const { limiter, channel, pass } = setUpLimiter();
