@@ -163,4 +163,20 @@ describe("the change follower", () => {
     expect(await readsAfter(40)).toEqual([4, 2]);
     for (const { follower } of [often, seldom]) follower.stop();
   });
+
+  it("begins the next round soon when it is told of news, also when that comes all the time", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { follower, asked } = follow([]);
+    onTestFinished(() => follower.stop());
+    await follower.start();
+    const readsAfter: number[] = [];
+    for (let step = 0; step < 12; step++) {
+      follower.hurry();
+      await vi.advanceTimersByTimeAsync(10);
+      readsAfter.push(asked.length);
+    }
+    // Every 50 ms: not put off by what comes meanwhile, and not more often either.
+    expect(readsAfter).toEqual([1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3]);
+  });
 });
