@@ -49,8 +49,8 @@ export class OnePort {
   /** The connections below sockets of TLS. */
   readonly #connectionOf = new WeakMap<net.Socket, net.Socket>();
   /**
-   * Connections whose protocol is not known yet, also during their handshake, with the calls of `#ageUndecided` since they came. The count restarts
-   * when the server closes.
+   * Connections whose protocol is not known yet, also during their handshake, with the calls of `#ageUndecided` since they
+   * came. The count restarts when the server closes.
    */
   readonly #undecided = new Map<net.Socket, number>();
   #accepted = 0;
