@@ -7,6 +7,7 @@ import type {
 } from "../../gen/latchkey/core/v1/core_pb.js";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { FeedNews, FeedPosition } from "../store/change-feed.ts";
+import { InvalidMessage } from "./wire.ts";
 
 /*
  * The change feed as it goes over the internal streams. Changes of root keys stay at the coordinator, and so does what was
@@ -33,7 +34,7 @@ export function checkPosition(position: FeedPosition): FeedPosition {
   const isPossible =
     numbers.every((number) => Number.isSafeInteger(number) && number >= 0) &&
     texts.every((text) => /^[\x20-\x7e]{0,100}$/.test(text));
-  if (!isPossible) throw new RangeError("an impossible position");
+  if (!isPossible) throw new InvalidMessage("an impossible position");
   return position;
 }
 

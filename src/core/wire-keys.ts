@@ -9,11 +9,12 @@ import type {
   RateLimit as WireRateLimit,
 } from "../../gen/latchkey/core/v1/core_pb.js";
 import type { JsonObject, Key, NewKey } from "../domain/key.ts";
-import { depthOf, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
+import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
 import { type KeyMutation, readMutation } from "../store/key-mutation.ts";
 import type { IdempotencyRecord } from "../store/key-store.ts";
+import { InvalidMessage } from "./wire.ts";
 
 /*
  * Keys as they go over the internal streams. A coordinator checks what an edge sends as a public method checks its caller:
@@ -159,7 +160,7 @@ function readCheckedMeta(text: string): JsonObject {
     throw impossible("meta");
   }
   const isObject = typeof meta === "object" && meta !== null && !Array.isArray(meta);
-  if (!isObject || depthOf(meta as JsonObject) > metaDepthMax) throw impossible("meta");
+  if (!isObject || isDeeperThan(metaDepthMax, meta as JsonObject)) throw impossible("meta");
   return meta as JsonObject;
 }
 
@@ -172,6 +173,6 @@ function checkNumber(name: string, number: number, min: number, max: number): vo
   if (!Number.isSafeInteger(number) || number < min || number > max) throw impossible(name);
 }
 
-function impossible(name: string): RangeError {
-  return new RangeError(`an impossible ${name}`);
+function impossible(name: string): InvalidMessage {
+  return new InvalidMessage(`an impossible ${name}`);
 }

@@ -37,6 +37,14 @@ export class NotExecuted extends Unavailable {
   override readonly name = "NotExecuted";
 }
 
+/**
+ * A message that no edge of ours sends: its sender is a stranger, and the stream is ended. Not a `RangeError`, which an
+ * error of our own code can be too.
+ */
+export class InvalidMessage extends Error {
+  override readonly name = "InvalidMessage";
+}
+
 /** The answer, if it is of the kind that the question was. Throws what it says instead. */
 export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wanted): ValueOf<Wanted> {
   if (received.case === kind) return received.value as ValueOf<Wanted>;
@@ -73,7 +81,8 @@ export function toWireAsk(keyId: string, ask: PermitAsk): Question {
 /** Throws on numbers that no edge of ours sends: believed, they could make permits out of nothing. */
 export function fromWireAsk({ wantMin, wantMax, gen, returned, spent }: WireAsk): PermitAsk {
   const counts = [wantMin, wantMax - wantMin, gen, returned, spent];
-  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw new RangeError("an impossible ask");
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0))
+    throw new InvalidMessage("an impossible ask");
   return { wantMin, wantMax, gen, returned, spent, holders: 1 };
 }
 
@@ -122,7 +131,7 @@ export function fromWireReports({ reports }: WindowReports): KeyedReport[] {
     const report = { replica, gen, count, endsInMs, durationMs, previousGen };
     // A window without an end would be kept for ever.
     const isPossible = [count, endsInMs, durationMs].every((number) => Number.isFinite(number) && number >= 0);
-    if (!isPossible) throw new RangeError("an impossible report");
+    if (!isPossible) throw new InvalidMessage("an impossible report");
     return { keyId, report };
   });
 }

@@ -4,8 +4,11 @@ import type { Json } from "./key.ts";
 export const metaBytesMax = 16_384;
 export const metaDepthMax = 16;
 
-/** How deep the value is nested: 0 for one that is neither an object nor a list. */
-export function depthOf(value: Json): number {
-  if (value === null || typeof value !== "object") return 0;
-  return 1 + Object.values(value).reduce<number>((deepest, inner) => Math.max(deepest, depthOf(inner as Json)), 0);
+/**
+ * Whether objects and lists are nested in it more than this deep. It looks no deeper than that: a stranger's value can be
+ * so deep that following it to its end would overflow the stack.
+ */
+export function isDeeperThan(depthMax: number, value: Json): boolean {
+  if (value === null || typeof value !== "object") return false;
+  return depthMax === 0 || Object.values(value).some((inner) => isDeeperThan(depthMax - 1, inner as Json));
 }

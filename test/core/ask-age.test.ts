@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { AskAge } from "../../src/core/serve/ask-age.ts";
+import { InvalidMessage } from "../../src/core/wire.ts";
 
 const quick = { seenTimeMs: 10_000, seenAgeMs: 30 };
 
@@ -28,6 +29,6 @@ describe("the age of an ask", () => {
       { seenTimeMs: 1, seenAgeMs: Number.NaN },
       { seenTimeMs: Number.POSITIVE_INFINITY, seenAgeMs: 0 },
     ])
-      expect(() => age.expiresAtMs(seen, 5000)).toThrow(RangeError);
+      expect(() => age.expiresAtMs(seen, 5000)).toThrow(InvalidMessage);
   });
 });

@@ -238,4 +238,20 @@ describe("what no edge of ours sends", () => {
       ]);
     }
   });
+
+  it("is not what fails in the coordinator's own code, whatever kind of error that is", async () => {
+    const { open, store } = await setUp();
+    const edge = open();
+    for (const [index, error] of [new RangeError("too long"), new TypeError("not a function")].entries()) {
+      vi.spyOn(store.keys, "findByDigest").mockRejectedValueOnce(error);
+      const [id, nextId] = [2 * index + 1, 2 * index + 2];
+      edge.send({ calls: [{ id, question: lookup(digest) }] });
+      const answer = (of: number) => edge.answers.find((each) => each.id === of)?.answer;
+      const failure = { case: "failure", value: { reason: "the coordinator has failed" } };
+      await vi.waitFor(() => expect(answer(id)).toMatchObject(failure), { interval: 5 });
+      // The same stream goes on.
+      edge.send({ calls: [{ id: nextId, question: lookup(digest) }] });
+      await vi.waitFor(() => expect(answer(nextId)?.case).toBe("lookup"), { interval: 5 });
+    }
+  });
 });

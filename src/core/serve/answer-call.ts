@@ -9,6 +9,7 @@ import {
   type Answered,
   fromWireAsk,
   fromWireReports,
+  InvalidMessage,
   type ReceivedQuestion,
   rootKeyMax,
   toWirePermits,
@@ -41,8 +42,8 @@ const wantedMax = 1_000_000;
 const notExecuted: Answered = { case: "notExecuted", value: {} };
 
 /**
- * Answers one call of an edge. What the edge sends is checked as if a stranger had sent it. It rejects with a `RangeError`
- * for what no edge of ours sends, and with the failures of the core.
+ * Answers one call of an edge. What the edge sends is checked as if a stranger had sent it. It rejects with an
+ * `InvalidMessage` for what no edge of ours sends, and with the failures of the core.
  */
 export async function answerCall(
   question: ReceivedQuestion,
@@ -70,7 +71,7 @@ export async function answerCall(
     case "charge": {
       const { keyId, wanted } = question.value;
       checkKeyId(keyId);
-      if (!(wanted >= 1 && wanted <= wantedMax)) throw new RangeError("an impossible charge");
+      if (!(wanted >= 1 && wanted <= wantedMax)) throw new InvalidMessage("an impossible charge");
       return isLate ? notExecuted : toWireCharge(await core.usage.charge(keyId, wanted, expiresAtMs));
     }
     case "feed": {
@@ -88,7 +89,7 @@ export async function answerCall(
     case "keptAnswer": {
       const { rootKey, lookup, nowMs: atMs } = question.value;
       checkDigest(lookup);
-      if (!Number.isFinite(atMs)) throw new RangeError("an impossible time");
+      if (!Number.isFinite(atMs)) throw new InvalidMessage("an impossible time");
       return { case: "keptAnswer", value: (await core.manage(presented(rootKey)).findKeptAnswer(lookup, atMs)) ?? {} };
     }
     case "mutate": {
@@ -100,7 +101,7 @@ export async function answerCall(
       return { case: "mutate", value: { found: digests !== undefined, digests: [...(digests ?? [])] } };
     }
     default:
-      throw new RangeError("a call without a question");
+      throw new InvalidMessage("a call without a question");
   }
 }
 
@@ -118,6 +119,6 @@ function toWireCharge(outcome: ChargeOutcome): Answered {
 }
 
 function presented(rootKey: string): Secret {
-  if (rootKey.length > rootKeyMax) throw new RangeError("an impossible root key");
+  if (rootKey.length > rootKeyMax) throw new InvalidMessage("an impossible root key");
   return new Secret(rootKey);
 }

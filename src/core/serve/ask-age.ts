@@ -1,8 +1,10 @@
+import { InvalidMessage } from "../wire.ts";
+
 /** A call may be this much older than the quickest one of its stream. */
 const lateMs = 1000;
 
 /**
- * How old the calls of one stream are. An edge sends back the coordinator's own time, so no two clocks are compared. An
+ * How old the calls of one stream are. An edge sends back the coordinator's own time, so no two clocks are compared. A
  * call can wait in a network or a kernel until its edge has given up on it; executed then, it would take permits or uses
  * that no request gets.
  */
@@ -17,7 +19,7 @@ export class AskAge {
   /** When a call that arrives now is too old, by the coordinator's clock. */
   expiresAtMs(seen: { readonly seenTimeMs: number; readonly seenAgeMs: number }, nowMs: number): number {
     const { seenTimeMs, seenAgeMs } = seen;
-    if (!Number.isFinite(seenTimeMs) || !(seenAgeMs >= 0)) throw new RangeError("an impossible time");
+    if (!Number.isFinite(seenTimeMs) || !(seenAgeMs >= 0)) throw new InvalidMessage("an impossible time");
     if (seenTimeMs === 0) return Number.POSITIVE_INFINITY;
     // The way of the last message from here to the edge, and the way of the call back.
     const roundTripMs = Math.max(0, nowMs - seenTimeMs - seenAgeMs);

@@ -4,7 +4,7 @@ import type { Ambient } from "../../ambient/ambient.ts";
 import { RootKeyRefused } from "../../domain/root-key-refused.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Coordinator } from "../../ratelimit/coordinator/coordinator.ts";
-import { toWireFailure } from "../wire.ts";
+import { InvalidMessage, toWireFailure } from "../wire.ts";
 import { answerCall, type ServedCore } from "./answer-call.ts";
 import { AskAge } from "./ask-age.ts";
 import type { FrontStreams } from "./front-streams.ts";
@@ -73,7 +73,7 @@ export async function* serveFront(
       (answered) => outbox.answer(id, answered),
       (error: unknown) => {
         // An edge that sends such things is none of ours.
-        if (error instanceof RangeError) outbox.close(error);
+        if (error instanceof InvalidMessage) outbox.close(error);
         else if (!(error instanceof Unavailable || error instanceof RootKeyRefused)) {
           log.error("a call of an edge failed", error, { kind: question.case });
         }
