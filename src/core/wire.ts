@@ -69,6 +69,11 @@ export function toWireFailure(error: unknown): Answered {
   return failure(error.message, error.retryAfterMs, error.affectsOneKeyOnly);
 }
 
+/** What became of a call for one key is not known. */
+export function toWireKeyFailure(reason: string): Answered {
+  return failure(reason, 1000, true);
+}
+
 function failure(reason: string, retryAfterMs: number, ofOneKey: boolean): Answered {
   return { case: "failure", value: { reason, retryAfterMs, ofOneKey } };
 }
@@ -95,7 +100,7 @@ export function toWirePermits(result: PermitAnswer): Answered {
     case "missing":
       return { case: "missing", value: {} };
     case "failed":
-      return failure(result.reason, 1000, true);
+      return toWireKeyFailure(result.reason);
     case "notExecuted":
       return { case: "notExecuted", value: {} };
   }

@@ -12,6 +12,7 @@ import {
   InvalidMessage,
   type ReceivedQuestion,
   rootKeyMax,
+  toWireKeyFailure,
   toWirePermits,
   toWireWindows,
 } from "../wire.ts";
@@ -112,7 +113,7 @@ function toWireCharge(outcome: ChargeOutcome): Answered {
     case "missing":
       return { case: "missing", value: {} };
     case "failed":
-      return { case: "failure", value: { reason: outcome.reason, retryAfterMs: 1000, ofOneKey: true } };
+      return toWireKeyFailure(outcome.reason);
     case "notExecuted":
       return notExecuted;
   }
