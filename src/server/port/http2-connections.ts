@@ -26,6 +26,7 @@ interface StreamProgress {
 
 /** What a session over TLS has sent until the last sweep, and the consecutive sweeps since then without a byte of it. */
 interface SessionProgress {
+  readonly socket: TLSSocket;
   bytesRead: number;
   silentSweeps: number;
 }
@@ -53,7 +54,8 @@ export class Http2Connections implements Connections {
   /** The connection that is being passed to Node. */
   #serving: Socket | undefined;
   readonly #socketOf = new WeakMap<http2.Http2Session, Socket>();
-  readonly #securedProgress = new WeakMap<http2.ServerHttp2Session, SessionProgress>();
+  /** Only the sessions over TLS: others need no look at each sweep. */
+  readonly #secured = new Map<http2.ServerHttp2Session, SessionProgress>();
   /** Sessions that have not sent their settings yet, with the number of sweeps since they began. */
   readonly #awaitingSettings = new Map<http2.ServerHttp2Session, number>();
   /** Sessions that have not opened a stream yet, with the number of `closeIdle` calls since they began. */
@@ -117,7 +119,9 @@ export class Http2Connections implements Connections {
   sweep(): void {
     for (const stream of this.#streams.keys()) this.#guard.run(stream, () => this.#sweepStream(stream));
     this.#boundUntaken();
-    for (const session of this.#sessions) this.#guard.run(session, () => this.#sweepSession(session));
+    for (const [session, progress] of this.#secured) {
+      this.#guard.run(session, () => this.#sweepSecured(session, progress));
+    }
     for (const [session, sweeps] of this.#awaitingSettings) {
       this.#awaitingSettings.set(session, sweeps + 1);
       const isLate = (sweeps + 1) * sweepEveryMs(this.#timeouts) > this.#timeouts.firstBytesMs;
@@ -129,11 +133,9 @@ export class Http2Connections implements Connections {
    * Over TLS, a silent client is pinged, and disconnected if it stays silent. If a connection is reset while Node encrypts
    * an answer, Node may not report it and stop reading: the session would stay until its idle timeout.
    */
-  #sweepSession(session: http2.ServerHttp2Session): void {
-    const socket = this.#socketOf.get(session);
-    if (!(socket instanceof TLSSocket) || session.destroyed) return;
-    const progress = this.#securedProgress.get(session) ?? { bytesRead: -1, silentSweeps: 0 };
-    this.#securedProgress.set(session, progress);
+  #sweepSecured(session: http2.ServerHttp2Session, progress: SessionProgress): void {
+    if (session.destroyed) return;
+    const { socket } = progress;
     progress.silentSweeps = socket.bytesRead === progress.bytesRead ? progress.silentSweeps + 1 : 0;
     progress.bytesRead = socket.bytesRead;
     const sweepsMax = Math.ceil(this.#timeouts.answerMs / sweepEveryMs(this.#timeouts));
@@ -173,11 +175,14 @@ export class Http2Connections implements Connections {
     this.#guard.watch(session);
     this.#sessions.add(session);
     // Node creates the session while it is given the connection.
-    if (this.#serving !== undefined) this.#socketOf.set(session, this.#serving);
+    const socket = this.#serving;
+    if (socket !== undefined) this.#socketOf.set(session, socket);
+    if (socket instanceof TLSSocket) this.#secured.set(session, { socket, bytesRead: -1, silentSweeps: 0 });
     this.#awaitingSettings.set(session, 0);
     this.#unused.set(session, 0);
     session.on("close", () => {
       this.#sessions.delete(session);
+      this.#secured.delete(session);
       this.#awaitingSettings.delete(session);
       this.#unused.delete(session);
     });
