@@ -1,6 +1,11 @@
 import type { MaybePromise } from "../domain/maybe-promise.ts";
+import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import type { Secret } from "../domain/secret.ts";
 import type { KeyManagement } from "./key-store.ts";
+
+const refuse = () => Promise.reject(new RootKeyRefused());
+/** Keys as someone without a root key manages them: every call rejects. */
+export const refusedManagement: KeyManagement = { create: refuse, findKeptAnswer: refuse, mutate: refuse };
 
 /** Who may manage keys, and how. The root keys themselves never leave the place that knows them. */
 export interface RootAccess {

@@ -4,7 +4,7 @@ import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { KeyManagement } from "../store/key-store.ts";
-import type { RootAccess } from "../store/root-access.ts";
+import { type RootAccess, refusedManagement } from "../store/root-access.ts";
 
 /** Who calls, and what that allows. */
 export interface Caller {
@@ -14,9 +14,8 @@ export interface Caller {
   readonly keys: KeyManagement;
 }
 
-const refuse = () => Promise.reject(new RootKeyRefused());
 /** The caller of every public method. */
-export const anyone: Caller = { rootKey: undefined, keys: { create: refuse, findKeptAnswer: refuse, mutate: refuse } };
+export const anyone: Caller = { rootKey: undefined, keys: refusedManagement };
 
 /** Throws, or rejects with, `RootKeyRefused` or `Unavailable`. Answers synchronously where the root keys are known. */
 export type Authorise = (presented: Secret) => MaybePromise<Caller>;

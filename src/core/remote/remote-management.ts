@@ -1,16 +1,12 @@
-import { RootKeyRefused } from "../../domain/root-key-refused.ts";
 import type { Secret } from "../../domain/secret.ts";
 import type { KeptAnswer, KeyManagement } from "../../store/key-store.ts";
-import type { RootAccess } from "../../store/root-access.ts";
+import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";
 import { toWireCreation } from "../wire-keys.ts";
 import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 
 const late = "the coordinator has not answered in time";
-
-const refuse = () => Promise.reject(new RootKeyRefused());
-const refuseAll: KeyManagement = { create: refuse, findKeptAnswer: refuse, mutate: refuse };
 
 /**
  * Manages keys at a coordinator, which checks the root key with every call. This edge knows no root keys. What changes
@@ -30,7 +26,7 @@ export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number
 
     manage(presented: Secret): KeyManagement {
       const rootKey = presented.reveal();
-      if (rootKey.length > rootKeyMax) return refuseAll;
+      if (rootKey.length > rootKeyMax) return refusedManagement;
       return {
         async create(key, idempotency) {
           const question: Question = { case: "create", value: toWireCreation(rootKey, key, idempotency) };
