@@ -3,28 +3,19 @@ import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { remoteRootAccess } from "../../src/threads/remote-main-thread.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { connectThreads } from "../support/connect-threads.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
+import { sampleRootKey as rootKey, sampleRootAccess } from "../support/sample-root-access.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const clock = new TestClock();
-const rootKey = new Secret("root key");
 
 /** The main thread's access, as a serving thread uses it. */
 async function setUp() {
-  const store = createMemoryStore(clock);
-  const key = sampleKey(clock);
-  await store.keys.create(key);
-  const root: { valid: string[] | undefined } = { valid: ["root key"] };
-  const has = (presented: Secret) => {
-    if (root.valid === undefined) throw new Unavailable("the root keys are not known yet");
-    return root.valid.includes(presented.reveal());
-  };
-  const { serving, close } = connectThreads({ rootAccess: createRootAccess({ has }, store.keys) });
+  const { access: rootAccess, ...rest } = await sampleRootAccess(clock);
+  const { serving, close } = connectThreads({ rootAccess });
   onTestFinished(close);
-  return { store, key, root, access: remoteRootAccess(serving) };
+  return { ...rest, access: remoteRootAccess(serving) };
 }
 
 describe("root access of a serving thread", () => {

@@ -3,26 +3,11 @@ import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { KeyManagement } from "../../src/store/key-store.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
+import { sampleRootKey as rootKey, sampleRootAccess } from "../support/sample-root-access.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const clock = new TestClock();
-const rootKey = new Secret("root key");
-
-/** Access to a store in memory with one key. `valid` are the root keys; undefined: they are not known. */
-async function setUp() {
-  const store = createMemoryStore(clock);
-  const key = sampleKey(clock);
-  await store.keys.create(key);
-  const root: { valid: string[] | undefined } = { valid: ["root key"] };
-  const has = (presented: Secret) => {
-    if (root.valid === undefined) throw new Unavailable("the root keys are not known yet");
-    return root.valid.includes(presented.reveal());
-  };
-  return { store, key, root, access: createRootAccess({ has }, store.keys) };
-}
 
 /** Every way to manage keys. */
 const calls: [keyof KeyManagement, (keys: KeyManagement, keyId: string) => Promise<unknown>][] = [
@@ -33,12 +18,12 @@ const calls: [keyof KeyManagement, (keys: KeyManagement, keyId: string) => Promi
 
 describe("root access", () => {
   it("knows root keys from other secrets", async () => {
-    const { access } = await setUp();
+    const { access } = await sampleRootAccess(clock);
     expect([rootKey, new Secret("another")].map((presented) => access.isRootKey(presented))).toEqual([true, false]);
   });
 
   it("passes the calls of a root key on, and their answers back", async () => {
-    const { access, key, store } = await setUp();
+    const { access, key, store } = await sampleRootAccess(clock);
     const keys = access.manage(rootKey);
     expect(await keys.create(sampleKey(clock, { id: "key_new", secretDigest: "new" }))).toEqual({ outcome: "created" });
     expect(await keys.findKeptAnswer("lookup", clock.nowMs())).toBeUndefined();
@@ -48,7 +33,7 @@ describe("root access", () => {
 
   describe.each(calls)("%s", (_, call) => {
     it("is refused without a root key, and nothing is changed", async () => {
-      const { access, key, store } = await setUp();
+      const { access, key, store } = await sampleRootAccess(clock);
       await expect(call(access.manage(new Secret("another")), key.id)).rejects.toThrow(RootKeyRefused);
       expect([await store.keys.findByDigest(key.secretDigest), await store.keys.findByDigest("new")]).toEqual([
         expect.objectContaining({ id: key.id }),
@@ -57,7 +42,7 @@ describe("root access", () => {
     });
 
     it("is refused once the root key is retired, also to a caller that was let in before", async () => {
-      const { access, key, root, store } = await setUp();
+      const { access, key, root, store } = await sampleRootAccess(clock);
       expect(access.isRootKey(rootKey)).toBe(true);
       const keys = access.manage(rootKey);
       root.valid = ["its successor"];
@@ -66,7 +51,7 @@ describe("root access", () => {
     });
 
     it("is an outage, not a refusal, while the root keys are not known", async () => {
-      const { access, key, root } = await setUp();
+      const { access, key, root } = await sampleRootAccess(clock);
       root.valid = undefined;
       await expect(call(access.manage(rootKey), key.id)).rejects.toThrow(Unavailable);
     });
