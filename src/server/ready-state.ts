@@ -6,6 +6,7 @@ export class ReadyState {
   readonly #health: StoreHealth | undefined;
   readonly #notify: (ready: boolean) => MaybePromise<void>;
   #isOpen = false;
+  #isStopping = false;
   #notified = false;
 
   constructor(health: StoreHealth | undefined, notify: (ready: boolean) => MaybePromise<void>) {
@@ -15,9 +16,26 @@ export class ReadyState {
     health?.onChange(() => void this.#update().catch(() => {}));
   }
 
-  /** Set at start and stop. Resolves when all serving threads know. */
-  async setOpen(isOpen: boolean): Promise<void> {
-    this.#isOpen = isOpen;
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** Requests may come, unless the process stops already. Resolves when all serving threads know. */
+  async open(): Promise<void> {
+    if (this.#isStopping) return;
+    this.#isOpen = true;
+    await this.#update();
+  }
+
+  /** The process stops: a start under way no longer opens. */
+  startStop(): void {
+    this.#isStopping = true;
+  }
+
+  /** No more requests should come. Resolves when all serving threads know. */
+  async close(): Promise<void> {
+    this.startStop();
+    this.#isOpen = false;
     await this.#update();
   }
 

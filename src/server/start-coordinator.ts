@@ -11,6 +11,7 @@ import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
 import { announceChanges } from "../store/announce-changes.ts";
 import { FeedRelay } from "../store/feed-relay.ts";
+import { becomeReady } from "./become-ready.ts";
 import { ChangeFollower } from "./change-follower.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
 import { connectKeyChanges } from "./key-changes.ts";
@@ -55,14 +56,13 @@ export async function startCoordinator(options: StartOptions): Promise<RunningSe
   };
 
   let isPrepared = false;
-  let stopping = false;
-  teardown.add("start", () => {
-    stopping = true;
-  });
+  const readiness = new Readiness(() => health?.refresh());
+  const readyState = new ReadyState(health, (ready) => readiness.set(ready));
+  teardown.add("start", () => readyState.startStop());
   const prepare = async () => {
     await usable;
     await follower.start();
-    await opened.prepare(() => stopping);
+    await opened.prepare(() => readyState.isStopping);
     isPrepared = true;
   };
   const prepared = prepare();
@@ -73,26 +73,17 @@ export async function startCoordinator(options: StartOptions): Promise<RunningSe
   // Until it knows the root keys and the first news, edges should ask another.
   const isLedgerAway = () => !isPrepared || (opened.probe?.isAway ?? false);
   const internal = await listenToEdges(options, opened, { core: served, streams, isLedgerAway });
-  const readiness = new Readiness(() => health?.refresh());
-  const readyState = new ReadyState(health, (ready) => readiness.set(ready));
   const probes = createProbesPort(options, readiness);
   const port = await probes.listen(settings.port, settings.host);
   teardown.add("public port", () => probes.close(closeGraceMs));
 
-  const becomeReady = async () => {
-    await prepared;
-    const generated = await opened.completeStart();
-    await readyState.setOpen(!stopping);
-    return generated;
-  };
   return {
     port,
     internalPort: internal.port,
-    ready: becomeReady(),
+    ready: becomeReady(prepared, opened, readyState),
     async stop() {
       // Edges are told to use another coordinator. Each ends its stream when it has its answers.
-      stopping = true;
-      await readyState.setOpen(false);
+      await readyState.close();
       await Promise.all([delay(settings.drainMs), streams.stop(streamsEndMs)]);
       await teardown.run();
     },

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Secret } from "../domain/secret.ts";
 import { announceChanges } from "../store/announce-changes.ts";
 import type { RootAccess } from "../store/root-access.ts";
+import { becomeReady } from "./become-ready.ts";
 import { ChangeFollower } from "./change-follower.ts";
 import { connectRemoteCore } from "./connect-remote-core.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
@@ -82,16 +82,13 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   });
   teardown.add("change feed", () => follower.stop());
   const readyState = new ReadyState(health, (ready) => serving.setReady(ready));
-  let stopping = false;
-  teardown.add("start", () => {
-    stopping = true;
-  });
+  teardown.add("start", () => readyState.startStop());
   const prepare = async () => {
     await usable;
     // The cache serves only while news is current: before the first request, if possible.
     await follower.start();
     // Before the first connection is accepted. If the root key is not generated yet, no caller can have one.
-    if (await opened.prepare(() => stopping)) await readyState.setOpen(!stopping);
+    if (await opened.prepare(() => readyState.isStopping)) await readyState.open();
   };
   const prepared = prepare();
   // `ready` rejects with the failure.
@@ -100,21 +97,14 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   const port = await serving.listen(settings.port, settings.host);
   teardown.add("public port", () => serving.close(shutdownGraceMs));
 
-  const becomeReady = async (): Promise<Secret | undefined> => {
-    await prepared;
-    const generated = await opened.completeStart();
-    await readyState.setOpen(!stopping);
-    return generated;
-  };
   return {
     port,
     internalPort: internal.port,
-    ready: becomeReady(),
+    ready: becomeReady(prepared, opened, readyState),
     async stop() {
       // First load balancers see that this replica is not ready, and have time to react while all requests are served.
       // Then clients are told to leave, also those between two requests. Then everything stops, the store last.
-      stopping = true;
-      await readyState.setOpen(false);
+      await readyState.close();
       await delay(settings.drainMs);
       serving.startShutdown();
       await delay(Math.min(settings.drainMs, lastRequestMs));
