@@ -45,7 +45,7 @@ type Step = readonly [string, (world: World) => void];
 function* stepsFrom(world: World): Generator<Step> {
   const { counts, nowMs, scope } = world;
   // A replica that does nothing while this happens is one that is paused.
-  if (nowMs < scope.endMs) yield ["time passes", (to) => (to.nowMs += stepMs)];
+  if (nowMs < scope.endMs) yield ["time passes", (to) => to.pass(stepMs)];
   for (let at = 0; at < world.replicas.length; at++) yield* replicaSteps(world, at);
   for (let index = 0; index < world.flights.length; index++) yield* flightSteps(world, index);
   if (counts.settings > 0) yield ["the ledger's clock is set", counted("settings", (to) => to.setClock())];

@@ -15,7 +15,7 @@ export function fillFault(start: World): string | undefined {
   exchangeAll(world);
   const { gen, endsAtMs } = world.window;
   if (endsAtMs - world.nowMs < world.scope.durationMs / 2) return undefined;
-  for (; world.nowMs < endsAtMs - 2 * tickMs; world.nowMs += tickMs) {
+  for (; world.nowMs < endsAtMs - 2 * tickMs; world.pass(tickMs)) {
     world.take(0);
     exchangeAll(world);
     if (world.admitted[gen] === world.scope.limit) return world.broken;

@@ -41,11 +41,13 @@ interface Flight {
 }
 
 interface Replica {
-  pool: PermitPool;
+  readonly pool: PermitPool;
   /** The windows of the permits that are in use. */
   uses: number[];
   /** Whether it expects demand. The estimate only sizes blocks, so the model knows two values of it. */
   busy: boolean;
+  /** Its part of the key, with its flights. Undefined: not known yet. */
+  key: number | undefined;
 }
 
 /** One state of two or three replicas, the ledger and the messages between them. Each method is a single step. */
@@ -56,6 +58,14 @@ export class World {
   clockAheadMs = 0;
   /** Since when the ledger's clock is seen to be behind for the open window, if it was not set since. */
   seenBehindMs: number | undefined;
+  /** A number for each text that was part of a key: comparing a few numbers takes much less time than long texts. */
+  readonly numbers = new Map<string, number>();
+  /** Parts of the key: of the window, of the counts, and of all windows so far. Undefined: changed since the last key. */
+  private windowKey: number | undefined;
+  private countsKey: number | undefined;
+  private pastKey: number | undefined;
+  /** A bit for each replica that this world shares with no other. Only such a replica may be changed. */
+  private ownReplicas = 0;
   /** The rule in force. */
   durationMs: number;
   window: PermitWindow = neverOpened;
@@ -76,12 +86,14 @@ export class World {
     this.parts = parts;
     this.counts = scope.counts;
     this.durationMs = scope.durationMs;
-    for (let i = 0; i < scope.replicas; i++) this.replicas.push({ pool: new parts.Pool(), uses: [], busy: true });
+    for (let i = 0; i < scope.replicas; i++) this.replicas.push(newReplica(parts));
   }
 
+  /** Copies share their replicas until one of them changes: a step changes one of them at most. */
   copy(): World {
+    this.ownReplicas = 0;
     const copy = Object.assign(Object.create(World.prototype) as World, this);
-    copy.replicas = this.replicas.map(({ pool, uses, busy }) => ({ pool: copied(pool), uses: [...uses], busy }));
+    copy.replicas = [...this.replicas];
     copy.flights = [...this.flights];
     copy.admitted = [...this.admitted];
     copy.endsAtMs = [...this.endsAtMs];
@@ -91,16 +103,28 @@ export class World {
 
   /** Equal for states that go on in the same way: replicas are alike, so the order of them does not count. */
   key(): string {
-    const replicas = this.replicas.map((_, at) => this.replicaKey(at)).sort();
-    const window = Object.values(this.window).join(" ");
+    let replicas = "";
+    const numbers = this.replicas.map((replica, at) => {
+      replica.key ??= this.numberOf(this.replicaKey(at));
+      return replica.key;
+    });
+    for (const number of numbers.sort(ascending)) replicas += ` ${number}`;
+    this.windowKey ??= this.numberOf(`window ${Object.values(this.window).join(" ")}`);
+    this.countsKey ??= this.numberOf(`counts ${Object.values(this.counts).join(" ")}`);
+    this.pastKey ??= this.numberOf(`past ${this.endsAtMs} ${this.openedAheadMs}|${this.admitted}`);
     const clock = `${this.nowMs} ${this.clockAheadMs} ${this.seenBehindMs} ${this.durationMs}`;
-    const opened = `${this.endsAtMs} ${this.openedAheadMs}`;
-    const counts = Object.values(this.counts).join("");
-    return `${clock} ${opened} ${window}|${counts}|${this.admitted}|${replicas}`;
+    return `${clock} ${this.windowKey} ${this.countsKey} ${this.pastKey}${replicas}`;
+  }
+
+  private numberOf(text: string): number {
+    const known = this.numbers.get(text);
+    if (known !== undefined) return known;
+    this.numbers.set(text, this.numbers.size);
+    return this.numbers.size - 1;
   }
 
   private replicaKey(at: number): string {
-    const { pool, uses, busy } = this.at(at);
+    const { pool, uses, busy } = this.seen(at);
     const { currentNumber, overdueNumber } = numbersOf(pool);
     let key = `${busy ? "b" : "c"}${currentNumber !== 0}${overdueNumber !== 0}`;
     for (const name of Object.keys(pool)) {
@@ -128,8 +152,14 @@ export class World {
     return Number(value) <= this.nowMs ? "-" : value;
   }
 
+  pass(ms: number): void {
+    this.nowMs += ms;
+    for (let at = 0; at < this.replicas.length; at++) this.forgetKey(at);
+  }
+
   spend(count: keyof Counts): void {
     this.counts = { ...this.counts, [count]: this.counts[count] - 1 };
+    this.countsKey = undefined;
   }
 
   take(at: number): void {
@@ -140,11 +170,11 @@ export class World {
   }
 
   hasToSend(at: number): boolean {
-    return this.pool(at).nextDueMs(this.nowMs) === this.nowMs;
+    return this.estimating(this.seen(at)).nextDueMs(this.nowMs) === this.nowMs;
   }
 
   hasWaiting(at: number): boolean {
-    return (this.at(at).pool as unknown as { waiting: number }).waiting > 0;
+    return (this.seen(at).pool as unknown as { waiting: number }).waiting > 0;
   }
 
   /** Sends the pool's next message. Returns false if there is none. */
@@ -166,6 +196,8 @@ export class World {
     if (window.gen !== this.window.gen) this.opened(window.gen);
     else if (flight.message.ask.wantMin > 0) this.stillOpen(window);
     this.window = window;
+    this.windowKey = undefined;
+    this.forgetKey(flight.replica);
     if (flight.orphan) this.flights.splice(index, 1);
     else this.flights[index] = { ...flight, grant, endsAtMs: this.nowMs + grant.endsInMs };
   }
@@ -188,6 +220,7 @@ export class World {
     }
     this.endsAtMs[gen] = this.nowMs + this.durationMs;
     this.openedAheadMs[gen] = this.clockAheadMs;
+    this.pastKey = undefined;
     this.seenBehindMs = undefined;
   }
 
@@ -202,12 +235,14 @@ export class World {
   /** The coordinator finds the ask too old. */
   decline(index: number): void {
     if (this.parts.executesDeclined) this.reach(index);
-    this.flights[index] = { ...(this.flights[index] as Flight), declined: true };
+    const flight = this.flights[index] as Flight;
+    this.flights[index] = { ...flight, declined: true };
+    this.forgetKey(flight.replica);
   }
 
   isAwaited(index: number): boolean {
     const { replica, message } = this.flights[index] as Flight;
-    return message.number === numbersOf(this.at(replica).pool).currentNumber;
+    return message.number === numbersOf(this.seen(replica).pool).currentNumber;
   }
 
   /** The replica does not wait for the answer any longer. The message goes on existing, and so does its answer. */
@@ -246,12 +281,13 @@ export class World {
   refuse(at: number, gen: number): void {
     this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
     this.admitted[gen] = (this.admitted[gen] ?? 0) - 1;
+    this.pastKey = undefined;
     this.settle(at, this.pool(at).release(gen, this.nowMs), 0);
   }
 
   /** Only messages on their way to the ledger survive. Admitted requests stay admitted. */
   crash(at: number): void {
-    this.replicas[at] = { pool: new this.parts.Pool(), uses: [], busy: true };
+    this.replicas[at] = newReplica(this.parts);
     this.flights = this.flights
       .filter(({ replica, grant }) => replica !== at || grant === undefined)
       .map((flight) => (flight.replica === at ? { ...flight, orphan: true } : flight));
@@ -259,15 +295,41 @@ export class World {
 
   reclaim(): void {
     this.window = { ...this.window, granted: this.window.spent };
+    this.windowKey = undefined;
   }
 
+  /** The replica, to be changed. */
   at(index: number): Replica {
+    const replica = this.seen(index);
+    const bit = 1 << index;
+    if (this.ownReplicas & bit) {
+      replica.key = undefined;
+      return replica;
+    }
+    this.ownReplicas |= bit;
+    const own = { pool: copied(replica.pool), uses: [...replica.uses], busy: replica.busy, key: undefined };
+    this.replicas[index] = own;
+    return own;
+  }
+
+  /** The replica, only to be looked at: another world may have the same. */
+  seen(index: number): Replica {
     return this.replicas[index] as Replica;
   }
 
-  /** The pool, with the model's estimates in place of its own. */
+  /** The time or a flight has changed, which are part of the replica's key. */
+  private forgetKey(index: number): void {
+    const replica = this.seen(index);
+    if (replica.key !== undefined) this.replicas[index] = { ...replica, key: undefined };
+  }
+
+  /** The pool, to be changed. */
   pool(index: number): PermitPool {
-    const { pool, busy } = this.at(index);
+    return this.estimating(this.at(index));
+  }
+
+  /** The pool with the model's estimates in place of its own. They are set before each use, so others may share them. */
+  private estimating({ pool, busy }: Replica): PermitPool {
     return Object.assign(pool, { ratePerMs: busy ? 0.02 : 0, rateAtMs: this.nowMs, rttMs: 10 });
   }
 
@@ -282,6 +344,7 @@ export class World {
     else replica.pool.commit(gen);
     const admitted = (this.admitted[gen] ?? 0) + 1;
     this.admitted[gen] = admitted;
+    this.pastKey = undefined;
     if (admitted > this.scope.limit) this.broken ??= `S1: ${admitted} admitted in window ${gen}`;
     if (this.nowMs >= Math.max(endsAtMs, this.endsAtMs[gen] ?? 0))
       this.broken ??= `S2: admitted after the end of window ${gen}`;
@@ -290,6 +353,14 @@ export class World {
 
 function numbersOf(pool: PermitPool): Numbers {
   return pool as unknown as Numbers;
+}
+
+function ascending(a: number, b: number): number {
+  return a - b;
+}
+
+function newReplica({ Pool }: Parts): Replica {
+  return { pool: new Pool(), uses: [], busy: true, key: undefined };
 }
 
 function copied(pool: PermitPool): PermitPool {
