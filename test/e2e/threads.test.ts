@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createClient, type VerifyKeyResponse } from "../../src/sdk/index.ts";
 import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
@@ -17,9 +17,9 @@ import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 const threads = 2;
 const connections = 24;
 
-async function start(environment: Record<string, string>) {
+async function start(environment: Record<string, string>, atEnd?: (undo: () => void) => void) {
   const own = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: String(threads) };
-  const latchkey = await startLatchkey({ ...own, ...environment });
+  const latchkey = await startLatchkey({ ...own, ...environment }, undefined, atEnd);
   const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey });
   return { ...latchkey, client };
 }
@@ -54,9 +54,9 @@ function fromBelow(limit: number): number[] {
   return Array.from({ length: limit }, (_, i) => limit - 1 - i);
 }
 
-describe.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
-  // At once, since each has a process of its own and one of them mostly waits.
-  it.concurrent("let exactly a local limit pass in every window, each answer counting down by one", async () => {
+// At once, since each has a process of its own and half of them mostly wait.
+describe.concurrent.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
+  it("let exactly a local limit pass in every window, each answer counting down by one", async () => {
     const [limit, duration, windows] = [200, 1000, 4];
     const latchkey = await start(await engine.environment());
     const callers = openConnections(latchkey.baseUrl, connections);
@@ -81,7 +81,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
     }
   });
 
-  it.concurrent("give every window of many keys to one key only, while windows come and go", async () => {
+  it("give every window of many keys to one key only, while windows come and go", async () => {
     const latchkey = await start({ ...(await engine.environment()), LATCHKEY_WINDOWS_MAX: "3" });
     const callers = openConnections(latchkey.baseUrl, connections);
     const ratelimit = { limit: 40, duration: 3000 };
@@ -93,10 +93,16 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
       await vi.waitFor(isFree, { timeout: 10_000, interval: 100 });
     }
   });
+});
+
+describe.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
+  let latchkey: Awaited<ReturnType<typeof start>>;
+  beforeAll(async () => {
+    latchkey = await start(await engine.environment(afterAll), afterAll);
+  });
 
   it("never let more than a strict limit pass, and no less", async () => {
     const limit = 100;
-    const latchkey = await start(await engine.environment());
     const callers = openConnections(latchkey.baseUrl, connections);
     const ratelimit = { async: false, limit, duration: 60_000 };
     const { key } = await latchkey.client.createKey({ apiId: "api", ratelimit });
@@ -109,7 +115,6 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
   });
 
   it("release what a refused use had taken from a local or strict limit", async () => {
-    const latchkey = await start(await engine.environment());
     const { client, baseUrl } = latchkey;
     const callers = openConnections(baseUrl, connections);
     for (const async of [true, false]) {
@@ -125,14 +130,13 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
 
   it("spend every use exactly once, and not one more", async () => {
     const uses = 500;
-    const { baseUrl } = await start(await engine.environment());
+    const { baseUrl } = latchkey;
     const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients: 64, uses });
 
     expect(problemsWithUse(answers, uses)).toEqual([]);
   });
 
   it("all refuse a deleted key from the answer to its deletion on", async () => {
-    const latchkey = await start(await engine.environment());
     const { client, baseUrl } = latchkey;
     const callers = openConnections(baseUrl, connections);
     for (let round = 0; round < 10; round++) {
@@ -148,27 +152,27 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
 
   it("answer everything that they were sent before they stop, and keep every use and window", async () => {
     const environment = { ...(await engine.environment()), PORT: "0" };
-    const latchkey = await start(environment);
+    const stopped = await start(environment);
     const uses = 1_000_000;
-    const { key } = await latchkey.client.createKey({ apiId: "api", remaining: uses });
+    const { key } = await stopped.client.createKey({ apiId: "api", remaining: uses });
     const book: Book = { answered: 0, dropped: [], refused: 0 };
     const load = [
-      ...Array.from({ length: 12 }, () => callOverHttp1(latchkey.baseUrl, key, book)),
-      ...Array.from({ length: 4 }, () => callOverGrpc(latchkey.baseUrl, key, book)),
+      ...Array.from({ length: 12 }, () => callOverHttp1(stopped.baseUrl, key, book)),
+      ...Array.from({ length: 4 }, () => callOverGrpc(stopped.baseUrl, key, book)),
     ];
     await delay(300);
-    await expectAllServe(latchkey);
-    const { key: limited } = await latchkey.client.createKey({
+    await expectAllServe(stopped);
+    const { key: limited } = await stopped.client.createKey({
       apiId: "api",
       ratelimit: { limit: 10, duration: 60_000 },
     });
-    await crowd(openConnections(latchkey.baseUrl, 7), limited, 1);
-    latchkey.kill("SIGTERM");
-    await vi.waitFor(() => expect(latchkey.stderr()).toContain('"msg":"stopping"'));
-    await vi.waitFor(async () => expect((await fetch(`${latchkey.baseUrl}/readyz`)).status).toBe(503));
+    await crowd(openConnections(stopped.baseUrl, 7), limited, 1);
+    stopped.kill("SIGTERM");
+    await vi.waitFor(() => expect(stopped.stderr()).toContain('"msg":"stopping"'));
+    await vi.waitFor(async () => expect((await fetch(`${stopped.baseUrl}/readyz`)).status).toBe(503));
     await Promise.all(load);
 
-    expect(await latchkey.exited).toBe(0);
+    expect(await stopped.exited).toBe(0);
     expect(book.dropped).toEqual([]);
     expect(book.answered).toBeGreaterThan(0);
     const again = await start(environment);
@@ -178,18 +182,18 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
   });
 
   it("add their metrics up", async () => {
-    const latchkey = await start(await engine.environment());
-    const { key } = await latchkey.client.createKey({ apiId: "api" });
-    await crowd(openConnections(latchkey.baseUrl, connections), key, 5);
-    await expectAllServe(latchkey);
+    const counted = await start(await engine.environment());
+    const { key } = await counted.client.createKey({ apiId: "api" });
+    await crowd(openConnections(counted.baseUrl, connections), key, 5);
+    await expectAllServe(counted);
 
-    expect(await metric(latchkey, 'latchkey_verifications_total{code="VALID"}')).toBe(connections * 5);
+    expect(await metric(counted, 'latchkey_verifications_total{code="VALID"}')).toBe(connections * 5);
     const called = 'latchkey_call_seconds_count{method="VerifyKey",protocol="json",code="OK"}';
-    expect(await metric(latchkey, called)).toBe(connections * 5);
-    expect(await metric(latchkey, "latchkey_key_cache_total")).toBe(connections * 5);
-    expect(await metric(latchkey, "latchkey_cached_keys")).toBe(threads);
+    expect(await metric(counted, called)).toBe(connections * 5);
+    expect(await metric(counted, "latchkey_key_cache_total")).toBe(connections * 5);
+    expect(await metric(counted, "latchkey_cached_keys")).toBe(threads);
     // Once for the process, and not once for each thread.
-    const startedS = await metric(latchkey, "process_start_time_seconds");
+    const startedS = await metric(counted, "process_start_time_seconds");
     expect(Math.abs(startedS - Date.now() / 1000)).toBeLessThan(60);
   });
 });

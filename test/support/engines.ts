@@ -13,8 +13,8 @@ export interface Engine {
   readonly rootKeyFile: string;
   /** Settings for a server in this process. */
   settings(): Promise<StoreSettings>;
-  /** The environment for a server in a process of its own. */
-  environment(): Promise<StoreEnvironment>;
+  /** The environment for a server in a process of its own. Its folder is gone when the test is, or at another end. */
+  environment(atEnd?: (undo: () => void) => void): Promise<StoreEnvironment>;
   /** Every byte of the store's files. */
   readFiles(settings: StoreSettings): Promise<Buffer>;
 }
@@ -26,7 +26,7 @@ const sqlite: Engine = {
   name: "SQLite",
   rootKeyFile: "root-key",
   settings: async () => ({ dataDir: tempFolder() }),
-  environment: async () => ({ LATCHKEY_DATA_DIR: tempFolder() }),
+  environment: async (atEnd) => ({ LATCHKEY_DATA_DIR: tempFolder(atEnd) }),
   readFiles: async ({ dataDir }) => readFolder(dataDir),
 };
 
@@ -34,7 +34,7 @@ const postgres: Engine = {
   name: "Postgres",
   rootKeyFile: "root-key-postgres",
   settings: async () => ({ dataDir: tempFolder(), databaseUrl: new Secret(await createTestDatabase()) }),
-  environment: async () => ({ LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: await createTestDatabase() }),
+  environment: async (atEnd) => ({ LATCHKEY_DATA_DIR: tempFolder(atEnd), DATABASE_URL: await createTestDatabase() }),
   async readFiles({ dataDir, databaseUrl }) {
     const client = new pg.Client(databaseUrl?.reveal());
     await client.connect();
