@@ -9,7 +9,6 @@ const alone = [
   "test/faults/strict/{coordinators,faults}.test.ts",
   "test/hostile/attack.test.ts",
   "test/soak/regions/regions.test.ts",
-  "test/store/postgres/distance.test.ts",
 ];
 
 /**
@@ -22,7 +21,8 @@ const inPairs = [
   "test/faults/postgres/{database-up,frozen-primary,lane,outage,permit-locks,slow}.test.ts",
   "test/faults/redis/*.test.ts",
   "test/faults/strict/ledger-clock-set.test.ts",
-  "test/hostile/cuts.test.ts",
+  "test/hostile/{attack-findings,cuts}.test.ts",
+  "test/store/postgres/distance.test.ts",
 ];
 
 /** They take ten seconds or more. One that began last would keep one core busy and the other waiting. */
@@ -42,6 +42,8 @@ const long = [
   "test/faults/redis/revocation.test.ts",
   "test/faults/strict/ledger-and-clocks.test.ts",
   "test/faults/strict/never-over.test.ts",
+  "test/hostile/attack-findings.test.ts",
+  "test/store/postgres/distance.test.ts",
 ];
 
 /** The long ones first. Vitest knows which they are only where it has run before, and takes the largest files elsewhere. */

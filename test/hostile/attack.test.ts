@@ -1,12 +1,10 @@
-import net from "node:net";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { SeededRandom } from "../domain/seeded-random.ts";
 import { Arena } from "./attack/arena.ts";
 import { http1Attacks } from "./attack/http1-attacks.ts";
 import { http2Attacks } from "./attack/http2-attacks.ts";
-import { pipeline, verifyRequest } from "./attack/pipeline.ts";
 import { slowAttacks, tooSlowAttacks } from "./attack/slow-attacks.ts";
-import { startBroken, startImpatient, startService } from "./attack/victim.ts";
+import { startImpatient, startService } from "./attack/victim.ts";
 import { isLong, partMs, replay, seedFor, timeoutMs } from "./run-options.ts";
 
 /*
@@ -32,35 +30,6 @@ function attackOnce(): void {
     const arena = open(startService, afterAll);
     it.each(attacks)("withstands: %s", async (attack) => {
       expect(await arena.run(attack, seedFor(attack), attackMsInTest), replay).toEqual([]);
-    });
-  });
-
-  describe("a service with short time-outs", { timeout: timeoutMs }, () => {
-    const arena = open(startImpatient, afterAll);
-    it.each(Object.keys(tooSlowAttacks))("disconnects a client that is %s", async (attack) => {
-      expect(await arena.run(attack, seedFor(attack), attackMsInTest), replay).toEqual([]);
-    });
-  });
-
-  describe("the harness", { timeout: timeoutMs }, () => {
-    it("finds a service that stalls, keeps memory and answers wrong", async () => {
-      const arena = open(startBroken, onTestFinished);
-      const findings = await arena.run("pipelines of unknown keys", seedFor("broken"), attackMsInTest);
-      expect(findings).toContainEqual(expect.stringContaining("memory grew by"));
-      expect(findings).toContainEqual(expect.stringContaining("the honest client was served wrong"));
-      expect(findings).toContainEqual(expect.stringContaining("the honest client's p99"));
-    });
-
-    it("finds a request without an answer", async () => {
-      const server = net.createServer((socket) => {
-        socket.on("error", () => {});
-        socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".repeat(9)));
-      });
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      onTestFinished(() => void server.close());
-      const { port } = server.address() as net.AddressInfo;
-      const [problem] = await pipeline(port, Buffer.from(verifyRequest("x").repeat(10)), 10);
-      expect(problem).toContain("9 of 10 whole requests were answered");
     });
   });
 }
