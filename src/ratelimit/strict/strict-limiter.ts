@@ -6,6 +6,7 @@ import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
 import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
+import { noSuchKey, StrictPermit } from "./strict-permit.ts";
 
 export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly channel: PermitChannel;
@@ -285,43 +286,3 @@ interface Waiting {
   readonly resolve: (permit: Permit) => void;
   readonly reject: (error: Unavailable) => void;
 }
-
-class StrictPermit implements Permit {
-  readonly outcome: Permit["outcome"];
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetMs: number;
-  readonly limiter: StrictLimiter;
-  readonly entry: Entry;
-  readonly rule: RateLimit;
-  readonly gen: number | undefined;
-
-  constructor(limiter: StrictLimiter, entry: Entry, rule: RateLimit, gen: number | undefined, state: RateLimitState) {
-    this.outcome = gen === undefined ? "limited" : "admitted";
-    this.limit = state.limit;
-    // A refused caller always sees 0, even if other replicas hold permits that they will return.
-    this.remaining = gen === undefined ? 0 : state.remaining;
-    this.resetMs = state.resetMs;
-    this.limiter = limiter;
-    this.entry = entry;
-    this.rule = rule;
-    this.gen = gen;
-  }
-
-  commit(): void {
-    if (this.gen !== undefined) this.limiter.charged(this.entry, this.gen);
-  }
-
-  release(): RateLimitState {
-    return this.gen === undefined ? this : this.limiter.release(this.entry, this.gen, this.rule);
-  }
-}
-
-const noSuchKey: Permit = {
-  outcome: "missing",
-  limit: 0,
-  remaining: 0,
-  resetMs: 0,
-  commit() {},
-  release: () => noSuchKey,
-};
