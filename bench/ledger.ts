@@ -94,7 +94,7 @@ async function createKeys(store: Store) {
   const request = { ...unset, apiId: "bench", meta: {}, enabled: true, remaining: 2_000_000_000, refill: undefined };
   const keys: Awaited<ReturnType<typeof createKey>>[] = [];
   while (keys.length < keyCount) {
-    keys.push(...(await Promise.all(Array.from({ length: 50 }, () => createKey(store.keys, request)))));
+    keys.push(...(await Promise.all(Array.from({ length: 50 }, () => createKey(store.management, request)))));
   }
   return keys;
 }
@@ -120,7 +120,7 @@ async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; 
     keys,
     usage,
     limiter,
-    rootAccess: createRootAccess({ has: () => false }, store.keys),
+    rootAccess: createRootAccess({ has: () => false }, store.management),
     fastPath: true,
     connectionsMax: 20_000,
   });

@@ -6,7 +6,7 @@ import { WaitingRoom } from "../src/domain/waiting-room.ts";
 import { WindowTable } from "../src/domain/window-table.ts";
 import { LocalLimiter } from "../src/ratelimit/local/local-limiter.ts";
 import { CachedKeyLookup } from "../src/store/cached-key-lookup.ts";
-import type { KeyLookup } from "../src/store/key-store.ts";
+import type { KeyLookup } from "../src/store/key-lookup.ts";
 
 const ambient = { clock: systemClock, metrics: createMetrics() };
 

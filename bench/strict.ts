@@ -200,7 +200,7 @@ async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<str
   const unlimited = { remaining: undefined, refill: undefined };
   const rateLimit = { mode: "strict", limit, durationMs } as const;
   const request = { ...unset, ...unlimited, apiId: "bench", meta: {}, enabled: true, rateLimit };
-  return (await createKey(store.keys, request)).keyId;
+  return (await createKey(store.management, request)).keyId;
 }
 
 /** The real round trip of a link of that length: timers are late. */

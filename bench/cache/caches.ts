@@ -4,7 +4,7 @@ import type { Key } from "../../src/domain/key.ts";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
-import type { KeyLookup } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-lookup.ts";
 
 export interface Cache {
   findByDigest(digest: string): MaybePromise<Key | undefined>;

@@ -1,6 +1,6 @@
 import { sha256 } from "../../src/ambient/crypto.ts";
 import type { Key } from "../../src/domain/key.ts";
-import type { KeyLookup } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-lookup.ts";
 
 /** What the keys of a measurement have beside an id. */
 export const kinds = {

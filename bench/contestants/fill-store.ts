@@ -67,11 +67,11 @@ async function createFirst(file: string): Promise<CreatedKey> {
 }
 
 /** A key without counter and limit. */
-export function createPlainKey({ keys }: Store): Promise<CreatedKey> {
+export function createPlainKey({ management }: Store): Promise<CreatedKey> {
   const createKey = createCreateKey({ clock: systemClock, random: createSystemRandom() });
   const unset = { byteLength: undefined, ownerId: undefined, name: undefined, expiresAtMs: undefined };
   const unlimited = { remaining: undefined, refill: undefined, rateLimit: undefined };
-  return createKey(keys, { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
+  return createKey(management, { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
 }
 
 /** Checks the file and closes it in order, so that the next start is one after an orderly stop. */

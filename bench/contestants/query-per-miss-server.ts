@@ -44,7 +44,7 @@ const { onePort, setReady } = createPublicApi({
   keys,
   usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom }),
   limiter: new LocalLimiter(new WindowTable(1), ambient),
-  rootAccess: createRootAccess({ has: () => false }, store.keys),
+  rootAccess: createRootAccess({ has: () => false }, store.management),
   fastPath: true,
   connectionsMax: 20_000,
 });

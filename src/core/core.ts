@@ -1,7 +1,7 @@
 import type { WindowHub } from "../ratelimit/local/window-hub.ts";
 import type { OnRecall, PermitChannel } from "../ratelimit/permit-channel.ts";
 import type { ChangeFeed } from "../store/change-feed.ts";
-import type { KeyLookup } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 

@@ -30,7 +30,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
   const handlers: Handlers<typeof KeysService> = {
     async createKey(request, context) {
       const created = await createKey(
-        context.caller.keys,
+        context.caller.management,
         {
           apiId: request.apiId,
           prefix: request.prefix,
@@ -59,7 +59,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
     },
 
     async deleteKey(request, { call: { requestId }, caller }) {
-      if (!(await deleteKey(caller.keys, request.keyId))) throw new ApiError("NOT_FOUND", "there is no such key");
+      if (!(await deleteKey(caller.management, request.keyId))) throw new ApiError("NOT_FOUND", "there is no such key");
       log.info("key deleted", { requestId, keyId: request.keyId });
       return {};
     },

@@ -3,7 +3,7 @@ import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKeyLookup } from "../store/cached-key-lookup.ts";
 import type { KeyCache, KeyChanges } from "../store/key-changes.ts";
-import type { KeyLookup } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-lookup.ts";
 import type { ServingThreadPool } from "./serving-thread-pool.ts";
 
 interface KeyCacheDeps extends Pick<Ambient, "clock" | "metrics"> {

@@ -58,7 +58,7 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
       keys: store.keys,
       usage,
       changes: store.changes,
-      ...createRootAccess(rootKeys, store.keys),
+      ...createRootAccess(rootKeys, store.management),
       joinPermits: (onRecall) => coordinator.join(onRecall),
       windows: undefined,
       get pathMs() {

@@ -1,21 +1,23 @@
 import type { KeyChange, KeyChanges } from "./key-changes.ts";
-import type { KeyManagement } from "./key-store.ts";
+import { keyIdOf, type Management } from "./management.ts";
 
 /**
- * Announces every mutation after COMMIT, also one whose outcome is not known, to each of these in their order. The
- * caches of this process come first: when a mutation is answered, none of them serves the key as it was.
+ * Announces every change of an existing key after COMMIT, also one whose outcome is not known, to each of these in their
+ * order. The caches of this process come first: when a change is answered, none of them serves the key as it was.
  */
-export function announceChanges(keys: KeyManagement, audiences: readonly KeyChanges[]): KeyManagement {
+export function announceChanges(management: Management, audiences: readonly KeyChanges[]): Management {
   return {
-    create: keys.create.bind(keys),
-    findKeptAnswer: keys.findKeptAnswer.bind(keys),
-    async mutate(keyId, mutation) {
-      let digests: readonly string[] | undefined;
+    read: (query) => management.read(query),
+    async change(command, idempotency) {
+      // No cache knows a key that is being created.
+      if (command.kind === "createKey") return management.change(command, idempotency);
+      let changed: readonly KeyChange[] = [{ keyId: keyIdOf(command), digests: undefined }];
       try {
-        digests = await keys.mutate(keyId, mutation);
-        return digests;
+        const outcome = await management.change(command, idempotency);
+        if (outcome.outcome === "done") changed = outcome.changed;
+        return outcome;
       } finally {
-        await announce({ keyId, digests }, audiences);
+        for (const change of changed) await announce(change, audiences);
       }
     },
   };

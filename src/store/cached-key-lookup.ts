@@ -7,7 +7,7 @@ import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKey, Interner } from "./cached-key.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyCache, KeyChange } from "./key-changes.ts";
-import type { KeyLookup } from "./key-store.ts";
+import type { KeyLookup } from "./key-lookup.ts";
 import { type Pending, PendingTable } from "./pending-table.ts";
 
 export interface KeyCacheOptions {

@@ -11,12 +11,13 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
   // Async functions, so that what `real` throws is a rejection like any other.
   const store: Store = {
     keys: {
-      create: async (...args) => real().keys.create(...args),
-      findKeptAnswer: async (...args) => real().keys.findKeptAnswer(...args),
       // Not async: callers that share a look-up know it by its promise.
       findByDigest: (...args) =>
         fulfilled === undefined ? Promise.reject(notThere()) : fulfilled.keys.findByDigest(...args),
-      mutate: async (...args) => real().keys.mutate(...args),
+    },
+    management: {
+      change: async (...args) => real().management.change(...args),
+      read: async (query) => real().management.read(query),
     },
     rootKeys: {
       digests: async () => real().rootKeys.digests(),

@@ -9,7 +9,7 @@ import type { ChargeResult } from "./usage-ledger.ts";
  * becomes `Unavailable`, other answers stay: a damaged file must never make a valid key look invalid.
  */
 export function guardStore(store: Store, health: StoreHealth): Store {
-  const { keys, rootKeys } = store;
+  const { keys, management, rootKeys } = store;
 
   async function whileUsable<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     if (health.problem !== undefined) throw health.problem;
@@ -17,10 +17,6 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     // The write may have gone to a file that was lost meanwhile: it must not be acknowledged.
     if (health.problem !== undefined) throw health.problem;
     return answer;
-  }
-
-  async function found<Answer>(ask: () => Promise<Answer | undefined>): Promise<Answer | undefined> {
-    return checkFound(await whileUsable(ask));
   }
 
   /** Rejects instead of throwing, so that a look-up may be answered synchronously and still never throws. */
@@ -42,13 +38,22 @@ export function guardStore(store: Store, health: StoreHealth): Store {
 
   return {
     keys: {
-      create: (...args) => whileUsable(() => keys.create(...args)),
-      findKeptAnswer: (...args) => found(() => keys.findKeptAnswer(...args)),
       findByDigest(...args) {
         if (health.problem !== undefined) return Promise.reject(health.problem);
         return andThen(keys.findByDigest(...args), checkFound);
       },
-      mutate: (...args) => found(() => keys.mutate(...args)),
+    },
+    management: {
+      async change(command, idempotency) {
+        const outcome = await whileUsable(() => management.change(command, idempotency));
+        if (outcome.outcome === "missing" && health.doubt !== undefined) throw health.doubt;
+        return outcome;
+      },
+      async read(query) {
+        const answer = await whileUsable(() => management.read(query));
+        if (answer === undefined && health.doubt !== undefined) throw health.doubt;
+        return answer;
+      },
     },
     rootKeys: {
       async digests() {

@@ -1,5 +1,6 @@
 import type { ChangeFeed } from "./change-feed.ts";
-import type { KeyStore } from "./key-store.ts";
+import type { KeyLookup } from "./key-lookup.ts";
+import type { Management } from "./management.ts";
 import type { PermitEngine } from "./permit-ledger.ts";
 import type { RootKeyStore } from "./root-key-store.ts";
 import type { StoreHealth } from "./store-health.ts";
@@ -7,7 +8,8 @@ import type { UsageEngine } from "./usage-ledger.ts";
 
 /** All stored data. One contract suite tests every implementation for the same behaviour. */
 export interface Store {
-  readonly keys: KeyStore;
+  readonly keys: KeyLookup;
+  readonly management: Management;
   readonly rootKeys: RootKeyStore;
   /** What every change of a key or of root keys adds to. */
   readonly changes: ChangeFeed;

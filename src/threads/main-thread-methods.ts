@@ -6,7 +6,7 @@ import type { WindowTable } from "../domain/window-table.ts";
 import { fromWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
-import type { KeyLookup } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { IfAllowed, MainThreadMethods } from "./methods.ts";
@@ -39,9 +39,8 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
   return {
     findByDigest: (digest, options) => keys.findByDigest(digest, options),
     isRootKey: (presented) => rootAccess.isRootKey(new Secret(presented)),
-    create: (rootKey, ...args) => ifAllowed(manage(rootKey).create(...args)),
-    findKeptAnswer: (rootKey, ...args) => ifAllowed(manage(rootKey).findKeptAnswer(...args)),
-    mutate: (rootKey, ...args) => ifAllowed(manage(rootKey).mutate(...args)),
+    change: (rootKey, ...args) => ifAllowed(manage(rootKey).change(...args)),
+    read: (rootKey, query) => ifAllowed(manage(rootKey).read(query)),
     spend: (keyId) => usage.spend(keyId),
 
     rowOf(keyId) {

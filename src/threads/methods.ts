@@ -5,7 +5,8 @@ import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { KeyCache } from "../store/key-changes.ts";
-import type { CreateOutcome, KeptAnswer, KeyLookup, KeyManagement } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-lookup.ts";
+import type { Answers, Management, Outcome, Query } from "../store/management.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
@@ -13,15 +14,8 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 /** What a serving thread can ask the main thread. Only the main thread knows the root keys: it checks each one presented. */
 export interface MainThreadMethods extends KeyLookup, UsageLedger {
   isRootKey(presented: string): MaybePromise<boolean>;
-  create(rootKey: string, ...args: Parameters<KeyManagement["create"]>): Promise<IfAllowed<CreateOutcome>>;
-  findKeptAnswer(
-    rootKey: string,
-    ...args: Parameters<KeyManagement["findKeptAnswer"]>
-  ): Promise<IfAllowed<KeptAnswer | undefined>>;
-  mutate(
-    rootKey: string,
-    ...args: Parameters<KeyManagement["mutate"]>
-  ): Promise<IfAllowed<readonly string[] | undefined>>;
+  change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome>>;
+  read(rootKey: string, query: Query): Promise<IfAllowed<Answers[Query["kind"]]>>;
   /** The row in which verifications of a key with a local limit are counted; undefined if all rows are in use. */
   rowOf(keyId: string): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */

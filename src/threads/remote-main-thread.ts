@@ -5,7 +5,8 @@ import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { toWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
-import type { KeyLookup } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-lookup.ts";
+import type { Answers, Query } from "../store/management.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { IfAllowed, MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
@@ -24,9 +25,11 @@ export function remoteRootAccess(mainThread: MainThreadLink): RootAccess {
   return {
     isRootKey: (presented) => mainThread.ask("isRootKey", presented.reveal()),
     manage: (rootKey) => ({
-      create: async (...args) => allowed(await mainThread.ask("create", rootKey.reveal(), ...args)),
-      findKeptAnswer: async (...args) => allowed(await mainThread.ask("findKeptAnswer", rootKey.reveal(), ...args)),
-      mutate: async (...args) => allowed(await mainThread.ask("mutate", rootKey.reveal(), ...args)),
+      change: async (...args) => allowed(await mainThread.ask("change", rootKey.reveal(), ...args)),
+      async read<Asked extends Query>(query: Asked) {
+        const answer = allowed(await mainThread.ask("read", rootKey.reveal(), query));
+        return answer as Answers[Asked["kind"]];
+      },
     }),
   };
 }

@@ -3,19 +3,19 @@ import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { KeyManagement } from "../store/key-store.ts";
+import type { Management } from "../store/management.ts";
 import { type RootAccess, refusedManagement } from "../store/root-access.ts";
 
 /** Who calls, and what that allows. */
 export interface Caller {
   /** Undefined for public methods, whatever was presented. */
   readonly rootKey: Secret | undefined;
-  /** Keys as this caller may manage them. For public methods every call rejects with `RootKeyRefused`. */
-  readonly keys: KeyManagement;
+  /** What this caller may do. For public methods every call rejects with `RootKeyRefused`. */
+  readonly management: Management;
 }
 
 /** The caller of every public method. */
-export const anyone: Caller = { rootKey: undefined, keys: refusedManagement };
+export const anyone: Caller = { rootKey: undefined, management: refusedManagement };
 
 /** Throws, or rejects with, `RootKeyRefused` or `Unavailable`. Answers synchronously where the root keys are known. */
 export type Authorise = (presented: Secret) => MaybePromise<Caller>;
@@ -47,6 +47,6 @@ export function createAuthorise({ rootAccess, metrics }: AuthoriseDeps): Authori
   return (presented) =>
     andThen(isRootKey(presented), (isValid) => {
       if (!isValid) throw new RootKeyRefused();
-      return { rootKey: presented, keys: rootAccess.manage(presented) };
+      return { rootKey: presented, management: rootAccess.manage(presented) };
     });
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from "../domain/key.ts";
 import { byteLengthDefault, formatKey } from "../domain/key-format.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { RefillRule } from "../domain/usage.ts";
-import type { KeyManagement } from "../store/key-store.ts";
+import type { Management } from "../store/management.ts";
 import { createIdempotency, type IdempotencyKey } from "./idempotency.ts";
 
 export interface CreateKeyRequest {
@@ -30,7 +30,7 @@ export interface CreatedKey {
 }
 
 export type CreateKey = (
-  keys: Pick<KeyManagement, "create" | "findKeptAnswer">,
+  management: Management,
   request: CreateKeyRequest,
   idempotencyKey?: IdempotencyKey,
 ) => Promise<CreatedKey>;
@@ -49,12 +49,12 @@ export class ExpiresInThePast extends Error {
 
 /** Answers only after COMMIT: a key that a caller has seen always verifies. */
 export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
-  return async function createKey(keys, request, idempotencyKey) {
+  return async function createKey(management, request, idempotencyKey) {
     const nowMs = clock.nowMs();
     const idempotency = idempotencyKey && createIdempotency<CreatedKey>(idempotencyKey, request);
     if (request.expiresAtMs !== undefined && isExpired(request.expiresAtMs, nowMs)) {
       // A repeated request gets its first answer, even if its expiry has passed meanwhile.
-      const kept = await idempotency?.find(keys, nowMs);
+      const kept = await idempotency?.find(management, nowMs);
       if (kept === undefined) throw new ExpiresInThePast(request.expiresAtMs);
       return kept;
     }
@@ -64,7 +64,8 @@ export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
     const created: CreatedKey = { keyId: formatId("key", nowMs, random.bytes(idRandomLength)), key };
     const newKey = { ...properties, id: created.keyId, start, createdAtMs: nowMs, secretDigest: sha256(key) };
 
-    const result = await keys.create(newKey, idempotency?.record(created, nowMs, random));
+    const command = { kind: "createKey", key: newKey } as const;
+    const result = await management.change(command, idempotency?.record(created, nowMs, random));
     return result.outcome === "repeated" && idempotency ? idempotency.open(result.record) : created;
   };
 }

@@ -1,6 +1,6 @@
-import type { KeyManagement } from "../store/key-store.ts";
+import type { Management } from "../store/management.ts";
 
 /** Returns whether there was such a key. From then on this replica does not find it. */
-export async function deleteKey(keys: Pick<KeyManagement, "mutate">, keyId: string): Promise<boolean> {
-  return (await keys.mutate(keyId, { kind: "delete" })) !== undefined;
+export async function deleteKey(management: Pick<Management, "change">, keyId: string): Promise<boolean> {
+  return (await management.change({ kind: "deleteKey", keyId })).outcome === "done";
 }

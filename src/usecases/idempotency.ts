@@ -1,7 +1,7 @@
 import { deriveKey, hmac, seal, unseal } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { IdempotencyRecord, KeptAnswer, KeyManagement } from "../store/key-store.ts";
+import type { IdempotencyRecord, KeptAnswer, Management } from "../store/management.ts";
 
 const keptForMs = 24 * 60 * 60 * 1000;
 const nonceLength = 12;
@@ -46,8 +46,8 @@ export function createIdempotency<Answer>({ rootKey, value: idempotencyKey }: Id
     },
 
     /** The answer to an earlier request of the same kind, if there is one. */
-    async find(keys: Pick<KeyManagement, "findKeptAnswer">, nowMs: number): Promise<Answer | undefined> {
-      const kept = await keys.findKeptAnswer(lookup, nowMs);
+    async find(management: Pick<Management, "read">, nowMs: number): Promise<Answer | undefined> {
+      const kept = await management.read({ kind: "keptAnswer", lookup, nowMs });
       return kept && open(kept);
     },
   };

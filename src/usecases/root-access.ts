@@ -1,10 +1,10 @@
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { KeyManagement } from "../store/key-store.ts";
+import type { Management } from "../store/management.ts";
 import type { RootAccess } from "../store/root-access.ts";
 
-/** Access to keys where the root keys are known: every call is checked immediately before it is passed on. */
-export function createRootAccess(rootKeys: { has(presented: Secret): boolean }, keys: KeyManagement): RootAccess {
+/** Access where the root keys are known: every call is checked immediately before it is passed on. */
+export function createRootAccess(rootKeys: { has(presented: Secret): boolean }, management: Management): RootAccess {
   return {
     isRootKey: (presented) => rootKeys.has(presented),
     manage(rootKey) {
@@ -12,17 +12,13 @@ export function createRootAccess(rootKeys: { has(presented: Secret): boolean }, 
         if (!rootKeys.has(rootKey)) throw new RootKeyRefused();
       };
       return {
-        async create(...args) {
+        async change(...args) {
           checkRootKey();
-          return keys.create(...args);
+          return management.change(...args);
         },
-        async findKeptAnswer(...args) {
+        async read(query) {
           checkRootKey();
-          return keys.findKeptAnswer(...args);
-        },
-        async mutate(...args) {
-          checkRootKey();
-          return keys.mutate(...args);
+          return management.read(query);
         },
       };
     },

@@ -7,7 +7,7 @@ import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
 import { decideSpend, type KeyVerdict, planVerification, type Spend, type Verdict } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
-import type { KeyLookup } from "../store/key-store.ts";
+import type { KeyLookup } from "../store/key-lookup.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 export interface VerifyKeyRequest {

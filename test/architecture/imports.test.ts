@@ -27,7 +27,7 @@ describe("imports", () => {
     ["src/domain/a.ts", 'import { readFileSync } from "node:fs";'],
     ["src/domain/a.ts", 'import type { Clock } from "../ambient/clock.ts";'],
     ["src/usecases/a.ts", 'import { CachedKeyLookup } from "../store/cached-key-lookup.ts";'],
-    ["src/rpc/a.ts", 'export * from "../store/key-store.ts";'],
+    ["src/rpc/a.ts", 'export * from "../store/key-lookup.ts";'],
     ["src/rpc/a.ts", 'const { Kysely } = await import("kysely");'],
     ["src/sdk/a.ts", 'import "node:http";'],
     ["src/store/a.ts", 'import { x } from "../../test/support/test-clock.ts";'],

@@ -10,8 +10,8 @@ export interface Room {
 }
 
 export const storeInterfaces = [
-  "src/store/key-store.ts",
-  "src/store/key-mutation.ts",
+  "src/store/key-lookup.ts",
+  "src/store/management.ts",
   "src/store/key-changes.ts",
   "src/store/change-feed.ts",
   "src/store/root-key-store.ts",

@@ -1,13 +1,15 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { ChangeFeed } from "../../src/store/change-feed.ts";
-import type { KeyMutation } from "../../src/store/key-mutation.ts";
-import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-lookup.ts";
+import type { IdempotencyRecord, KeptAnswer, Outcome } from "../../src/store/management.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
+import { createKey, deleteKey, findKeptAnswer, setRateLimit } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 
 /** A store with one plausible mistake: the simple store with one part replaced. */
@@ -16,27 +18,51 @@ export interface BrokenStore {
   open(clock: Clock): Store;
 }
 
-export function keys(mistake: string, breakIt: (inner: KeyStore) => Partial<KeyStore>): BrokenStore {
+/** The parts of a store that are about keys, as calls. */
+export interface KeyCalls extends KeyLookup {
+  create(key: NewKey, record?: IdempotencyRecord): Promise<Outcome>;
+  findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
+  /** The digests of the key's secrets; undefined if there is no such key. */
+  delete(keyId: string): Promise<readonly string[] | undefined>;
+  setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined>;
+}
+
+export function keys(mistake: string, breakIt: (inner: KeyCalls) => Partial<KeyCalls>): BrokenStore {
   return {
     mistake,
     open(clock) {
       const inner = createMemoryStore(clock);
-      return { ...inner, keys: { ...inner.keys, ...breakIt(inner.keys) } };
+      const { management } = inner;
+      const calls: KeyCalls = {
+        findByDigest: (digest) => inner.keys.findByDigest(digest),
+        create: (key, record) => createKey(management, key, record),
+        findKeptAnswer: (lookup, nowMs) => findKeptAnswer(management, lookup, nowMs),
+        delete: (keyId) => deleteKey(management, keyId),
+        setRateLimit: (keyId, rateLimit) => setRateLimit(management, keyId, rateLimit),
+      };
+      return { ...inner, ...storeOf({ ...calls, ...breakIt(calls) }) };
     },
   };
 }
 
-type MutationOf<Kind> = Extract<KeyMutation, { readonly kind: Kind }>;
-
-/** Makes mutations of one kind in another way, and all others as the plain store does. */
-export function mutates<Kind extends KeyMutation["kind"]>(
-  inner: KeyStore,
-  kind: Kind,
-  mutateInstead: (keyId: string, mutation: MutationOf<Kind>) => ReturnType<KeyStore["mutate"]>,
-): Pick<KeyStore, "mutate"> {
+function storeOf(calls: KeyCalls): Pick<Store, "keys" | "management"> {
+  const outcomeOf = (keyId: string, digests: readonly string[] | undefined): Outcome =>
+    digests === undefined ? { outcome: "missing" } : { outcome: "done", changed: [{ keyId, digests }] };
   return {
-    mutate: (keyId, mutation) =>
-      mutation.kind === kind ? mutateInstead(keyId, mutation as MutationOf<Kind>) : inner.mutate(keyId, mutation),
+    keys: calls,
+    management: {
+      async change(command, record) {
+        switch (command.kind) {
+          case "createKey":
+            return calls.create(command.key, record);
+          case "deleteKey":
+            return outcomeOf(command.keyId, await calls.delete(command.keyId));
+          case "setRateLimit":
+            return outcomeOf(command.keyId, await calls.setRateLimit(command.keyId, command.rateLimit));
+        }
+      },
+      read: ({ lookup, nowMs }) => calls.findKeptAnswer(lookup, nowMs),
+    },
   };
 }
 

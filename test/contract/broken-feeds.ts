@@ -62,10 +62,13 @@ export const brokenFeeds: readonly BrokenStore[] = [
   }),
   feed("tells of new keys too", (read, store) => {
     const created: Change[] = [];
-    const { create } = store.keys;
-    store.keys.create = async (key, record) => {
-      created.push({ kind: "key", keyId: key.id, digests: [key.secretDigest] });
-      return create(key, record);
+    const { change } = store.management;
+    store.management.change = async (command, record) => {
+      if (command.kind === "createKey") {
+        const { id: keyId, secretDigest } = command.key;
+        created.push({ kind: "key", keyId, digests: [secretDigest] });
+      }
+      return change(command, record);
     };
     return async (since) => {
       const news = await read(since);

@@ -1,7 +1,6 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
-import type { IdempotencyRecord, KeyStore } from "../../src/store/key-store.ts";
-import { deleteKey } from "../support/mutate-key.ts";
-import { type BrokenStore, keys, mutates, records, shared, stores, tidies } from "./break-store.ts";
+import type { IdempotencyRecord } from "../../src/store/management.ts";
+import { type BrokenStore, type KeyCalls, keys, records, shared, stores, tidies } from "./break-store.ts";
 
 export const brokenKeyStores: readonly BrokenStore[] = [
   // What is stored and found
@@ -74,18 +73,14 @@ export const brokenKeyStores: readonly BrokenStore[] = [
   }),
 
   // Deletion
-  keys("deletes nothing", (inner) =>
-    mutates(inner, "delete", async (id) => ((await deleteKey(inner, id)) ? [] : undefined)),
-  ),
-  keys("answers to every deletion", (inner) =>
-    mutates(inner, "delete", async (id) => (await deleteKey(inner, id)) ?? []),
-  ),
-  keys("deletes by digest too", (inner) =>
-    mutates(inner, "delete", async (id) => {
+  keys("deletes nothing", (inner) => ({ delete: async (id) => ((await inner.delete(id)) ? [] : undefined) })),
+  keys("answers to every deletion", (inner) => ({ delete: async (id) => (await inner.delete(id)) ?? [] })),
+  keys("deletes by digest too", (inner) => ({
+    async delete(id) {
       const key = await inner.findByDigest(id);
-      return deleteKey(inner, key?.id ?? id);
-    }),
-  ),
+      return inner.delete(key?.id ?? id);
+    },
+  })),
   keys("leaves the secret of a deleted key", (inner) => {
     const seen = new Map<string, Key>();
     return {
@@ -103,17 +98,17 @@ export const brokenKeyStores: readonly BrokenStore[] = [
         created.set(key.id, key);
         return inner.create(key, record);
       },
-      ...mutates(inner, "delete", async (id) => {
-        const digests = await deleteKey(inner, id);
+      async delete(id) {
+        const digests = await inner.delete(id);
         const key = digests && created.get(id);
         if (key !== undefined) await inner.create({ ...key, secretDigest: `no longer ${key.secretDigest}` });
         return digests;
-      }),
+      },
     };
   }),
   keys("tells every caller of concurrent deletions that it deleted the key", (inner) => {
-    const underWay = new Map<string, ReturnType<KeyStore["mutate"]>>();
-    return mutates(inner, "delete", (id) => shared(underWay, id, () => deleteKey(inner, id)));
+    const underWay = new Map<string, ReturnType<KeyCalls["delete"]>>();
+    return { delete: (id) => shared(underWay, id, () => inner.delete(id)) };
   }),
   keys("deletes all keys of the owner", (inner) => {
     const known: NewKey[] = [];
@@ -122,12 +117,12 @@ export const brokenKeyStores: readonly BrokenStore[] = [
         known.push(key);
         return inner.create(key, record);
       },
-      ...mutates(inner, "delete", async (id) => {
+      async delete(id) {
         const owner = known.find((key) => key.id === id)?.ownerId;
         const also = known.filter((key) => key.id !== id && owner !== undefined && key.ownerId === owner);
-        for (const key of also) await deleteKey(inner, key.id);
-        return deleteKey(inner, id);
-      }),
+        for (const key of also) await inner.delete(key.id);
+        return inner.delete(id);
+      },
     };
   }),
 

@@ -1,5 +1,6 @@
 import type { Key } from "../../src/domain/key.ts";
-import type { KeyStore } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-lookup.ts";
+import type { Management } from "../../src/store/management.ts";
 import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { type BrokenStore, onClock, rootKeys, shared, usage } from "./break-store.ts";
@@ -31,7 +32,7 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
     mistake: "keeps root keys among the issued keys",
     open(clock) {
       const inner = createMemoryStore(clock);
-      const findByDigest: KeyStore["findByDigest"] = async (digest) =>
+      const findByDigest: KeyLookup["findByDigest"] = async (digest) =>
         (await inner.rootKeys.digests()).includes(digest) ? ({ id: "root" } as Key) : inner.keys.findByDigest(digest);
       return { ...inner, keys: { ...inner.keys, findByDigest } };
     },
@@ -44,13 +45,13 @@ export const brokenLedgers: readonly BrokenStore[] = [
     open(clock) {
       let creating: number | undefined;
       const inner = createMemoryStore({ nowMs: () => creating ?? clock.nowMs(), monotonicMs: () => 0 });
-      const create: KeyStore["create"] = async (key, record) => {
-        creating = key.createdAtMs;
-        const outcome = inner.keys.create(key, record);
+      const change: Management["change"] = async (command, record) => {
+        if (command.kind === "createKey") creating = command.key.createdAtMs;
+        const outcome = inner.management.change(command, record);
         creating = undefined;
         return outcome;
       };
-      return { ...inner, keys: { ...inner.keys, create } };
+      return { ...inner, management: { ...inner.management, change } };
     },
   },
   // Settling

@@ -1,10 +1,8 @@
 import type { NewKey } from "../../src/domain/key.ts";
 import { exchangePermits, neverOpened } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { KeyStore } from "../../src/store/key-store.ts";
 import type { PermitResult } from "../../src/store/permit-ledger.ts";
-import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
-import { type BrokenStore, keys, mutates, permitRule, permits, shared } from "./break-store.ts";
+import { type BrokenStore, type KeyCalls, keys, permitRule, permits, shared } from "./break-store.ts";
 
 const exchange = exchangePermits;
 
@@ -192,40 +190,39 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
   }),
 
   // Changed limits
-  changes("ignores a changed limit", (inner, { id, rateLimit }) => setRateLimit(inner, id, rateLimit)),
+  changes("ignores a changed limit", (inner, { id, rateLimit }) => inner.setRateLimit(id, rateLimit)),
   changes("answers no digests to a changed limit", async (inner, { id }, rateLimit) =>
-    (await setRateLimit(inner, id, rateLimit)) ? [] : undefined,
+    (await inner.setRateLimit(id, rateLimit)) ? [] : undefined,
   ),
   changes(
     "answers to every change of a limit",
-    async (inner, { id }, rateLimit) => (await setRateLimit(inner, id, rateLimit)) ?? [],
+    async (inner, { id }, rateLimit) => (await inner.setRateLimit(id, rateLimit)) ?? [],
   ),
   changes("forgets the owner of a key whose limit it changes", (inner, key, rateLimit) =>
     remade(inner, { ...key, ownerId: undefined, rateLimit }),
   ),
   changes("begins a new window with a changed limit", (inner, key, rateLimit) => remade(inner, { ...key, rateLimit })),
   changes("begins a new window when a key becomes strict again", (inner, key, rateLimit) =>
-    rateLimit?.mode === "strict" ? setRateLimit(inner, key.id, rateLimit) : remade(inner, { ...key, rateLimit }),
+    rateLimit?.mode === "strict" ? inner.setRateLimit(key.id, rateLimit) : remade(inner, { ...key, rateLimit }),
   ),
   changes("cannot remove a limit", (inner, { id }, rateLimit) =>
-    setRateLimit(inner, id, rateLimit ?? { mode: "local", limit: 1, durationMs: 1000 }),
+    inner.setRateLimit(id, rateLimit ?? { mode: "local", limit: 1, durationMs: 1000 }),
   ),
   changes("gives no window to a key that becomes strict", (inner, key, rateLimit) =>
-    setRateLimit(
-      inner,
+    inner.setRateLimit(
       key.id,
       rateLimit && key.rateLimit?.mode !== "strict" ? { ...rateLimit, mode: "local" } : rateLimit,
     ),
   ),
   changes("makes a key where there is none to change", async (inner, key, rateLimit) => {
-    const digests = await setRateLimit(inner, key.id, rateLimit);
+    const digests = await inner.setRateLimit(key.id, rateLimit);
     if (digests === undefined) await inner.create({ ...key, rateLimit });
     return digests;
   }),
 ];
 
 type Change = (
-  inner: KeyStore,
+  inner: KeyCalls,
   key: NewKey,
   rateLimit: RateLimit | undefined,
 ) => Promise<readonly string[] | undefined>;
@@ -239,15 +236,13 @@ function changes(mistake: string, change: Change): BrokenStore {
         made.set(key.id, key);
         return inner.create(key, record);
       },
-      ...mutates(inner, "setRateLimit", (id, { rateLimit }) =>
-        change(inner, made.get(id) ?? ({ id } as NewKey), rateLimit),
-      ),
+      setRateLimit: (id, rateLimit) => change(inner, made.get(id) ?? ({ id } as NewKey), rateLimit),
     };
   });
 }
 
-async function remade(inner: KeyStore, key: NewKey): Promise<readonly string[] | undefined> {
-  const digests = await deleteKey(inner, key.id);
+async function remade(inner: KeyCalls, key: NewKey): Promise<readonly string[] | undefined> {
+  const digests = await inner.delete(key.id);
   if (digests !== undefined) await inner.create(key);
   return digests;
 }

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Change, FeedPosition } from "../../src/store/change-feed.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
+import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey } from "./sample-keys.ts";
 import { settle } from "./settle.ts";
@@ -31,10 +31,10 @@ export const changeCases: readonly ContractCase[] = [
     name: "a change of a key and its deletion are told, each with the digests of its secrets",
     async run(store, clock) {
       const [changed, deleted] = [sampleKey(clock), sampleKey(clock)];
-      for (const key of [changed, deleted]) await store.keys.create(key);
+      for (const key of [changed, deleted]) await createKey(store.management, key);
       const since = await positionOf(store);
-      await setRateLimit(store.keys, changed.id, rateLimit);
-      await deleteKey(store.keys, deleted.id);
+      await setRateLimit(store.management, changed.id, rateLimit);
+      await deleteKey(store.management, deleted.id);
       expect(await changedSince(store, since)).toEqual(
         expect.arrayContaining(
           [changed, deleted].map(({ id, secretDigest }) => ({ kind: "key", keyId: id, digests: [secretDigest] })),
@@ -47,9 +47,9 @@ export const changeCases: readonly ContractCase[] = [
     name: "a change is told once to a reader that goes on, and to each of several readers",
     async run(store, clock) {
       const key = sampleKey(clock);
-      await store.keys.create(key);
+      await createKey(store.management, key);
       const since = await positionOf(store);
-      await deleteKey(store.keys, key.id);
+      await deleteKey(store.management, key.id);
       for (let reader = 0; reader < 2; reader++) {
         const { changed, position } = await store.changes.read(since);
         expect(changed).toHaveLength(1);
@@ -61,7 +61,7 @@ export const changeCases: readonly ContractCase[] = [
     name: "none of many changes at once is missed by a reader that reads all the time",
     async run(store, clock) {
       const keys = Array.from({ length: 40 }, () => sampleKey(clock));
-      await Promise.all(keys.map((key) => store.keys.create(key)));
+      await Promise.all(keys.map((key) => createKey(store.management, key)));
       let position = await positionOf(store);
       const told = new Set<string>();
       const read = async () => {
@@ -71,7 +71,7 @@ export const changeCases: readonly ContractCase[] = [
         for (const change of news.changed) if (change.kind === "key") told.add(change.keyId);
       };
       let isOver = false;
-      const deleting = Promise.all(keys.map(({ id }) => deleteKey(store.keys, id))).finally(() => {
+      const deleting = Promise.all(keys.map(({ id }) => deleteKey(store.management, id))).finally(() => {
         isOver = true;
       });
       while (!isOver) {
@@ -88,9 +88,9 @@ export const changeCases: readonly ContractCase[] = [
     name: "of several deletions of one key at once, one is told",
     async run(store, clock) {
       const key = sampleKey(clock);
-      await store.keys.create(key);
+      await createKey(store.management, key);
       const since = await positionOf(store);
-      await Promise.all(Array.from({ length: 10 }, () => deleteKey(store.keys, key.id)));
+      await Promise.all(Array.from({ length: 10 }, () => deleteKey(store.management, key.id)));
       expect(await changedSince(store, since)).toEqual([{ kind: "key", keyId: key.id, digests: [key.secretDigest] }]);
     },
   },
@@ -99,10 +99,10 @@ export const changeCases: readonly ContractCase[] = [
     async run(store, clock) {
       const since = await positionOf(store);
       const key = sampleKey(clock, { remaining: 5 });
-      await store.keys.create(key);
+      await createKey(store.management, key);
       await settle(store, [{ keyId: key.id, wanted: 1 }]);
-      await deleteKey(store.keys, "key of nobody");
-      await setRateLimit(store.keys, "key of nobody", rateLimit);
+      await deleteKey(store.management, "key of nobody");
+      await setRateLimit(store.management, "key of nobody", rateLimit);
       await store.tidy(clock.nowMs());
       expect(await changedSince(store, since)).toEqual([]);
     },
@@ -136,9 +136,9 @@ export const changeCases: readonly ContractCase[] = [
     name: "a position is plain data: whoever gets it over a wire goes on from there",
     async run(store, clock) {
       const key = sampleKey(clock);
-      await store.keys.create(key);
+      await createKey(store.management, key);
       const since = JSON.parse(JSON.stringify(await positionOf(store))) as FeedPosition;
-      await deleteKey(store.keys, key.id);
+      await deleteKey(store.management, key.id);
       expect(await changedSince(store, since)).toHaveLength(1);
     },
   },

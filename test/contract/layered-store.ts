@@ -22,12 +22,13 @@ export function createLayeredStore(real: Store, clock: Clock): Store {
   fulfil(guardStore(real, { problem: undefined, doubt: undefined, refresh: async () => {}, onChange() {} }));
   const bounds = { ttlMs: 0, keysMax: 100, waitingRoom: new WaitingRoom(1000) };
   const cache = new CachedKeyLookup(store.keys, bounds, { clock, metrics: createMetrics() });
-  const announced = announceChanges(store.keys, [{ broadcast: async (change) => cache.invalidate(change) }]);
+  const announced = announceChanges(store.management, [{ broadcast: async (change) => cache.invalidate(change) }]);
   const rootAccess = createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, announced);
   const { serving, close } = connectThreads({ keys: cache, rootAccess });
   return {
     ...store,
-    keys: { ...remoteKeys(serving), ...remoteRootAccess(serving).manage(new Secret(testRootKey)) },
+    keys: remoteKeys(serving),
+    management: remoteRootAccess(serving).manage(new Secret(testRootKey)),
     async close() {
       close();
       await store.close();

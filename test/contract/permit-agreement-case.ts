@@ -3,8 +3,8 @@ import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { limitMax, type RateLimit } from "../../src/domain/rate-limit.ts";
 import type { Store } from "../../src/store/store.ts";
+import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
-import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey } from "./sample-keys.ts";
@@ -74,16 +74,16 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
     case "create": {
       const key = sampleKey(clock, { rateLimit: step.rateLimit });
       keys.push(key);
-      return Promise.all(stores.map((store) => store.keys.create(key)));
+      return Promise.all(stores.map((store) => createKey(store.management, key)));
     }
     case "exchange": {
       const asks = step.asks.map(({ key, ...ask }) => ({ keyId: keyIdAt(key), ...ask }));
       return Promise.all(stores.map((store) => exchange(store, asks)));
     }
     case "set":
-      return Promise.all(stores.map((store) => setRateLimit(store.keys, keyIdAt(step.key), step.rateLimit)));
+      return Promise.all(stores.map((store) => setRateLimit(store.management, keyIdAt(step.key), step.rateLimit)));
     case "delete":
-      return Promise.all(stores.map((store) => deleteKey(store.keys, keyIdAt(step.key))));
+      return Promise.all(stores.map((store) => deleteKey(store.management, keyIdAt(step.key))));
     case "time":
       clock.advance(step.byMs);
       return Promise.resolve([0, 0]);

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { limitMax } from "../../src/domain/rate-limit.ts";
-import { deleteKey } from "../support/mutate-key.ts";
+import { createKey, deleteKey } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "./permit-asks.ts";
 import { sampleKey } from "./sample-keys.ts";
@@ -166,7 +166,7 @@ export const permitCases: readonly ContractCase[] = [
       const good = await createdStrict(store, clock, 10);
       const gone = await createdStrict(store, clock, 10);
       await ask(store, gone, { wantMin: 1 });
-      await deleteKey(store.keys, gone.id);
+      await deleteKey(store.management, gone.id);
       const unlimited = await created(store, clock);
       const local = await created(store, clock, { rateLimit: { ...strict(10), mode: "local" } });
       const other = await createdStrict(store, clock, 3);
@@ -193,7 +193,7 @@ export const permitCases: readonly ContractCase[] = [
     name: "500 keys in one call each get permits by their own limit, in the order asked for",
     async run(store, clock) {
       const keys = Array.from({ length: 500 }, (_, i) => sampleKey(clock, { rateLimit: strict(i + 1, 1000 + i) }));
-      await Promise.all(keys.map((key) => store.keys.create(key)));
+      await Promise.all(keys.map((key) => createKey(store.management, key)));
       const shuffled = keys.map((_, i) => keys[(i * 7) % 500] as NewKey);
       const asks = shuffled.map(({ id }, i) => ({ keyId: id, ...permitAsk({ wantMin: 1 + (i % 20) }) }));
       const expected = shuffled.map(({ rateLimit = strict(0) }, i) => ({

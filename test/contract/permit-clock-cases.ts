@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { setRateLimit } from "../support/mutate-key.ts";
+import { setRateLimit } from "../support/manage.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask, createdStrict, strict, windowMs } from "./permit-asks.ts";
@@ -69,7 +69,7 @@ export const permitClockCases: readonly ContractCase[] = [
       for (const durationMs of [1000, 10 * windowMs]) {
         const key = await createdStrict(store, clock, 10);
         const { endsAtMs } = await ask(store, key, { wantMin: 10 });
-        await setRateLimit(store.keys, key.id, strict(10, durationMs));
+        await setRateLimit(store.management, key.id, strict(10, durationMs));
         const open = { gen: 1, granted: 0, durationMs: windowMs };
         const right = { ...open, endsAtMs, clockBehind: false };
         expect(await ask(store, key, { wantMin: 1 })).toMatchObject({ ...right, endsInMs: windowMs });

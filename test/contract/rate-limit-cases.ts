@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
+import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "./permit-asks.ts";
 import { foundAs, sampleKey } from "./sample-keys.ts";
@@ -16,9 +16,9 @@ export const rateLimitCases: readonly ContractCase[] = [
     async run(store, clock) {
       const given = { ownerId: "owner", meta: { plan: "pro" }, remaining: 5, rateLimit: strict(10) };
       const [key, other] = [1, 2].map(() => sampleKey(clock, given)) as [NewKey, NewKey];
-      for (const each of [key, other]) await store.keys.create(each);
+      for (const each of [key, other]) await createKey(store.management, each);
       for (const rateLimit of [strict(7, 3000), local(3), undefined, strict(1)]) {
-        expect(await setRateLimit(store.keys, key.id, rateLimit)).toEqual([key.secretDigest]);
+        expect(await setRateLimit(store.management, key.id, rateLimit)).toEqual([key.secretDigest]);
         expect(await store.keys.findByDigest(key.secretDigest)).toStrictEqual(foundAs({ ...key, rateLimit }));
       }
       expect(await store.keys.findByDigest(other.secretDigest)).toStrictEqual(foundAs(other));
@@ -29,10 +29,10 @@ export const rateLimitCases: readonly ContractCase[] = [
     name: "changing the rate limit of a missing or deleted key answers undefined and stores nothing",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
-      await deleteKey(store.keys, key.id);
+      await deleteKey(store.management, key.id);
       for (const id of [key.id, "unknown", ""]) {
         for (const rateLimit of [strict(5), local(5), undefined])
-          expect(await setRateLimit(store.keys, id, rateLimit)).toBeUndefined();
+          expect(await setRateLimit(store.management, id, rateLimit)).toBeUndefined();
         expect(await exchange(store, [{ keyId: id, ...permitAsk({ wantMin: 1 }) }])).toEqual([{ outcome: "missing" }]);
       }
     },
@@ -43,7 +43,7 @@ export const rateLimitCases: readonly ContractCase[] = [
       const key = await createdStrict(store, clock, 10);
       const { endsAtMs } = await ask(store, key, { wantMin: 10 });
       clock.advance(1000);
-      await setRateLimit(store.keys, key.id, strict(15));
+      await setRateLimit(store.management, key.id, strict(15));
       const grant = await ask(store, key, { wantMin: 10 });
       expect(grant).toMatchObject({ gen: 1, granted: 5, left: 0, outstanding: 15, endsAtMs, limit: 15 });
     },
@@ -53,7 +53,7 @@ export const rateLimitCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
       await ask(store, key, { wantMin: 8 });
-      await setRateLimit(store.keys, key.id, strict(5));
+      await setRateLimit(store.management, key.id, strict(5));
       const denied = await ask(store, key, { wantMin: 1 });
       expect(denied).toMatchObject({ gen: 1, granted: 0, left: 0, outstanding: 8, limit: 5 });
       expect(await ask(store, key, { wantMin: 9, gen: 1, returned: 4 })).toMatchObject({ granted: 1, outstanding: 5 });
@@ -66,8 +66,8 @@ export const rateLimitCases: readonly ContractCase[] = [
     async run(store, clock) {
       const [shorter, longer] = [await createdStrict(store, clock, 10), await createdStrict(store, clock, 10)];
       for (const key of [shorter, longer]) await ask(store, key, { wantMin: 10 });
-      await setRateLimit(store.keys, shorter.id, strict(10, 1000));
-      await setRateLimit(store.keys, longer.id, strict(10, 5 * windowMs));
+      await setRateLimit(store.management, shorter.id, strict(10, 1000));
+      await setRateLimit(store.management, longer.id, strict(10, 5 * windowMs));
       for (const key of [shorter, longer])
         expect(await ask(store, key, { wantMin: 1 })).toMatchObject({ gen: 1, granted: 0, endsInMs: windowMs });
       clock.advance(windowMs - 1);
@@ -83,7 +83,7 @@ export const rateLimitCases: readonly ContractCase[] = [
     async run(store, clock) {
       for (const rateLimit of [undefined, local(3)]) {
         const key = await created(store, clock, { rateLimit });
-        await setRateLimit(store.keys, key.id, strict(5));
+        await setRateLimit(store.management, key.id, strict(5));
         expect(await ask(store, key, { wantMin: 9 })).toMatchObject({ gen: 1, granted: 5, endsInMs: windowMs });
       }
     },
@@ -94,7 +94,7 @@ export const rateLimitCases: readonly ContractCase[] = [
       for (const detour of [[local(10)], [undefined], [undefined, local(10), strict(5), undefined]]) {
         const key = await createdStrict(store, clock, 10);
         const { endsAtMs } = await ask(store, key, { wantMin: 9 });
-        for (const rateLimit of [...detour, strict(10)]) await setRateLimit(store.keys, key.id, rateLimit);
+        for (const rateLimit of [...detour, strict(10)]) await setRateLimit(store.management, key.id, rateLimit);
         expect(await ask(store, key, { wantMin: 9 })).toMatchObject({ gen: 1, granted: 1, outstanding: 10, endsAtMs });
       }
     },
@@ -103,9 +103,9 @@ export const rateLimitCases: readonly ContractCase[] = [
     name: "a key that lost its limit is missing; one that became local still serves replicas that do not know it yet",
     async run(store, clock) {
       const key = await createdStrict(store, clock, 10);
-      await setRateLimit(store.keys, key.id, local(4));
+      await setRateLimit(store.management, key.id, local(4));
       expect(await ask(store, key, { wantMin: 9 })).toMatchObject({ gen: 1, granted: 4, limit: 4 });
-      await setRateLimit(store.keys, key.id, undefined);
+      await setRateLimit(store.management, key.id, undefined);
       expect(await exchange(store, [{ keyId: key.id, ...permitAsk({ wantMin: 1 }) }])).toEqual([
         { outcome: "missing" },
       ]);

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { createKey } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey } from "./sample-keys.ts";
 
@@ -6,7 +7,7 @@ export const rootKeyCases: readonly ContractCase[] = [
   {
     name: "a new store has no root key",
     async run(store, clock) {
-      await store.keys.create(sampleKey(clock));
+      await createKey(store.management, sampleKey(clock));
       expect(await store.rootKeys.digests()).toEqual([]);
     },
   },
@@ -32,7 +33,7 @@ export const rootKeyCases: readonly ContractCase[] = [
     name: "an issued key is no root key, and a root key no issued one",
     async run(store, clock) {
       const key = sampleKey(clock);
-      await store.keys.create(key);
+      await createKey(store.management, key);
       await store.rootKeys.addFirst("root", clock.nowMs());
       expect(await store.rootKeys.digests()).toEqual(["root"]);
       expect(await store.keys.findByDigest("root")).toBeUndefined();

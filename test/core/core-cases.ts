@@ -9,6 +9,7 @@ import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { foundAs, refillRule, sampleKey } from "../contract/sample-keys.ts";
 import { askFor } from "../ratelimit/strict/asks.ts";
+import { createKey } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -38,7 +39,7 @@ export function metaOf(bytes: number): NewKey["meta"] {
 /** A core whose store has these keys. */
 export async function openWith(open: () => Promise<OpenedCore>, ...keys: NewKey[]) {
   const { store, join } = await open();
-  for (const key of keys) await store.keys.create(key);
+  for (const key of keys) await createKey(store.management, key);
   return { store, join, core: await join() };
 }
 
@@ -201,8 +202,8 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const { core, join } = await setUp(gone, changed, other);
       const before = await core.changes.read(undefined);
       const keys = core.manage(rootKey);
-      await keys.mutate(gone.id, { kind: "delete" });
-      await keys.mutate(changed.id, { kind: "setRateLimit", rateLimit: undefined });
+      await keys.change({ kind: "deleteKey", keyId: gone.id });
+      await keys.change({ kind: "setRateLimit", keyId: changed.id, rateLimit: undefined });
       const told = [gone, changed].map(({ id, secretDigest }) => ({ kind: "key", keyId: id, digests: [secretDigest] }));
       for (const front of [core, await join()]) {
         const news = await front.changes.read(before.position);

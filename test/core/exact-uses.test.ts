@@ -4,12 +4,13 @@ import { createLog } from "../../src/ambient/log.ts";
 import { Coordinators } from "../../src/core/remote/coordinators.ts";
 import { RemoteUsage } from "../../src/core/remote/remote-usage.ts";
 import type { Question, ReceivedAnswer } from "../../src/core/wire.ts";
-import { toWireCreation } from "../../src/core/wire-keys.ts";
+import { toWireChange } from "../../src/core/wire-management.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
+import { createKey } from "../support/manage.ts";
 import { metaOf, realKey } from "./core-cases.ts";
 import { newStore, startTestCoordinator, type TestCoordinator } from "./test-coordinator.ts";
 
@@ -95,7 +96,7 @@ async function chargedOf(store: Store, digest: string): Promise<number> {
 async function useOverBrokenLink(Kind: typeof Coordinators) {
   const key = realKey({ remaining: balance });
   const store = newStore();
-  await store.keys.create(key);
+  await createKey(store.management, key);
   const two = [await startTestCoordinator({ store }), await startTestCoordinator({ store })] as const;
   const networks = [await FaultyProxy.start(two[0].port), await FaultyProxy.start(two[1].port)] as const;
   const addresses = networks.map(({ port }) => `127.0.0.1:${port}`);
@@ -156,7 +157,7 @@ describe("uses over a link that breaks", () => {
   it("go to another coordinator if they were never written, and are charged once", async () => {
     const key = realKey({ remaining: balance });
     const store = newStore();
-    await store.keys.create(key);
+    await createKey(store.management, key);
     const two = [await startTestCoordinator({ store }), await startTestCoordinator({ store })] as const;
     const networks = [await FaultyProxy.start(two[0].port), await FaultyProxy.start(two[1].port)] as const;
     const { coordinators, usage } = edgeOf(networks.map(({ port }) => `127.0.0.1:${port}`));
@@ -166,8 +167,9 @@ describe("uses over a link that breaks", () => {
     networks[at].holding = "both";
     // So much that the connection takes no more, and the charges after it stay in this process.
     for (let i = 0; i < 100; i++) {
-      const value = toWireCreation("not a root key", realKey({ meta: metaOf(metaBytesMax) }), undefined);
-      first?.link.call({ case: "create", value }).catch(() => {});
+      const command = { kind: "createKey", key: realKey({ meta: metaOf(metaBytesMax) }) } as const;
+      const value = { rootKey: "not a root key", ...toWireChange(command, undefined) };
+      first?.link.call({ case: "change", value }).catch(() => {});
     }
     await nextTurn();
     const book = new Book(usage, key.id);
@@ -183,7 +185,7 @@ describe("uses over a link that breaks", () => {
   it("are all acknowledged while a coordinator stops in an orderly way", async () => {
     const key = realKey({ remaining: balance });
     const store = newStore();
-    await store.keys.create(key);
+    await createKey(store.management, key);
     const two = [await startTestCoordinator({ store }), await startTestCoordinator({ store })] as const;
     const { coordinators, usage } = edgeOf(two.map(({ address }) => address));
     await vi.waitFor(() => expect(coordinators.links.every(({ link }) => link.hasLedger)).toBe(true), patient);

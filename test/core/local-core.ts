@@ -34,7 +34,7 @@ export function buildLocalCore(store: Store, ambient: Pick<Ambient, "clock" | "r
         return news;
       },
     },
-    ...createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, store.keys),
+    ...createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, store.management),
   };
   return {
     core: { ...shared, joinPermits: (onRecall) => coordinator.join(onRecall), windows: undefined, pathMs: 0 },

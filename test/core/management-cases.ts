@@ -4,8 +4,9 @@ import type { NewKey } from "../../src/domain/key.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import type { IdempotencyRecord } from "../../src/store/key-store.ts";
+import type { IdempotencyRecord } from "../../src/store/management.ts";
 import { foundAs, keptForMs, refillRule } from "../contract/sample-keys.ts";
+import { createKey, deleteKey, done, findKeptAnswer, setRateLimit } from "../support/manage.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 import { clock, metaOf, type OpenedCore, openWith, realKey, rootKey } from "./core-cases.ts";
@@ -45,19 +46,19 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
         refill: refillRule({ interval: "monthly", amount: 9, carryOver: true }),
       });
       const created: NewKey[] = [];
-      const create = vi.spyOn(store.keys, "create").mockImplementation(async (stored) => {
-        created.push(stored);
-        return { outcome: "created" };
+      const change = vi.spyOn(store.management, "change").mockImplementation(async (command) => {
+        if (command.kind === "createKey") created.push(command.key);
+        return done;
       });
-      expect(await core.manage(rootKey).create(key)).toEqual({ outcome: "created" });
+      expect(await createKey(core.manage(rootKey), key)).toEqual(done);
       expect(created).toEqual([key]);
-      create.mockRestore();
+      change.mockRestore();
     });
 
     it("finds a new key at once", async () => {
       const { core } = await setUp();
       const key = realKey({ remaining: 1 });
-      await core.manage(rootKey).create(key);
+      await createKey(core.manage(rootKey), key);
       expect(await core.keys.findByDigest(key.secretDigest)).toEqual(foundAs(key));
       expect(await core.usage.spend(key.id)).toEqual({ outcome: "spent", remaining: 0 });
     });
@@ -67,8 +68,8 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       const keys = core.manage(rootKey);
       const [first, second] = [realKey(), realKey()];
       const record = recordOf("twice", "first");
-      expect(await keys.create(first, record)).toEqual({ outcome: "created" });
-      const repeated = await keys.create(second, recordOf("twice", "second"));
+      expect(await createKey(keys, first, record)).toEqual(done);
+      const repeated = await createKey(keys, second, recordOf("twice", "second"));
       expect(repeated).toEqual({ outcome: "repeated", record: kept(record) });
       expect(await core.keys.findByDigest(first.secretDigest)).toEqual(foundAs(first));
       expect(await core.keys.findByDigest(second.secretDigest)).toBeUndefined();
@@ -78,19 +79,19 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       const { core } = await setUp();
       const keys = core.manage(rootKey);
       const record = recordOf("kept", "answer");
-      expect(await keys.findKeptAnswer(record.lookup, clock.nowMs())).toBeUndefined();
-      await keys.create(realKey(), record);
-      expect(await keys.findKeptAnswer(record.lookup, record.expiresAtMs - 1)).toEqual(kept(record));
-      expect(await keys.findKeptAnswer(record.lookup, record.expiresAtMs)).toBeUndefined();
-      expect(await keys.findKeptAnswer(sha256("another"), clock.nowMs())).toBeUndefined();
+      expect(await findKeptAnswer(keys, record.lookup, clock.nowMs())).toBeUndefined();
+      await createKey(keys, realKey(), record);
+      expect(await findKeptAnswer(keys, record.lookup, record.expiresAtMs - 1)).toEqual(kept(record));
+      expect(await findKeptAnswer(keys, record.lookup, record.expiresAtMs)).toBeUndefined();
+      expect(await findKeptAnswer(keys, sha256("another"), clock.nowMs())).toBeUndefined();
     });
 
     it("deletes a key once, with the digests that it had", async () => {
       const key = realKey({ remaining: 5 });
       const { core } = await setUp(key);
       const keys = core.manage(rootKey);
-      expect(await keys.mutate(key.id, { kind: "delete" })).toEqual([key.secretDigest]);
-      expect(await keys.mutate(key.id, { kind: "delete" })).toBeUndefined();
+      expect(await deleteKey(keys, key.id)).toEqual([key.secretDigest]);
+      expect(await deleteKey(keys, key.id)).toBeUndefined();
       expect(await core.keys.findByDigest(key.secretDigest)).toBeUndefined();
       expect(await core.usage.spend(key.id)).toEqual({ outcome: "missing" });
     });
@@ -105,10 +106,10 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
         undefined,
       ] as const;
       for (const rateLimit of limits) {
-        expect(await keys.mutate(key.id, { kind: "setRateLimit", rateLimit })).toEqual([key.secretDigest]);
+        expect(await setRateLimit(keys, key.id, rateLimit)).toEqual([key.secretDigest]);
         expect((await core.keys.findByDigest(key.secretDigest))?.rateLimit).toEqual(rateLimit);
       }
-      expect(await keys.mutate("key_none", { kind: "setRateLimit", rateLimit: undefined })).toBeUndefined();
+      expect(await setRateLimit(keys, "key_none", undefined)).toBeUndefined();
     });
 
     it("knows its root key, and refuses every other without doing anything", async () => {
@@ -120,13 +121,13 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       for (const presented of wrong.map((text) => new Secret(text))) {
         expect(await core.isRootKey(presented)).toBe(false);
         const keys = core.manage(presented);
-        await expect(keys.create(another, record)).rejects.toThrow(RootKeyRefused);
-        await expect(keys.mutate(key.id, { kind: "delete" })).rejects.toThrow(RootKeyRefused);
-        await expect(keys.findKeptAnswer(record.lookup, clock.nowMs())).rejects.toThrow(RootKeyRefused);
+        await expect(createKey(keys, another, record)).rejects.toThrow(RootKeyRefused);
+        await expect(keys.change({ kind: "deleteKey", keyId: key.id })).rejects.toThrow(RootKeyRefused);
+        await expect(findKeptAnswer(keys, record.lookup, clock.nowMs())).rejects.toThrow(RootKeyRefused);
       }
       expect(await core.keys.findByDigest(key.secretDigest)).toEqual(foundAs(key));
       expect(await core.keys.findByDigest(another.secretDigest)).toBeUndefined();
-      expect(await core.manage(rootKey).findKeptAnswer(record.lookup, clock.nowMs())).toBeUndefined();
+      expect(await findKeptAnswer(core.manage(rootKey), record.lookup, clock.nowMs())).toBeUndefined();
     });
   });
 }

@@ -1,8 +1,9 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
 import { LinkRequestSchema } from "../../gen/latchkey/core/v1/core_pb.js";
-import { toWireCreation } from "../../src/core/wire-keys.ts";
+import { toWireChange } from "../../src/core/wire-management.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
+import { createKey } from "../support/manage.ts";
 import { metaOf, realKey } from "./core-cases.ts";
 import { setUpLink } from "./link-fixture.ts";
 import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
@@ -16,7 +17,7 @@ describe("messages of a link stay small enough", () => {
     const { store, address } = await startTestCoordinator();
     const meta = metaOf(metaBytesMax);
     const keys = Array.from({ length: 5000 }, () => realKey({ meta }));
-    for (const key of keys) await store.keys.create(key);
+    for (const key of keys) await createKey(store.management, key);
     const { coordinators } = edgeAt([address]).core;
     await vi.waitFor(() => expect(coordinators.hasLedger).toBe(true), patient);
     // Without the deadline of a verification: this is about size.
@@ -31,7 +32,10 @@ describe("messages of a link stay small enough", () => {
     const { coordinator, link } = await setUpLink();
     const meta = metaOf(metaBytesMax);
     for (let i = 0; i < 1000; i++) {
-      link.call({ case: "create", value: toWireCreation("root key", realKey({ meta }), undefined) }).catch(() => {});
+      const command = { kind: "createKey", key: realKey({ meta }) } as const;
+      link
+        .call({ case: "change", value: { rootKey: "root key", ...toWireChange(command, undefined) } })
+        .catch(() => {});
     }
     await vi.waitFor(() => expect(coordinator.calls.length).toBe(1000), patient);
     const sizes = coordinator.requests.map((request) => toBinary(LinkRequestSchema, request).length);

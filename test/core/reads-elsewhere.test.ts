@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { Store } from "../../src/store/store.ts";
+import { createKey } from "../support/manage.ts";
 import { realKey } from "./core-cases.ts";
 import { setUpLink } from "./link-fixture.ts";
 import { edgeAt, newStore, startTestCoordinator } from "./test-coordinator.ts";
@@ -23,7 +24,7 @@ describe("a call that only reads", () => {
   it("is made again at another coordinator when one has failed", async () => {
     const store = newStore();
     const keys = Array.from({ length: 30 }, () => realKey());
-    for (const key of keys) await store.keys.create(key);
+    for (const key of keys) await createKey(store.management, key);
     const [failing, other] = [
       await startTestCoordinator({ store: withoutLookups(store) }),
       await startTestCoordinator({ store }),

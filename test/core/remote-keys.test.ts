@@ -5,6 +5,7 @@ import type { Coordinators } from "../../src/core/remote/coordinators.ts";
 import { RemoteKeys } from "../../src/core/remote/remote-keys.ts";
 import { toWireKey } from "../../src/core/wire-keys.ts";
 import type { FeedNews } from "../../src/store/change-feed.ts";
+import { foundAs } from "../contract/sample-keys.ts";
 import { realKey } from "./core-cases.ts";
 
 const epoch = "e";
@@ -18,7 +19,7 @@ function setUp(answered: { transaction: number; epoch?: string }) {
   const read = async () => {
     await gate.promise;
     const value = {
-      key: toWireKey(key, undefined),
+      key: toWireKey(foundAs(key)),
       feedTransaction: answered.transaction,
       feedEpoch: answered.epoch ?? epoch,
     };

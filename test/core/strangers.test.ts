@@ -1,7 +1,7 @@
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, it, vi } from "vitest";
 import type { Question } from "../../src/core/wire.ts";
-import { toWireCreation, toWireKey } from "../../src/core/wire-keys.ts";
+import type { NewKey } from "../../src/domain/key.ts";
 import { metaBytesMax, metaDepthMax } from "../../src/domain/meta.ts";
 import { refillRule } from "../contract/sample-keys.ts";
 import { testRootKey as rootKey } from "../support/test-root-key.ts";
@@ -18,7 +18,6 @@ const digest = "d".repeat(43);
 const none = [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.5];
 const latestMs = 253_402_300_799_999;
 
-type Creation = Extract<Question, { case: "create" }>["value"];
 type Position = NonNullable<Extract<Question, { case: "feed" }>["value"]["since"]>;
 
 const lookup = (text: string): Question => ({ case: "lookup", value: { digest: text } });
@@ -27,23 +26,22 @@ const feed = (since: Position): Question => ({
   case: "feed",
   value: { since: { epoch: "e", transaction: 1, ...since } },
 });
-const kept = (text: string, nowMs: number): Question => ({
-  case: "keptAnswer",
-  value: { rootKey, lookup: text, nowMs },
+const read = (query: object): Question => ({ case: "read", value: { rootKey, queryJson: JSON.stringify(query) } });
+const kept = (text: string, nowMs: number) => read({ kind: "keptAnswer", lookup: text, nowMs });
+const change = (commandJson: string, idempotencyJson = ""): Question => ({
+  case: "change",
+  value: { rootKey, commandJson, idempotencyJson },
 });
-const mutate = (keyId: string, limit: number, durationMs: number): Question => ({
-  case: "mutate",
-  value: {
-    rootKey,
-    keyId,
-    mutationJson: JSON.stringify({ kind: "setRateLimit", rateLimit: { mode: "strict", limit, durationMs } }),
-  },
-});
+const setLimit = (keyId: string, limit: number, durationMs: number) =>
+  change(JSON.stringify({ kind: "setRateLimit", keyId, rateLimit: { mode: "strict", limit, durationMs } }));
 
-/** A creation with everything, except for these fields. */
-function create(given: Creation = {}, keyGiven: Creation["key"] = {}): Question {
+/** The properties of a key, of which each can be anything. */
+type Given = { readonly [Name in keyof NewKey]?: unknown } & Readonly<Record<string, unknown>>;
+
+/** A creation with everything, except for these properties. */
+function create(given: Given = {}, record: object = {}): Question {
   const now = Date.now();
-  const record = { lookup: digest, requestDigest: digest, sealedAnswer: "sealed", createdAtMs: now, expiresAtMs: now };
+  const kept = { lookup: digest, requestDigest: digest, sealedAnswer: "sealed", createdAtMs: now, expiresAtMs: now };
   const key = realKey({
     remaining: 5,
     refill: refillRule(),
@@ -52,17 +50,20 @@ function create(given: Creation = {}, keyGiven: Creation["key"] = {}): Question 
     name: "name",
     expiresAtMs: now + 1000,
   });
-  const value = { ...toWireCreation(rootKey, key, record), ...given, key: { ...toWireKey(key, 5), ...keyGiven } };
-  return { case: "create", value } as Question;
+  const command = { kind: "createKey", key: { ...key, ...given } };
+  return change(JSON.stringify(command), JSON.stringify({ ...kept, ...record }));
 }
 
-const createRecord = (given: Creation["idempotency"]) => {
-  const question = create() as { value: { idempotency: NonNullable<Creation["idempotency"]> } };
-  return create({ idempotency: { ...question.value.idempotency, ...given } });
+/** The metadata as its JSON text, which need not be JSON. */
+const createMeta = (metaJson: string): Question => {
+  const { value } = create({ meta: "META" }) as { value: { commandJson: string; idempotencyJson: string } };
+  return change(value.commandJson.replace('"META"', metaJson), value.idempotencyJson);
 };
-const createRefill = (given: Creation["refill"]) => create({ refill: { ...refillRule(), ...given } });
-const createLimit = (limit: number, durationMs: number) =>
-  create({}, { rateLimit: { strict: true, limit, durationMs } });
+const withRootKey = (rootKey: string, question: Question) =>
+  ({ ...question, value: { ...question.value, rootKey } }) as Question;
+const createRecord = (given: object) => create({}, given);
+const createRefill = (given: object) => create({ refill: { ...refillRule(), ...given } });
+const createLimit = (limit: number, durationMs: number) => create({ rateLimit: { mode: "strict", limit, durationMs } });
 const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
 
 /** What no edge of ours sends, under what is wrong with it. */
@@ -89,27 +90,25 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["a charge of a key with too long an id", charge("k".repeat(256), 1)],
   ],
   "a creation": [
-    ["a creation of no key", { case: "create", value: { rootKey, digest, start: "s", createdAtMs: 1 } }],
+    ["a creation of no key", change('{"kind":"createKey"}')],
+    ["a property that keys do not have", create({ admin: true })],
+    ["a prototype", change('{"kind":"createKey","key":{"__proto__":{"id":"key"}}}')],
     ...["", digest.slice(1), `${digest},${digest}`, `${digest.slice(1)}\0`].map((text): [string, Question] => [
       `a creation with the digest ${JSON.stringify(text)}`,
-      create({ digest: text }),
+      create({ secretDigest: text }),
     ]),
-    ["metadata that is nested too deep", create({}, { metaJson: nested(metaDepthMax + 1) })],
-    ["metadata that is nested 8 000 deep", create({}, { metaJson: nested(8000) })],
-    ["metadata that is nested a million deep", create({}, { metaJson: nested(1_000_000) })],
-    ["a byte too much metadata", create({}, { metaJson: JSON.stringify(metaOf(metaBytesMax + 1)) })],
-    ["too much metadata, all of it space", create({}, { metaJson: `{}${" ".repeat(metaBytesMax)}` })],
+    ["metadata that is nested too deep", createMeta(nested(metaDepthMax + 1))],
+    ["metadata that is nested 8 000 deep", createMeta(nested(8000))],
+    ["metadata that is nested a million deep", createMeta(nested(1_000_000))],
+    ["a byte too much metadata", create({ meta: metaOf(metaBytesMax + 1) })],
     ...["[]", "null", '"text"', "1", "true", " ", "{", '{"a":}', "{'a':1}", '{"a":1}x', "NaN", "\0"].map(
-      (metaJson): [string, Question] => [`the metadata ${JSON.stringify(metaJson)}`, create({}, { metaJson })],
+      (metaJson): [string, Question] => [`the metadata ${JSON.stringify(metaJson)}`, createMeta(metaJson)],
     ),
-    ["a refill without a counter", create({}, { remaining: undefined })],
+    ["a refill without a counter", create({ remaining: undefined })],
     ["a refill each hour", createRefill({ interval: "hourly" })],
     ["a refill at no interval", createRefill({ interval: "" })],
     ...[0, ...none, 2 ** 31].map((amount): [string, Question] => [`a refill of ${amount}`, createRefill({ amount })]),
-    ...[...none, 2 ** 31].map((remaining): [string, Question] => [
-      `a counter of ${remaining}`,
-      create({}, { remaining }),
-    ]),
+    ...[...none, 2 ** 31].map((remaining): [string, Question] => [`a counter of ${remaining}`, create({ remaining })]),
     ["a limit of nothing", createLimit(0, 1000)],
     ["a limit of less than nothing", createLimit(-1, 1000)],
     ...[0, 999, ...none, 2_592_000_001].map((durationMs): [string, Question] => [
@@ -117,16 +116,16 @@ const impossible: Record<string, [string, Question | undefined][]> = {
       createLimit(1, durationMs),
     ]),
     ...(["id", "apiId", "ownerId", "name"] as const).flatMap((field): [string, Question][] => [
-      [`an empty ${field}`, create({}, { [field]: "" })],
-      [`an ${field} of 256 characters`, create({}, { [field]: "😀".repeat(256) })],
-      [`an ${field} with a zero character`, create({}, { [field]: "a\0b" })],
+      [`an empty ${field}`, create({ [field]: "" })],
+      [`an ${field} of 256 characters`, create({ [field]: "😀".repeat(256) })],
+      [`an ${field} with a zero character`, create({ [field]: "a\0b" })],
     ]),
     ["an empty start", create({ start: "" })],
     ["a start of 256 characters", create({ start: "s".repeat(256) })],
     ["a start with a zero character", create({ start: "\0" })],
     ...[0, ...none, latestMs + 1].map((expiresAtMs): [string, Question] => [
       `an expiry at ${expiresAtMs}`,
-      create({}, { expiresAtMs }),
+      create({ expiresAtMs }),
     ]),
     ...[...none, latestMs + 1].map((createdAtMs): [string, Question] => [
       `a creation at ${createdAtMs}`,
@@ -141,23 +140,23 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["an answer that expires before it was made", createRecord({ expiresAtMs: 1 })],
     ["an answer that is kept for ever", createRecord({ expiresAtMs: Number.POSITIVE_INFINITY })],
     ["an answer of no time", createRecord({ createdAtMs: Number.NaN })],
-    ["a creation with too long a root key", create({ rootKey: "r".repeat(4097) })],
+    ["a creation with too long a root key", withRootKey("r".repeat(4097), create())],
   ],
-  "a mutation": [
-    ["a mutation that changes nothing", { case: "mutate", value: { rootKey, keyId: "key" } }],
-    ...["", "null", "[]", "{", '{"kind":"rename"}', '{"kind":"setRateLimit","rateLimit":1}'].map(
-      (mutationJson): [string, Question] => [
-        `a mutation that is ${mutationJson}`,
-        { case: "mutate", value: { rootKey, keyId: "key", mutationJson } },
-      ],
+  "another change": [
+    ...["", "null", "[]", "{", "1", '{"kind":"rename"}', '{"kind":"toString"}', '{"kind":"deleteKey"}'].map(
+      (commandJson): [string, Question] => [`the command ${commandJson}`, change(commandJson)],
     ),
-    ["a mutation of no key", mutate("", 1, 1000)],
-    ["a mutation of a key with a zero character", mutate("\0", 1, 1000)],
-    ["a mutation of a key with too long an id", mutate("k".repeat(256), 1, 1000)],
-    ["a mutation to a limit of nothing", mutate("key", 0, 1000)],
-    ["a mutation to a window without an end", mutate("key", 1, Number.POSITIVE_INFINITY)],
+    ["a rate limit that is a number", change('{"kind":"setRateLimit","keyId":"key","rateLimit":1}')],
+    ["a change of no key", setLimit("", 1, 1000)],
+    ["a change of a key with a zero character", setLimit("\0", 1, 1000)],
+    ["a change of a key with too long an id", setLimit("k".repeat(256), 1, 1000)],
+    ["a change to a limit of nothing", setLimit("key", 0, 1000)],
+    ["a change to a window without an end", setLimit("key", 1, Number.POSITIVE_INFINITY)],
+    ["a change to a key that is a list", change('{"kind":"deleteKey","keyId":["key"]}')],
+    ["a change with more than it needs", change('{"kind":"deleteKey","keyId":"key","force":true}')],
   ],
   "another question of management": [
+    ["a question of no kind", read({})],
     ["a kept answer under no digest", kept("", 1)],
     ["a kept answer at no time", kept(digest, Number.NaN)],
     ["a root key that is too long", { case: "rootKey", value: { rootKey: "r".repeat(4097) } }],
@@ -179,15 +178,15 @@ async function setUp() {
   const coordinator = await startTestCoordinator({ secret: sharedSecret });
   const keyId = await countedKey(coordinator.store, 5);
   const { store } = coordinator;
-  const stored = [vi.spyOn(store.keys, "create"), vi.spyOn(store.keys, "mutate"), vi.spyOn(store.changes, "read")];
-  const lookedUp = [vi.spyOn(store.keys, "findByDigest"), vi.spyOn(store.keys, "findKeptAnswer")];
+  const managed = [vi.spyOn(store.management, "change"), vi.spyOn(store.management, "read")];
+  const read = [vi.spyOn(store.keys, "findByDigest"), vi.spyOn(store.changes, "read")];
   const open = () => openRawStream(coordinator.address, `Bearer ${sharedSecret}`);
   const other = open();
   const ask = (id: number) => other.send({ calls: [{ id, question: charge(keyId, 1) }] });
   const remaining = (id: number) => other.answers.find((answer) => answer.id === id)?.answer.value;
   ask(1);
   await vi.waitFor(() => expect(remaining(1)).toMatchObject({ granted: 1, remaining: 4 }), { interval: 5 });
-  const asked = [...stored, ...lookedUp];
+  const asked = [...managed, ...read];
   return { ...coordinator, open, ask, remaining, asked };
 }
 
@@ -217,13 +216,10 @@ describe("what no edge of ours sends", () => {
       ["a look-up", lookup(digest)],
       ["a charge", charge("key", 1_000_000)],
       ["a creation with everything", create()],
-      [
-        "a creation with the greatest values",
-        create({}, { metaJson: JSON.stringify(metaOf(metaBytesMax)), remaining: 2 ** 31 - 1 }),
-      ],
-      ["a creation with deep metadata", create({}, { metaJson: nested(metaDepthMax), expiresAtMs: latestMs })],
-      ["a creation with names of 255 characters", create({}, { name: "😀".repeat(255) })],
-      ["a mutation", mutate("key", 1, 1000)],
+      ["a creation with the greatest values", create({ meta: metaOf(metaBytesMax), remaining: 2 ** 31 - 1 })],
+      ["a creation with deep metadata", createMeta(nested(metaDepthMax))],
+      ["a creation with names of 255 characters", create({ name: "😀".repeat(255), expiresAtMs: latestMs })],
+      ["another rate limit", setLimit("key", 1, 1000)],
       ["a kept answer", kept(digest, 1)],
       ["a root key", { case: "rootKey", value: { rootKey: "r".repeat(4096) } }],
       ["a position", feed({ heartbeat: { reader: "r", count: 1 } })],

@@ -15,6 +15,7 @@ import type { KeyedPermitAsk } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge } from "../../src/store/usage-ledger.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
+import { createKey } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { buildLocalCore } from "./local-core.ts";
@@ -29,14 +30,14 @@ export const newStore = (): Store => createMemoryStore(systemClock);
 /** Makes a key with such a strict limit and answers its id. */
 export async function strictKey(store: Store, limit: number, durationMs = 60_000): Promise<string> {
   const key = sampleKey(new TestClock(), { rateLimit: { mode: "strict", limit, durationMs } });
-  await store.keys.create(key);
+  await createKey(store.management, key);
   return key.id;
 }
 
 /** Makes a key with such a counter and answers its id. */
 export async function countedKey(store: Store, remaining: number): Promise<string> {
   const key = sampleKey(new TestClock(), { remaining });
-  await store.keys.create(key);
+  await createKey(store.management, key);
   return key.id;
 }
 

@@ -9,12 +9,13 @@ import type { NewKey } from "../../src/domain/key.ts";
 import type { Secret } from "../../src/domain/secret.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import { createHotGrpc } from "../../src/rpc/hot/hot-grpc.ts";
-import type { KeyManagement } from "../../src/store/key-store.ts";
+import type { Management } from "../../src/store/management.ts";
 import type { RootAccess } from "../../src/store/root-access.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { composePublicApi } from "../support/compose-public-api.ts";
+import { createKey } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { connectWire } from "./exchange.ts";
@@ -37,12 +38,12 @@ function checkLater({ isRootKey, manage }: RootAccess): RootAccess {
 /** The public API with root keys that are checked later. `created` are the keys that reached the store. */
 async function start(has: (presented: Secret) => boolean = isTestRootKey) {
   const created: NewKey[] = [];
-  const { onePort, store, logLines } = composePublicApi(({ store: { keys } }) => {
-    const create: KeyManagement["create"] = (key, record) => {
-      created.push(key);
-      return keys.create(key, record);
+  const { onePort, store, logLines } = composePublicApi(({ store: { management } }) => {
+    const change: Management["change"] = (command, record) => {
+      if (command.kind === "createKey") created.push(command.key);
+      return management.change(command, record);
     };
-    return { rootAccess: checkLater(createRootAccess({ has }, { ...keys, create })) };
+    return { rootAccess: checkLater(createRootAccess({ has }, { ...management, change })) };
   });
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));
@@ -103,7 +104,7 @@ describe.each(protocols)("over $name, while root keys are checked elsewhere", (p
     };
     const { port, store, created } = await start(has);
     const key = sampleKey(new TestClock());
-    await store.keys.create(key);
+    await createKey(store.management, key);
     const bodies = { createKey: { apiId: "api" }, deleteKey: { keyId: key.id } };
     for (const call of ["createKey", "deleteKey"] as const) {
       isRetired = false;
@@ -129,7 +130,7 @@ describe("a hot method that needs a root key", () => {
         },
       }),
     );
-    const rootAccess = checkLater(createRootAccess({ has: isTestRootKey }, {} as KeyManagement));
+    const rootAccess = checkLater(createRootAccess({ has: isTestRootKey }, {} as Management));
     const log = createLog("warn", () => {});
     const runCall = createRunCall({ clock: systemClock, log, metrics: createMetrics(), rootAccess });
     const take = createHotGrpc({ endpoints, runCall, newRequestId: () => "req_0000000000000000000000" });

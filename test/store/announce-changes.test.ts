@@ -3,7 +3,7 @@ import { Unavailable } from "../../src/domain/unavailable.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
 import type { KeyChange } from "../../src/store/key-changes.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
+import { createKey, deleteKey, done, setRateLimit } from "../support/manage.ts";
 import { HeldKeyStore } from "./held-key-store.ts";
 import { strict } from "./key-cache-fixture.ts";
 
@@ -58,7 +58,7 @@ describe("announceChanges", () => {
   it("tells of a change whose outcome is not known, as one under unknown digests", async () => {
     const { store, told, ownCache, others } = setUp();
     const away = new Unavailable("the reply was lost");
-    const failing = Object.assign(store, { mutate: () => Promise.reject(away) });
+    const failing = Object.assign(store, { change: () => Promise.reject(away) });
     await expect(deleteKey(announceChanges(failing, [ownCache, others]), "id of k")).rejects.toBe(away);
     expect(told).toEqual([
       ["cache", "id of k", undefined],
@@ -75,7 +75,7 @@ describe("announceChanges", () => {
 
   it("tells nothing of a new key, which no cache can know", async () => {
     const { store, keys, told } = setUp();
-    expect(await keys.create(store.newKey("new"))).toEqual({ outcome: "created" });
+    expect(await createKey(keys, store.newKey("new"))).toEqual(done);
     expect([store.created, told]).toEqual([["id of new"], []]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
+import { deleteKey, setRateLimit } from "../support/manage.ts";
 import { find, setUp, strict } from "./key-cache-fixture.ts";
 
 describe("CachedKeyLookup", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { deleteKey, setRateLimit } from "../support/mutate-key.ts";
+import { deleteKey, setRateLimit } from "../support/manage.ts";
 import { answerUntilIdle, find, setUp, strict } from "./key-cache-fixture.ts";
 
 /* The cache with millions of keys and with any number of callers. */

@@ -1,8 +1,8 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { KeyMutation } from "../../src/store/key-mutation.ts";
-import type { CreateOutcome, KeyStore } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-lookup.ts";
+import type { Command, Management, Outcome } from "../../src/store/management.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -14,7 +14,7 @@ interface HeldLookup {
 }
 
 /** A store whose look-ups end when the test says so. The key of digest `k` has the id `id of k`. */
-export class HeldKeyStore implements KeyStore {
+export class HeldKeyStore implements KeyLookup, Management {
   readonly asked: string[] = [];
   readonly created: string[] = [];
   /** Whether questions for the same key get the same promise. */
@@ -37,13 +37,6 @@ export class HeldKeyStore implements KeyStore {
     return this.#held.length;
   }
 
-  async create(key: NewKey): Promise<CreateOutcome> {
-    this.created.push(key.id);
-    return { outcome: "created" };
-  }
-
-  async findKeptAnswer(): Promise<undefined> {}
-
   findByDigest(digest: string): MaybePromise<Key | undefined> {
     this.asked.push(digest);
     if (this.isSynchronous) return this.#read(digest);
@@ -54,13 +47,20 @@ export class HeldKeyStore implements KeyStore {
     return promise;
   }
 
-  async mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
+  async change(command: Command): Promise<Outcome> {
+    if (command.kind === "createKey") {
+      this.created.push(command.key.id);
+      return { outcome: "done", changed: [] };
+    }
+    const { keyId } = command;
     const digest = keyId.replace("id of ", "");
-    if (!this.#digests.has(digest)) return undefined;
-    if (mutation.kind === "delete") this.#digests.delete(digest);
-    if (mutation.kind === "setRateLimit") this.#digests.set(digest, mutation.rateLimit);
-    return [digest];
+    if (!this.#digests.has(digest)) return { outcome: "missing" };
+    if (command.kind === "deleteKey") this.#digests.delete(digest);
+    if (command.kind === "setRateLimit") this.#digests.set(digest, command.rateLimit);
+    return { outcome: "done", changed: [{ keyId, digests: [digest] }] };
   }
+
+  async read(): Promise<undefined> {}
 
   answerOne(): void {
     const lookup = this.#held.shift();

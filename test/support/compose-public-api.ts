@@ -43,7 +43,7 @@ export function composePublicApi(
     keys: store.keys,
     usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom: new WaitingRoom(10_000) }),
     limiter: new LocalLimiter(new WindowTable(100), ambient),
-    rootAccess: createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, store.keys),
+    rootAccess: createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, store.management),
     fastPath: true,
     connectionsMax: 20_000,
   };

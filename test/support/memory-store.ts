@@ -4,8 +4,7 @@ import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domai
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import { newCounter, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
-import type { KeyMutation } from "../../src/store/key-mutation.ts";
-import type { CreateOutcome, IdempotencyRecord } from "../../src/store/key-store.ts";
+import type { Command, IdempotencyRecord, Outcome } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
@@ -20,7 +19,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   const rootDigests: string[] = [];
   const changes: Change[] = [];
 
-  async function create(key: NewKey, record?: IdempotencyRecord): Promise<CreateOutcome> {
+  async function create(key: NewKey, record?: IdempotencyRecord): Promise<Outcome> {
     if (record !== undefined) {
       const kept = keptAt(record.lookup, record.createdAtMs);
       if (kept !== undefined) return { outcome: "repeated", record: kept };
@@ -30,7 +29,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     keyIdsByDigest.set(key.secretDigest, key.id);
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
     if (key.rateLimit?.mode === "strict") windows.set(key.id, neverOpened);
-    return { outcome: "created" };
+    return { outcome: "done", changed: [] };
   }
 
   function keptAt(lookup: string, nowMs: number): IdempotencyRecord | undefined {
@@ -46,20 +45,22 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     return { ...visible, counter: counter && { remaining: counter.remaining } };
   }
 
-  async function mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
+  async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome> {
+    if (command.kind === "createKey") return create(command.key, record);
+    const { keyId } = command;
     const key = keys.get(keyId);
-    if (key === undefined) return undefined;
-    switch (mutation.kind) {
-      case "delete":
+    if (key === undefined) return { outcome: "missing" };
+    switch (command.kind) {
+      case "deleteKey":
         deleteKey(key);
         break;
       case "setRateLimit":
-        setRateLimit(key, mutation.rateLimit);
+        setRateLimit(key, command.rateLimit);
         break;
     }
-    const digests = [key.secretDigest];
-    changes.push({ kind: "key", keyId, digests });
-    return digests;
+    const changed = { keyId, digests: [key.secretDigest] };
+    changes.push({ kind: "key", ...changed });
+    return { outcome: "done", changed: [changed] };
   }
 
   function setRateLimit(key: NewKey, rateLimit: RateLimit | undefined): void {
@@ -106,7 +107,8 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   }
 
   return {
-    keys: { create, findKeptAnswer: async (...args) => keptAt(...args), findByDigest, mutate },
+    keys: { findByDigest },
+    management: { change, read: async ({ lookup, nowMs }) => keptAt(lookup, nowMs) },
     rootKeys: { digests: async () => [...rootDigests], addFirst },
     changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],

@@ -2,6 +2,7 @@ import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
+import { createKey } from "./manage.ts";
 import { createMemoryStore } from "./memory-store.ts";
 import type { TestClock } from "./test-clock.ts";
 
@@ -11,11 +12,11 @@ export const sampleRootKey = new Secret("root key");
 export async function sampleRootAccess(clock: TestClock) {
   const store = createMemoryStore(clock);
   const key = sampleKey(clock);
-  await store.keys.create(key);
+  await createKey(store.management, key);
   const root: { valid: string[] | undefined } = { valid: [sampleRootKey.reveal()] };
   const has = (presented: Secret) => {
     if (root.valid === undefined) throw new Unavailable("the root keys are not known yet");
     return root.valid.includes(presented.reveal());
   };
-  return { store, key, root, access: createRootAccess({ has }, store.keys) };
+  return { store, key, root, access: createRootAccess({ has }, store.management) };
 }

@@ -5,6 +5,7 @@ import { Unavailable } from "../../src/domain/unavailable.ts";
 import { remoteRootAccess } from "../../src/threads/remote-main-thread.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { connectThreads } from "../support/connect-threads.ts";
+import { createKey, deleteKey, done, findKeptAnswer } from "../support/manage.ts";
 import { sampleRootKey as rootKey, sampleRootAccess } from "../support/sample-root-access.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -30,10 +31,10 @@ describe("root access of a serving thread", () => {
   it("manages keys in the main thread with the root key that was presented", async () => {
     const { access, key, store } = await setUp();
     const keys = access.manage(rootKey);
-    expect(await keys.create(sampleKey(clock, { id: "key_new", secretDigest: "new" }))).toEqual({ outcome: "created" });
-    expect(await keys.findKeptAnswer("lookup", clock.nowMs())).toBeUndefined();
-    expect(await keys.mutate(key.id, { kind: "delete" })).toEqual([key.secretDigest]);
-    expect(await keys.mutate(key.id, { kind: "delete" })).toBeUndefined();
+    expect(await createKey(keys, sampleKey(clock, { id: "key_new", secretDigest: "new" }))).toEqual(done);
+    expect(await findKeptAnswer(keys, "lookup", clock.nowMs())).toBeUndefined();
+    expect(await deleteKey(keys, key.id)).toEqual([key.secretDigest]);
+    expect(await deleteKey(keys, key.id)).toBeUndefined();
     expect(await store.keys.findByDigest("new")).toBeDefined();
   });
 
@@ -43,9 +44,9 @@ describe("root access of a serving thread", () => {
     const keys = access.manage(rootKey);
     root.valid = [];
     const refused = [
-      keys.create(sampleKey(clock, { id: "key_new", secretDigest: "new" })),
-      keys.findKeptAnswer("lookup", clock.nowMs()),
-      keys.mutate(key.id, { kind: "delete" }),
+      createKey(keys, sampleKey(clock, { id: "key_new", secretDigest: "new" })),
+      findKeptAnswer(keys, "lookup", clock.nowMs()),
+      deleteKey(keys, key.id),
     ];
     for (const call of refused) await expect(call).rejects.toThrow(RootKeyRefused);
     expect(await store.keys.findByDigest(key.secretDigest)).toBeDefined();
@@ -55,6 +56,6 @@ describe("root access of a serving thread", () => {
   it("cannot decide while the main thread cannot", async () => {
     const { access, key, root } = await setUp();
     root.valid = undefined;
-    await expect(access.manage(rootKey).mutate(key.id, { kind: "delete" })).rejects.toThrow(Unavailable);
+    await expect(deleteKey(access.manage(rootKey), key.id)).rejects.toThrow(Unavailable);
   });
 });

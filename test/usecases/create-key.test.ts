@@ -6,9 +6,10 @@ import type { NewKey } from "../../src/domain/key.ts";
 import { isWellFormedKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { CreateOutcome, IdempotencyRecord } from "../../src/store/key-store.ts";
+import type { Command, IdempotencyRecord, Outcome } from "../../src/store/management.ts";
 import { type CreateKeyRequest, createCreateKey, ExpiresInThePast } from "../../src/usecases/create-key.ts";
 import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "../../src/usecases/idempotency.ts";
+import { done } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { inTurn } from "./fakes.ts";
 
@@ -32,7 +33,7 @@ const request: CreateKeyRequest = {
 const expired = { ...request, expiresAtMs: nowMs };
 const idempotencyKey = { rootKey: new Secret("root key"), value: new Secret("order") };
 const earlier = { keyId: "key_earlier", key: "live_earlier" };
-const created: CreateOutcome = { outcome: "created" };
+const created: Outcome = done;
 
 /** The kept answer to an earlier request. */
 function keptFor(given: CreateKeyRequest): IdempotencyRecord {
@@ -40,19 +41,19 @@ function keptFor(given: CreateKeyRequest): IdempotencyRecord {
 }
 
 /** A store with these answers. It records what is written to it. */
-function setUp(answers: { create?: CreateOutcome | Error; kept?: IdempotencyRecord | undefined | Error } = {}) {
+function setUp(answers: { create?: Outcome | Error; kept?: IdempotencyRecord | undefined | Error } = {}) {
   const stored: { key: NewKey; record: IdempotencyRecord | undefined }[] = [];
   const outcomes = inTurn("outcomes", [answers.create ?? created]);
   const kept = inTurn("kept answers", [answers.kept]);
-  const keys = {
-    async create(key: NewKey, record?: IdempotencyRecord) {
-      stored.push({ key, record });
+  const management = {
+    async change(command: Command, record?: IdempotencyRecord) {
+      if (command.kind === "createKey") stored.push({ key: command.key, record });
       return outcomes();
     },
-    findKeptAnswer: async () => kept(),
+    read: async () => kept(),
   };
-  const createKey = (...args: [CreateKeyRequest, IdempotencyKey?]) => createKeyIn(keys, ...args);
-  return { stored, keys, createKey };
+  const createKey = (...args: [CreateKeyRequest, IdempotencyKey?]) => createKeyIn(management, ...args);
+  return { stored, management, createKey };
 }
 
 describe("a key", () => {
@@ -97,9 +98,9 @@ describe("a key", () => {
   });
 
   it("is not told before the store has committed it", async () => {
-    const { keys } = setUp();
-    const committing = Promise.withResolvers<CreateOutcome>();
-    const slow = { ...keys, create: () => committing.promise };
+    const { management } = setUp();
+    const committing = Promise.withResolvers<Outcome>();
+    const slow = { ...management, change: () => committing.promise };
     let told = false;
     const creating = createKeyIn(slow, request).then((answer) => {
       told = true;

@@ -1,7 +1,7 @@
 import type { Key } from "../../src/domain/key.ts";
 import type { Spend } from "../../src/domain/verification.ts";
 import type { Permit, RateLimiter } from "../../src/ratelimit/limiter.ts";
-import type { KeyLookup } from "../../src/store/key-store.ts";
+import type { KeyLookup } from "../../src/store/key-lookup.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
 
 /** The answers of each part, in order; an Error is thrown. A call without an answer fails the test. */

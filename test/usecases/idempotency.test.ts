@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
+import type { Query } from "../../src/store/management.ts";
 import { createIdempotency, IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { inTurn } from "./fakes.ts";
 
@@ -101,7 +102,7 @@ describe("looking for an answer", () => {
     const asked: unknown[] = [];
     const answers = inTurn("kept answers", [found]);
     const keys = {
-      async findKeptAnswer(lookup: string, atMs: number) {
+      async read({ lookup, nowMs: atMs }: Query) {
         asked.push([lookup, atMs]);
         return answers();
       },

@@ -2,18 +2,19 @@ import { describe, expect, it } from "vitest";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { KeyManagement } from "../../src/store/key-store.ts";
+import type { Management } from "../../src/store/management.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
+import { createKey, deleteKey, done, findKeptAnswer } from "../support/manage.ts";
 import { sampleRootKey as rootKey, sampleRootAccess } from "../support/sample-root-access.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const clock = new TestClock();
 
 /** Every way to manage keys. */
-const calls: [keyof KeyManagement, (keys: KeyManagement, keyId: string) => Promise<unknown>][] = [
-  ["create", (keys) => keys.create(sampleKey(clock, { id: "key_new", secretDigest: "new" }))],
-  ["findKeptAnswer", (keys) => keys.findKeptAnswer("lookup", clock.nowMs())],
-  ["mutate", (keys, keyId) => keys.mutate(keyId, { kind: "delete" })],
+const calls: [string, (keys: Management, keyId: string) => Promise<unknown>][] = [
+  ["a new key", (keys) => createKey(keys, sampleKey(clock, { id: "key_new", secretDigest: "new" }))],
+  ["a question", (keys) => findKeptAnswer(keys, "lookup", clock.nowMs())],
+  ["a deletion", (keys, keyId) => deleteKey(keys, keyId)],
 ];
 
 describe("root access", () => {
@@ -25,9 +26,9 @@ describe("root access", () => {
   it("passes the calls of a root key on, and their answers back", async () => {
     const { access, key, store } = await sampleRootAccess(clock);
     const keys = access.manage(rootKey);
-    expect(await keys.create(sampleKey(clock, { id: "key_new", secretDigest: "new" }))).toEqual({ outcome: "created" });
-    expect(await keys.findKeptAnswer("lookup", clock.nowMs())).toBeUndefined();
-    expect(await keys.mutate(key.id, { kind: "delete" })).toEqual([key.secretDigest]);
+    expect(await createKey(keys, sampleKey(clock, { id: "key_new", secretDigest: "new" }))).toEqual(done);
+    expect(await findKeptAnswer(keys, "lookup", clock.nowMs())).toBeUndefined();
+    expect(await deleteKey(keys, key.id)).toEqual([key.secretDigest]);
     expect(await store.keys.findByDigest("new")).toBeDefined();
   });
 

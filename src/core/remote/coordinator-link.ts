@@ -302,12 +302,14 @@ function bytesOf({ question }: UnsentCall): number {
   switch (question.case) {
     case "windows":
       return 150 * (question.value?.reports?.length ?? 0);
-    case "create":
-      return 8192 + 3 * (question.value?.key?.metaJson?.length ?? 0);
+    case "change": {
+      const { rootKey = "", commandJson = "", idempotencyJson = "" } = question.value ?? {};
+      return 200 + 3 * (rootKey.length + commandJson.length + idempotencyJson.length);
+    }
+    case "read":
+      return 200 + 3 * ((question.value?.rootKey?.length ?? 0) + (question.value?.queryJson?.length ?? 0));
     case "rootKey":
-    case "keptAnswer":
-    case "mutate":
-      return 400 + 3 * (question.value?.rootKey?.length ?? 0);
+      return 200 + 3 * (question.value?.rootKey?.length ?? 0);
     default:
       return 200;
   }

@@ -4,7 +4,7 @@ import type { Secret } from "../../domain/secret.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import { notExecuted, type OnRecall, type PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed } from "../../store/change-feed.ts";
-import type { KeyLookup } from "../../store/key-store.ts";
+import type { KeyLookup } from "../../store/key-lookup.ts";
 import type { RootAccess } from "../../store/root-access.ts";
 import type { UsageLedger } from "../../store/usage-ledger.ts";
 import type { Core } from "../core.ts";

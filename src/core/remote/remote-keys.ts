@@ -1,7 +1,7 @@
 import type { Key } from "../../domain/key.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
 import type { FeedNews } from "../../store/change-feed.ts";
-import type { KeyLookup } from "../../store/key-store.ts";
+import type { KeyLookup } from "../../store/key-lookup.ts";
 import { answerOf } from "../wire.ts";
 import { fromWireKey } from "../wire-keys.ts";
 import type { Coordinators } from "./coordinators.ts";

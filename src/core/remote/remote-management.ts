@@ -1,15 +1,15 @@
 import type { Secret } from "../../domain/secret.ts";
-import type { KeptAnswer, KeyManagement } from "../../store/key-store.ts";
+import { type Answers, keyIdOf, type Management, type Query } from "../../store/management.ts";
 import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";
-import { toWireCreation } from "../wire-keys.ts";
+import { fromWireOutcome, toWireChange } from "../wire-management.ts";
 import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 
 const late = "the coordinator has not answered in time";
 
 /**
- * Manages keys at a coordinator, which checks the root key with every call. This edge knows no root keys. What changes
+ * Manages stored data at a coordinator, which checks the root key with every call. This edge knows no root keys. What changes
  * something is sent once: if its answer is lost, its outcome is unknown.
  */
 export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number): RootAccess {
@@ -24,33 +24,21 @@ export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number
       return answerOf(await read("root keys", question), "rootKey").isValid;
     },
 
-    manage(presented: Secret): KeyManagement {
+    manage(presented: Secret): Management {
       const rootKey = presented.reveal();
       if (rootKey.length > rootKeyMax) return refusedManagement;
       return {
-        async create(key, idempotency) {
-          const question: Question = { case: "create", value: toWireCreation(rootKey, key, idempotency) };
-          const { repeated } = answerOf(await change(key.id, question), "create");
-          return repeated === undefined ? { outcome: "created" } : { outcome: "repeated", record: plain(repeated) };
+        async change(command, idempotency) {
+          const question: Question = { case: "change", value: { rootKey, ...toWireChange(command, idempotency) } };
+          return fromWireOutcome(answerOf(await change(keyIdOf(command), question), "change"));
         },
 
-        async findKeptAnswer(lookup, nowMs) {
-          const question: Question = { case: "keptAnswer", value: { rootKey, lookup, nowMs } };
-          const kept = answerOf(await read(lookup, question), "keptAnswer");
-          return kept.requestDigest === "" ? undefined : plain(kept);
-        },
-
-        async mutate(keyId, mutation) {
-          const value = { rootKey, keyId, mutationJson: JSON.stringify(mutation) };
-          const { found, digests } = answerOf(await change(keyId, { case: "mutate", value }), "mutate");
-          return found ? digests : undefined;
+        async read<Asked extends Query>(query: Asked) {
+          const question: Question = { case: "read", value: { rootKey, queryJson: JSON.stringify(query) } };
+          const { answerJson } = answerOf(await read(query.kind, question), "read");
+          return (answerJson === "" ? undefined : JSON.parse(answerJson)) as Answers[Asked["kind"]];
         },
       };
     },
   };
-}
-
-/** Without what makes it a message: it may go on to another thread. */
-function plain({ requestDigest, sealedAnswer }: KeptAnswer): KeptAnswer {
-  return { requestDigest, sealedAnswer };
 }

@@ -2,9 +2,10 @@ import { Secret } from "../../domain/secret.ts";
 import type { WindowHub } from "../../ratelimit/local/window-hub.ts";
 import type { PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed, FeedPosition } from "../../store/change-feed.ts";
-import type { KeyLookup } from "../../store/key-store.ts";
+import type { KeyLookup } from "../../store/key-lookup.ts";
 import type { RootAccess } from "../../store/root-access.ts";
 import type { ChargeLedger, ChargeOutcome } from "../../store/usage-ledger.ts";
+import { digest as checkDigest, text } from "../checks.ts";
 import {
   type Answered,
   fromWireAsk,
@@ -17,7 +18,8 @@ import {
   toWireWindows,
 } from "../wire.ts";
 import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
-import { checkDigest, checkKeyId, fromWireCreation, fromWireMutation, toWireKey } from "../wire-keys.ts";
+import { toWireKey } from "../wire-keys.ts";
+import { fromWireChange, fromWireQuery } from "../wire-management.ts";
 
 /** What a coordinator answers the calls of its edges with. */
 export interface ServedCore extends RootAccess {
@@ -55,23 +57,23 @@ export async function answerCall(
   switch (question.case) {
     case "permits": {
       const { keyId } = question.value;
-      checkKeyId(keyId);
+      text(keyId, "key id");
       return toWirePermits(await permits.exchange(keyId, fromWireAsk(question.value), { expiresAtMs }));
     }
     case "windows":
       return toWireWindows(await core.windows.exchange(fromWireReports(question.value)));
     case "lookup": {
       const { digest } = question.value;
-      checkDigest(digest);
+      checkDigest(digest, "digest");
       // Before the store is asked: its answer is as new as this, or newer.
       const { transaction: feedTransaction = 0, epoch: feedEpoch = "" } = core.feedPosition() ?? {};
       const key = await core.keys.findByDigest(digest);
-      const found = key && { key: toWireKey(key, key.counter?.remaining) };
+      const found = key && { key: toWireKey(key) };
       return { case: "lookup", value: { ...found, feedTransaction, feedEpoch } };
     }
     case "charge": {
       const { keyId, wanted } = question.value;
-      checkKeyId(keyId);
+      text(keyId, "key id");
       if (!(wanted >= 1 && wanted <= wantedMax)) throw new InvalidMessage("an impossible charge");
       return isLate ? notExecuted : toWireCharge(await core.usage.charge(keyId, wanted, expiresAtMs));
     }
@@ -81,25 +83,16 @@ export async function answerCall(
     }
     case "rootKey":
       return { case: "rootKey", value: { isValid: await core.isRootKey(presented(question.value.rootKey)) } };
-    case "create": {
-      const { key, idempotency } = fromWireCreation(question.value);
+    case "change": {
+      const { command, idempotency } = fromWireChange(question.value);
       if (isLate) return notExecuted;
-      const outcome = await core.manage(presented(question.value.rootKey)).create(key, idempotency);
-      return { case: "create", value: outcome.outcome === "repeated" ? { repeated: outcome.record } : {} };
+      const outcome = await core.manage(presented(question.value.rootKey)).change(command, idempotency);
+      return { case: "change", value: { outcomeJson: JSON.stringify(outcome) } };
     }
-    case "keptAnswer": {
-      const { rootKey, lookup, nowMs: atMs } = question.value;
-      checkDigest(lookup);
-      if (!Number.isFinite(atMs)) throw new InvalidMessage("an impossible time");
-      return { case: "keptAnswer", value: (await core.manage(presented(rootKey)).findKeptAnswer(lookup, atMs)) ?? {} };
-    }
-    case "mutate": {
-      const { rootKey, keyId } = question.value;
-      checkKeyId(keyId);
-      const mutation = fromWireMutation(question.value);
-      if (isLate) return notExecuted;
-      const digests = await core.manage(presented(rootKey)).mutate(keyId, mutation);
-      return { case: "mutate", value: { found: digests !== undefined, digests: [...(digests ?? [])] } };
+    case "read": {
+      const query = fromWireQuery(question.value.queryJson);
+      const answer = await core.manage(presented(question.value.rootKey)).read(query);
+      return { case: "read", value: { answerJson: answer === undefined ? "" : JSON.stringify(answer) } };
     }
     default:
       throw new InvalidMessage("a call without a question");

@@ -6,7 +6,7 @@ import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import { tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
-import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
+import { createSqlManagement, forgetExpiredAnswers } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
 import { forgetText, nowText } from "./guarded-statement.ts";
@@ -74,7 +74,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     throw orRefused(error);
   }
   return {
-    keys: createSqlKeyStore(engine, new PgLookups({ ...options, ...engine, roundTrip }).findByDigest),
+    keys: new PgLookups({ ...options, ...engine, roundTrip }),
+    management: createSqlManagement(engine),
     rootKeys: createSqlRootKeyStore(engine),
     changes,
     usageLanes,

@@ -2,12 +2,12 @@ import { DatabaseSync } from "node:sqlite";
 import { Kysely, sql } from "kysely";
 import type { Log } from "../../ambient/log.ts";
 import { guardStore } from "../guard-store.ts";
-import type { KeyStore } from "../key-store.ts";
+import type { KeyLookup } from "../key-lookup.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import { createSqlChangeFeed, tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
-import { createSqlKeyStore, forgetExpiredAnswers } from "../sql/sql-key-store.ts";
+import { createSqlManagement, forgetExpiredAnswers } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
 import { noteClosed, noteOpened, readDataFileState } from "./clean-stop.ts";
@@ -20,7 +20,7 @@ import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialec
 import { SqliteWriter, type SqliteWriterOptions } from "./sqlite-writer.ts";
 
 export interface SqliteEngine extends SqlEngine {
-  readonly findByDigest: KeyStore["findByDigest"];
+  readonly findByDigest: KeyLookup["findByDigest"];
   readonly writer: SqliteWriter;
   close(): Promise<void>;
 }
@@ -76,7 +76,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 
 function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
   return {
-    keys: createSqlKeyStore(engine, engine.findByDigest),
+    keys: { findByDigest: engine.findByDigest },
+    management: createSqlManagement(engine),
     rootKeys: createSqlRootKeyStore(engine),
     changes: createSqlChangeFeed(engine),
     usageLanes: [engine.writer],

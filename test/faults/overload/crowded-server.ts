@@ -8,6 +8,7 @@ import { CoalescingUsageLedger } from "../../../src/store/coalescing-usage-ledge
 import type { UsageEngine } from "../../../src/store/usage-ledger.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { composePublicApi } from "../../support/compose-public-api.ts";
+import { createKey } from "../../support/manage.ts";
 import { sumMetric } from "../../support/read-metric.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
@@ -58,7 +59,7 @@ export async function startCrowded(
     async addKeys(count, remaining) {
       const secrets = Array.from({ length: count }, () => formatKey("live", random.bytes(24)).key);
       const keys = secrets.map((secret) => sampleKey(new TestClock(), { secretDigest: sha256(secret), remaining }));
-      for (const key of keys) await store.keys.create(key);
+      for (const key of keys) await createKey(store.management, key);
       return secrets;
     },
     hold() {

@@ -10,6 +10,7 @@ import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { createKey } from "../../support/manage.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase } from "../../support/test-database.ts";
@@ -29,7 +30,7 @@ async function databaseOf(keyIds: readonly string[], given: Partial<NewKey>): Pr
   const url = await createTestDatabase();
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
   const store = await openPostgresStore({ ...ambient, url, connectionsMax: 4, lanes: 1, usageTimeoutMs: 20_000 });
-  await Promise.all(keyIds.map((id) => store.keys.create({ ...sampleKey(new TestClock(), given), id })));
+  await Promise.all(keyIds.map((id) => createKey(store.management, { ...sampleKey(new TestClock(), given), id })));
   // Before the test begins: its own connections are all there are.
   await store.close();
   return url;

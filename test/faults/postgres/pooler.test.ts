@@ -10,7 +10,7 @@ import { sampleKey } from "../../contract/sample-keys.ts";
 import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
-import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
+import { createKey, deleteKey, setRateLimit } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { PgBouncer, type PgBouncerOptions } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
@@ -82,8 +82,8 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     let position: FeedPosition | undefined;
     for (let round = 0; round < 4; round++) {
       await recycle(pooler, url);
-      await store.keys.create({ ...counted(1), id: `round ${round}` });
-      if (round === 0) await Promise.all([store.keys.create(key), store.keys.create(strict)]);
+      await createKey(store.management, { ...counted(1), id: `round ${round}` });
+      if (round === 0) await Promise.all([createKey(store.management, key), createKey(store.management, strict)]);
       if (round === 2) expect(await store.rootKeys.addFirst("digest", 1)).toBe(true);
       // One of each ledger's replies is lost, so that its result is recovered; a lane that is new begins a writer.
       let cuts = round === 1 ? 1 : 0;
@@ -94,8 +94,8 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       cuts = round === 1 ? 1 : 0;
       const [grant] = (await permits?.exchange([{ keyId: strict.id, ...permitAsk({ wantMin: 1 }) }])) ?? [];
       expect(grant).toMatchObject({ outcome: "settled", granted: 1 });
-      await deleteKey(store.keys, `round ${round}`);
-      await setRateLimit(store.keys, strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });
+      await deleteKey(store.management, `round ${round}`);
+      await setRateLimit(store.management, strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });
       await store.tidy(0);
       const news = await store.changes.read(position);
       expect(news.changed).toEqual(
@@ -146,7 +146,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const stores = [await openStore(url), await openStore(url)];
     const uses = 300;
     const key = counted(uses);
-    await stores[0]?.keys.create(key);
+    await createKey((stores[0] as Store).management, key);
     let passed = 0;
     let isUsedUp = false;
     const spend = async (store: Store, lane: number) => {
@@ -175,7 +175,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const { direct, url } = await pooled({ mode: "transaction", settings: { default_pool_size: 1 } });
     const store = await openStore(url, 1);
     const key = counted(10);
-    await store.keys.create(key);
+    await createKey(store.management, key);
     await store.usageLanes[0]?.settle([{ keyId: key.id, wanted: 1 }]);
     await store.changes.read((await store.changes.read(undefined)).position);
     const settings = "SELECT name, setting FROM pg_settings WHERE name <> 'application_name' ORDER BY name";
@@ -188,7 +188,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const { pooler, direct, url } = await pooled({ mode: "transaction" });
     const store = await openStore(url, 1);
     const key = counted(10);
-    await store.keys.create(key);
+    await createKey(store.management, key);
     const name = new URL(direct).pathname.slice(1);
     await query(direct, `ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
     await recycle(pooler, url);
@@ -204,7 +204,7 @@ describe.runIf(hasPostgres)("behind PgBouncer", () => {
     const lanes = 2;
     const store = await openStore(url, lanes);
     const key = counted(10);
-    await store.keys.create(key);
+    await createKey(store.management, key);
     const lane = store.usageLanes[0];
     for (let left = 9; left > 6; left--) {
       const settled = { outcome: "settled", granted: 1, remaining: left };

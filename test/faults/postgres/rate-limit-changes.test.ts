@@ -3,7 +3,7 @@ import type { RateLimit } from "../../../src/domain/rate-limit.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange } from "../../contract/settle.ts";
-import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
+import { createKey, deleteKey, setRateLimit } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -25,7 +25,7 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
     const store = await openTestStore({ url, connectionsMax: 12 });
     // Not strict at first: changes of one key race to make its window.
     const keys = Array.from({ length: keyCount * rounds }, () => sampleKey(new TestClock()));
-    await Promise.all(keys.map((key) => store.keys.create(key)));
+    await Promise.all(keys.map((key) => createKey(store.management, key)));
 
     let changed: typeof keys | undefined = [];
     const asking = async () => {
@@ -40,9 +40,9 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
         const these = keys.slice(round * keyCount, (round + 1) * keyCount);
         changed = these;
         const changes = these.flatMap(({ id }, i) => [
-          ...limits.map((_, at) => setRateLimit(store.keys, id, limits[(at + i) % limits.length])),
+          ...limits.map((_, at) => setRateLimit(store.management, id, limits[(at + i) % limits.length])),
           // Every third key goes while it is changed.
-          ...(i % 3 === 0 ? [deleteKey(store.keys, id)] : []),
+          ...(i % 3 === 0 ? [deleteKey(store.management, id)] : []),
         ]);
         await Promise.all(changes);
       }

@@ -1,4 +1,4 @@
-import type { KeyLookup } from "../../../src/store/key-store.ts";
+import type { KeyLookup } from "../../../src/store/key-lookup.ts";
 
 const lieEvery = 50;
 const stallEvery = 500;

@@ -14,11 +14,12 @@ import { malformedResponse } from "../../../src/rpc/http1-response.ts";
 import type { RequestListener } from "../../../src/rpc/request-listener.ts";
 import { defaultTimeouts } from "../../../src/server/port/connections.ts";
 import { CachedKeyLookup } from "../../../src/store/cached-key-lookup.ts";
-import type { KeyLookup } from "../../../src/store/key-store.ts";
+import type { KeyLookup } from "../../../src/store/key-lookup.ts";
 import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
 import { createRootAccess } from "../../../src/usecases/root-access.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { type ApiParts, composePublicApi } from "../../support/compose-public-api.ts";
+import { createKey } from "../../support/manage.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
 const far = 4_102_444_800_000;
@@ -125,12 +126,12 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
       keys: new CachedKeyLookup(failOnSome(parts.keys), cache, parts),
       usage: failOnOne(parts.usage),
       limiter: limiterByMode({ local: parts.limiter, strict }),
-      rootAccess: createRootAccess({ has: () => false }, parts.store.keys),
+      rootAccess: createRootAccess({ has: () => false }, parts.store.management),
       fastPath,
     };
   };
   const { onePort, listener, store, metrics, logLines } = composePublicApi(override, { clock, logLevel: "debug" });
-  for (const key of keys) await store.keys.create(key);
+  for (const key of keys) await createKey(store.management, key);
   const port = await onePort.listen(0, "127.0.0.1");
   const bareServer = createBareServer(listener);
   await new Promise<void>((resolve) => bareServer.listen(0, "127.0.0.1", resolve));

@@ -12,9 +12,9 @@ import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
-import { createSqlKeyStore } from "../../../src/store/sql/sql-key-store.ts";
+import { createSqlManagement } from "../../../src/store/sql/sql-management.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
-import { deleteKey } from "../../support/mutate-key.ts";
+import { createKey, deleteKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -39,7 +39,7 @@ async function setUp() {
   };
   const addKey = async () => {
     const key = sampleKey(new TestClock());
-    await store.keys.create(key);
+    await createKey(store.management, key);
     return key;
   };
   return { url, store, newReader, addKey };
@@ -101,7 +101,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     const seenBySequence: string[] = [];
     for (let later = 0; later < 3; later++) {
       const key = await addKey();
-      await deleteKey(store.keys, key.id);
+      await deleteKey(store.management, key.id);
       const news = await feed.read(position);
       expect(keyIdsOf(news), "later ones are told meanwhile, each once").toEqual([key.id]);
       position = news.position;
@@ -132,7 +132,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
       await deleteAndHold(client, held);
       for (let later = 0; later < 3; later++) {
         const key = await addKey();
-        await deleteKey(store.keys, key.id);
+        await deleteKey(store.management, key.id);
         for (const { readFeed } of [one, other]) await readFeed();
         const news = await one.relay.read(position);
         expect(keyIdsOf(news), "later ones are told meanwhile, each once").toEqual([key.id]);
@@ -174,7 +174,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     await client.query("BEGIN");
     const { id } = (await client.query("SELECT pg_current_xact_id()::text::int AS id")).rows[0] as { id: number };
     const key = await addKey();
-    await deleteKey(store.keys, key.id);
+    await deleteKey(store.management, key.id);
     const feed = newReader();
     for (let i = 0; i < 3; i++) expect((await feed.read(undefined)).position.transaction).toBeLessThanOrEqual(id);
     await client.query("COMMIT");
@@ -233,12 +233,12 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     const positions: FeedPosition[] = [];
     for (let i = 0; i < 6; i++) {
       positions.push((await feed.read(undefined)).position);
-      await deleteKey(store.keys, (await addKey()).id);
+      await deleteKey(store.management, (await addKey()).id);
     }
     const client = await connect(url);
     const held = await addKey();
     await deleteAndHold(client, held);
-    for (let i = 0; i < 3; i++) await deleteKey(store.keys, (await addKey()).id);
+    for (let i = 0; i < 3; i++) await deleteKey(store.management, (await addKey()).id);
     const { position: duringHold } = await feed.read(undefined);
 
     await tidyChanges(engine, 5);
@@ -293,11 +293,11 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
       pgMigrations.filter(({ name }) => !isNew(name)),
     );
     const key = sampleKey(new TestClock());
-    await createSqlKeyStore(engine, () => undefined).create(key);
+    await createKey(createSqlManagement(engine), key);
 
     const store = await openTestStore({ url });
     const { position } = await store.changes.read(undefined);
-    expect(await deleteKey(store.keys, key.id)).toEqual([key.secretDigest]);
+    expect(await deleteKey(store.management, key.id)).toEqual([key.secretDigest]);
     expect(keyIdsOf(await store.changes.read(position))).toEqual([key.id]);
   });
 

@@ -6,6 +6,7 @@ import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
+import { createKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -45,7 +46,7 @@ describe.runIf(hasPostgres)("a role with a limit of connections", () => {
     const { url } = await limitedTo(2 + 2);
     const store = await openStore(url);
     const keys = Array.from({ length: 40 }, () => sampleKey(new TestClock(), { remaining: 1 }));
-    await Promise.all(keys.map((key) => store.keys.create(key)));
+    await Promise.all(keys.map((key) => createKey(store.management, key)));
     const found = await Promise.all(keys.map((key) => store.keys.findByDigest(key.secretDigest)));
     expect(found.filter((key) => key !== undefined)).toHaveLength(keys.length);
   });

@@ -5,6 +5,7 @@ import { sampleKey } from "../../contract/sample-keys.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
+import { createKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
@@ -69,10 +70,10 @@ describe.runIf(hasPostgres)("a database far away, with TLS and a password", () =
   it("answers a burst of look-ups at 160 ms after it was idle: some connections stay open", async () => {
     const { url, direct, farUrl, setDelay } = await farDatabase(160);
     const keys = Array.from({ length: 20 }, () => sampleKey(new TestClock()));
-    await Promise.all(keys.map((key) => direct.keys.create(key)));
+    await Promise.all(keys.map((key) => createKey(direct.management, key)));
     const store = await openTestStore({ url: farUrl, connectionsMax: 10, idleMs: 100, lanes: 0 });
     // So many at once that all connections are opened.
-    await Promise.all(Array.from({ length: 40 }, () => store.keys.create(sampleKey(new TestClock()))));
+    await Promise.all(Array.from({ length: 40 }, () => createKey(store.management, sampleKey(new TestClock()))));
     const open = async () => {
       const text = `SELECT count(*)::int AS open FROM pg_stat_activity WHERE datname = '${new URL(url).pathname.slice(1)}'`;
       return (await postgres.server.query(text)).rows[0].open as number;

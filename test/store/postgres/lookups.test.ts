@@ -5,7 +5,7 @@ import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
-import { deleteKey } from "../../support/mutate-key.ts";
+import { createKey, deleteKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -16,7 +16,7 @@ async function setUp(count: number) {
   const url = await createTestDatabase();
   const direct = await openTestStore({ url });
   const keys: NewKey[] = Array.from({ length: count }, () => sampleKey(new TestClock()));
-  await Promise.all(keys.map((key) => direct.keys.create(key)));
+  await Promise.all(keys.map((key) => createKey(direct.management, key)));
   const proxy = await FaultyProxy.start(Number(new URL(url).port));
   const statements: number[] = [];
   const batchCommitted = (name: string, items: number) => void (name === "lookup" && statements.push(items));
@@ -53,7 +53,7 @@ describe.runIf(hasPostgres)("look-ups on Postgres", () => {
     expect(store.keys.findByDigest(key.secretDigest)).toBe(before);
     // Sent with the end of this turn; its answer is on the way when the key is deleted.
     await new Promise((resolve) => setTimeout(resolve, 70));
-    await deleteKey(direct.keys, key.id);
+    await deleteKey(direct.management, key.id);
     const after = store.keys.findByDigest(key.secretDigest);
     expect(await before).toMatchObject({ id: key.id });
     expect(await after).toBeUndefined();

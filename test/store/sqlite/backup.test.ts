@@ -6,6 +6,7 @@ import { DataFolderError } from "../../../src/store/sqlite/data-folder.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
 import { charge, settled } from "../../contract/usage-cases.ts";
+import { createKey } from "../../support/manage.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { openTestEngine, readRows, testOptions } from "./open-test-engine.ts";
 
@@ -16,9 +17,9 @@ describe("a backup", () => {
     const { file, clock, keys, settle } = await openTestEngine();
     // Every commit charges both counters, so at every moment they are equal.
     const twins = [1, 2].map(() => sampleKey(clock, { remaining: start, meta: { filler: "x".repeat(2000) } }));
-    await Promise.all(twins.map((key) => keys.create(key)));
+    await Promise.all(twins.map((key) => createKey(keys, key)));
     const filler = Array.from({ length: 500 }, () => sampleKey(clock, { meta: { filler: "x".repeat(2000) } }));
-    await Promise.all(filler.map((key) => keys.create(key)));
+    await Promise.all(filler.map((key) => createKey(keys, key)));
     let used = 0;
     const chargeBoth = async () => {
       await settle(twins.map(({ id }) => ({ keyId: id, wanted: 1 })));
@@ -46,7 +47,7 @@ describe("a backup", () => {
   it("put into an empty folder is a store that goes on where it was taken", async () => {
     const { file, clock, keys, settle } = await openTestEngine();
     const key = sampleKey(clock, { remaining: 5 });
-    await keys.create(key);
+    await createKey(keys, key);
     await settle([{ keyId: key.id, wanted: 2 }]);
     const target = join(tempFolder(), "copy.db");
     await backUpDataFolder(dirname(file), target);

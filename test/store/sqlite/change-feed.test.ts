@@ -3,17 +3,17 @@ import type { FeedPosition } from "../../../src/store/change-feed.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { migrations } from "../../../src/store/sql/migrations.ts";
 import { createSqlChangeFeed, tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
-import { createSqlKeyStore } from "../../../src/store/sql/sql-key-store.ts";
+import { createSqlManagement } from "../../../src/store/sql/sql-management.ts";
 import { openSqliteEngine } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
-import { deleteKey } from "../../support/mutate-key.ts";
+import { createKey, deleteKey } from "../../support/manage.ts";
 import { openTestEngine, readRows, tamper, testOptions } from "./open-test-engine.ts";
 
 async function setUp() {
   const { file, clock, keys, engine } = await openTestEngine();
   const deleteOne = async () => {
     const key = sampleKey(clock);
-    await keys.create(key);
+    await createKey(keys, key);
     await deleteKey(keys, key.id);
     return key;
   };
@@ -73,9 +73,9 @@ describe("the change feed of the embedded store", () => {
     onTestFinished(() => engine.close());
     const before = migrations.findIndex(({ name }) => name === "0007-change-feed");
     await migrateUp(engine, 1, migrations.slice(0, before));
-    const keys = createSqlKeyStore(engine, () => undefined);
+    const keys = createSqlManagement(engine);
     const key = sampleKey(clock);
-    await keys.create(key);
+    await createKey(keys, key);
     expect(await migrateUp(engine, 2)).toContain("0007-change-feed");
 
     const feed = createSqlChangeFeed(engine);

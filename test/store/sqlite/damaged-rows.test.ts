@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { permitAsk, strict } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
+import { createKey } from "../../support/manage.ts";
 import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
 
 const counterDamages = [
@@ -62,7 +63,7 @@ describe("a damaged counter", () => {
     const { file, clock, keys, settle } = await openTestEngine();
     const newKey = () => sampleKey(clock, { remaining: 5, refill: refillRule() });
     const pairs = counterDamages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
-    await Promise.all(pairs.flatMap(({ damaged, sound }) => [keys.create(damaged), keys.create(sound)]));
+    await Promise.all(pairs.flatMap(({ damaged, sound }) => [createKey(keys, damaged), createKey(keys, sound)]));
     for (const { damage, damaged } of pairs) {
       tamper(file, `UPDATE key_usage SET ${damage} WHERE key_id = '${damaged.id}'`);
     }
@@ -90,7 +91,7 @@ describe("a damaged window", () => {
     const newKey = () => sampleKey(clock, { rateLimit: strict(10) });
     const pairs = windowDamages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
     const all = pairs.flatMap(({ damaged, sound }) => [damaged, sound]);
-    await Promise.all(all.map((key) => keys.create(key)));
+    await Promise.all(all.map((key) => createKey(keys, key)));
     const askForFive = () => exchange(all.map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 5 }) })));
     await askForFive();
     for (const { damage, damaged } of pairs) {

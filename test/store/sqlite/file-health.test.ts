@@ -11,7 +11,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { permitAsk, strict } from "../../contract/permit-asks.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
 import { copyPage, damageEveryFourthPage, overwritePage } from "../../support/damage-file.ts";
-import { deleteKey, setRateLimit } from "../../support/mutate-key.ts";
+import { createKey, deleteKey, setRateLimit } from "../../support/manage.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { readRows, tamper, testOptions } from "./open-test-engine.ts";
 
@@ -44,7 +44,7 @@ describe("a data file after a crash, while it is being checked", () => {
     const before = await open(options);
     const counted = sampleKey(clock, { remaining: 5 });
     const limited = sampleKey(clock, { rateLimit: strict(10) });
-    for (const key of [counted, limited]) await before.keys.create(key);
+    for (const key of [counted, limited]) await createKey(before.management, key);
     const image = crashImageOf(file);
     // Larger than the files that are checked before use.
     tamper(image, "CREATE TABLE filler AS SELECT zeroblob(9000000) AS bytes");
@@ -63,18 +63,18 @@ describe("a data file after a crash, while it is being checked", () => {
     expect(await store.keys.findByDigest(counted.secretDigest)).toStrictEqual(foundAs(counted));
     expect(await settle(counted.id)).toMatchObject([{ outcome: "settled", remaining: 4 }]);
     expect(await exchange(limited.id)).toMatchObject([{ outcome: "settled" }]);
-    await store.keys.create(sampleKey(clock));
+    await createKey(store.management, sampleKey(clock));
 
     await expect(store.keys.findByDigest(unknown.secretDigest)).rejects.toThrow(Unavailable);
-    await expect(deleteKey(store.keys, unknown.id)).rejects.toThrow(Unavailable);
-    await expect(setRateLimit(store.keys, unknown.id, undefined)).rejects.toThrow(Unavailable);
+    await expect(deleteKey(store.management, unknown.id)).rejects.toThrow(Unavailable);
+    await expect(setRateLimit(store.management, unknown.id, undefined)).rejects.toThrow(Unavailable);
     await expect(store.rootKeys.digests(), "or a root key would be generated").rejects.toThrow(Unavailable);
     expect(await settle(unknown.id)).toMatchObject([{ outcome: "failed" }]);
     expect(await exchange(unknown.id)).toMatchObject([{ outcome: "failed" }]);
 
     check.end({ outcome: "sound" });
     await vi.waitFor(async () => expect(await store.keys.findByDigest(unknown.secretDigest)).toBeUndefined());
-    expect(await deleteKey(store.keys, unknown.id)).toBeUndefined();
+    expect(await deleteKey(store.management, unknown.id)).toBeUndefined();
     expect(await store.rootKeys.digests()).toEqual([]);
     expect(await settle(unknown.id)).toEqual([{ outcome: "missing" }]);
     expect(await exchange(unknown.id)).toEqual([{ outcome: "missing" }]);
@@ -88,7 +88,7 @@ describe("a data file after a crash, while it is being checked", () => {
     await vi.waitFor(() => expect(changes).toHaveBeenCalledOnce());
     expect(store.health?.problem).toBeInstanceOf(Unavailable);
     await expect(store.keys.findByDigest(counted.secretDigest)).rejects.toThrow(Unavailable);
-    await expect(store.keys.create(sampleKey(clock))).rejects.toThrow(Unavailable);
+    await expect(createKey(store.management, sampleKey(clock))).rejects.toThrow(Unavailable);
     await expect(store.usageLanes[0]?.settle([{ keyId: counted.id, wanted: 1 }])).rejects.toThrow(Unavailable);
     await expect(store.tidy(0)).rejects.toThrow(Unavailable);
   });
@@ -105,7 +105,7 @@ describe("the check of a data file", () => {
   it("ends by itself while a large one is served, and is ended by a store that closes", async () => {
     const { options, clock, file } = testOptions();
     const first = await open(options);
-    await first.keys.create(sampleKey(clock));
+    await createKey(first.management, sampleKey(clock));
     const image = crashImageOf(file);
     tamper(image, "CREATE TABLE filler AS SELECT zeroblob(9000000) AS bytes");
     await (await openSqliteStore({ ...options, file: image })).close();
@@ -120,14 +120,14 @@ describe("the check of a data file", () => {
     const { options, clock, file } = testOptions();
     const first = await openSqliteStore(options);
     const deleted = sampleKey(clock);
-    await first.keys.create(deleted);
+    await createKey(first.management, deleted);
     await first.close();
     const [index] = readRows(file, "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_key_secrets_1'");
     const old = copyPage(file, Number(index?.rootpage));
     const second = await openSqliteStore(options);
     const key = sampleKey(clock);
-    await second.keys.create(key);
-    await deleteKey(second.keys, deleted.id);
+    await createKey(second.management, key);
+    await deleteKey(second.management, deleted.id);
     await second.close();
     overwritePage(file, Number(index?.rootpage), old);
     expect(readRows(file, "PRAGMA quick_check"), "the short check sees nothing").toEqual([{ quick_check: "ok" }]);
@@ -140,7 +140,7 @@ describe("the check of a data file", () => {
     const { options, clock, file } = testOptions();
     const first = await openSqliteStore(options);
     const key = sampleKey(clock);
-    await first.keys.create(key);
+    await createKey(first.management, key);
     await first.close();
     tamper(file, "PRAGMA foreign_keys = OFF; DELETE FROM keys");
 
@@ -152,7 +152,7 @@ describe("the check of a data file", () => {
     const { options, clock, file, logLines } = testOptions();
     const first = await openSqliteStore(options);
     const keys = Array.from({ length: 300 }, () => sampleKey(clock, { meta: { filler: "x".repeat(3000) } }));
-    await Promise.all(keys.map((key) => first.keys.create(key)));
+    await Promise.all(keys.map((key) => createKey(first.management, key)));
     await first.close();
     const store = await open(options);
     expect(store.health).toMatchObject({ problem: undefined, doubt: undefined });

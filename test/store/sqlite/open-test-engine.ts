@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
-import { createSqlKeyStore } from "../../../src/store/sql/sql-key-store.ts";
+import { createSqlManagement } from "../../../src/store/sql/sql-management.ts";
 import { openSqliteEngine, type SqliteStoreOptions } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -36,7 +36,7 @@ export async function openTestEngine() {
   return {
     ...test,
     engine,
-    keys: createSqlKeyStore(engine, engine.findByDigest),
+    keys: { findByDigest: engine.findByDigest, ...createSqlManagement(engine) },
     settle: writer.settle.bind(writer),
     exchange: writer.exchange.bind(writer),
   };

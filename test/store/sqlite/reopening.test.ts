@@ -5,7 +5,7 @@ import { DataFolderError } from "../../../src/store/sqlite/data-folder.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { foundAs, refillRule, sampleKey, sampleRecord } from "../../contract/sample-keys.ts";
 import { charge, settled } from "../../contract/usage-cases.ts";
-import { deleteKey } from "../../support/mutate-key.ts";
+import { createKey, deleteKey, done } from "../../support/manage.ts";
 import { readRows, tamper, testOptions } from "./open-test-engine.ts";
 
 describe("a data file that is opened again", () => {
@@ -14,9 +14,9 @@ describe("a data file that is opened again", () => {
     const key = sampleKey(clock, { name: "kept", meta: { plan: "pro" }, remaining: 5, refill: refillRule() });
     const gone = sampleKey(clock, { remaining: 5 });
     const before = await openSqliteStore(options);
-    await before.keys.create(key, sampleRecord(clock, "lookup", "first"));
-    await before.keys.create(gone);
-    await deleteKey(before.keys, gone.id);
+    await createKey(before.management, key, sampleRecord(clock, "lookup", "first"));
+    await createKey(before.management, gone);
+    await deleteKey(before.management, gone.id);
     await before.rootKeys.addFirst("root", clock.nowMs());
     clock.stepTo("2026-01-16T00:00:00.000Z");
     expect(await charge(before, key, 3)).toEqual(settled(3, 7));
@@ -29,9 +29,7 @@ describe("a data file that is opened again", () => {
     expect(await charge(after, key, 1)).toEqual(settled(1, 6));
     clock.stepTo("2026-01-17T00:00:00.000Z");
     expect(await charge(after, key, 1)).toEqual(settled(1, 9));
-    expect(await after.keys.create(sampleKey(clock), sampleRecord(clock, "other", "x"))).toEqual({
-      outcome: "created",
-    });
+    expect(await createKey(after.management, sampleKey(clock), sampleRecord(clock, "other", "x"))).toEqual(done);
     clock.stepTo("2026-01-16T00:00:00.000Z");
     expect(await after.rootKeys.digests()).toEqual(["root"]);
     expect(await after.rootKeys.addFirst("another", clock.nowMs())).toBe(false);
@@ -40,11 +38,11 @@ describe("a data file that is opened again", () => {
   it("still knows the answers kept for repeated requests", async () => {
     const { options, clock } = testOptions();
     const before = await openSqliteStore(options);
-    await before.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "first"));
+    await createKey(before.management, sampleKey(clock), sampleRecord(clock, "lookup", "first"));
     await before.close();
     const after = await openSqliteStore(options);
     onTestFinished(() => after.close());
-    expect(await after.keys.create(sampleKey(clock), sampleRecord(clock, "lookup", "second"))).toMatchObject({
+    expect(await createKey(after.management, sampleKey(clock), sampleRecord(clock, "lookup", "second"))).toMatchObject({
       outcome: "repeated",
       record: { sealedAnswer: "sealed first" },
     });
@@ -53,7 +51,7 @@ describe("a data file that is opened again", () => {
   it("is one file without a log beside it after a store was closed", async () => {
     const { options, file, clock } = testOptions();
     const store = await openSqliteStore(options);
-    await store.keys.create(sampleKey(clock));
+    await createKey(store.management, sampleKey(clock));
     expect(existsSync(`${file}-wal`)).toBe(true);
     await store.close();
     expect([file, `${file}-wal`, `${file}-shm`].map((each) => existsSync(each))).toEqual([true, false, false]);

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
+import { createKey, done } from "../../support/manage.ts";
 import { openTestEngine, readRows } from "./open-test-engine.ts";
 
 const settled = (granted: number, remaining: number) => ({ outcome: "settled", granted, remaining });
@@ -10,18 +11,18 @@ describe("jobs that share one commit", () => {
   it("are stored but for the one whose digest exists already, of which nothing is", async () => {
     const { file, clock, keys, settle, commits } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });
-    await keys.create(counted);
+    await createKey(keys, counted);
     const [before, after] = [sampleKey(clock), sampleKey(clock)];
     const twin = sampleKey(clock, { apiId: "api_of_twin", remaining: 1, secretDigest: counted.secretDigest });
     const [first, refused, use, last] = await Promise.allSettled([
-      keys.create(before),
-      keys.create(twin),
+      createKey(keys, before),
+      createKey(keys, twin),
       settle([{ keyId: counted.id, wanted: 1 }]),
-      keys.create(after),
+      createKey(keys, after),
     ]);
     expect(commits.at(-1)).toBe(4);
     expect(refused).toMatchObject({ status: "rejected", reason: expect.any(UniqueViolation) });
-    expect([first, last]).toEqual(new Array(2).fill({ status: "fulfilled", value: { outcome: "created" } }));
+    expect([first, last]).toEqual(new Array(2).fill({ status: "fulfilled", value: done }));
     expect(use).toEqual({ status: "fulfilled", value: [settled(1, 4)] });
     for (const key of [before, after]) expect(await keys.findByDigest(key.secretDigest)).toStrictEqual(foundAs(key));
     expect(await keys.findByDigest(counted.secretDigest)).toMatchObject({ id: counted.id });
@@ -37,12 +38,12 @@ describe("jobs that share one commit", () => {
   ])("are stored but for the one that fails over %s, with Unavailable", async (_, sql) => {
     const { file, clock, engine, keys, settle, commits } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });
-    await keys.create(counted);
+    await createKey(keys, counted);
     const mark = { sql: "INSERT INTO apis VALUES ('of the failed job', 0)", parameters: [] };
     const [use, failed, created] = await Promise.allSettled([
       settle([{ keyId: counted.id, wanted: 1 }]),
       engine.writer.run([mark, { sql, parameters: [] }]),
-      keys.create(sampleKey(clock)),
+      createKey(keys, sampleKey(clock)),
     ]);
     expect(commits.at(-1)).toBe(3);
     expect(failed).toMatchObject({ status: "rejected", reason: expect.any(Unavailable) });
@@ -55,12 +56,12 @@ describe("jobs that share one commit", () => {
   it("are refused together, with nothing of any of them stored, when the disk is full, and go on once it is not", async () => {
     const { clock, engine, keys, settle } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });
-    await keys.create(counted);
+    await createKey(keys, counted);
     await engine.writer.run([{ sql: "PRAGMA max_page_count = 60", parameters: [] }]);
     const large = sampleKey(clock, { meta: { large: "x".repeat(1_000_000) } });
     const small = sampleKey(clock);
     const all = () =>
-      Promise.allSettled([settle([{ keyId: counted.id, wanted: 1 }]), keys.create(large), keys.create(small)]);
+      Promise.allSettled([settle([{ keyId: counted.id, wanted: 1 }]), createKey(keys, large), createKey(keys, small)]);
 
     const refusal = { status: "rejected", reason: new Unavailable("nothing was written: database or disk is full") };
     expect(await all()).toEqual([refusal, refusal, refusal]);
@@ -75,7 +76,7 @@ describe("jobs that share one commit", () => {
 
   it("are all done, in order, before a store that is being closed is closed", async () => {
     const { file, clock, engine, keys } = await openTestEngine();
-    const creating = Promise.all(Array.from({ length: 1200 }, () => keys.create(sampleKey(clock))));
+    const creating = Promise.all(Array.from({ length: 1200 }, () => createKey(keys, sampleKey(clock))));
     const closing = engine.close();
     await Promise.all([creating, closing]);
     expect(readRows(file, "SELECT count(*) AS n FROM keys")).toEqual([{ n: 1200n }]);
@@ -84,7 +85,7 @@ describe("jobs that share one commit", () => {
   it("are refused with Unavailable once the store is closed, and closing it again is no mistake", async () => {
     const { clock, engine, keys, settle, deaths } = await openTestEngine();
     await engine.close();
-    await expect(keys.create(sampleKey(clock))).rejects.toThrow(Unavailable);
+    await expect(createKey(keys, sampleKey(clock))).rejects.toThrow(Unavailable);
     await expect(settle([{ keyId: "any", wanted: 1 }])).rejects.toThrow(Unavailable);
     await engine.close();
     expect(deaths).toEqual([]);

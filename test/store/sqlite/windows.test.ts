@@ -5,6 +5,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
 import { charge, created, settled } from "../../contract/usage-cases.ts";
+import { createKey } from "../../support/manage.ts";
 import { migrateDown } from "./migrate-down.ts";
 import { openTestEngine, testOptions } from "./open-test-engine.ts";
 
@@ -77,7 +78,7 @@ describe("the embedded store's windows", () => {
   it("that were opened before their duration was stored take the longest duration", async () => {
     const { clock, engine, keys, exchange } = await openTestEngine();
     const key = sampleKey(clock, { rateLimit: strict(10) });
-    await keys.create(key);
+    await createKey(keys, key);
     const asking = () => exchange([{ keyId: key.id, ...permitAsk({ wantMin: 10 }) }]);
     await asking();
     while ((await migrateDown(engine)) !== "0006-clamped-windows");
@@ -91,7 +92,7 @@ describe("the embedded store's windows", () => {
   it("are judged by the time of the commit, however long an ask waited for its turn", async () => {
     const { clock, keys, exchange } = await openTestEngine();
     const [key, other] = [sampleKey(clock, { rateLimit: strict(10) }), sampleKey(clock, { rateLimit: strict(10) })];
-    for (const each of [key, other]) await keys.create(each);
+    for (const each of [key, other]) await createKey(keys, each);
     const asking = (keyId: string) => exchange([{ keyId, ...permitAsk({ wantMin: 10 }) }]);
     await asking(key.id);
     const underWay = asking(other.id);
@@ -107,7 +108,7 @@ describe("the embedded store's windows", () => {
     const { clock, engine, keys, exchange } = await openTestEngine();
     const key = sampleKey(clock, { rateLimit: strict(10) });
     const local = sampleKey(clock, { rateLimit: { ...strict(10), mode: "local" } });
-    for (const each of [key, local, sampleKey(clock)]) await keys.create(each);
+    for (const each of [key, local, sampleKey(clock)]) await createKey(keys, each);
     while ((await migrateDown(engine)) !== "0005-permits");
     await migrateUp(engine, clock.nowMs());
     const asks = [key, local].map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 20 }) }));

@@ -9,7 +9,7 @@ import { StrictLimiter } from "../../../src/ratelimit/strict/strict-limiter.ts";
 import type { PermitEngine } from "../../../src/store/permit-ledger.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
-import { deleteKey, setRateLimit } from "../mutate-key.ts";
+import { createKey, deleteKey, setRateLimit } from "../manage.ts";
 import { TestClock } from "../test-clock.ts";
 import { atTestEnd } from "../test-end.ts";
 import type { StrictAnswer, StrictRule } from "./book.ts";
@@ -40,7 +40,7 @@ export class StrictHarness {
 
   static async start(options: HarnessOptions): Promise<StrictHarness> {
     const keys = options.rules.map((rule) => sampleKey(new TestClock(), { rateLimit: { mode: "strict", ...rule } }));
-    for (const key of keys) await options.store.keys.create(key);
+    for (const key of keys) await createKey(options.store.management, key);
     const harness = new StrictHarness(
       options,
       keys.map(({ id }) => id),
@@ -82,14 +82,14 @@ export class StrictHarness {
   /** Changes a key's limit in the store; the replicas hear of it unless they are not to. */
   async setRateLimit(key: number, rule: RateLimit | undefined, told = this.replicas): Promise<void> {
     const keyId = this.keyIds[key] as string;
-    await setRateLimit(this.#store.keys, keyId, rule);
+    await setRateLimit(this.#store.management, keyId, rule);
     this.#rules[key] = rule;
     for (const { limiter } of told) limiter.keyChanged(keyId);
   }
 
   async deleteKey(key: number, told = this.replicas): Promise<void> {
     const keyId = this.keyIds[key] as string;
-    await deleteKey(this.#store.keys, keyId);
+    await deleteKey(this.#store.management, keyId);
     for (const { limiter } of told) limiter.keyChanged(keyId);
   }
 

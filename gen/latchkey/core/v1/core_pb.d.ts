@@ -113,28 +113,20 @@ export declare type Call = Message<"latchkey.core.v1.Call"> & {
     case: "rootKey";
   } | {
     /**
-     * A new key.
+     * A change by the holder of a root key.
      *
-     * @generated from field: latchkey.core.v1.KeyCreation create = 8;
+     * @generated from field: latchkey.core.v1.Change change = 8;
      */
-    value: KeyCreation;
-    case: "create";
+    value: Change;
+    case: "change";
   } | {
     /**
-     * An answer that is kept for repeated requests.
+     * A question of the holder of a root key.
      *
-     * @generated from field: latchkey.core.v1.KeptAnswerLookup kept_answer = 9;
+     * @generated from field: latchkey.core.v1.Read read = 9;
      */
-    value: KeptAnswerLookup;
-    case: "keptAnswer";
-  } | {
-    /**
-     * A change of a key.
-     *
-     * @generated from field: latchkey.core.v1.KeyMutation mutate = 10;
-     */
-    value: KeyMutation;
-    case: "mutate";
+    value: Read;
+    case: "read";
   } | { case: undefined; value?: undefined };
 };
 
@@ -269,28 +261,20 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
     case: "rootKey";
   } | {
     /**
-     * To `create`: what became of it.
+     * To `change`: what became of it.
      *
-     * @generated from field: latchkey.core.v1.KeyCreated create = 8;
+     * @generated from field: latchkey.core.v1.Changed change = 8;
      */
-    value: KeyCreated;
-    case: "create";
+    value: Changed;
+    case: "change";
   } | {
     /**
-     * To `kept_answer`: the answer, if one is kept.
+     * To `read`: the answer.
      *
-     * @generated from field: latchkey.core.v1.KeptAnswer kept_answer = 9;
+     * @generated from field: latchkey.core.v1.ReadAnswer read = 9;
      */
-    value: KeptAnswer;
-    case: "keptAnswer";
-  } | {
-    /**
-     * To `mutate`: what became of it.
-     *
-     * @generated from field: latchkey.core.v1.KeyMutated mutate = 10;
-     */
-    value: KeyMutated;
-    case: "mutate";
+    value: ReadAnswer;
+    case: "read";
   } | {
     /**
      * To `permits` and `charge`: there is no such key, or it has no strict limit or no counter.
@@ -816,11 +800,11 @@ export declare type RootKeyAnswer = Message<"latchkey.core.v1.RootKeyAnswer"> & 
 export declare const RootKeyAnswerSchema: GenMessage<RootKeyAnswer>;
 
 /**
- * A key to be stored. Its secret stays at the edge. Mirrors the domain's `NewKey`.
+ * A change. Secrets stay at the edge: only their digests are in it.
  *
- * @generated from message latchkey.core.v1.KeyCreation
+ * @generated from message latchkey.core.v1.Change
  */
-export declare type KeyCreation = Message<"latchkey.core.v1.KeyCreation"> & {
+export declare type Change = Message<"latchkey.core.v1.Change"> & {
   /**
    * The root key that the caller has presented.
    *
@@ -829,277 +813,92 @@ export declare type KeyCreation = Message<"latchkey.core.v1.KeyCreation"> & {
   rootKey: string;
 
   /**
-   * The key, with the first balance of its counter.
+   * What to change: the store's `Command` as JSON.
    *
-   * @generated from field: latchkey.core.v1.Key key = 2;
+   * @generated from field: string command_json = 2;
    */
-  key?: Key | undefined;
+  commandJson: string;
 
   /**
-   * The digest of its secret.
+   * The answer to keep for a request that may be repeated: the store's `IdempotencyRecord` as JSON. Empty: none.
    *
-   * @generated from field: string digest = 3;
+   * @generated from field: string idempotency_json = 3;
    */
-  digest: string;
-
-  /**
-   * The first characters of its secret.
-   *
-   * @generated from field: string start = 4;
-   */
-  start: string;
-
-  /**
-   * When it was made: Unix time in milliseconds.
-   *
-   * @generated from field: double created_at_ms = 5;
-   */
-  createdAtMs: number;
-
-  /**
-   * How its counter is refilled.
-   *
-   * @generated from field: latchkey.core.v1.RefillRule refill = 6;
-   */
-  refill?: RefillRule | undefined;
-
-  /**
-   * The answer to keep, for a request that may be repeated.
-   *
-   * @generated from field: latchkey.core.v1.IdempotencyRecord idempotency = 7;
-   */
-  idempotency?: IdempotencyRecord | undefined;
+  idempotencyJson: string;
 };
 
 /**
- * Describes the message latchkey.core.v1.KeyCreation.
- * Use `create(KeyCreationSchema)` to create a new message.
+ * Describes the message latchkey.core.v1.Change.
+ * Use `create(ChangeSchema)` to create a new message.
  */
-export declare const KeyCreationSchema: GenMessage<KeyCreation>;
-
-/**
- * How a counter is refilled. Mirrors the domain's `RefillRule`.
- *
- * @generated from message latchkey.core.v1.RefillRule
- */
-export declare type RefillRule = Message<"latchkey.core.v1.RefillRule"> & {
-  /**
-   * `daily` or `monthly`.
-   *
-   * @generated from field: string interval = 1;
-   */
-  interval: string;
-
-  /**
-   * How much.
-   *
-   * @generated from field: double amount = 2;
-   */
-  amount: number;
-
-  /**
-   * Whether it is added to what is left.
-   *
-   * @generated from field: bool carry_over = 3;
-   */
-  carryOver: boolean;
-};
-
-/**
- * Describes the message latchkey.core.v1.RefillRule.
- * Use `create(RefillRuleSchema)` to create a new message.
- */
-export declare const RefillRuleSchema: GenMessage<RefillRule>;
-
-/**
- * An answer that is kept. Nothing in it can be read without the caller's secrets.
- *
- * @generated from message latchkey.core.v1.IdempotencyRecord
- */
-export declare type IdempotencyRecord = Message<"latchkey.core.v1.IdempotencyRecord"> & {
-  /**
-   * Under which it is found.
-   *
-   * @generated from field: string lookup = 1;
-   */
-  lookup: string;
-
-  /**
-   * Of the request that it answers.
-   *
-   * @generated from field: string request_digest = 2;
-   */
-  requestDigest: string;
-
-  /**
-   * The answer, encrypted.
-   *
-   * @generated from field: string sealed_answer = 3;
-   */
-  sealedAnswer: string;
-
-  /**
-   * When it was made: Unix time in milliseconds.
-   *
-   * @generated from field: double created_at_ms = 4;
-   */
-  createdAtMs: number;
-
-  /**
-   * From then on it counts as gone.
-   *
-   * @generated from field: double expires_at_ms = 5;
-   */
-  expiresAtMs: number;
-};
-
-/**
- * Describes the message latchkey.core.v1.IdempotencyRecord.
- * Use `create(IdempotencyRecordSchema)` to create a new message.
- */
-export declare const IdempotencyRecordSchema: GenMessage<IdempotencyRecord>;
-
-/**
- * What became of a creation.
- *
- * @generated from message latchkey.core.v1.KeyCreated
- */
-export declare type KeyCreated = Message<"latchkey.core.v1.KeyCreated"> & {
-  /**
-   * Present: nothing was stored, because the request is a repeated one.
-   *
-   * @generated from field: latchkey.core.v1.KeptAnswer repeated = 1;
-   */
-  repeated?: KeptAnswer | undefined;
-};
-
-/**
- * Describes the message latchkey.core.v1.KeyCreated.
- * Use `create(KeyCreatedSchema)` to create a new message.
- */
-export declare const KeyCreatedSchema: GenMessage<KeyCreated>;
-
-/**
- * A question for an answer that is kept.
- *
- * @generated from message latchkey.core.v1.KeptAnswerLookup
- */
-export declare type KeptAnswerLookup = Message<"latchkey.core.v1.KeptAnswerLookup"> & {
-  /**
-   * The root key that the caller has presented.
-   *
-   * @generated from field: string root_key = 1;
-   */
-  rootKey: string;
-
-  /**
-   * Under which it is found.
-   *
-   * @generated from field: string lookup = 2;
-   */
-  lookup: string;
-
-  /**
-   * Unix time in milliseconds.
-   *
-   * @generated from field: double now_ms = 3;
-   */
-  nowMs: number;
-};
-
-/**
- * Describes the message latchkey.core.v1.KeptAnswerLookup.
- * Use `create(KeptAnswerLookupSchema)` to create a new message.
- */
-export declare const KeptAnswerLookupSchema: GenMessage<KeptAnswerLookup>;
-
-/**
- * An answer that is kept. Both fields are empty if there is none.
- *
- * @generated from message latchkey.core.v1.KeptAnswer
- */
-export declare type KeptAnswer = Message<"latchkey.core.v1.KeptAnswer"> & {
-  /**
-   * Of the request that it answers.
-   *
-   * @generated from field: string request_digest = 1;
-   */
-  requestDigest: string;
-
-  /**
-   * The answer, encrypted.
-   *
-   * @generated from field: string sealed_answer = 2;
-   */
-  sealedAnswer: string;
-};
-
-/**
- * Describes the message latchkey.core.v1.KeptAnswer.
- * Use `create(KeptAnswerSchema)` to create a new message.
- */
-export declare const KeptAnswerSchema: GenMessage<KeptAnswer>;
-
-/**
- * A change of a key. Mirrors the store's `KeyMutation`.
- *
- * @generated from message latchkey.core.v1.KeyMutation
- */
-export declare type KeyMutation = Message<"latchkey.core.v1.KeyMutation"> & {
-  /**
-   * The root key that the caller has presented.
-   *
-   * @generated from field: string root_key = 1;
-   */
-  rootKey: string;
-
-  /**
-   * The key.
-   *
-   * @generated from field: string key_id = 2;
-   */
-  keyId: string;
-
-  /**
-   * What to change: the store's `KeyMutation` as JSON.
-   *
-   * @generated from field: string mutation_json = 3;
-   */
-  mutationJson: string;
-};
-
-/**
- * Describes the message latchkey.core.v1.KeyMutation.
- * Use `create(KeyMutationSchema)` to create a new message.
- */
-export declare const KeyMutationSchema: GenMessage<KeyMutation>;
+export declare const ChangeSchema: GenMessage<Change>;
 
 /**
  * What became of a change.
  *
- * @generated from message latchkey.core.v1.KeyMutated
+ * @generated from message latchkey.core.v1.Changed
  */
-export declare type KeyMutated = Message<"latchkey.core.v1.KeyMutated"> & {
+export declare type Changed = Message<"latchkey.core.v1.Changed"> & {
   /**
-   * Whether there is such a key.
+   * The store's `Outcome` as JSON.
    *
-   * @generated from field: bool found = 1;
+   * @generated from field: string outcome_json = 1;
    */
-  found: boolean;
-
-  /**
-   * The digests of the secrets that it had.
-   *
-   * @generated from field: repeated string digests = 2;
-   */
-  digests: string[];
+  outcomeJson: string;
 };
 
 /**
- * Describes the message latchkey.core.v1.KeyMutated.
- * Use `create(KeyMutatedSchema)` to create a new message.
+ * Describes the message latchkey.core.v1.Changed.
+ * Use `create(ChangedSchema)` to create a new message.
  */
-export declare const KeyMutatedSchema: GenMessage<KeyMutated>;
+export declare const ChangedSchema: GenMessage<Changed>;
+
+/**
+ * A question.
+ *
+ * @generated from message latchkey.core.v1.Read
+ */
+export declare type Read = Message<"latchkey.core.v1.Read"> & {
+  /**
+   * The root key that the caller has presented.
+   *
+   * @generated from field: string root_key = 1;
+   */
+  rootKey: string;
+
+  /**
+   * What is asked: the store's `Query` as JSON.
+   *
+   * @generated from field: string query_json = 2;
+   */
+  queryJson: string;
+};
+
+/**
+ * Describes the message latchkey.core.v1.Read.
+ * Use `create(ReadSchema)` to create a new message.
+ */
+export declare const ReadSchema: GenMessage<Read>;
+
+/**
+ * The answer to a question.
+ *
+ * @generated from message latchkey.core.v1.ReadAnswer
+ */
+export declare type ReadAnswer = Message<"latchkey.core.v1.ReadAnswer"> & {
+  /**
+   * The answer as JSON. Empty: there is none.
+   *
+   * @generated from field: string answer_json = 1;
+   */
+  answerJson: string;
+};
+
+/**
+ * Describes the message latchkey.core.v1.ReadAnswer.
+ * Use `create(ReadAnswerSchema)` to create a new message.
+ */
+export declare const ReadAnswerSchema: GenMessage<ReadAnswer>;
 
 /**
  * One replica's ask for one key. Mirrors the domain's `PermitAsk`.

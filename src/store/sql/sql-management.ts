@@ -1,28 +1,50 @@
 import { type CompiledQuery, type QueryResult, sql } from "kysely";
 import type { NewKey } from "../../domain/key.ts";
+import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
-import type { KeyMutation } from "../key-mutation.ts";
-import type { CreateOutcome, IdempotencyRecord, KeptAnswer, KeyStore } from "../key-store.ts";
+import type { Answers, Command, IdempotencyRecord, KeptAnswer, Management, Outcome, Query } from "../management.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
-/** Keys in SQL: the same queries on every engine, but for look-ups. A verification waits for those, and each engine has its way. */
-export function createSqlKeyStore(engine: SqlEngine, findByDigest: KeyStore["findByDigest"]): KeyStore {
+/** Commands and queries in SQL, the same on every engine. */
+export function createSqlManagement(engine: SqlEngine): Management {
   const { db } = engine;
 
-  return { create, findKeptAnswer, findByDigest, mutate };
+  return {
+    async change(command, idempotency) {
+      const planned = plan(command);
+      // Only if it has to: changes of one turn share a commit of the embedded engine.
+      return atomically(planned instanceof Promise ? await planned : planned, idempotency);
+    },
 
-  async function create(key: NewKey, idempotency?: IdempotencyRecord): Promise<CreateOutcome> {
-    // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
-    const nowMs = key.refill === undefined ? key.createdAtMs : await engine.ledgerNowMs();
-    const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, nowMs);
+    async read<Asked extends Query>(query: Asked): Promise<Answers[Asked["kind"]]> {
+      return findKeptAnswer(query.lookup, query.nowMs);
+    },
+  };
+
+  /** Queries that run as one transaction, and what their results mean. */
+  function plan(command: Command): MaybePromise<Plan> {
+    switch (command.kind) {
+      case "createKey":
+        return createKey(command.key);
+      case "deleteKey":
+        return deleteKey(command.keyId);
+      case "setRateLimit":
+        return setRateLimit(command.keyId, command.rateLimit);
+    }
+  }
+
+  async function atomically(
+    { queries, outcomeOf }: Plan,
+    idempotency: IdempotencyRecord | undefined,
+  ): Promise<Outcome> {
     // The idempotency record goes first: if it is there already, its key fails the transaction and nothing is stored.
-    const queries = [...(idempotency ? keep(idempotency) : []), ...insertKey(key, counter)];
+    const kept = idempotency === undefined ? [] : keep(idempotency);
     try {
-      await engine.atomically(queries);
-      return { outcome: "created" };
+      const results = await engine.atomically([...kept, ...queries]);
+      return outcomeOf(results.slice(kept.length));
     } catch (error) {
       if (!(error instanceof UniqueViolation) || idempotency === undefined) throw error;
       const record = await findKeptAnswer(idempotency.lookup, idempotency.createdAtMs);
@@ -42,22 +64,22 @@ export function createSqlKeyStore(engine: SqlEngine, findByDigest: KeyStore["fin
     return row && { requestDigest: row.request_digest, sealedAnswer: row.sealed_answer };
   }
 
-  // Every mutation locks the key's own row before any other, so that no two wait for each other in a circle. It adds its
-  // row to the change feed in the same transaction, with the digests of all secrets that the key has then.
-
-  function mutate(keyId: string, mutation: KeyMutation): Promise<readonly string[] | undefined> {
-    switch (mutation.kind) {
-      case "delete":
-        return deleteKey(keyId);
-      case "setRateLimit":
-        return setRateLimit(keyId, mutation.rateLimit);
-    }
+  function createKey(key: NewKey): MaybePromise<Plan> {
+    // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
+    const began = key.refill === undefined ? key.createdAtMs : engine.ledgerNowMs();
+    return andThen(began, (nowMs) => {
+      const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, nowMs);
+      return { queries: insertKey(key, counter), outcomeOf: () => ({ outcome: "done", changed: [] }) };
+    });
   }
 
-  async function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined> {
+  // Every change locks the key's own row before any other, so that no two wait for each other in a circle. It adds its
+  // row to the change feed in the same transaction, with the digests of all secrets that the key has then.
+
+  function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Plan {
     const { ratelimit_limit, ratelimit_duration_ms, ...mode } = rateLimitColumns(rateLimit);
     const rule = { ratelimit_limit, ratelimit_duration_ms };
-    const [keys, , secrets] = await engine.atomically([
+    const queries = [
       db
         .updateTable("keys")
         .set({ ...mode, ...rule })
@@ -69,19 +91,19 @@ export function createSqlKeyStore(engine: SqlEngine, findByDigest: KeyStore["fin
         : db.updateTable("key_permits").set(rule).where("key_id", "=", keyId).compile(),
       digestsOf(keyId),
       addKeyChange(engine, keyId),
-    ]);
-    return keys?.rows.length === 0 ? undefined : toDigests(secrets);
+    ];
+    return { queries, outcomeOf: ([keys, , secrets]) => changedKey(keyId, keys, secrets) };
   }
 
-  async function deleteKey(keyId: string): Promise<readonly string[] | undefined> {
-    const [keys, secrets] = await engine.atomically([
+  function deleteKey(keyId: string): Plan {
+    const queries = [
       lockKey(keyId),
       digestsOf(keyId),
       addKeyChange(engine, keyId),
       // Secrets, counter and window go with the key, by their foreign keys.
       db.deleteFrom("keys").where("id", "=", keyId).compile(),
-    ]);
-    return keys?.rows.length === 0 ? undefined : toDigests(secrets);
+    ];
+    return { queries, outcomeOf: ([keys, secrets]) => changedKey(keyId, keys, secrets) };
   }
 
   /** An update that changes nothing, because the embedded engine knows no `FOR UPDATE`. Answers the key if it is there. */
@@ -194,8 +216,18 @@ const windowColumns = [
   "contended",
 ] as const;
 
-function toDigests(result: QueryResult<unknown> | undefined): readonly string[] {
-  return (result?.rows ?? []).map((row) => (row as { digest: string }).digest);
+interface Plan {
+  readonly queries: readonly CompiledQuery[];
+  readonly outcomeOf: (results: readonly Rows[]) => Outcome;
+}
+
+type Rows = Pick<QueryResult<unknown>, "rows">;
+
+/** `keys` has the key's row if there is one. */
+function changedKey(keyId: string, keys: Rows | undefined, secrets: Rows | undefined): Outcome {
+  if (keys?.rows.length !== 1) return { outcome: "missing" };
+  const digests = (secrets?.rows ?? []).map((row) => (row as { digest: string }).digest);
+  return { outcome: "done", changed: [{ keyId, digests }] };
 }
 
 function rateLimitColumns(rateLimit: RateLimit | undefined) {

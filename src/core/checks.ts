@@ -1,0 +1,84 @@
+import { InvalidMessage } from "./wire.ts";
+
+/*
+ * Checks of what an edge sends as JSON. A coordinator checks it as a public method checks its caller: what is stored is
+ * answered to others, and what a database cannot take would fail for others too.
+ */
+
+/** The value, if an edge of ours can have sent it. Throws `InvalidMessage` otherwise. */
+export type Check<Value> = (value: unknown, name: string) => Value;
+
+export function impossible(name: string): InvalidMessage {
+  return new InvalidMessage(`an impossible ${name}`);
+}
+
+/** 1 to 255 characters. Postgres cannot store a zero character. */
+export const text: Check<string> = (value, name) => {
+  const isPossible = typeof value === "string" && value.length > 0 && [...value].length <= 255 && !value.includes("\0");
+  if (!isPossible) throw impossible(name);
+  return value;
+};
+
+/** A text of which every character is one of the pattern's. */
+export function textOf(pattern: RegExp, lengthMax: number): Check<string> {
+  return (value, name) => {
+    if (typeof value !== "string" || value.length > lengthMax || !pattern.test(value)) throw impossible(name);
+    return value;
+  };
+}
+
+/** A SHA-256 digest as base64url. */
+export const digest = textOf(/^[A-Za-z0-9_-]{43}$/, 43);
+
+export const truth: Check<boolean> = (value, name) => {
+  if (typeof value !== "boolean") throw impossible(name);
+  return value;
+};
+
+export function wholeNumber(min: number, max: number): Check<number> {
+  return (value, name) => {
+    const isPossible = typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max;
+    if (!isPossible) throw impossible(name);
+    return value;
+  };
+}
+
+/** Unix time in milliseconds, up to the end of year 9999. */
+export const moment = wholeNumber(1, 253_402_300_799_999);
+
+export function oneOf<const Choice extends string>(...choices: readonly Choice[]): Check<Choice> {
+  return (value, name) => {
+    if (!choices.includes(value as Choice)) throw impossible(name);
+    return value as Choice;
+  };
+}
+
+export function optional<Value>(check: Check<Value>): Check<Value | undefined> {
+  return (value, name) => (value === undefined ? undefined : check(value, name));
+}
+
+/** An object with these fields and no others. */
+export function object<Value extends object>(
+  fields: {
+    readonly [Name in keyof Value]-?: Check<Value[Name]>;
+  },
+): Check<Value> {
+  const checks = Object.entries(fields) as [string, Check<unknown>][];
+  return (value, name) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) throw impossible(name);
+    const given = value as Readonly<Record<string, unknown>>;
+    for (const field of Object.keys(given)) if (!Object.hasOwn(fields, field)) throw impossible(name);
+    return Object.fromEntries(checks.map(([field, check]) => [field, check(given[field], field)])) as Value;
+  };
+}
+
+/** The value that a JSON text stands for, checked. */
+export function fromJson<Value>(json: string, check: Check<Value>, name: string): Value {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw impossible(name);
+  }
+  return check(value, name);
+}

@@ -1,0 +1,127 @@
+import type { Changed } from "../../gen/latchkey/core/v1/core_pb.js";
+import type { JsonObject, NewKey } from "../domain/key.ts";
+import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
+import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
+import { type RefillRule, remainingMax } from "../domain/usage.ts";
+import type { Command, IdempotencyRecord, Outcome, Query } from "../store/management.ts";
+import {
+  type Check,
+  digest,
+  fromJson,
+  impossible,
+  moment,
+  object,
+  oneOf,
+  optional,
+  text,
+  textOf,
+  truth,
+  wholeNumber,
+} from "./checks.ts";
+
+/* Commands and queries as they go over the internal streams: as JSON. What each may hold is said here. */
+
+export function toWireChange(command: Command, idempotency: IdempotencyRecord | undefined) {
+  const idempotencyJson = idempotency === undefined ? "" : JSON.stringify(idempotency);
+  return { commandJson: JSON.stringify(command), idempotencyJson };
+}
+
+/** Throws on what no edge of ours sends. */
+export function fromWireChange({ commandJson, idempotencyJson }: { commandJson: string; idempotencyJson: string }): {
+  readonly command: Command;
+  readonly idempotency: IdempotencyRecord | undefined;
+} {
+  return {
+    command: fromJson(commandJson, ofKind(commands), "command"),
+    idempotency: idempotencyJson === "" ? undefined : fromJson(idempotencyJson, idempotencyRecord, "idempotency"),
+  };
+}
+
+/** Throws on what no edge of ours sends. */
+export function fromWireQuery(queryJson: string): Query {
+  return fromJson(queryJson, ofKind(queries), "query");
+}
+
+/** As a coordinator has sent it: it is believed. */
+export function fromWireOutcome({ outcomeJson }: Changed): Outcome {
+  return JSON.parse(outcomeJson) as Outcome;
+}
+
+type ByKind<All extends { readonly kind: string }> = {
+  readonly [Kind in All["kind"]]: Check<Extract<All, { readonly kind: Kind }>>;
+};
+
+/** Each kind has a check of its own. */
+function ofKind<All extends { readonly kind: string }>(checks: ByKind<All>): Check<All> {
+  return (value, name) => {
+    const kind = (value as All | null | undefined)?.kind;
+    if (typeof kind !== "string" || !Object.hasOwn(checks, kind)) throw impossible(name);
+    return (checks as Readonly<Record<string, Check<All>>>)[kind]?.(value, name) as All;
+  };
+}
+
+const rateLimit: Check<RateLimit> = (value, name) => {
+  const { mode, limit, durationMs } = Object(value) as RateLimit;
+  if (!isRateLimit({ mode, limit, durationMs })) throw impossible(name);
+  return { mode, limit, durationMs };
+};
+
+const meta: Check<JsonObject> = (value, name) => {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!isObject || isDeeperThan(metaDepthMax, value as JsonObject)) throw impossible(name);
+  if (Buffer.byteLength(JSON.stringify(value)) > metaBytesMax) throw impossible(name);
+  return value as JsonObject;
+};
+
+const refill = object<RefillRule>({
+  interval: oneOf("daily", "monthly"),
+  amount: wholeNumber(1, remainingMax),
+  carryOver: truth,
+});
+
+const newKeyFields = object<NewKey>({
+  id: text,
+  apiId: text,
+  ownerId: optional(text),
+  name: optional(text),
+  meta,
+  enabled: truth,
+  expiresAtMs: optional(moment),
+  rateLimit: optional(rateLimit),
+  start: text,
+  createdAtMs: moment,
+  secretDigest: digest,
+  remaining: optional(wholeNumber(0, remainingMax)),
+  refill: optional(refill),
+});
+
+const newKey: Check<NewKey> = (value, name) => {
+  const key = newKeyFields(value, name);
+  if (key.refill !== undefined && key.remaining === undefined) throw impossible("refill");
+  return key;
+};
+
+const commands: ByKind<Command> = {
+  createKey: object({ kind: oneOf("createKey"), key: newKey }),
+  deleteKey: object({ kind: oneOf("deleteKey"), keyId: text }),
+  setRateLimit: object({ kind: oneOf("setRateLimit"), keyId: text, rateLimit: optional(rateLimit) }),
+};
+
+const queries: ByKind<Query> = {
+  keptAnswer: object({ kind: oneOf("keptAnswer"), lookup: digest, nowMs: moment }),
+};
+
+const idempotencyFields = object<IdempotencyRecord>({
+  lookup: digest,
+  requestDigest: digest,
+  // An answer to createKey, encrypted: the secret of a key with 255 random bytes, and its id.
+  sealedAnswer: textOf(/^[A-Za-z0-9_-]+$/, 4096),
+  createdAtMs: moment,
+  expiresAtMs: moment,
+});
+
+const idempotencyRecord: Check<IdempotencyRecord> = (value, name) => {
+  const record = idempotencyFields(value, name);
+  if (record.expiresAtMs < record.createdAtMs) throw impossible(name);
+  return record;
+};

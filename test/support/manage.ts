@@ -1,0 +1,39 @@
+import type { NewKey } from "../../src/domain/key.ts";
+import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { IdempotencyRecord, KeptAnswer, Management, Outcome } from "../../src/store/management.ts";
+
+/* Commands and queries as calls. */
+
+type Changes = Pick<Management, "change">;
+
+export const done: Outcome = { outcome: "done", changed: [] };
+
+export function createKey(management: Changes, key: NewKey, record?: IdempotencyRecord): Promise<Outcome> {
+  return management.change({ kind: "createKey", key }, record);
+}
+
+/** The digests of the secrets that the key had; undefined if there is no such key. */
+export async function deleteKey(management: Changes, keyId: string): Promise<readonly string[] | undefined> {
+  return digestsOf(await management.change({ kind: "deleteKey", keyId }));
+}
+
+/** As `deleteKey`. */
+export async function setRateLimit(
+  management: Changes,
+  keyId: string,
+  rateLimit: RateLimit | undefined,
+): Promise<readonly string[] | undefined> {
+  return digestsOf(await management.change({ kind: "setRateLimit", keyId, rateLimit }));
+}
+
+export function findKeptAnswer(
+  management: Pick<Management, "read">,
+  lookup: string,
+  nowMs: number,
+): Promise<KeptAnswer | undefined> {
+  return management.read({ kind: "keptAnswer", lookup, nowMs });
+}
+
+function digestsOf(outcome: Outcome): readonly string[] | undefined {
+  return outcome.outcome === "done" ? outcome.changed[0]?.digests : undefined;
+}
