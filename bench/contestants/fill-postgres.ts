@@ -19,8 +19,7 @@ export async function fillPostgres(url: string, count: number, keysFile: string)
   await store.close();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  const copyKeys = await copyStatement(client, "keys", { id: "n.id" }, "id");
-  const copySecrets = await copyStatement(client, "key_secrets", { digest: "n.digest", key_id: "n.id" }, "key_id");
+  const copyKeys = await copyStatement(client, "keys", { digest: "n.digest", id: "n.id" }, "id");
   const keys = [first.key];
   while (keys.length < count) {
     const made = Array.from({ length: Math.min(batchSize, count - keys.length) }, (_, i) => ({
@@ -29,7 +28,6 @@ export async function fillPostgres(url: string, count: number, keysFile: string)
     }));
     const values = [first.keyId, made.map(({ id }) => id), made.map(({ key }) => sha256(key))];
     await client.query(copyKeys, values);
-    await client.query(copySecrets, values);
     keys.push(...made.map(({ key }) => key));
   }
   await client.query("VACUUM ANALYZE");

@@ -26,8 +26,7 @@ export async function fillStore(dataDir: string, count: number, keysFile: string
   const db = new DatabaseSync(folder.databaseFile, { enableForeignKeyConstraints: false });
   // Data lost with the machine is created again. Digests come in random order: every page of their index is written.
   db.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000");
-  const copyKey = db.prepare(copyStatement(db, "keys", ["id"], "id"));
-  const copySecret = db.prepare(copyStatement(db, "key_secrets", ["digest", "key_id"], "key_id"));
+  const copyKey = db.prepare(copyStatement(db, "keys", ["digest", "id"], "id"));
   const random = createSystemRandom();
   const file = openSync(keysFile, "w");
   writeSync(file, first.key);
@@ -37,8 +36,7 @@ export async function fillStore(dataDir: string, count: number, keysFile: string
     for (; made < count && keys.length < batchSize; made++) {
       const { key } = formatKey("live", random.bytes(byteLengthDefault));
       const id = `key_${made.toString(36).padStart(22, "0")}`;
-      copyKey.run(id, first.keyId);
-      copySecret.run(sha256(key), id, first.keyId);
+      copyKey.run(sha256(key), id, first.keyId);
       keys.push(key);
     }
     db.exec("COMMIT");

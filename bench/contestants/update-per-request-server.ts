@@ -10,8 +10,8 @@ const poolSize = 12;
 const text = "UPDATE key_usage SET remaining = remaining - 1 WHERE key_id = $1 AND remaining > 0 RETURNING remaining";
 
 const pool = new pg.Pool({ connectionString: process.argv[2], max: poolSize, idleTimeoutMillis: 0 });
-const { rows } = await pool.query<{ digest: string; key_id: string }>("SELECT digest, key_id FROM key_secrets");
-const idOf = new Map(rows.map(({ digest, key_id }) => [digest, key_id]));
+const { rows } = await pool.query<{ digest: string; id: string }>("SELECT digest, id FROM keys");
+const idOf = new Map(rows.map(({ digest, id }) => [digest, id]));
 const requestId = "req_0000000000000000000000";
 
 const server = http.createServer((req, res) => {

@@ -16,7 +16,8 @@ const environmentOf = (dataDir: string) => ({
   LATCHKEY_DRAIN_MS: "0",
 });
 
-const indexOfSecrets = "sqlite_autoindex_key_secrets_1";
+/** Its rows are kept in its primary key, the digests of secrets. */
+const keysTable = "keys";
 const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
 
 /** A folder with many keys of every kind, whose process was ended by this signal; everything is in the data file. */
@@ -55,7 +56,7 @@ async function outcomesOf({ baseUrl }: LatchkeyProcess, keys: readonly string[])
 /** How many of the keys are not found if the file is trusted. */
 function missesIn(file: string, keys: readonly string[]): number {
   const db = new DatabaseSync(file, { readOnly: true });
-  const find = db.prepare("SELECT 1 FROM key_secrets JOIN keys ON keys.id = key_secrets.key_id WHERE digest = ?");
+  const find = db.prepare("SELECT 1 FROM keys WHERE digest = ?");
   const isMissed = (key: string) => {
     try {
       return find.get(sha256(key)) === undefined;
@@ -89,7 +90,7 @@ describe("a data file after a crash", { timeout: 60_000 }, () => {
 
     // Page 3 has the names of the migrations.
     const random = copyOf((file) => damageEveryFourthPage(file, 3));
-    const misplaced = copyOf((file) => misplaceLeaves(file, indexOfSecrets));
+    const misplaced = copyOf((file) => misplaceLeaves(file, keysTable));
     const withoutSchema = copyOf((file) => overwritePage(file, 1, Buffer.alloc(4096, 7)));
     // Otherwise nothing would be shown: SQLite itself says of these that they are not there.
     expect(missesIn(join(misplaced, "latchkey.db"), keys)).toBeGreaterThan(keys.length / 4);
@@ -110,7 +111,7 @@ describe("a data file after an orderly stop", { timeout: 60_000 }, () => {
   it("is an outage where it was damaged since, though it looks as it did then; threads know too", async () => {
     const { dataDir, file, keys } = await endedBy("SIGTERM");
     const { atime, mtime } = statSync(file);
-    misplaceLeaves(file, indexOfSecrets);
+    misplaceLeaves(file, keysTable);
     utimesSync(file, atime, mtime);
     await expectOutage(await startLatchkey({ ...environmentOf(dataDir), LATCHKEY_WORKERS: "2" }), keys);
   });

@@ -108,6 +108,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
       const results = await pool.transaction(queries.map(toQuery), writeTimeouts);
       return results.map(toQueryResult);
     },
+    inPrimaryKey: sql``,
     thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,
     oldestOpenTransaction: sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
     async ledgerNowMs() {

@@ -38,7 +38,7 @@ export class PgLookups {
     this.#roundTrip = roundTrip;
     // One text for any number of digests, so that it is planned once. They contain no comma.
     const asked = sql<string>`any(string_to_array(${""}, ','))`;
-    const { sql: text } = selectKeys(db).select("key_secrets.digest").where("key_secrets.digest", "=", asked).compile();
+    const { sql: text } = selectKeys(db).select("digest").where("digest", "=", asked).compile();
     this.#statement = preparedText(text);
     this.#batches = new GroupCommit({
       name: "lookup",

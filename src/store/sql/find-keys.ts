@@ -5,13 +5,12 @@ import { Unavailable } from "../../domain/unavailable.ts";
 import type { Schema } from "./schema.ts";
 
 /**
- * Everything of a key that a verification needs, in the order of `KeyRow`. Each engine adds its condition on
- * `key_secrets.digest`, and reads rows as arrays: objects would take longer to make than a row to find.
+ * Everything of a key that a verification needs, in the order of `KeyRow`. Each engine adds its condition on `digest`, and
+ * reads rows as arrays: objects would take longer to make than a row to find.
  */
 export function selectKeys(db: Kysely<Schema>) {
   return db
-    .selectFrom("key_secrets")
-    .innerJoin("keys", "keys.id", "key_secrets.key_id")
+    .selectFrom("keys")
     .leftJoin("key_usage", "key_usage.key_id", "keys.id")
     .select(["keys.id", "api_id", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
     .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"]);

@@ -19,7 +19,9 @@ export async function migrateUp(
   const applied: string[] = [];
   for (const migration of (await migrationStatus(engine, known)).missing) {
     const mark = engine.db.insertInto("schema_migrations").values({ name: migration.name, applied_at_ms: nowMs });
-    const isOurs = await unlessTaken(engine.atomically([mark.compile(), ...migration.up(engine.db)]));
+    const isOurs = await unlessTaken(
+      engine.atomically([mark.compile(), ...migration.up(engine.db, engine.inPrimaryKey)]),
+    );
     if (isOurs) applied.push(migration.name);
     else if (!(await appliedNames(engine)).has(migration.name))
       throw new Error(`${migration.name} breaks a unique key`);

@@ -1,17 +1,18 @@
-import { type CompiledQuery, type Kysely, sql } from "kysely";
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from "kysely";
 import type { Schema } from "./schema.ts";
 
 export interface Migration {
   readonly name: string;
-  up(db: Kysely<Schema>): readonly CompiledQuery[];
+  /** `inPrimaryKey`: see `SqlEngine`. */
+  up(db: Kysely<Schema>, inPrimaryKey: RawBuilder<unknown>): readonly CompiledQuery[];
   down(db: Kysely<Schema>): readonly CompiledQuery[];
 }
 
 /** In the order in which they are applied. Never edit one that has been released: add another. */
 export const migrations: readonly Migration[] = [
   {
-    name: "0001-keys",
-    up: ({ schema }) => [
+    name: "0001-keys-by-digest",
+    up: ({ schema }, inPrimaryKey) => [
       schema
         .createTable("apis")
         .addColumn("id", "text", (column) => column.primaryKey())
@@ -19,7 +20,9 @@ export const migrations: readonly Migration[] = [
         .compile(),
       schema
         .createTable("keys")
-        .addColumn("id", "text", (column) => column.primaryKey())
+        // Of the key's secret. The primary key, so that a look-up finds everything in one search.
+        .addColumn("digest", "text", (column) => column.primaryKey())
+        .addColumn("id", "text", (column) => column.notNull().unique())
         .addColumn("api_id", "text", (column) => column.notNull().references("apis.id"))
         .addColumn("start", "text", (column) => column.notNull())
         .addColumn("owner_id", "text")
@@ -28,14 +31,8 @@ export const migrations: readonly Migration[] = [
         .addColumn("enabled", "integer", (column) => column.notNull())
         .addColumn("expires_at_ms", "bigint")
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .modifyEnd(inPrimaryKey)
         .compile(),
-      schema
-        .createTable("key_secrets")
-        .addColumn("digest", "text", (column) => column.primaryKey())
-        .addColumn("key_id", "text", (column) => column.notNull().references("keys.id").onDelete("cascade"))
-        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
-        .compile(),
-      schema.createIndex("key_secrets_of_key").on("key_secrets").column("key_id").compile(),
       schema
         .createTable("key_usage")
         .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))
@@ -44,11 +41,11 @@ export const migrations: readonly Migration[] = [
         .addColumn("refill_amount", "bigint")
         .addColumn("refill_carry_over", "integer")
         .addColumn("refilled_through_ms", "bigint")
+        .modifyEnd(inPrimaryKey)
         .compile(),
     ],
     down: ({ schema }) => [
       schema.dropTable("key_usage").compile(),
-      schema.dropTable("key_secrets").compile(),
       schema.dropTable("keys").compile(),
       schema.dropTable("apis").compile(),
     ],
@@ -95,7 +92,7 @@ export const migrations: readonly Migration[] = [
   },
   {
     name: "0005-permits",
-    up: (db) => [
+    up: (db, inPrimaryKey) => [
       db.schema
         .createTable("key_permits")
         .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))
@@ -106,6 +103,7 @@ export const migrations: readonly Migration[] = [
         .addColumn("contended", "integer", (column) => column.notNull())
         .addColumn("ratelimit_limit", "bigint")
         .addColumn("ratelimit_duration_ms", "bigint")
+        .modifyEnd(inPrimaryKey)
         .compile(),
       sql`INSERT INTO key_permits
         SELECT id, 0, 0, 0, 0, 0, ratelimit_limit, ratelimit_duration_ms FROM keys WHERE ratelimit_async = 0`.compile(

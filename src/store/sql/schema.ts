@@ -6,6 +6,8 @@
 export interface Schema {
   apis: { id: string; created_at_ms: number };
   keys: {
+    /** SHA-256 of the key's secret. */
+    digest: string;
     id: string;
     api_id: string;
     start: string;
@@ -20,8 +22,6 @@ export interface Schema {
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
   };
-  /** Separate from keys, so that a key can have several secrets while one is being replaced. */
-  key_secrets: { digest: string; key_id: string; created_at_ms: number };
   key_usage: {
     key_id: string;
     remaining: number;

@@ -17,14 +17,7 @@ export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string):
       db
         .selectFrom("keys")
         .where("id", "=", keyId)
-        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id"])
-        .select((key) =>
-          key
-            .selectFrom("key_secrets")
-            .whereRef("key_secrets.key_id", "=", "keys.id")
-            .select(sql<string>`coalesce(string_agg(digest, ','), '')`.as("digests"))
-            .as("digests"),
-        ),
+        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id", "digest"]),
     )
     .compile();
 }

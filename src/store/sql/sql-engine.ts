@@ -13,6 +13,9 @@ export interface SqlEngine {
    */
   atomically(queries: readonly CompiledQuery[]): Promise<readonly QueryResult<unknown>[]>;
 
+  /** In SQL: the end of CREATE TABLE for a table whose rows are kept in its primary key, where the engine can do that. */
+  readonly inPrimaryKey: RawBuilder<unknown>;
+
   /** In SQL: the id of the transaction that runs the statement. */
   readonly thisTransaction: RawBuilder<number>;
   /**

@@ -74,7 +74,7 @@ export function createSqlManagement(engine: SqlEngine): Management {
   }
 
   // Every change locks the key's own row before any other, so that no two wait for each other in a circle. It adds its
-  // row to the change feed in the same transaction, with the digests of all secrets that the key has then.
+  // row to the change feed in the same transaction, with the digest of the secret that the key has then.
 
   function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Plan {
     const { ratelimit_limit, ratelimit_duration_ms, ...mode } = rateLimitColumns(rateLimit);
@@ -84,36 +84,30 @@ export function createSqlManagement(engine: SqlEngine): Management {
         .updateTable("keys")
         .set({ ...mode, ...rule })
         .where("id", "=", keyId)
-        .returning("id")
+        .returning("digest")
         .compile(),
       rateLimit?.mode === "strict"
         ? insertWindow(keyId)
         : db.updateTable("key_permits").set(rule).where("key_id", "=", keyId).compile(),
-      digestsOf(keyId),
       addKeyChange(engine, keyId),
     ];
-    return { queries, outcomeOf: ([keys, , secrets]) => changedKey(keyId, keys, secrets) };
+    return { queries, outcomeOf: ([keys]) => changedKey(keyId, keys) };
   }
 
   function deleteKey(keyId: string): Plan {
     const queries = [
       lockKey(keyId),
-      digestsOf(keyId),
       addKeyChange(engine, keyId),
-      // Secrets, counter and window go with the key, by their foreign keys.
+      // Counter and window go with the key, by their foreign keys.
       db.deleteFrom("keys").where("id", "=", keyId).compile(),
     ];
-    return { queries, outcomeOf: ([keys, secrets]) => changedKey(keyId, keys, secrets) };
+    return { queries, outcomeOf: ([keys]) => changedKey(keyId, keys) };
   }
 
   /** An update that changes nothing, because the embedded engine knows no `FOR UPDATE`. Answers the key if it is there. */
   function lockKey(keyId: string): CompiledQuery {
-    const id = sql.ref<string>("id");
-    return db.updateTable("keys").set({ id }).where("id", "=", keyId).returning("id").compile();
-  }
-
-  function digestsOf(keyId: string): CompiledQuery {
-    return db.selectFrom("key_secrets").select("digest").where("key_id", "=", keyId).compile();
+    const enabled = sql.ref<number>("enabled");
+    return db.updateTable("keys").set({ enabled }).where("id", "=", keyId).returning("digest").compile();
   }
 
   /** Gives the key its window with its limit and duration; one that is there already takes over those alone. */
@@ -149,6 +143,7 @@ export function createSqlManagement(engine: SqlEngine): Management {
       db
         .insertInto("keys")
         .values({
+          digest: key.secretDigest,
           id: key.id,
           api_id: key.apiId,
           start: key.start,
@@ -160,10 +155,6 @@ export function createSqlManagement(engine: SqlEngine): Management {
           created_at_ms: key.createdAtMs,
           ...rateLimitColumns(key.rateLimit),
         })
-        .compile(),
-      db
-        .insertInto("key_secrets")
-        .values({ digest: key.secretDigest, key_id: key.id, created_at_ms: key.createdAtMs })
         .compile(),
       ...(counter === undefined
         ? []
@@ -223,11 +214,10 @@ interface Plan {
 
 type Rows = Pick<QueryResult<unknown>, "rows">;
 
-/** `keys` has the key's row if there is one. */
-function changedKey(keyId: string, keys: Rows | undefined, secrets: Rows | undefined): Outcome {
-  if (keys?.rows.length !== 1) return { outcome: "missing" };
-  const digests = (secrets?.rows ?? []).map((row) => (row as { digest: string }).digest);
-  return { outcome: "done", changed: [{ keyId, digests }] };
+/** `keys` has the digest of the key if there is one. */
+function changedKey(keyId: string, keys: Rows | undefined): Outcome {
+  const row = keys?.rows[0] as { digest: string } | undefined;
+  return row === undefined ? { outcome: "missing" } : { outcome: "done", changed: [{ keyId, digests: [row.digest] }] };
 }
 
 function rateLimitColumns(rateLimit: RateLimit | undefined) {

@@ -15,7 +15,7 @@ export function findOnReader(
   // Prepared at the first use: before that the tables may not exist.
   let statement: StatementSync | undefined;
   const prepare = () => {
-    const prepared = reader.prepare(selectKeys(db).where("key_secrets.digest", "=", "").compile().sql);
+    const prepared = reader.prepare(selectKeys(db).where("digest", "=", "").compile().sql);
     prepared.setReturnArrays(true);
     return prepared;
   };

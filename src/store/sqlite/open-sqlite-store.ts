@@ -121,6 +121,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));
     },
+    inPrimaryKey: sql`WITHOUT ROWID`,
     // There is one writer: the transaction that has not ended is the one that comes next.
     thisTransaction: nextTransaction,
     oldestOpenTransaction: nextTransaction,

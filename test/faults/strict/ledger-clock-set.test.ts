@@ -88,10 +88,9 @@ async function setUp() {
   onTestFinished(() => client.end());
   const tamper = async (key: number, change: string) => {
     const digest = sha256(first.keys[key] as string);
-    await client.query(
-      `UPDATE key_permits SET ${change} WHERE key_id = (SELECT key_id FROM key_secrets WHERE digest = $1)`,
-      [digest],
-    );
+    await client.query(`UPDATE key_permits SET ${change} WHERE key_id = (SELECT id FROM keys WHERE digest = $1)`, [
+      digest,
+    ]);
   };
   return { first, second, third, ledger, tamper, logLines };
 }

@@ -116,30 +116,30 @@ describe("the check of a data file", () => {
     expect(await store.keys.findByDigest("unknown")).toBeUndefined();
   });
 
-  it("finds an index that lost a write: every page of it is well formed", async () => {
+  it("finds a table that lost a write: every page of it is well formed", async () => {
     const { options, clock, file } = testOptions();
     const first = await openSqliteStore(options);
     const deleted = sampleKey(clock);
     await createKey(first.management, deleted);
     await first.close();
-    const [index] = readRows(file, "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_key_secrets_1'");
-    const old = copyPage(file, Number(index?.rootpage));
+    const [table] = readRows(file, "SELECT rootpage FROM sqlite_master WHERE name = 'keys'");
+    const old = copyPage(file, Number(table?.rootpage));
     const second = await openSqliteStore(options);
     const key = sampleKey(clock);
     await createKey(second.management, key);
     await deleteKey(second.management, deleted.id);
     await second.close();
-    overwritePage(file, Number(index?.rootpage), old);
+    overwritePage(file, Number(table?.rootpage), old);
     expect(readRows(file, "PRAGMA quick_check"), "the short check sees nothing").toEqual([{ quick_check: "ok" }]);
 
     const store = await open(options);
     await expect(store.keys.findByDigest(key.secretDigest)).rejects.toThrow(store.health?.problem);
   });
 
-  it("finds a secret whose key is gone", async () => {
+  it("finds a counter whose key is gone", async () => {
     const { options, clock, file } = testOptions();
     const first = await openSqliteStore(options);
-    const key = sampleKey(clock);
+    const key = sampleKey(clock, { remaining: 5 });
     await createKey(first.management, key);
     await first.close();
     tamper(file, "PRAGMA foreign_keys = OFF; DELETE FROM keys");

@@ -49,7 +49,10 @@ describe("migrations", () => {
   it("that fail half-way leave nothing of themselves, keep those before them, and can go on later", async () => {
     const { engine, file } = await openEmptyEngine();
     const last = migrations.at(-1) as Migration;
-    const failing: Migration = { ...last, up: (db) => [...last.up(db), sql`SELECT * FROM nowhere`.compile(db)] };
+    const failing: Migration = {
+      ...last,
+      up: (db, end) => [...last.up(db, end), sql`SELECT * FROM nowhere`.compile(db)],
+    };
     await expect(migrateUp(engine, 1, [...migrations.slice(0, -1), failing])).rejects.toThrow("nowhere");
     expect(readRows(file, "SELECT name FROM schema_migrations ORDER BY name")).toEqual(
       names.slice(0, -1).map((name) => ({ name })),

@@ -34,7 +34,7 @@ describe("jobs that share one commit", () => {
     ["a table that does not exist", "INSERT INTO nowhere VALUES (1)"],
     ["a counter below 0", "UPDATE key_usage SET remaining = -1"],
     ["a text that is no SQL", "WRITE IT DOWN"],
-    ["a foreign key that points nowhere", "INSERT INTO key_secrets VALUES ('digest', 'no key', 0)"],
+    ["a foreign key that points nowhere", "INSERT INTO key_usage (key_id, remaining) VALUES ('no key', 1)"],
   ])("are stored but for the one that fails over %s, with Unavailable", async (_, sql) => {
     const { file, clock, engine, keys, settle, commits } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });

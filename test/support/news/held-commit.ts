@@ -111,7 +111,7 @@ async function deleteByHand({ primary }: StandbyPair, keyId: string): Promise<()
   await client.connect();
   atTestEnd(() => client.end());
   await client.query("BEGIN; SET LOCAL synchronous_commit = remote_apply");
-  const row = "SELECT 'key', key_id, digest FROM key_secrets WHERE key_id = $1";
+  const row = "SELECT 'key', id, digest FROM keys WHERE id = $1";
   await client.query(`INSERT INTO changes (kind, key_id, digests) ${row}`, [keyId]);
   await client.query("DELETE FROM keys WHERE id = $1", [keyId]);
   const committed = client.query("COMMIT");

@@ -124,7 +124,7 @@ async function lookUps(lab: Lab): Promise<number> {
   // Postgres' processes tell their counts once a second at most.
   await delay(1500);
   const { rows } = await lab.postgres.query(
-    "SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'key_secrets'",
+    "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'keys_pkey'",
   );
-  return Number(rows[0]?.idx_tup_fetch);
+  return Number(rows[0]?.idx_tup_read);
 }
