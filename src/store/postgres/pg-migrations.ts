@@ -5,7 +5,7 @@ import { type Migration, migrations } from "../sql/migrations.ts";
 export const pgMigrations: readonly Migration[] = [
   ...migrations,
   {
-    name: "pg-0001-usage-writers",
+    name: "pg-0001-first",
     up: (db) => [
       db.schema
         .createTable("usage_writers")
@@ -15,33 +15,18 @@ export const pgMigrations: readonly Migration[] = [
         .addColumn("result", "jsonb")
         .addColumn("updated_at", "timestamptz", (column) => column.notNull())
         .compile(),
-      // Rows that change with every batch keep their new version on the same page, beside the old one.
-      sql`ALTER TABLE usage_writers SET (fillfactor = 20)`.compile(db),
-      sql`ALTER TABLE key_usage SET (fillfactor = 50)`.compile(db),
-    ],
-    down: (db) => [db.schema.dropTable("usage_writers").compile()],
-  },
-  {
-    name: "pg-0002-permits",
-    up: (db) => [sql`ALTER TABLE key_permits SET (fillfactor = 50)`.compile(db)],
-    down: (db) => [sql`ALTER TABLE key_permits RESET (fillfactor)`.compile(db)],
-  },
-  {
-    name: "pg-0003-change-readers",
-    up: (db) => [
       db.schema
         .createTable("change_readers")
         .addColumn("id", "text", (column) => column.primaryKey())
         .addColumn("heartbeats", "bigint", (column) => column.notNull())
         .addColumn("updated_at", "timestamptz", (column) => column.notNull())
         .compile(),
-      sql`ALTER TABLE change_readers SET (fillfactor = 20)`.compile(db),
+      // Rows that change with every batch keep their new version on the same page, beside the old one.
+      ...Object.entries({ usage_writers: 20, change_readers: 20, key_usage: 50, key_permits: 50 }).map(
+        ([table, percent]) => sql`ALTER TABLE ${sql.ref(table)} SET (fillfactor = ${sql.lit(percent)})`.compile(db),
+      ),
       // For rows that are added by hand.
       sql`ALTER TABLE changes ALTER COLUMN transaction_id SET DEFAULT pg_current_xact_id()::text::bigint`.compile(db),
-    ],
-    down: (db) => [
-      sql`ALTER TABLE changes ALTER COLUMN transaction_id DROP DEFAULT`.compile(db),
-      db.schema.dropTable("change_readers").compile(),
     ],
   },
 ];

@@ -17,6 +17,9 @@ export interface Schema {
     enabled: number;
     expires_at_ms: number | null;
     created_at_ms: number;
+    updated_at_ms: number;
+    /** Counts the key's changes, its creation included. */
+    version: number;
     /** These three are set together, or none of them. */
     ratelimit_async: number | null;
     ratelimit_limit: number | null;

@@ -153,6 +153,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
           enabled: key.enabled ? 1 : 0,
           expires_at_ms: key.expiresAtMs ?? null,
           created_at_ms: key.createdAtMs,
+          updated_at_ms: key.createdAtMs,
+          version: 1,
           ...rateLimitColumns(key.rateLimit),
         })
         .compile(),

@@ -8,11 +8,8 @@ import type { FeedNews, FeedPosition } from "../../../src/store/change-feed.ts";
 import { FeedRelay } from "../../../src/store/feed-relay.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PgChangeFeed } from "../../../src/store/postgres/pg-change-feed.ts";
-import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
-import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
-import { createSqlManagement } from "../../../src/store/sql/sql-management.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, deleteKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
@@ -280,25 +277,6 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     await expect(feed.read(position)).rejects.toThrow(Unavailable);
     await query(url, "ALTER TABLE away RENAME TO change_feed");
     expect((await feed.read(position)).changed).toEqual([]);
-  });
-
-  it("is added to a database that has keys already, and tells of their changes", async () => {
-    const url = await createTestDatabase();
-    const engine = openPgEngine({ url, connectionsMax: 1 });
-    onTestFinished(() => engine.close());
-    const isNew = (name: string) => name.includes("change");
-    await migrateUp(
-      engine,
-      1,
-      pgMigrations.filter(({ name }) => !isNew(name)),
-    );
-    const key = sampleKey(new TestClock());
-    await createKey(createSqlManagement(engine), key);
-
-    const store = await openTestStore({ url });
-    const { position } = await store.changes.read(undefined);
-    expect(await deleteKey(store.management, key.id)).toEqual([key.secretDigest]);
-    expect(keyIdsOf(await store.changes.read(position))).toEqual([key.id]);
   });
 
   it("shows the lines for hand work in the operations guide", () => {

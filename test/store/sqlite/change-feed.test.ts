@@ -1,13 +1,9 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { FeedPosition } from "../../../src/store/change-feed.ts";
-import { migrateUp } from "../../../src/store/sql/migrate.ts";
-import { migrations } from "../../../src/store/sql/migrations.ts";
 import { createSqlChangeFeed, tidyChanges } from "../../../src/store/sql/sql-change-feed.ts";
-import { createSqlManagement } from "../../../src/store/sql/sql-management.ts";
-import { openSqliteEngine } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, deleteKey } from "../../support/manage.ts";
-import { openTestEngine, readRows, tamper, testOptions } from "./open-test-engine.ts";
+import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
 
 async function setUp() {
   const { file, clock, keys, engine } = await openTestEngine();
@@ -65,22 +61,5 @@ describe("the change feed of the embedded store", () => {
       position = news.position;
       expect((await feed.read(position)).changed).toEqual([]);
     }
-  });
-
-  it("tells of keys that were created before there was a feed", async () => {
-    const { options, clock } = testOptions();
-    const engine = await openSqliteEngine(options);
-    onTestFinished(() => engine.close());
-    const before = migrations.findIndex(({ name }) => name === "0007-change-feed");
-    await migrateUp(engine, 1, migrations.slice(0, before));
-    const keys = createSqlManagement(engine);
-    const key = sampleKey(clock);
-    await createKey(keys, key);
-    expect(await migrateUp(engine, 2)).toContain("0007-change-feed");
-
-    const feed = createSqlChangeFeed(engine);
-    const { position } = await feed.read(undefined);
-    expect(await deleteKey(keys, key.id)).toEqual([key.secretDigest]);
-    expect((await feed.read(position)).changed).toEqual([{ kind: "key", keyId: key.id, digests: [key.secretDigest] }]);
   });
 });

@@ -1,12 +1,10 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
 import { charge, created, settled } from "../../contract/usage-cases.ts";
 import { createKey } from "../../support/manage.ts";
-import { migrateDown } from "./migrate-down.ts";
 import { openTestEngine, testOptions } from "./open-test-engine.ts";
 
 const dayMs = 86_400_000;
@@ -75,20 +73,6 @@ describe("the embedded store's windows", () => {
     expect(await ask(store, lasting, { wantMin: 10 })).toMatchObject({ gen: 2, granted: 10, clockBehind: false });
   });
 
-  it("that were opened before their duration was stored take the longest duration", async () => {
-    const { clock, engine, keys, exchange } = await openTestEngine();
-    const key = sampleKey(clock, { rateLimit: strict(10) });
-    await createKey(keys, key);
-    const asking = () => exchange([{ keyId: key.id, ...permitAsk({ wantMin: 10 }) }]);
-    await asking();
-    while ((await migrateDown(engine)) !== "0006-clamped-windows");
-    await migrateUp(engine, clock.nowMs());
-    const open = { gen: 1, granted: 0, durationMs: 2_592_000_000, clockBehind: false, endsInMs: windowMs };
-    expect(await asking()).toMatchObject([open]);
-    clock.advance(windowMs);
-    expect(await asking()).toMatchObject([{ gen: 2, granted: 10, durationMs: windowMs }]);
-  });
-
   it("are judged by the time of the commit, however long an ask waited for its turn", async () => {
     const { clock, keys, exchange } = await openTestEngine();
     const [key, other] = [sampleKey(clock, { rateLimit: strict(10) }), sampleKey(clock, { rateLimit: strict(10) })];
@@ -102,16 +86,5 @@ describe("the embedded store's windows", () => {
     clock.advance(windowMs);
     expect(await underWay).toMatchObject([{ gen: 1 }]);
     expect(await waiting).toMatchObject([{ gen: 2, granted: 10, endsInMs: windowMs }]);
-  });
-
-  it("are made by the migration for strict keys that are older than it", async () => {
-    const { clock, engine, keys, exchange } = await openTestEngine();
-    const key = sampleKey(clock, { rateLimit: strict(10) });
-    const local = sampleKey(clock, { rateLimit: { ...strict(10), mode: "local" } });
-    for (const each of [key, local, sampleKey(clock)]) await createKey(keys, each);
-    while ((await migrateDown(engine)) !== "0005-permits");
-    await migrateUp(engine, clock.nowMs());
-    const asks = [key, local].map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 20 }) }));
-    expect(await exchange(asks)).toMatchObject([{ gen: 1, granted: 10, endsInMs: windowMs }, { outcome: "missing" }]);
   });
 });
