@@ -97,8 +97,13 @@ describe.concurrent.each(engines)(`${threads} threads of one process, on $name`,
 
 describe.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
   let latchkey: Awaited<ReturnType<typeof start>>;
+  const undo: (() => void)[] = [];
+  const atEnd = (step: () => void) => void undo.push(step);
   beforeAll(async () => {
-    latchkey = await start(await engine.environment(afterAll), afterAll);
+    latchkey = await start(await engine.environment(atEnd), atEnd);
+  });
+  afterAll(() => {
+    for (const step of undo.reverse()) step();
   });
 
   it("never let more than a strict limit pass, and no less", async () => {

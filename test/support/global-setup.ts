@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { buildArtefact } from "./artefact.ts";
+import { artefactFolder, buildArtefact } from "./artefact.ts";
 import { pgbouncerBinary } from "./pgbouncer-binary.ts";
 import { PostgresServer } from "./postgres-server.ts";
 import { redisBinary } from "./redis-binary.ts";
@@ -21,6 +22,8 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
   // Called for every project. Values provided for the root project are visible in all.
   if (!project.isRootProject()) return undefined;
   const removeArtefact = await buildArtefact();
+  // For the processes of the tests. Each store on SQLite has a thread, for which Node would compile the sources again.
+  process.env.NODE_COMPILE_CACHE = join(artefactFolder(), "compiled");
   // Installed here if they are missing, and not by several tests at once.
   shellProgram("openssl");
   shellProgram("curl");
