@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** They hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
 const alone = [
-  "test/faults/overload.test.ts",
+  "test/faults/{hostile-connections,overload}.test.ts",
   "test/faults/edges/{news,news-redis}.test.ts",
   "test/faults/postgres/replicas.test.ts",
   "test/faults/redis/revocation.test.ts",
@@ -17,7 +17,7 @@ const alone = [
  * them at a time leave the processors idle often enough, but beside others they would be late.
  */
 const inPairs = [
-  "test/faults/{damaged-file,hostile-*,lost-file}.test.ts",
+  "test/faults/{damaged-file,hostile-http1,hostile-streams,hostile-tls,lost-file}.test.ts",
   "test/faults/edges/held-commit.test.ts",
   "test/faults/postgres/{database-up,frozen-primary,lane,outage,permit-locks,slow}.test.ts",
   "test/faults/redis/{outage,overshoot,restart}.test.ts",
@@ -35,7 +35,6 @@ const long = [
   "test/faults/crash.test.ts",
   "test/faults/edges/held-commit.test.ts",
   "test/faults/edges/uses.test.ts",
-  "test/faults/hostile-connections.test.ts",
   "test/faults/postgres/crash-replicas.test.ts",
   "test/faults/postgres/slow.test.ts",
   "test/faults/redis/outage.test.ts",
