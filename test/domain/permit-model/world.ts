@@ -1,6 +1,7 @@
 import type { PermitPool } from "../../../src/domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
-import { neverOpened, type PermitGrant, type PermitWindow } from "../../../src/domain/permit-window.ts";
+import type { PermitVerdict } from "../../../src/domain/permit-verdict.ts";
+import { neverOpened, type PermitWindow } from "../../../src/domain/permit-window.ts";
+import { type Flight, numbersOf, type Replica, replicaKey } from "./replica-key.ts";
 import type { Counts, Parts, Scope } from "./scope.ts";
 
 export const stepMs = 100;
@@ -8,47 +9,6 @@ export const stepMs = 100;
 export const startMs = 1000;
 /** What the ledger's clock shows at 0: high enough to be set back and stay above 0. */
 const ledgerEpochMs = 1_000_000;
-
-/** Shown, pinned by the model, or compared through the flights. */
-const irrelevant = new Set([
-  "shownEndMs",
-  "limit",
-  "shownMin",
-  "ratePerMs",
-  "rateAtMs",
-  "rttMs",
-  "lastMessageNumber",
-  "currentNumber",
-  "overdueNumber",
-  "overlapNumber",
-]);
-
-/** The numbers of a pool's messages. Only which of them a flight is counts, not the numbers themselves. */
-type Numbers = Record<"lastMessageNumber" | "currentNumber" | "overdueNumber" | "overlapNumber", number>;
-
-/** A message between a replica and the ledger. It stays until it is dropped: delivery may be late, or repeated. */
-interface Flight {
-  readonly replica: number;
-  readonly message: PermitMessage;
-  /** The ledger's answer, once it has one. */
-  readonly grant: PermitGrant | undefined;
-  /** When the window ends by that answer, in true time. */
-  readonly endsAtMs: number;
-  /** Its sender has crashed: the answer does not arrive. */
-  readonly orphan: boolean;
-  /** The coordinator has found it too old: it never reaches the ledger, and its answer says so. */
-  readonly declined: boolean;
-}
-
-interface Replica {
-  readonly pool: PermitPool;
-  /** The windows of the permits that are in use. */
-  uses: number[];
-  /** Whether it expects demand. The estimate only sizes blocks, so the model knows two values of it. */
-  busy: boolean;
-  /** Its part of the key, with its flights. Undefined: not known yet. */
-  key: number | undefined;
-}
 
 /** One state of two or three replicas, the ledger and the messages between them. Each method is a single step. */
 export class World {
@@ -105,7 +65,7 @@ export class World {
   key(): string {
     let replicas = "";
     const numbers = this.replicas.map((replica, at) => {
-      replica.key ??= this.numberOf(this.replicaKey(at));
+      replica.key ??= this.numberOf(replicaKey(replica, this.flightsOf(at), this.nowMs));
       return replica.key;
     });
     for (const number of numbers.sort(ascending)) replicas += ` ${number}`;
@@ -123,33 +83,8 @@ export class World {
     return this.numbers.size - 1;
   }
 
-  private replicaKey(at: number): string {
-    const { pool, uses, busy } = this.seen(at);
-    const { currentNumber, overdueNumber } = numbersOf(pool);
-    let key = `${busy ? "b" : "c"}${currentNumber !== 0}${overdueNumber !== 0}`;
-    for (const name of Object.keys(pool)) {
-      if (!irrelevant.has(name)) key += ` ${this.timeless(name, (pool as unknown as Record<string, unknown>)[name])}`;
-    }
-    if (uses.length > 0) key += `u${uses.toSorted()}`;
-    const flights = this.flights.filter(({ replica }) => replica === at);
-    return flights.length === 0 ? key : key + flights.map((flight) => this.flightKey(flight, pool)).sort();
-  }
-
-  private flightKey({ message, grant, endsAtMs, orphan, declined }: Flight, pool: PermitPool): string {
-    const { wantMin, wantMax, gen, returned, spent } = message.ask;
-    const { number } = message;
-    const { lastMessageNumber, currentNumber, overdueNumber, overlapNumber } = numbersOf(pool);
-    const place = [number === lastMessageNumber, number === currentNumber, number === overdueNumber];
-    const state = `${place} ${number <= overlapNumber} ${declined}`;
-    const answer = grant && `${grant.gen} ${grant.granted} ${grant.left} ${grant.outstanding} ${grant.endsInMs}`;
-    const sent = `${this.nowMs - message.sentAtMs} ${wantMin} ${wantMax} ${gen} ${returned} ${spent}`;
-    return `{${state} ${orphan} ${sent}>${answer} ${endsAtMs} ${grant?.contended} ${grant?.clockBehind}}`;
-  }
-
-  /** Times are compared only with the present, except for one: how long ago they were makes no difference. */
-  private timeless(name: string, value: unknown): unknown {
-    if (!name.endsWith("Ms") || name === "shortSinceMs") return value;
-    return Number(value) <= this.nowMs ? "-" : value;
+  private flightsOf(at: number): Flight[] {
+    return this.flights.filter(({ replica }) => replica === at);
   }
 
   pass(ms: number): void {
@@ -349,10 +284,6 @@ export class World {
     if (this.nowMs >= Math.max(endsAtMs, this.endsAtMs[gen] ?? 0))
       this.broken ??= `S2: admitted after the end of window ${gen}`;
   }
-}
-
-function numbersOf(pool: PermitPool): Numbers {
-  return pool as unknown as Numbers;
 }
 
 function ascending(a: number, b: number): number {
