@@ -1,4 +1,4 @@
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { JsonObject, Key } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -9,11 +9,16 @@ import type { Schema } from "./schema.ts";
  * reads rows as arrays: objects would take longer to make than a row to find.
  */
 export function selectKeys(db: Kysely<Schema>) {
-  return db
-    .selectFrom("keys")
-    .leftJoin("key_usage", "key_usage.key_id", "keys.id")
-    .select(["keys.id", "api_id", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
-    .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"]);
+  return (
+    db
+      .selectFrom("keys")
+      // Null matches nothing, and is not searched for.
+      .leftJoin("key_usage", (join) =>
+        join.on("key_usage.key_id", "=", sql<string>`case when has_counter = 1 then keys.id end`),
+      )
+      .select(["keys.id", "api_id", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
+      .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"])
+  );
 }
 
 export type KeyRow = readonly [

@@ -33,6 +33,7 @@ export const migrations: readonly Migration[] = [
         .addColumn("ratelimit_async", "integer")
         .addColumn("ratelimit_limit", "bigint")
         .addColumn("ratelimit_duration_ms", "bigint")
+        .addColumn("has_counter", "integer", (column) => column.notNull())
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())
         .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
         .addColumn("version", "bigint", (column) => column.notNull())

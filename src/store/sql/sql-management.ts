@@ -156,6 +156,7 @@ export function createSqlManagement(engine: SqlEngine): Management {
           updated_at_ms: key.createdAtMs,
           version: 1,
           ...rateLimitColumns(key.rateLimit),
+          has_counter: Number(counter !== undefined),
         })
         .compile(),
       ...(counter === undefined

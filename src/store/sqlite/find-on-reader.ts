@@ -5,12 +5,20 @@ import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { type KeyRow, selectKeys, toKey } from "../sql/find-keys.ts";
 import type { Schema } from "../sql/schema.ts";
 import { readOr503 } from "./read-or-503.ts";
+import type { TurnReads } from "./turn-reads.ts";
+
+/** The connection for reading, and what its reads share. */
+export interface Reading {
+  readonly reader: DatabaseSync;
+  readonly reads: TurnReads;
+  /** Called if the file could not be read properly. */
+  readonly onDamage: (cause: unknown) => void;
+}
 
 /** Looks a key up with one prepared statement, synchronously. Rejects with `Unavailable` if it could not be read. */
 export function findOnReader(
   db: Kysely<Schema>,
-  reader: DatabaseSync,
-  onDamage: (cause: unknown) => void,
+  { reader, reads, onDamage }: Reading,
 ): (digest: string) => MaybePromise<Key | undefined> {
   // Prepared at the first use: before that the tables may not exist.
   let statement: StatementSync | undefined;
@@ -23,6 +31,7 @@ export function findOnReader(
     try {
       const row = readOr503(onDamage, () => {
         statement ??= prepare();
+        reads.beforeLookup();
         return statement.get(digest) as unknown as KeyRow | undefined;
       });
       return row && toKey(row);

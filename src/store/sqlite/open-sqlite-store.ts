@@ -18,6 +18,7 @@ import { findOnReader } from "./find-on-reader.ts";
 import { OpenFiles } from "./open-files.ts";
 import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialect.ts";
 import { SqliteWriter, type SqliteWriterOptions } from "./sqlite-writer.ts";
+import { TurnReads } from "./turn-reads.ts";
 
 export interface SqliteEngine extends SqlEngine {
   readonly findByDigest: KeyLookup["findByDigest"];
@@ -107,16 +108,18 @@ function damagedAtStart(file: string, { message }: Error): string {
 const nextTransaction = sql<number>`(SELECT max(transaction_id) + 1 FROM changes)`;
 
 export async function openSqliteEngine(options: SqliteWriterOptions): Promise<SqliteEngine> {
-  const writer = await SqliteWriter.open(options);
+  let reads: TurnReads | undefined;
+  const writer = await SqliteWriter.open({ ...options, onReply: () => reads?.end() });
   // A separate connection for reading, on the event loop: in WAL mode it never waits for the writer, and a look-up takes
   // microseconds. A message to another thread would take tens of them.
   const reader = new DatabaseSync(options.file, { readOnly: true, timeout: 5000 });
   reader.exec(`PRAGMA cache_size = -${readCacheKb}`);
+  reads = new TurnReads(reader);
   const { onDamage = () => {} } = options;
-  const db = new Kysely<Schema>({ dialect: createSqliteDialect(reader, writer, onDamage) });
+  const db = new Kysely<Schema>({ dialect: createSqliteDialect({ reader, reads, writer, onDamage }) });
   return {
     db,
-    findByDigest: findOnReader(db, reader, onDamage),
+    findByDigest: findOnReader(db, { reader, reads, onDamage }),
     async atomically(queries) {
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));

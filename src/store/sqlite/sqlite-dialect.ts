@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { StatementSync } from "node:sqlite";
 import {
   type CompiledQuery,
   type Dialect,
@@ -9,22 +9,18 @@ import {
   SqliteQueryCompiler,
 } from "kysely";
 import { createStatelessDriver, type ExecuteQuery } from "../sql/stateless-driver.ts";
+import type { Reading } from "./find-on-reader.ts";
 import { readOr503 } from "./read-or-503.ts";
 import type { SqliteWriter } from "./sqlite-writer.ts";
 import type { SqlValue, Statement, StatementResult } from "./writer-protocol.ts";
 
 /**
  * Kysely on the embedded engine: SELECTs run synchronously on the read connection, everything else in the writer thread.
- * `onDamage` is called if the file could not be read properly.
  */
-export function createSqliteDialect(
-  reader: DatabaseSync,
-  writer: SqliteWriter,
-  onDamage: (cause: unknown) => void,
-): Dialect {
+export function createSqliteDialect(connections: Reading & { readonly writer: SqliteWriter }): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => createStatelessDriver(executeOn(reader, writer, onDamage)),
+    createDriver: () => createStatelessDriver(executeOn(connections)),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
@@ -38,7 +34,7 @@ export function toQueryResult({ rows, changes }: StatementResult): QueryResult<u
   return { rows: [...rows], numAffectedRows: BigInt(changes) };
 }
 
-function executeOn(reader: DatabaseSync, writer: SqliteWriter, onDamage: (cause: unknown) => void): ExecuteQuery {
+function executeOn({ reader, reads, writer, onDamage }: Parameters<typeof createSqliteDialect>[0]): ExecuteQuery {
   // The queries are few and fixed, so this stays small.
   const prepared = new Map<string, StatementSync>();
   return async (query) => {
@@ -47,6 +43,7 @@ function executeOn(reader: DatabaseSync, writer: SqliteWriter, onDamage: (cause:
       return toQueryResult(result as StatementResult);
     }
     return readOr503(onDamage, () => {
+      reads.end();
       let statement = prepared.get(query.sql);
       if (statement === undefined) {
         statement = reader.prepare(query.sql);

@@ -32,6 +32,8 @@ export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> 
   readonly windowClock?: Pick<Clock, "nowMs">;
   /** The writer thread died. The outcome of its current work is unknown; only a new process can continue. */
   readonly onDeath: (cause: unknown) => void;
+  /** Called before an answer of the writer thread is passed on. */
+  readonly onReply?: () => void;
   /** Whether the file is to be checked before it is used: see `SqliteWriter.checked`. Default: false. */
   readonly checkFirst?: boolean;
   /** The file could not be read or written properly. */
@@ -81,7 +83,10 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     const setup: WriterSetup = { file, checkFirst };
     this.#worker = new Worker(new URL("./writer-worker.ts", import.meta.url), { workerData: setup });
     let cause: unknown;
-    this.#worker.on("message", (reply: WriterReply) => this.#awaited?.resolve(reply));
+    this.#worker.on("message", (reply: WriterReply) => {
+      options.onReply?.();
+      this.#awaited?.resolve(reply);
+    });
     this.#worker.on("error", (error) => {
       cause = error;
     });
