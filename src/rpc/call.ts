@@ -35,7 +35,10 @@ export function headerOf(headers: CallHeaders, name: string): string | undefined
 /** A method and what answers it. */
 export interface Endpoint {
   readonly method: DescMethod;
-  readonly access: "public" | "root";
+  /** The permission that a root key needs, such as `keys.create`. */
+  readonly permission: string;
+  /** Whether callers without a root key may call it too. */
+  readonly isPublic: boolean;
   handle(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
 }
 
@@ -55,7 +58,7 @@ export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> &
 
   function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    if (endpoint.access === "public") return endpoint.handle(call.read(), { call, caller: anyone });
+    if (endpoint.isPublic) return endpoint.handle(call.read(), { call, caller: anyone });
     const caller = authorise(presentedIn(headerOf(call.headers, "authorization")));
     // Only then: an unauthorised caller learns nothing of its message.
     return andThen(caller, (authorised) => endpoint.handle(call.read(), { call, caller: authorised }));

@@ -14,9 +14,12 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
   const status = () => (readiness.ready ? Status.SERVING : Status.NOT_SERVING);
   const statusOf = (service: string) => (known.has(service) ? status() : Status.SERVICE_UNKNOWN);
 
+  // The health service's proto states no permission. No root key is ever asked for this one.
+  const open = { permission: "health.read", isPublic: true } as const;
+
   const check: Endpoint = {
     method: Health.method.check,
-    access: "public",
+    ...open,
     async handle(request) {
       const { service } = request as HealthCheckRequest;
       if (!known.has(service)) throw new ApiError("NOT_FOUND", "there is no such service");
@@ -26,7 +29,7 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
 
   const list: Endpoint = {
     method: Health.method.list,
-    access: "public",
+    ...open,
     handle: async () => ({ statuses: Object.fromEntries([...known].map((name) => [name, { status: status() }])) }),
   };
 

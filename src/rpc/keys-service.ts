@@ -1,10 +1,8 @@
-import type { DescMethod, DescService, JsonObject, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { getOption } from "@bufbuild/protobuf";
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
-import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
-import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
+import { andThen } from "../domain/maybe-promise.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { Secret } from "../domain/secret.ts";
 import type { RefillRule } from "../domain/usage.ts";
@@ -16,6 +14,7 @@ import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
 import { type CallContext, type Endpoint, headerOf } from "./call.ts";
 import { checkMeta } from "./check-meta.ts";
+import { createEndpoints } from "./endpoints.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
 /** What the service and its use cases need. */
@@ -27,7 +26,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
   const createKey = createCreateKey(deps);
   const verifyKey = createVerifyKey(deps);
 
-  const handlers: Handlers<typeof KeysService> = {
+  return createEndpoints(KeysService, {
     async createKey(request, context) {
       const created = await createKey(
         context.caller.management,
@@ -63,32 +62,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       log.info("key deleted", { requestId, keyId: request.keyId });
       return {};
     },
-  };
-
-  return KeysService.methods.map((method) => ({
-    method,
-    access: accessOf(method),
-    handle: handlers[method.localName as keyof typeof handlers] as Endpoint["handle"],
-  }));
-}
-
-type Handlers<Service extends DescService> = {
-  [Name in keyof Service["method"]]: (
-    request: MessageShape<Service["method"][Name]["input"]>,
-    context: CallContext,
-  ) => MaybePromise<MessageInitShape<Service["method"][Name]["output"]>>;
-};
-
-/** Throws at start for a method that does not say who may call it. */
-function accessOf(method: DescMethod): Endpoint["access"] {
-  switch (getOption(method, access)) {
-    case Access.PUBLIC:
-      return "public";
-    case Access.ROOT_KEY:
-      return "root";
-    default:
-      throw new Error(`${method.name} does not say who may call it`);
-  }
+  });
 }
 
 function toRefillRule({ interval, amount, carryOver }: Refill): RefillRule {

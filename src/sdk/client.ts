@@ -61,9 +61,9 @@ export function createClient(client: ClientOptions): KeysClient {
     return json;
   }
 
-  function headersOf({ access }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {
+  function headersOf({ isPublic }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {
     const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
-    if (access === "root") {
+    if (!isPublic) {
       if (!rootKey) throw new LatchkeyError("UNAUTHORIZED", "this method needs the client's rootKey, which is not set");
       headers.set("authorization", `Bearer ${rootKey}`);
     }

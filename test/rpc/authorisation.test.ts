@@ -123,7 +123,8 @@ describe("a hot method that needs a root key", () => {
     const endpoints = hotMethods.map(
       ({ method }): Endpoint => ({
         method,
-        access: "root",
+        permission: "keys.verify",
+        isPublic: false,
         handle(request) {
           read.push((request as unknown as { key: string }).key);
           return { valid: true };

@@ -19,12 +19,12 @@ function setUp() {
   };
   const callers: Caller[] = [];
   const runCall = createRunCall({ clock: systemClock, log: createLog("error", () => {}), metrics, rootAccess });
-  const run = (access: Endpoint["access"]) => {
+  const run = (isPublic: boolean) => {
     const handle: Endpoint["handle"] = (_, { caller }) => {
       callers.push(caller);
       return {};
     };
-    const endpoint: Endpoint = { method: KeysService.method.verifyKey, access, handle };
+    const endpoint: Endpoint = { method: KeysService.method.verifyKey, permission: "keys.verify", isPublic, handle };
     const headers = { authorization: "Bearer root-key" };
     const call: Call = { endpoint, protocol: "json", requestId: "req", headers, read: () => ({}) as never };
     return runCall(call);
@@ -35,14 +35,14 @@ function setUp() {
 describe("a call of a public method", () => {
   it("is answered synchronously and asks nobody about a root key, whatever it presents", () => {
     const { run, checks, callers } = setUp();
-    expect(run("public")).toEqual({});
+    expect(run(true)).toEqual({});
     expect(checks).toEqual([]);
     expect(callers).toMatchObject([{ rootKey: undefined }]);
   });
 
   it("cannot manage keys", async () => {
     const { run, callers } = setUp();
-    await run("public");
+    await run(true);
     const { management } = callers[0] as Caller;
     for (const refused of [createKey(management, {} as never), findKeptAnswer(management, "", 0)]) {
       await expect(refused).rejects.toMatchObject({ name: "RootKeyRefused" });
@@ -53,14 +53,14 @@ describe("a call of a public method", () => {
 describe("calls whose root keys are checked elsewhere", () => {
   it("wait in a bounded number, because each holds its body; others get 503 and are counted", async () => {
     const { run, checks, callers, metrics } = setUp();
-    const waiting = Array.from({ length: 1000 }, () => Promise.resolve(run("root")));
-    expect(() => run("root")).toThrow(expect.objectContaining({ code: "SERVICE_UNAVAILABLE" }));
+    const waiting = Array.from({ length: 1000 }, () => Promise.resolve(run(false)));
+    expect(() => run(false)).toThrow(expect.objectContaining({ code: "SERVICE_UNAVAILABLE" }));
     expect(sumMetric(await metrics.render(), 'latchkey_shed_total{what="call"}')).toBe(1);
     for (const answer of checks.splice(0)) answer(true);
     await Promise.all(waiting);
     expect(callers).toHaveLength(1000);
 
-    const refused = run("root");
+    const refused = run(false);
     checks[0]?.(false);
     await expect(refused).rejects.toMatchObject({ code: "UNAUTHORIZED" });
     expect(callers).toHaveLength(1000);

@@ -6,14 +6,14 @@ import { trailerFlag, trailerParse } from "@connectrpc/connect/protocol-grpc-web
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
-import { Access, access } from "../../gen/latchkey/v1/options_pb.js";
+import { public$ } from "../../gen/latchkey/v1/options_pb.js";
 import type { HttpAnswer } from "./exchange.ts";
 
 export type CallName = keyof typeof KeysService.method;
 
 const calls = Object.keys(KeysService.method) as CallName[];
 /** The methods that only a caller with the root key may call. */
-export const rootCalls = calls.filter((call) => getOption(KeysService.method[call], access) === Access.ROOT_KEY);
+export const rootCalls = calls.filter((call) => !getOption(KeysService.method[call], public$));
 /** The methods that name a key by its id. */
 export const keyIdCalls = calls.filter((call) => "keyId" in KeysService.method[call].input.field);
 

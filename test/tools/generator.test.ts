@@ -5,6 +5,7 @@ import {
   clone,
   create,
   type DescFile,
+  getOption,
   type MessageInitShape as Init,
   setExtension,
 } from "@bufbuild/protobuf";
@@ -24,7 +25,7 @@ import { HttpRuleSchema } from "../../gen/google/api/http_pb.js";
 import { methods } from "../../gen/latchkey/v1/keys_client.ts";
 import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
 import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
-import { Access, access, hot } from "../../gen/latchkey/v1/options_pb.js";
+import { hot, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
 import { ERRORS } from "../../tools/protoc-gen-latchkey/http-facts.ts";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
 
@@ -39,15 +40,16 @@ describe("openapi.json", () => {
     expect(await new Validator().validate({ ...openapi, info: {} })).toMatchObject({ valid: false });
   });
 
-  it("holds exactly the routes of the gateway, with the access that the client assumes", () => {
+  it("holds exactly the routes of the gateway, with the permissions of their methods", () => {
     expect(Object.keys(openapi.paths)).toEqual(routes.map((route) => route.path));
     for (const { path, method } of routes) {
       const { post } = operationsOf(path);
-      const isRoot = Object.values(methods).find((each) => each.path === path)?.access === "root";
+      const isPublic = Object.values(methods).find((each) => each.path === path)?.isPublic;
       expect(post.operationId).toBe(method.localName);
       expect(post.summary).not.toBe("");
-      expect(post.security).toEqual(isRoot ? [{ rootKey: [] }] : []);
-      expect("401" in post.responses).toBe(isRoot);
+      expect(isPublic).toBe(getOption(method, public$));
+      expect(post.security).toEqual(isPublic ? [] : [{ rootKey: [getOption(method, permission)] }]);
+      expect("401" in post.responses).toBe(!isPublic);
       expect(post.requestBody.content["application/json"].schema.$ref).toContain(method.input.name);
       expect(post.responses["200"].content["application/json"].schema.$ref).toContain(method.output.name);
     }
@@ -170,9 +172,19 @@ describe("protoc-gen-latchkey", () => {
   });
 
   it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([
-    ["a method without access", (file) => clearExtension(optionsOf(file), access), /access\) must say who/],
-    ["unspecified access", (file) => setExtension(optionsOf(file), access, Access.UNSPECIFIED), /must say who/],
-    ["RPC without access", (file) => file.service[0]?.method.push(rpcWithoutOptions(file)), /must say who/],
+    [
+      "a method without permission",
+      (file) => clearExtension(optionsOf(file), permission),
+      /CreateKey.*must name a perm/,
+    ],
+    ["an empty permission", (file) => setExtension(optionsOf(file), permission, ""), /must name a permission/],
+    ["a permission that grants several", (file) => setExtension(optionsOf(file), permission, "keys.*"), /must name a/],
+    [
+      "a public method without permission",
+      (file) => clearExtension(optionsOf(file, "VerifyKey"), permission),
+      /VerifyKey.*must name a permission/,
+    ],
+    ["RPC without permission", (file) => file.service[0]?.method.push(rpcWithoutOptions(file)), /must name a perm/],
     ["a streaming method", (file) => Object.assign(methodOf(file), { serverStreaming: true }), /streams/],
     [
       "64-bit integers, strings in JSON",

@@ -71,12 +71,12 @@ function emitErrorCode(): string {
 }
 
 function emitMethodTable({ methods, messages }: Contract): string {
-  const rows = methods.map(({ name, path, access, request }) => {
+  const rows = methods.map(({ name, path, isPublic, request }) => {
     const fields = fieldPathsOf(request, messages).map((field) => `      ${JSON.stringify(field)},\n`);
-    const facts = `    path: ${JSON.stringify(path)},\n    access: "${access}",\n    fields: [\n${fields.join("")}    ],`;
+    const facts = `    path: ${JSON.stringify(path)},\n    isPublic: ${isPublic},\n    fields: [\n${fields.join("")}    ],`;
     return `  ${name}: {\n${facts}\n  },`;
   });
-  const comment = "/** Where each method is served, whether it takes the root key, and the fields of its request. */";
+  const comment = "/** Where each method is served, whether it needs no root key, and the fields of its request. */";
   return `${comment}\nexport const methods = {\n${rows.join("\n")}\n} as const;`;
 }
 

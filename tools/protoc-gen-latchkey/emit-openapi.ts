@@ -50,7 +50,7 @@ function operation(method: Method, contract: Contract): object {
     summary,
     ...(description && { description }),
     // Written even if it is empty: a missing list could also be a mistake.
-    security: method.access === "root" ? [{ rootKey: [] }] : [],
+    security: method.isPublic ? [] : [{ rootKey: [method.permission] }],
     ...(facts.idempotencyKey && { parameters: [ref("parameters", "IdempotencyKey")] }),
     requestBody: { required: true, content: json(method.request, facts.request) },
     responses: {
@@ -60,7 +60,7 @@ function operation(method: Method, contract: Contract): object {
         content: json(method.response, facts.response),
       },
       ...errorResponses([
-        ...(method.access === "root" ? [401 as const] : []),
+        ...(method.isPublic ? [] : [401 as const]),
         // A method that names a key by its id answers this where there is no such key.
         ...(isOnKey ? [404 as const] : []),
         ...(facts.errors ?? []),

@@ -24,7 +24,10 @@ export interface Method {
   readonly name: string;
   /** Path of the route, such as `/v1/keys.createKey`. */
   readonly path: string;
-  readonly access: "public" | "root";
+  /** The permission that a root key needs, such as `keys.create`. */
+  readonly permission: string;
+  /** Whether callers without a root key may call it too. */
+  readonly isPublic: boolean;
   readonly comment: string;
   readonly request: string;
   readonly response: string;
@@ -42,10 +45,6 @@ export interface Message {
 }
 
 const PACKAGE = "latchkey.v1";
-const ACCESS = new Map<string, Method["access"]>([
-  ["ACCESS_PUBLIC", "public"],
-  ["ACCESS_ROOT_KEY", "root"],
-]);
 
 /** Answers undefined for a file that is not ours or serves nothing over HTTP. */
 export function readContract(registry: FileRegistry, fileName: string): Contract | undefined {
@@ -57,7 +56,7 @@ export function readContract(registry: FileRegistry, fileName: string): Contract
   if (second) throw new Error(`${second}: a file holds one service with HTTP routes, and ${service} is one already`);
 
   // Asked of methods without a route too: the option guards every protocol.
-  for (const method of service.methods) readAccess(method, registry);
+  for (const method of service.methods) readPermission(method, registry);
   const routed = service.methods.filter((method) => hasOption(method, http));
   return {
     path: file.name,
@@ -73,7 +72,8 @@ function readMethod(method: DescMethod, http: DescExtension, registry: FileRegis
   return {
     name: method.localName,
     path: readPath(method, http),
-    access: readAccess(method, registry),
+    permission: readPermission(method, registry),
+    isPublic: readOption(method, "public", registry) === true,
     comment: readComment(method),
     request: method.input.name,
     response: method.output.name,
@@ -94,12 +94,18 @@ function readPath(method: DescMethod, http: DescExtension): string {
   return post;
 }
 
-function readAccess(method: DescMethod, registry: FileRegistry): Method["access"] {
-  const extension = registry.getExtension(`${PACKAGE}.access`);
-  const value = extension && hasOption(method, extension) ? getOption(method, extension) : undefined;
-  const access = ACCESS.get(extension?.enum?.values.find((each) => each.number === value)?.name ?? "");
-  if (!access) throw new Error(`${method}: option (${PACKAGE}.access) must say who may call it`);
-  return access;
+function readPermission(method: DescMethod, registry: FileRegistry): string {
+  const permission = readOption(method, "permission", registry);
+  if (typeof permission !== "string" || !/^[a-z][A-Za-z]*\.[a-z][A-Za-z]*$/.test(permission)) {
+    throw new Error(`${method}: option (${PACKAGE}.permission) must name a permission, such as keys.create`);
+  }
+  return permission;
+}
+
+/** Undefined if the method does not have the option. */
+function readOption(method: DescMethod, name: string, registry: FileRegistry): unknown {
+  const extension = registry.getExtension(`${PACKAGE}.${name}`);
+  return extension && hasOption(method, extension) ? getOption(method, extension) : undefined;
 }
 
 function readMessages(file: DescFile, methods: readonly DescMethod[]): Message[] {

@@ -169,11 +169,11 @@ export interface IdempotentCallOptions extends CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-/** Where each method is served, whether it takes the root key, and the fields of its request. */
+/** Where each method is served, whether it needs no root key, and the fields of its request. */
 export const methods = {
   createKey: {
     path: "/v1/keys.createKey",
-    access: "root",
+    isPublic: false,
     fields: [
       "apiId",
       "prefix",
@@ -196,7 +196,7 @@ export const methods = {
   },
   verifyKey: {
     path: "/v1/keys.verifyKey",
-    access: "public",
+    isPublic: true,
     fields: [
       "key",
       "apiId",
@@ -204,7 +204,7 @@ export const methods = {
   },
   deleteKey: {
     path: "/v1/keys.deleteKey",
-    access: "root",
+    isPublic: false,
     fields: [
       "keyId",
     ],

@@ -2,7 +2,7 @@
 // @generated from file latchkey/v1/options.proto (package latchkey.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
+import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -11,44 +11,12 @@ import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_latchkey_v1_options: GenFile;
 
 /**
- * Who may call a method. Every call of a method without this option is refused.
+ * The permission that a root key needs to call the method, such as `keys.create`. Every method has one: a service with
+ * a method that has none does not start.
  *
- * @generated from enum latchkey.v1.Access
+ * @generated from extension: string permission = 50601;
  */
-export enum Access {
-  /**
-   * Not stated: refused.
-   *
-   * @generated from enum value: ACCESS_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * Every caller.
-   *
-   * @generated from enum value: ACCESS_PUBLIC = 1;
-   */
-  PUBLIC = 1,
-
-  /**
-   * Callers that send `Authorization: Bearer <ROOT_KEY>`.
-   *
-   * @generated from enum value: ACCESS_ROOT_KEY = 2;
-   */
-  ROOT_KEY = 2,
-}
-
-/**
- * Describes the enum latchkey.v1.Access.
- */
-export declare const AccessSchema: GenEnum<Access>;
-
-/**
- * Who may call the method.
- *
- * @generated from extension: latchkey.v1.Access access = 50601;
- */
-export declare const access: GenExtension<MethodOptions, Access>;
+export declare const permission: GenExtension<MethodOptions, string>;
 
 /**
  * Whether the method is called so often that codecs are generated for it. Only for unary methods whose requests have
@@ -57,4 +25,11 @@ export declare const access: GenExtension<MethodOptions, Access>;
  * @generated from extension: bool hot = 50602;
  */
 export declare const hot: GenExtension<MethodOptions, boolean>;
+
+/**
+ * Whether callers without a root key may call the method too.
+ *
+ * @generated from extension: bool public = 50603;
+ */
+export declare const public$: GenExtension<MethodOptions, boolean>;
 

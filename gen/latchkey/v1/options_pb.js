@@ -2,35 +2,22 @@
 // @generated from file latchkey/v1/options.proto (package latchkey.v1, syntax proto3)
 /* eslint-disable */
 
-import { enumDesc, extDesc, fileDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpICgZBY2Nlc3MSFgoSQUNDRVNTX1VOU1BFQ0lGSUVEEAASEQoNQUNDRVNTX1BVQkxJQxABEhMKD0FDQ0VTU19ST09UX0tFWRACOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKA4yEy5sYXRjaGtleS52MS5BY2Nlc3NSBmFjY2VzczoyCgNob3QSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiqiwMgASgIUgNob3RiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MTpACgpwZXJtaXNzaW9uEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqYsDIAEoCVIKcGVybWlzc2lvbjoyCgNob3QSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiqiwMgASgIUgNob3Q6OAoGcHVibGljEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYq4sDIAEoCFIGcHVibGljYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
- * Describes the enum latchkey.v1.Access.
- */
-export const AccessSchema = /*@__PURE__*/
-  enumDesc(file_latchkey_v1_options, 0);
-
-/**
- * Who may call a method. Every call of a method without this option is refused.
+ * The permission that a root key needs to call the method, such as `keys.create`. Every method has one: a service with
+ * a method that has none does not start.
  *
- * @generated from enum latchkey.v1.Access
+ * @generated from extension: string permission = 50601;
  */
-export const Access = /*@__PURE__*/
-  tsEnum(AccessSchema);
-
-/**
- * Who may call the method.
- *
- * @generated from extension: latchkey.v1.Access access = 50601;
- */
-export const access = /*@__PURE__*/
+export const permission = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 0);
 
 /**
@@ -41,4 +28,12 @@ export const access = /*@__PURE__*/
  */
 export const hot = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 1);
+
+/**
+ * Whether callers without a root key may call the method too.
+ *
+ * @generated from extension: bool public = 50603;
+ */
+export const public$ = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 2);
 

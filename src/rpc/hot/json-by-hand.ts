@@ -23,7 +23,7 @@ export class JsonByHand {
 
   constructor(deps: HotDeps & { readonly httpDate: () => string; readonly keepAliveMs: number }) {
     // Headers are read and dropped, so a method that needs one is not served here.
-    const open = hotEndpointsOf(deps.endpoints).filter(({ endpoint }) => endpoint.access === "public");
+    const open = hotEndpointsOf(deps.endpoints).filter(({ endpoint }) => endpoint.isPublic);
     this.reader = new RequestReader(new Map(open.map((hot) => [hot.codec.path, hot])), bodyBytesMax);
     this.#printer = new AnswerPrinter(deps.httpDate, deps.keepAliveMs);
     this.#deps = deps;

@@ -1,0 +1,37 @@
+import {
+  type DescMethod,
+  type DescService,
+  getOption,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
+import type { CallContext, Endpoint } from "./call.ts";
+
+/** What answers the methods of a service, by their names in JavaScript. */
+export type Handlers<Service extends DescService> = {
+  readonly [Name in keyof Service["method"]]: (
+    request: MessageShape<Service["method"][Name]["input"]>,
+    context: CallContext,
+  ) => MaybePromise<MessageInitShape<Service["method"][Name]["output"]>>;
+};
+
+/** The methods of a service with what answers them. Throws if one of them states no permission. */
+export function createEndpoints<Service extends DescService>(
+  service: Service,
+  handlers: Handlers<Service>,
+): Endpoint[] {
+  return service.methods.map((method) => ({
+    method,
+    permission: permissionOf(method),
+    isPublic: getOption(method, public$),
+    handle: handlers[method.localName as keyof Service["method"]] as Endpoint["handle"],
+  }));
+}
+
+function permissionOf(method: DescMethod): string {
+  const stated = getOption(method, permission);
+  if (stated === "") throw new Error(`${method} does not state the permission that it needs`);
+  return stated;
+}
