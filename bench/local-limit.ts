@@ -59,7 +59,7 @@ async function ask(
   { limit, durationMs, perSecond }: Pick<Load, "limit" | "durationMs" | "perSecond">,
   ms: number,
 ): Promise<LoggedAnswer[]> {
-  const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey });
+  const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey }).keys;
   const { key } = await client.createKey({ apiId: "bench", ratelimit: { limit, duration: durationMs } });
   caller.send({ baseUrls: fleet.baseUrls, key, perSecond, ms });
   const [log] = (await Promise.race([once(caller, "message"), once(caller, "exit")])) as [LoggedAnswer[] | null];

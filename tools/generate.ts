@@ -8,10 +8,15 @@ import { printProto } from "./print-proto.ts";
 const root = join(import.meta.dirname, "..");
 
 export function generate(outDir: string): void {
-  const validateProto = join(root, ".proto", validate.proto.name);
-  mkdirSync(dirname(validateProto), { recursive: true });
-  writeFileSync(validateProto, printProto(validate));
+  writeValidateProto();
   execFileSync("buf", ["generate", "--output", outDir], { cwd: root, stdio: "inherit" });
+}
+
+/** Writes buf/validate/validate.proto, which our proto files import and no package ships. */
+export function writeValidateProto(): void {
+  const path = join(root, ".proto", validate.proto.name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, printProto(validate));
 }
 
 if (import.meta.main) generate(root);

@@ -13,26 +13,36 @@ import { emitClient } from "./protoc-gen-latchkey/emit-client.ts";
 import { emitGateway } from "./protoc-gen-latchkey/emit-gateway.ts";
 import { emitHot } from "./protoc-gen-latchkey/emit-hot.ts";
 import { emitOpenapi } from "./protoc-gen-latchkey/emit-openapi.ts";
-import { type Contract, readContract } from "./protoc-gen-latchkey/read-contract.ts";
+import { emitServices } from "./protoc-gen-latchkey/emit-services.ts";
+import { readContract, type Service } from "./protoc-gen-latchkey/read-contract.ts";
 
 export const plugin: Plugin = { name: "protoc-gen-latchkey", version: "1", run };
 
 function run(request: CodeGeneratorRequest): CodeGeneratorResponse {
   const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
-  const contracts = request.fileToGenerate.toSorted().flatMap((name) => readContract(registry, name) ?? []);
-  const file = contracts.flatMap((contract) => [
-    { name: `${contract.path}_gateway.ts`, content: emitGateway(contract) },
-    { name: `${contract.path}_client.ts`, content: emitClient(contract) },
-    ...hotFile(contract),
+  const contract = readContract(registry, request.fileToGenerate.toSorted());
+  const { services } = contract;
+  const file = services.flatMap((service) => [
+    { name: `${service.path}_gateway.ts`, content: emitGateway(service) },
+    ...hotFile(service),
   ]);
-  // buf runs the plugin once for each of its inputs; only the one that holds our services may write the document.
-  if (contracts.length > 0) file.push({ name: "openapi.json", content: emitOpenapi(contracts) });
+  // buf runs the plugin once for each of its inputs; only the one that holds our services may write what all share.
+  if (services.length > 0) {
+    file.push(
+      { name: `${FOLDER}/services.ts`, content: emitServices(services) },
+      { name: `${FOLDER}/client.ts`, content: emitClient(contract) },
+      { name: "openapi.json", content: emitOpenapi(contract) },
+    );
+  }
   return create(ResponseSchema, { supportedFeatures: BigInt(Feature.PROTO3_OPTIONAL), file });
 }
 
-function hotFile(contract: Contract): { name: string; content: string }[] {
-  const content = emitHot(contract);
-  return content === undefined ? [] : [{ name: `${contract.path}_hot.ts`, content }];
+/** Where everything of the package latchkey.v1 is written. */
+const FOLDER = "latchkey/v1";
+
+function hotFile(service: Service): { name: string; content: string }[] {
+  const content = emitHot(service);
+  return content === undefined ? [] : [{ name: `${service.path}_hot.ts`, content }];
 }
 
 if (import.meta.main) runNodeJs(plugin);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
-import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
+import type { Route } from "../../gen/latchkey/v1/services.ts";
 import type { HotMethod } from "../codec/codec-runtime.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
@@ -13,11 +13,13 @@ import { sendJson } from "./respond.ts";
  * Serves JSON: `POST /v1/keys.createKey` and so on, as annotated in the proto files. A method's generated codec, if it
  * has one, reads and prints the messages that it supports.
  */
-export function createGateway(
-  endpoints: readonly Endpoint[],
-  runCall: RunCall,
-  codecs: readonly HotMethod[],
-): Map<string, HttpHandler> {
+export function createGateway(options: {
+  readonly routes: readonly Route[];
+  readonly endpoints: readonly Endpoint[];
+  readonly runCall: RunCall;
+  readonly codecs: readonly HotMethod[];
+}): Map<string, HttpHandler> {
+  const { routes, endpoints, runCall, codecs } = options;
   return new Map(
     routes.map(({ path, method }) => {
       const endpoint = endpoints.find((candidate) => candidate.method === method);

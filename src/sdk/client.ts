@@ -1,5 +1,5 @@
 // The client over fetch. It uses only what browsers, Node, Deno, Bun and workers have in common.
-import { type IdempotentCallOptions, type KeysClient, methods } from "../../gen/latchkey/v1/keys_client.ts";
+import { type IdempotentCallOptions, type LatchkeyClient, methods } from "../../gen/latchkey/v1/client.ts";
 import { errorOfAnswer, LatchkeyError } from "./errors.ts";
 
 export interface ClientOptions {
@@ -13,7 +13,12 @@ export interface ClientOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-type Method = (typeof methods)[keyof typeof methods];
+/** What the generated table says of a method. */
+interface Method {
+  readonly path: string;
+  readonly isPublic: boolean;
+  readonly fields: readonly string[];
+}
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 // The longest time of a timer. With a longer one it would fire immediately.
@@ -27,7 +32,7 @@ const VISIBLE_ASCII = /^[!-~]+$/;
  * Calls reject with a `LatchkeyError`, with the reason of the caller's own signal, or, before anything is sent, with a
  * `TypeError` or `RangeError` for impossible arguments. An invalid key is an answer, not an error.
  */
-export function createClient(client: ClientOptions): KeysClient {
+export function createClient(client: ClientOptions): LatchkeyClient {
   const base = parseBaseUrl(client.baseUrl);
   const fetch = client.fetch ?? globalThis.fetch;
   const { rootKey, timeoutMs: clientTimeoutMs = DEFAULT_TIMEOUT_MS } = client;
@@ -37,12 +42,17 @@ export function createClient(client: ClientOptions): KeysClient {
     throw new TypeError("rootKey must be visible ASCII characters only");
   }
 
-  const calls = Object.entries(methods).map(
-    ([name, method]) =>
-      [name, (request: object, options?: IdempotentCallOptions) => call(method, request, options)] as const,
-  );
+  const groups = Object.entries(methods).map(([group, table]) => [group, callsOf(table)] as const);
   // The generator prints the table and the interface from the same methods.
-  return Object.fromEntries(calls) as unknown as KeysClient;
+  return Object.fromEntries(groups) as unknown as LatchkeyClient;
+
+  function callsOf(table: Readonly<Record<string, Method>>): object {
+    const calls = Object.entries(table).map(
+      ([name, method]) =>
+        [name, (request: object, options?: IdempotentCallOptions) => call(method, request, options)] as const,
+    );
+    return Object.fromEntries(calls);
+  }
 
   async function call(method: Method, request: object, options: IdempotentCallOptions = {}): Promise<object> {
     const { signal, timeoutMs = clientTimeoutMs } = options;

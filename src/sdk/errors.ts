@@ -1,4 +1,4 @@
-import type { ErrorCode } from "../../gen/latchkey/v1/keys_client.ts";
+import type { ErrorCode } from "../../gen/latchkey/v1/client.ts";
 
 /** A code of the service, or the reason why no answer of the service arrived. */
 export type LatchkeyErrorCode = "NETWORK_ERROR" | "TIMEOUT" | "BAD_RESPONSE" | ErrorCode;

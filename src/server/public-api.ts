@@ -1,6 +1,5 @@
 import { Health } from "../../gen/health/v1/health_pb.js";
-import { hotMethods } from "../../gen/latchkey/v1/keys_hot.ts";
-import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { hotMethods, routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
@@ -61,12 +60,13 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const { fastPath, timeouts = defaultTimeouts } = deps;
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
-  const services = [KeysService, Health];
+  const shownServices = [...services, Health];
   const runCall = createRunCall(deps);
-  const keysEndpoints = createKeysEndpoints(deps);
+  /** The methods of all services. */
+  const endpoints = [...createKeysEndpoints(deps)];
   const health = createHealth(
     readiness,
-    services.map((service) => service.typeName),
+    shownServices.map((service) => service.typeName),
   );
 
   const onStreamRefused = () => deps.metrics.shed("stream");
@@ -74,23 +74,23 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   deps.metrics.gauge("latchkey_health_watches", "Open streams of Health/Watch over gRPC.", () => watches.size);
 
   const connectEndpoints = createConnectEndpoints({
-    endpoints: [...keysEndpoints, ...health.endpoints],
+    endpoints: [...endpoints, ...health.endpoints],
     addStreams(router) {
       health.addWatch(router);
-      addReflection(router, services);
+      addReflection(router, shownServices);
     },
     runCall,
     shutdownSignal: shutdown.signal,
     openStreams: new OpenStreams(connectStreamsMax, onStreamRefused),
   });
   const handlers = new Map([
-    ...createGateway(keysEndpoints, runCall, fastPath ? hotMethods : []),
+    ...createGateway({ routes, endpoints, runCall, codecs: fastPath ? hotMethods : [] }),
     ...connectEndpoints,
     ...createProbes(readiness),
     ["/openapi.json", createOpenApiHandler()] as const,
   ]);
   const newRequestId = createRequestIds(deps);
-  const hotDeps = { endpoints: keysEndpoints, runCall, newRequestId };
+  const hotDeps = { endpoints, runCall, newRequestId };
   const watchHealth = createHealthWatch({
     readiness,
     statusOf: health.statusOf,
@@ -125,7 +125,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     listener,
     setReady(ready) {
       readiness.set(ready);
-      if (ready) prepareLater(keysEndpoints);
+      if (ready) prepareLater(endpoints);
     },
     stopStreams: () => shutdown.abort(),
   };

@@ -19,7 +19,7 @@ describe("imports", () => {
   });
 
   it("are absent from the types of the SDK, which brings no package along", () => {
-    const types = "gen/latchkey/v1/keys_client.ts";
+    const types = "gen/latchkey/v1/client.ts";
     expect(importsOf(types, readText(types))).toEqual([]);
   });
 

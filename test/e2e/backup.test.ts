@@ -13,7 +13,7 @@ function serve(dataDir: string): Promise<LatchkeyProcess> {
 }
 
 function clientTo({ baseUrl }: LatchkeyProcess) {
-  return createClient({ baseUrl, rootKey: testRootKey });
+  return createClient({ baseUrl, rootKey: testRootKey }).keys;
 }
 
 /** Why there is no backup. */

@@ -48,7 +48,7 @@ function onTerminal(): string {
 }
 
 async function accepts(latchkey: LatchkeyProcess, rootKey: string): Promise<boolean> {
-  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey });
+  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey }).keys;
   return client.createKey({ apiId: "api" }).then(
     () => true,
     (error: { code: string }) => {

@@ -23,7 +23,7 @@ describe.each(engines)("on $name", (engine) => {
     it("answers the same key over every kind of client, and after a restart", async () => {
       const settings = await engine.settings();
       const first = await startTestServer({ settings });
-      const created = await createClient(first).createKey(request, { idempotencyKey });
+      const created = await createClient(first).keys.createKey(request, { idempotencyKey });
       for (const kind of clientKinds) {
         const client = clientOf(kind, first.baseUrl, first.rootKey);
         expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
@@ -35,12 +35,15 @@ describe.each(engines)("on $name", (engine) => {
         const client = clientOf(kind, second.baseUrl, second.rootKey);
         expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
       }
-      expect(await createClient(second).verifyKey({ key: created.key })).toMatchObject({ valid: true, remaining: 4 });
+      expect(await createClient(second).keys.verifyKey({ key: created.key })).toMatchObject({
+        valid: true,
+        remaining: 4,
+      });
     });
 
     it("answers the same key also when it has expired meanwhile, and another request is still a conflict", async () => {
       const clock = new TestClock();
-      const client = createClient(await startTestServer({ clock, settings: await engine.settings() }));
+      const client = createClient(await startTestServer({ clock, settings: await engine.settings() })).keys;
       const expiring = { ...request, expires: clock.nowMs() + 1000 };
       const created = await client.createKey(expiring, { idempotencyKey });
       clock.advance(hourMs);
@@ -102,7 +105,7 @@ describe.each(engines)("on $name", (engine) => {
 
     it("is a new request after 24 hours, and not before", async () => {
       const clock = new TestClock();
-      const client = createClient(await startTestServer({ clock, settings: await engine.settings() }));
+      const client = createClient(await startTestServer({ clock, settings: await engine.settings() })).keys;
       const created = await client.createKey(request, { idempotencyKey });
 
       clock.advance(24 * hourMs - 1);
@@ -119,7 +122,7 @@ describe.each(engines)("on $name", (engine) => {
       const rootKeys = ["one-root-key-0123456789-0123456789", "two-root-key-0123456789-0123456789"];
       const settings = { ...(await engine.settings()), rootKeys: rootKeys.map((key) => new Secret(key)) };
       const { baseUrl } = await startTestServer({ settings });
-      const [one, two] = rootKeys.map((rootKey) => createClient({ baseUrl, rootKey }));
+      const [one, two] = rootKeys.map((rootKey) => createClient({ baseUrl, rootKey }).keys);
 
       const ofOne = await one?.createKey(request, { idempotencyKey });
       const ofTwo = await two?.createKey({ apiId: "api" }, { idempotencyKey });
@@ -134,7 +137,7 @@ describe.each(engines)("on $name", (engine) => {
     it("holds neither the secret, nor the root key, nor the idempotency key, in any file", async () => {
       const settings = await engine.settings();
       const server = await startTestServer({ settings });
-      const { keyId, key } = await createClient(server).createKey(request, { idempotencyKey });
+      const { keyId, key } = await createClient(server).keys.createKey(request, { idempotencyKey });
       const whileOpen = await engine.readFiles(settings);
       await server.stop();
 

@@ -8,7 +8,7 @@ import { TestClock } from "../support/test-clock.ts";
 
 async function start(clock = new TestClock(), settings = {}) {
   const server = await startTestServer({ clock, settings });
-  return { ...server, clock, client: createClient(server) };
+  return { ...server, clock, client: createClient(server).keys };
 }
 
 /** So many verifications at once by so many clients, a fifth more than the limit in all. */
@@ -67,7 +67,7 @@ describe("one replica", () => {
   it("lets exactly the limit pass in every window of real time, under load without a pause", async () => {
     const [limit, duration, windows] = [50, 1000, 4];
     const server = await startTestServer();
-    const client = createClient(server);
+    const client = createClient(server).keys;
     const { key } = await client.createKey({ apiId: "api", ratelimit: { limit, duration } });
     const passedBy = new Map<number, number>();
     const untilMs = Date.now() + windows * duration;

@@ -15,9 +15,9 @@ const caller = `
 import { createClient, LatchkeyError } from "latchkey/client";
 const [baseUrl, rootKey] = process.argv.slice(2);
 const client = createClient({ baseUrl, rootKey });
-const { key } = await client.createKey({ apiId: "api", remaining: 1 });
-const answers = [await client.verifyKey({ key }), await client.verifyKey({ key })];
-const refusal = await createClient({ baseUrl, rootKey: "not-a-root-key" }).createKey({ apiId: "api" }).catch((e) => e);
+const { key } = await client.keys.createKey({ apiId: "api", remaining: 1 });
+const answers = [await client.keys.verifyKey({ key }), await client.keys.verifyKey({ key })];
+const refusal = await createClient({ baseUrl, rootKey: "not-a-root-key" }).keys.createKey({ apiId: "api" }).catch((e) => e);
 console.log(JSON.stringify([...answers.map(({ code }) => code), refusal instanceof LatchkeyError && refusal.code]));
 `;
 
@@ -25,14 +25,14 @@ const typedCaller = `
 import { createClient, LatchkeyError, type CreateKeyRequest, type VerifyKeyResponse } from "latchkey/client";
 const request: CreateKeyRequest = { apiId: "api", remaining: 1, refill: { interval: "daily", amount: 1 } };
 const client = createClient({ baseUrl: "http://127.0.0.1:8080", rootKey: "root" });
-const { key }: { key: string } = await client.createKey(request, { idempotencyKey: "once" });
-const answer: VerifyKeyResponse = await client.verifyKey({ key });
+const { key }: { key: string } = await client.keys.createKey(request, { idempotencyKey: "once" });
+const answer: VerifyKeyResponse = await client.keys.verifyKey({ key });
 export const left: number | undefined = answer.remaining;
 export const isOurs = (error: unknown): boolean => error instanceof LatchkeyError && error.code === "CONFLICT";
 // @ts-expect-error A misspelt field is found before it is sent.
-await client.createKey({ apiId: "api", ratelimt: { limit: 1, duration: 1000 } });
+await client.keys.createKey({ apiId: "api", ratelimt: { limit: 1, duration: 1000 } });
 // @ts-expect-error So is an interval that does not exist.
-await client.createKey({ apiId: "api", remaining: 1, refill: { interval: "hourly", amount: 1 } });
+await client.keys.createKey({ apiId: "api", remaining: 1, refill: { interval: "hourly", amount: 1 } });
 `;
 
 const tsconfig = {

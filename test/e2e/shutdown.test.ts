@@ -20,7 +20,7 @@ import { testRootKey } from "../support/test-root-key.ts";
 const uses = 1_000_000;
 
 async function createCountedKey({ baseUrl }: LatchkeyProcess): Promise<string> {
-  return (await createClient({ baseUrl, rootKey: testRootKey }).createKey({ apiId: "api", remaining: uses })).key;
+  return (await createClient({ baseUrl, rootKey: testRootKey }).keys.createKey({ apiId: "api", remaining: uses })).key;
 }
 
 async function askToStop(latchkey: LatchkeyProcess, signal: NodeJS.Signals): Promise<void> {
@@ -59,7 +59,7 @@ describe.each(engines)("a service that is told to stop, on $name", { timeout: 30
     expect(answeredBefore).toBeGreaterThan(0);
     expect(book.answered).toBeGreaterThan(answeredBefore);
     const { baseUrl } = await start(environment);
-    const { remaining } = await createClient({ baseUrl }).verifyKey({ key });
+    const { remaining } = await createClient({ baseUrl }).keys.verifyKey({ key });
     expect(uses - 1 - (remaining as number)).toBe(book.answered);
   });
 

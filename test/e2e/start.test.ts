@@ -88,7 +88,7 @@ describe("npm start", { timeout: 60_000 }, () => {
       await latchkey.exited;
     });
     expect(latchkey.stdout()).toContain("src/cli/latchkey.ts serve");
-    const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey });
+    const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
     const { key } = await client.createKey({ apiId: "api", remaining: 1 });
     expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
     latchkey.kill("SIGTERM");

@@ -11,7 +11,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   async function start() {
     const clock = new TestClock();
     const server = await startTestServer({ clock, settings: await engine.settings() });
-    return { ...server, clock, client: createClient(server) };
+    return { ...server, clock, client: createClient(server).keys };
   }
 
   /** The limiter uses the test's clock: it waits until the clock is moved. */

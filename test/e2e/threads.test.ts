@@ -20,7 +20,7 @@ const connections = 24;
 async function start(environment: Record<string, string>, atEnd?: (undo: () => void) => void) {
   const own = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: String(threads) };
   const latchkey = await startLatchkey({ ...own, ...environment }, undefined, atEnd);
-  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey });
+  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
   return { ...latchkey, client };
 }
 

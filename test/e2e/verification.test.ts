@@ -12,7 +12,7 @@ const requestId = expect.stringMatching(/^req_[0-9A-Za-z]+$/);
 describe.each(engines)("on $name", (engine) => {
   async function start(clock = new TestClock()) {
     const server = await startTestServer({ clock, settings: await engine.settings() });
-    return { ...server, clock, client: createClient(server) };
+    return { ...server, clock, client: createClient(server).keys };
   }
 
   describe("a verification", () => {

@@ -127,7 +127,7 @@ describe("a hot counted key", () => {
 
   it("slows the others no more than as many calls of many keys do", async () => {
     const server = await startTestServer();
-    const { createKey } = createClient(server);
+    const { createKey } = createClient(server).keys;
     const keys = await Promise.all(
       Array.from({ length: 300 }, async () => (await createKey({ apiId: "api", remaining: 1_000_000 })).key),
     );

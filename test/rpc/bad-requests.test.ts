@@ -58,7 +58,7 @@ describe("bad requests", () => {
 });
 
 async function prepare({ baseUrl, rootKey }: TestServer): Promise<Setup> {
-  const client = createClient({ baseUrl, rootKey });
+  const client = createClient({ baseUrl, rootKey }).keys;
   const { key } = await client.createKey({ apiId: "good" }, { idempotencyKey: usedIdempotencyKey });
   return { rootKey, issuedKey: key };
 }
@@ -122,7 +122,7 @@ function problemsOf(request: BadRequest, protocol: Protocol, answer: HttpAnswer)
 
 /** Alive, serving good requests, and with nothing in the log that was sent or that went wrong inside. */
 async function expectUnharmed({ baseUrl, rootKey, logLines }: TestServer): Promise<void> {
-  const client = createClient({ baseUrl, rootKey });
+  const client = createClient({ baseUrl, rootKey }).keys;
   const { key } = await client.createKey({ apiId: "good", remaining: 1 });
   expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
   const lines = logLines.map((line) => line.replace(/"(requestId|keyId|time|seconds)":("[^"]*"|[\d.e-]+)/g, ""));

@@ -221,7 +221,7 @@ describe("the probes", () => {
 describe("the internal listener", () => {
   it("counts verifications by outcome, and holds nothing of a key", async () => {
     const server = await startTestServer();
-    const client = createSdkClient(server);
+    const client = createSdkClient(server).keys;
     const { key, keyId } = await client.createKey({ apiId: "cnry-api", remaining: 1, ownerId: "cnry-owner" });
     for (const tried of [key, key, "cnry-unknown"]) await client.verifyKey({ key: tried });
     const metrics = await (await fetch(`http://127.0.0.1:${server.internalPort}/metrics`)).text();

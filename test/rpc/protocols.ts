@@ -4,9 +4,9 @@ import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse } from "@connectrpc/connect/protocol-grpc-web";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
-import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { public$ } from "../../gen/latchkey/v1/options_pb.js";
+import { routes } from "../../gen/latchkey/v1/services.ts";
 import type { HttpAnswer } from "./exchange.ts";
 
 export type CallName = keyof typeof KeysService.method;

@@ -15,14 +15,14 @@ const answer = { valid: true, code: "VALID", keyId: "key_1", meta: {}, remaining
 describe("a call", () => {
   it("posts JSON to the method's path and returns the answer", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
-    expect(await createClient({ baseUrl, rootKey }).verifyKey({ key, apiId: "api_1" })).toEqual(answer);
+    expect(await createClient({ baseUrl, rootKey }).keys.verifyKey({ key, apiId: "api_1" })).toEqual(answer);
     expect(requests).toMatchObject([{ method: "POST", path: "/v1/keys.verifyKey", body: { key, apiId: "api_1" } }]);
     expect(requests[0]?.headers).toMatchObject({ "content-type": "application/json" });
   });
 
   it("sends the root key to root methods and to no other", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
-    const client = createClient({ baseUrl, rootKey });
+    const client = createClient({ baseUrl, rootKey }).keys;
     await client.createKey({ apiId: "api_1" }, { idempotencyKey: "order-1" });
     await client.deleteKey({ keyId: "key_1" });
     await client.verifyKey({ key });
@@ -33,19 +33,19 @@ describe("a call", () => {
 
   it("without a root key fails before any request is made", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
-    const error = await failureOf(createClient({ baseUrl }).createKey({ apiId: "api_1" }));
+    const error = await failureOf(createClient({ baseUrl }).keys.createKey({ apiId: "api_1" }));
     expect(error).toMatchObject({ code: "UNAUTHORIZED", status: undefined });
     expect(requests).toEqual([]);
   });
 
   it("keeps the path of the base URL", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
-    await createClient({ baseUrl: new URL(`${baseUrl}/keys/`) }).verifyKey({ key });
+    await createClient({ baseUrl: new URL(`${baseUrl}/keys/`) }).keys.verifyKey({ key });
     expect(requests[0]?.path).toBe("/keys/v1/keys.verifyKey");
   });
 
   it("uses the fetch it is given", async () => {
-    const client = createClient({ baseUrl: "http://unused.invalid", fetch: async () => Response.json(answer) });
+    const client = createClient({ baseUrl: "http://unused.invalid", fetch: async () => Response.json(answer) }).keys;
     expect(await client.verifyKey({ key })).toEqual(answer);
   });
 });
@@ -63,14 +63,14 @@ describe("a number that JSON cannot carry", () => {
     ["what toJSON answers", { apiId: "a", meta: { toJSON: () => ({ [secret]: Number.NaN }) } }, "meta"],
   ])("in %s is refused before any request is made, and nothing sent is repeated", async (_, request, field) => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
-    const call = createClient({ baseUrl, rootKey }).createKey(request as { apiId: string });
+    const call = createClient({ baseUrl, rootKey }).keys.createKey(request as { apiId: string });
     await expect(call).rejects.toThrow(new TypeError(`${field} must not hold NaN or Infinity: JSON cannot carry them`));
     expect(requests).toEqual([]);
   });
 
   it("is refused in every method, and what JSON can carry is sent as it is", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
-    const client = createClient({ baseUrl, rootKey });
+    const client = createClient({ baseUrl, rootKey }).keys;
     await expect(client.verifyKey({ key, apiId: Number.NaN as never })).rejects.toThrow("apiId must not hold NaN");
     await expect(client.deleteKey({ keyId: Number.NaN as never })).rejects.toThrow("keyId must not hold NaN");
     const meta = { none: null, numbers: [0, -0.5, 1e300, Number.MAX_SAFE_INTEGER], inner: { remaining: 1 } };
@@ -88,7 +88,7 @@ describe("a failure", () => {
       requestId: "req_9",
     };
     const { baseUrl } = await serve(sendJson(503, { error }, { "retry-after": "2" }));
-    const failure = await failureOf(createClient({ baseUrl }).verifyKey({ key }));
+    const failure = await failureOf(createClient({ baseUrl }).keys.verifyKey({ key }));
     expect(failure).toMatchObject({ name: "LatchkeyError", ...error, status: 503, retryAfterMs: 2000 });
   });
 
@@ -100,7 +100,7 @@ describe("a failure", () => {
     ["redirect, which is not followed", sendText(307, "", { location: "/elsewhere" }), 307],
   ])("is BAD_RESPONSE for %s", async (_, listener, status) => {
     const { baseUrl, requests } = await serve(listener);
-    const failure = await failureOf(createClient({ baseUrl }).verifyKey({ key }));
+    const failure = await failureOf(createClient({ baseUrl }).keys.verifyKey({ key }));
     expect(failure).toMatchObject({ code: "BAD_RESPONSE", status });
     expect(requests).toHaveLength(1);
   });
@@ -110,27 +110,30 @@ describe("a failure", () => {
     ["stops in the middle of its answer", (_, response) => response.writeHead(200).write('{"valid":')],
   ])("is TIMEOUT when the service %s", async (_, listener) => {
     const { baseUrl } = await serve(listener);
-    const failure = await failureOf(createClient({ baseUrl, timeoutMs: 30 }).verifyKey({ key }));
+    const failure = await failureOf(createClient({ baseUrl, timeoutMs: 30 }).keys.verifyKey({ key }));
     expect(failure).toMatchObject({ code: "TIMEOUT", status: undefined });
   });
 
   it("is TIMEOUT after the call's own time, where it has one", async () => {
     const { baseUrl } = await serve(() => {});
-    const call = createClient({ baseUrl }).verifyKey({ key }, { timeoutMs: 30, signal: new AbortController().signal });
+    const call = createClient({ baseUrl }).keys.verifyKey(
+      { key },
+      { timeoutMs: 30, signal: new AbortController().signal },
+    );
     expect(await failureOf(call)).toMatchObject({ code: "TIMEOUT", message: expect.stringContaining("30 ms") });
   });
 
   it("is NETWORK_ERROR, with its cause, when no server listens", async () => {
     const { baseUrl, close } = await serve(() => {});
     await close();
-    const failure = await failureOf(createClient({ baseUrl }).verifyKey({ key }));
+    const failure = await failureOf(createClient({ baseUrl }).keys.verifyKey({ key }));
     expect(failure).toMatchObject({ code: "NETWORK_ERROR", status: undefined });
     expect(inspect(failure.cause)).toContain("ECONNREFUSED");
   });
 
   it("is NETWORK_ERROR when the connection breaks, and the verification is not repeated", async () => {
     const { baseUrl, requests } = await serve((request) => request.socket.destroy());
-    const failure = await failureOf(createClient({ baseUrl }).verifyKey({ key }));
+    const failure = await failureOf(createClient({ baseUrl }).keys.verifyKey({ key }));
     expect(failure.code).toBe("NETWORK_ERROR");
     expect(requests).toHaveLength(1);
   });
@@ -141,13 +144,13 @@ describe("the caller's signal", () => {
     const controller = new AbortController();
     const reason = new Error("the user went away");
     const { baseUrl } = await serve(() => controller.abort(reason));
-    const call = createClient({ baseUrl }).verifyKey({ key }, { signal: controller.signal });
+    const call = createClient({ baseUrl }).keys.verifyKey({ key }, { signal: controller.signal });
     await expect(call).rejects.toBe(reason);
   });
 
   it("is an AbortError where it names no reason, and no request is made after it", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
-    const call = createClient({ baseUrl }).verifyKey({ key }, { signal: AbortSignal.abort() });
+    const call = createClient({ baseUrl }).keys.verifyKey({ key }, { signal: AbortSignal.abort() });
     await expect(call).rejects.toMatchObject({ name: "AbortError" });
     expect(requests).toEqual([]);
   });
@@ -161,7 +164,7 @@ describe("secrets", () => {
     ["a broken connection", (request) => request.socket.destroy()],
   ])("stay out of the error after %s", async (_, listener) => {
     const { baseUrl } = await serve(listener);
-    const failure = await failureOf(createClient({ baseUrl, rootKey }).createKey({ apiId: "api_1", name: key }));
+    const failure = await failureOf(createClient({ baseUrl, rootKey }).keys.createKey({ apiId: "api_1", name: key }));
     expect(printed(failure)).not.toContain(rootKey);
     expect(printed(failure)).not.toContain(key);
   });
@@ -169,7 +172,7 @@ describe("secrets", () => {
   it("stay out of the error when they cannot be sent", async () => {
     const options = { baseUrl: "http://unused.invalid", rootKey: `${rootKey}\n` };
     expect(() => createClient(options)).toThrow("rootKey must be");
-    const client = createClient({ ...options, rootKey });
+    const client = createClient({ ...options, rootKey }).keys;
     const error = await client.createKey({ apiId: "api_1" }, { idempotencyKey: `${key}\n` }).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(TypeError);
     expect(printed(error)).not.toContain(key);
@@ -195,9 +198,9 @@ it.each<[string, Partial<ClientOptions>]>([
 it("the SDK imports its own files and its generated types, and nothing of Node", () => {
   const folder = join(import.meta.dirname, "../../src/sdk");
   const sources = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
-  sources.push(readFileSync(join(folder, "../../gen/latchkey/v1/keys_client.ts"), "utf8"));
+  sources.push(readFileSync(join(folder, "../../gen/latchkey/v1/client.ts"), "utf8"));
   const imports = new Set(sources.flatMap(importsOf));
-  expect([...imports].sort()).toEqual(["../../gen/latchkey/v1/keys_client.ts", "./client.ts", "./errors.ts"]);
+  expect([...imports].sort()).toEqual(["../../gen/latchkey/v1/client.ts", "./client.ts", "./errors.ts"]);
   expect(sources.join()).not.toMatch(/node:|\b(process|Buffer|require)\b/);
   expect(importsOf('import { x } from "node:fs";\nimport "y";\nawait import("z")')).toEqual(["node:fs", "y", "z"]);
 });

@@ -20,7 +20,7 @@ export type ClientKind = (typeof clientKinds)[number];
 
 /** A client of that kind. Errors of the RPC kinds are ConnectError or grpc.ServiceError as the library made them. */
 export function clientOf(kind: ClientKind, baseUrl: string, rootKey: string): KeysClient {
-  if (kind === "sdk") return createClient({ baseUrl, rootKey });
+  if (kind === "sdk") return createClient({ baseUrl, rootKey }).keys;
   const call = kind === "grpc-js" ? grpcJsCaller(baseUrl, rootKey) : connectCaller(transportOf(kind, baseUrl), rootKey);
   return Object.fromEntries(
     KeysService.methods.map((method) => [

@@ -22,12 +22,13 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { http } from "../../gen/google/api/annotations_pb.js";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.js";
-import { methods } from "../../gen/latchkey/v1/keys_client.ts";
-import { routes } from "../../gen/latchkey/v1/keys_gateway.ts";
+import { methods } from "../../gen/latchkey/v1/client.ts";
 import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
 import { hot, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
+import { routes } from "../../gen/latchkey/v1/services.ts";
 import { ERRORS } from "../../tools/protoc-gen-latchkey/http-facts.ts";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
+import { compileWidgets, widgetsFile } from "../support/widgets.ts";
 
 const root = join(import.meta.dirname, "../..");
 const openapi = readJson("gen/openapi.json");
@@ -44,8 +45,9 @@ describe("openapi.json", () => {
     expect(Object.keys(openapi.paths)).toEqual(routes.map((route) => route.path));
     for (const { path, method } of routes) {
       const { post } = operationsOf(path);
-      const isPublic = Object.values(methods).find((each) => each.path === path)?.isPublic;
-      expect(post.operationId).toBe(method.localName);
+      const group = path.slice("/v1/".length, path.indexOf("."));
+      const { isPublic } = methods[group as "keys"][method.localName as keyof (typeof methods)["keys"]];
+      expect(post.operationId).toBe(`${group}.${method.localName}`);
       expect(post.summary).not.toBe("");
       expect(isPublic).toBe(getOption(method, public$));
       expect(post.security).toEqual(isPublic ? [] : [{ rootKey: [getOption(method, permission)] }]);
@@ -102,17 +104,36 @@ describe("openapi.json", () => {
 describe("protoc-gen-latchkey", () => {
   it("writes the same bytes each time, and the routes and codecs that are checked in", () => {
     const files = new Map(generate().map((file) => [file.name, file.content]));
-    const names = ["gateway", "client", "hot"].map((what) => `latchkey/v1/keys_${what}.ts`);
-    expect([...files.keys()]).toEqual([...names, "openapi.json"]);
-    expect(files.get("latchkey/v1/keys_hot.ts")).toBe(readText("gen/latchkey/v1/keys_hot.ts"));
+    const written = ["keys_gateway.ts", "keys_hot.ts", "services.ts", "client.ts"].map((name) => `latchkey/v1/${name}`);
+    expect([...files.keys()]).toEqual([...written, "openapi.json"]);
     expect(new Map(generate().map((file) => [file.name, file.content]))).toEqual(files);
-    expect(files.get("latchkey/v1/keys_gateway.ts")).toBe(readText("gen/latchkey/v1/keys_gateway.ts"));
+    for (const name of written.filter((each) => /gateway|hot/.test(each))) {
+      expect(files.get(name)).toBe(readText(`gen/${name}`));
+    }
   });
 
   it("writes nothing for an input without routes of ours", () => {
     expect(generate(() => {}, "google/api/annotations.proto")).toEqual([]);
     expect(generate(() => {}, "latchkey/v1/options.proto")).toEqual([]);
     expect(generate((file) => file.service.splice(0))).toEqual([]);
+  });
+
+  it("gathers several services in one list, one client and one document", () => {
+    const { files } = compileWidgets();
+    const fileToGenerate = [widgetsFile, keys.proto.name];
+    // Both contracts import the same files.
+    const protoFile = [...new Map([...files, ...protoFilesOf(keys)].map((file) => [file.name, file])).values()];
+    const written = plugin.run(create(CodeGeneratorRequestSchema, { fileToGenerate, protoFile })).file;
+    const contentOf = (name: string) => defined(written.find((file) => file.name === name)).content;
+    expect(contentOf("latchkey/v1/widgets_gateway.ts")).toContain("WidgetsService.method.getWidget");
+    expect(contentOf("latchkey/v1/services.ts")).toContain("[KeysService, WidgetsService]");
+    expect(contentOf("latchkey/v1/services.ts")).toContain("[...keysRoutes, ...widgetsRoutes]");
+    expect(contentOf("latchkey/v1/services.ts")).toContain("[...keysHotMethods]");
+    expect(contentOf("latchkey/v1/client.ts")).toMatch(/readonly keys: KeysClient;.*readonly widgets: WidgetsClient;/s);
+    const { paths, tags } = JSON.parse(contentOf("openapi.json"));
+    expect(tags).toMatchObject([{ name: "Keys" }, { name: "Widgets" }]);
+    expect(paths["/v1/widgets.getWidget"].post).toMatchObject({ operationId: "widgets.getWidget", tags: ["Widgets"] });
+    expect(paths).toHaveProperty(["/v1/keys.createKey"]);
   });
 
   it("writes no codecs where no method is hot", () => {
@@ -164,7 +185,12 @@ describe("protoc-gen-latchkey", () => {
       { pattern: post, body: "*", additionalBindings: [create(HttpRuleSchema, { pattern: post })] },
       /and nothing else/,
     ],
-    ["a variable path", { pattern: { case: "post", value: "/v1/keys/{key_id}" }, body: "*" }, /without variables/],
+    [
+      "a variable path",
+      { pattern: { case: "post", value: "/v1/keys/{key_id}" }, body: "*" },
+      /must be \/v1\/keys.createKey$/,
+    ],
+    ["a path of another service", { pattern: { case: "post", value: "/v1/apis.createKey" }, body: "*" }, /must be/],
   ])("refuses an annotation with %s, naming the method", (_, rule, message) => {
     const run = () => generate((file) => setExtension(optionsOf(file), http, create(HttpRuleSchema, rule)));
     expect(run).toThrow(message);
@@ -212,9 +238,13 @@ describe("protoc-gen-latchkey", () => {
 function generate(edit: (file: FileDescriptorProto) => void = () => {}, fileToGenerate = keys.proto.name) {
   const edited = clone(FileDescriptorProtoSchema, keys.proto);
   edit(edited);
-  const protoFile = [...new Set(keys.dependencies.flatMap(withDependencies))].map((file) => file.proto);
+  const protoFile = protoFilesOf(keys).filter(({ name }) => name !== edited.name);
   const request = { fileToGenerate: [fileToGenerate], protoFile: [...protoFile, edited] };
   return plugin.run(create(CodeGeneratorRequestSchema, request)).file;
+}
+
+function protoFilesOf(file: DescFile): FileDescriptorProto[] {
+  return [...new Set(withDependencies(file))].map((each) => each.proto);
 }
 
 function withDependencies(file: DescFile): DescFile[] {

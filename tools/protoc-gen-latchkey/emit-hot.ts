@@ -1,8 +1,8 @@
-import type { Contract } from "./read-contract.ts";
+import type { Service } from "./read-contract.ts";
 import type { HotInput, HotOutput, InputField, OutputField } from "./read-hot.ts";
 
 /** Prints the codecs of a service's hot methods; undefined where it has none. */
-export function emitHot({ path, service, methods }: Contract): string | undefined {
+export function emitHot({ path, name: service, methods }: Service): string | undefined {
   const hot = methods.flatMap(({ hot, ...method }) => (hot ? [{ ...method, ...hot }] : []));
   if (hot.length === 0) return undefined;
   const outputs = [...new Set(hot.flatMap(({ output }) => [...insideOf(output), output]))];

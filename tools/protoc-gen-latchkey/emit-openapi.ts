@@ -1,14 +1,13 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ERRORS, factsOf, type Status } from "./http-facts.ts";
-import type { Contract, Message, Method } from "./read-contract.ts";
+import type { Contract, Message, Method, Service } from "./read-contract.ts";
 import type { Field } from "./read-field.ts";
 
 /** Prints one OpenAPI 3.1 document for all services. */
-export function emitOpenapi(contracts: readonly Contract[]): string {
-  const paths = contracts.flatMap((contract) =>
-    contract.methods.map((method) => [method.path, { post: operation(method, contract) }] as const),
+export function emitOpenapi({ services, messages }: Contract): string {
+  const paths = services.flatMap((service) =>
+    service.methods.map((method) => [method.path, { post: operation(method, service, messages) }] as const),
   );
-  const messages = contracts.flatMap((contract) => contract.messages);
   const document = {
     openapi: "3.1.0",
     info: {
@@ -17,7 +16,7 @@ export function emitOpenapi(contracts: readonly Contract[]): string {
       description: "The same methods are served over gRPC, gRPC-Web and Connect.",
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
-    tags: contracts.map((contract) => ({ name: tagOf(contract), description: unwrap(contract.comment) })),
+    tags: services.map((service) => ({ name: tagOf(service), description: unwrap(service.comment) })),
     paths: Object.fromEntries(paths),
     components: {
       schemas: {
@@ -34,19 +33,20 @@ export function emitOpenapi(contracts: readonly Contract[]): string {
 }
 
 /** `KeysService` is shown as `Keys`. */
-function tagOf(contract: Contract): string {
-  return contract.service.replace(/Service$/, "");
+function tagOf(service: Service): string {
+  return service.name.replace(/Service$/, "");
 }
 
-function operation(method: Method, contract: Contract): object {
+function operation(method: Method, service: Service, messages: readonly Message[]): object {
   const facts = factsOf(method);
   const [summary, description] = splitSummary(unwrap(method.comment));
-  const answer = contract.messages.find((message) => message.name === method.response)?.comment;
-  const request = contract.messages.find((message) => message.name === method.request);
+  const answer = messages.find((message) => message.name === method.response)?.comment;
+  const request = messages.find((message) => message.name === method.request);
   const isOnKey = request?.fields.some((field) => field.name === "keyId");
   return {
-    operationId: method.name,
-    tags: [tagOf(contract)],
+    // Services may have methods of the same name.
+    operationId: `${service.group}.${method.name}`,
+    tags: [tagOf(service)],
     summary,
     ...(description && { description }),
     // Written even if it is empty: a missing list could also be a mistake.

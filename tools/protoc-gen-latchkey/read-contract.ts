@@ -1,22 +1,29 @@
 // Reads what a proto file says about HTTP into plain values that the emitters print. Options that
 // cannot be translated faithfully are refused here, so that a generated document is always true.
-import type { DescExtension, DescFile, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
+import type { DescExtension, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
 import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
 import { getComments } from "@bufbuild/protoplugin";
 import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type Field, isStruct, type Role, readField } from "./read-field.ts";
 import { type HotMethod, readHot } from "./read-hot.ts";
 
-/** The service of one proto file as its JSON callers see it. */
+/** All services as their JSON callers see them. */
 export interface Contract {
-  /** Path of the proto file without its extension, such as `latchkey/v1/keys`. */
-  readonly path: string;
-  /** Name of the service, such as `KeysService`. */
-  readonly service: string;
-  readonly comment: string;
-  readonly methods: readonly Method[];
+  readonly services: readonly Service[];
   /** Every message that a method reaches, in the order in which a reader meets them. */
   readonly messages: readonly Message[];
+}
+
+/** The service of one proto file. */
+export interface Service {
+  /** Path of the proto file without its extension, such as `latchkey/v1/keys`. */
+  readonly path: string;
+  /** Such as `KeysService`. */
+  readonly name: string;
+  /** What its methods have in common in paths and in the SDK, such as `keys`. */
+  readonly group: string;
+  readonly comment: string;
+  readonly methods: readonly Method[];
 }
 
 export interface Method {
@@ -46,32 +53,42 @@ export interface Message {
 
 const PACKAGE = "latchkey.v1";
 
-/** Answers undefined for a file that is not ours or serves nothing over HTTP. */
-export function readContract(registry: FileRegistry, fileName: string): Contract | undefined {
-  const file = registry.getFile(fileName);
-  const http = registry.getExtension("google.api.http");
-  if (file?.proto.package !== PACKAGE || !http) return undefined;
-  const [service, second] = file.services.filter((each) => each.methods.some((method) => hasOption(method, http)));
-  if (!service) return undefined;
-  if (second) throw new Error(`${second}: a file holds one service with HTTP routes, and ${service} is one already`);
-
-  // Asked of methods without a route too: the option guards every protocol.
-  for (const method of service.methods) readPermission(method, registry);
-  const routed = service.methods.filter((method) => hasOption(method, http));
+/** Reads the services of all files. Files that are not ours or serve nothing over HTTP are passed over. */
+export function readContract(registry: FileRegistry, fileNames: readonly string[]): Contract {
+  const found = fileNames.flatMap((name) => readService(registry, name) ?? []);
   return {
-    path: file.name,
-    service: service.name,
-    comment: readComment(service),
-    methods: routed.map((method) => readMethod(method, http, registry)),
-    messages: readMessages(file, routed),
+    services: found.map(({ service }) => service),
+    messages: readMessages(found.flatMap(({ routed }) => routed)),
   };
 }
 
-function readMethod(method: DescMethod, http: DescExtension, registry: FileRegistry): Method {
+function readService(registry: FileRegistry, fileName: string): { service: Service; routed: DescMethod[] } | undefined {
+  const file = registry.getFile(fileName);
+  const http = registry.getExtension("google.api.http");
+  if (file?.proto.package !== PACKAGE || !http) return undefined;
+  const [desc, second] = file.services.filter((each) => each.methods.some((method) => hasOption(method, http)));
+  if (!desc) return undefined;
+  if (second) throw new Error(`${second}: a file holds one service with HTTP routes, and ${desc} is one already`);
+
+  // Asked of methods without a route too: the option guards every protocol.
+  for (const method of desc.methods) readPermission(method, registry);
+  const routed = desc.methods.filter((method) => hasOption(method, http));
+  const group = groupOf(desc);
+  const methods = routed.map((method) => readMethod(method, group, http, registry));
+  return { service: { path: file.name, name: desc.name, group, comment: readComment(desc), methods }, routed };
+}
+
+/** `RootKeysService` is the group `rootKeys`. */
+function groupOf({ name }: DescService): string {
+  const plain = name.replace(/Service$/, "");
+  return plain.charAt(0).toLowerCase() + plain.slice(1);
+}
+
+function readMethod(method: DescMethod, group: string, http: DescExtension, registry: FileRegistry): Method {
   if (method.methodKind !== "unary") throw new Error(`${method}: a route answers once, but the method streams`);
   return {
     name: method.localName,
-    path: readPath(method, http),
+    path: readPath(method, group, http),
     permission: readPermission(method, registry),
     isPublic: readOption(method, "public", registry) === true,
     comment: readComment(method),
@@ -81,16 +98,16 @@ function readMethod(method: DescMethod, http: DescExtension, registry: FileRegis
   };
 }
 
-function readPath(method: DescMethod, http: DescExtension): string {
+function readPath(method: DescMethod, group: string, http: DescExtension): string {
   const value = getOption(method, http);
   const rule = http.message && isMessage(value) ? toJson(http.message, value) : null;
   const { post, body, ...others } = Object(rule) as Record<string, unknown>;
   if (typeof post !== "string" || body !== "*" || Object.keys(others).length > 0) {
     throw new Error(`${method}: google.api.http must be \`post\` with \`body: "*"\` and nothing else`);
   }
-  if (!/^\/v1\/[A-Za-z]+\.[A-Za-z]+$/.test(post)) {
-    throw new Error(`${method}: the path of google.api.http must look like /v1/keys.createKey, without variables`);
-  }
+  // The SDK groups methods as the paths do.
+  const expected = `/v1/${group}.${method.localName}`;
+  if (post !== expected) throw new Error(`${method}: the path of google.api.http must be ${expected}`);
   return post;
 }
 
@@ -108,7 +125,7 @@ function readOption(method: DescMethod, name: string, registry: FileRegistry): u
   return extension && hasOption(method, extension) ? getOption(method, extension) : undefined;
 }
 
-function readMessages(file: DescFile, methods: readonly DescMethod[]): Message[] {
+function readMessages(methods: readonly DescMethod[]): Message[] {
   const roles = new Map<DescMessage, Role>();
   for (const method of methods) {
     visit(method.input, "request");
@@ -120,7 +137,7 @@ function readMessages(file: DescFile, methods: readonly DescMethod[]): Message[]
     const known = roles.get(message);
     if (known === role) return;
     if (known) throw new Error(`${message}: reached from a request and from a response; give each its own message`);
-    if (message.parent || message.file.proto.package !== file.proto.package) {
+    if (message.parent || message.file.proto.package !== PACKAGE) {
       throw new Error(`${message}: only top-level messages of ${PACKAGE} and google.protobuf.Struct have a JSON type`);
     }
     roles.set(message, role);

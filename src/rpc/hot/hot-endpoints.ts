@@ -1,4 +1,4 @@
-import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import { hotMethods } from "../../../gen/latchkey/v1/services.ts";
 import type { HotMethod } from "../../codec/codec-runtime.ts";
 import type { Endpoint, RunCall } from "../call.ts";
 

@@ -13,7 +13,7 @@ async function setUp(postgres: PostgresServer) {
   const { baseUrl, rootKey } = await startTestServer({
     settings: { databaseUrl: new Secret(postgres.url()), usageTimeoutMs: 235 },
   });
-  const client = createClient({ baseUrl, rootKey });
+  const client = createClient({ baseUrl, rootKey }).keys;
   const plain = await client.createKey({ apiId: "api" });
   const counted = await client.createKey({ apiId: "api", remaining: 1_000_000 });
   await client.verifyKey({ key: plain.key });
@@ -91,7 +91,7 @@ describe.runIf(hasPostgres).concurrent("while Postgres", () => {
     await postgres.kill();
     const settings = { databaseUrl: new Secret(postgres.url()), rootKeys: [] };
     const { baseUrl } = await startTestServer({ settings, waitUntilReady: false });
-    const client = createClient({ baseUrl, rootKey: "x".repeat(40) });
+    const client = createClient({ baseUrl, rootKey: "x".repeat(40) }).keys;
     const statusOf = async (path: string) => (await fetch(baseUrl + path)).status;
 
     expect(await statusOf("/livez")).toBe(200);

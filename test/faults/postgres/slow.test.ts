@@ -49,7 +49,7 @@ describe.runIf(hasPostgres).concurrent("a database", () => {
       LATCHKEY_USAGE_LANES: String(lanes),
       LATCHKEY_USAGE_TIMEOUT_MS: "235",
     }));
-    const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey: testRootKey });
+    const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey: testRootKey }).keys;
     const keys = await Promise.all(
       Array.from({ length: 16 }, async () => client.createKey({ apiId: "api", remaining: 1000 })),
     );

@@ -34,7 +34,7 @@ class LinkedReplicas {
     this.redis = redis;
     this.fleet = fleet;
     this.#links = links;
-    this.#clients = fleet.baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }));
+    this.#clients = fleet.baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }).keys);
   }
 
   static async start(atEnd: (undo: () => unknown) => void): Promise<LinkedReplicas> {

@@ -23,7 +23,7 @@ async function load(
   rule: WindowRule,
   { perSecond, ms, baseUrls = linked.fleet.baseUrls }: { perSecond: number; ms: number; baseUrls?: readonly string[] },
 ): Promise<LoggedAnswer[]> {
-  const clients = baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }));
+  const clients = baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }).keys);
   const ratelimit = { limit: rule.limit, duration: rule.durationMs };
   const { key } = await (clients[0] as KeysClient).createKey({ apiId: "api", ratelimit });
   await rememberKey(clients, key);

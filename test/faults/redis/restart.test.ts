@@ -41,7 +41,7 @@ async function setUp(environment: Record<string, string>) {
   const own = { PORT: String(port), LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
   const start = async () => {
     const replica = await startLatchkey({ ...environment, ...own });
-    return { replica, client: createClient({ baseUrl: replica.baseUrl, rootKey: testRootKey }) };
+    return { replica, client: createClient({ baseUrl: replica.baseUrl, rootKey: testRootKey }).keys };
   };
   return { start, windowsFile: join(folder, `windows-${port}`) };
 }

@@ -23,7 +23,7 @@ const undo: (() => unknown)[] = [];
 const atEnd = (step: () => unknown) => void undo.push(step);
 
 function clientsOf(fleet: Fleet): readonly KeysClient[] {
-  return fleet.baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }));
+  return fleet.baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }).keys);
 }
 
 async function changesAre(up: 0 | 1, fleet: Fleet, of = fleet.baseUrls.map((_, i) => i)): Promise<void> {

@@ -34,7 +34,7 @@ describe.each([
   ])("%s is charged, and its answer is dropped", async (__, contentType, how) => {
     const { port, onePort, waiting, metrics, logLines } = await startServer(fastPath);
     const baseUrl = `http://127.0.0.1:${port}`;
-    const client = createClient({ baseUrl, rootKey: testRootKey });
+    const client = createClient({ baseUrl, rootKey: testRootKey }).keys;
     const { key } = await client.createKey({ apiId: "api", remaining: 10 });
     const session = http2.connect(baseUrl);
     session.on("error", () => {});

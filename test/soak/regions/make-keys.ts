@@ -11,7 +11,7 @@ export type KeyBody = Record<string, unknown>;
 export type MadeKeys = Record<string, { readonly keyId: string; readonly secret: string }>;
 
 const callsAtOnce = 16;
-const client = createClient({ baseUrl: process.argv[2] ?? "", rootKey: testRootKey });
+const client = createClient({ baseUrl: process.argv[2] ?? "", rootKey: testRootKey }).keys;
 const left = Object.entries(JSON.parse(await text(process.stdin)) as Record<string, KeyBody>);
 const made: MadeKeys = {};
 

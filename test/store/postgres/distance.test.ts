@@ -41,7 +41,7 @@ describe.runIf(hasPostgres)("a database far away, with TLS and a password", () =
       databaseConnectionsMax: 10,
     };
     const server = await startTestServer({ settings });
-    const client = createClient(server);
+    const client = createClient(server).keys;
     const create = (properties = {}) => client.createKey({ apiId: "api", ...properties });
     const keys = await Promise.all([create(), create(), create({ remaining: 1000 }), create({ remaining: 1000 })]);
     const creating = Promise.all(Array.from({ length: 4 }, () => create()));

@@ -11,7 +11,7 @@ const together = 32;
 const settledMs = 10_000;
 
 export function clientOfFront({ baseUrl }: LatchkeyProcess): KeysClient {
-  return createClient({ baseUrl, rootKey: testRootKey });
+  return createClient({ baseUrl, rootKey: testRootKey }).keys;
 }
 
 function metricOf({ internalUrl }: LatchkeyProcess, name: string): Promise<number> {
