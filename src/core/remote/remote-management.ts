@@ -34,8 +34,9 @@ export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number
         },
 
         async read<Asked extends Query>(query: Asked) {
-          const question: Question = { case: "read", value: { rootKey, queryJson: JSON.stringify(query) } };
-          const { answerJson } = answerOf(await read(query.kind, question), "read");
+          const queryJson = JSON.stringify(query);
+          const question: Question = { case: "read", value: { rootKey, queryJson } };
+          const { answerJson } = answerOf(await read(queryJson, question), "read");
           return (answerJson === "" ? undefined : JSON.parse(answerJson)) as Answers[Asked["kind"]];
         },
       };
