@@ -12,10 +12,10 @@ export function impossible(name: string): InvalidMessage {
   return new InvalidMessage(`an impossible ${name}`);
 }
 
-/** 1 to 255 characters. Postgres cannot store a zero character. */
+/** 1 to 255 characters. Postgres cannot store a zero character, and no engine half of a surrogate pair. */
 export const text: Check<string> = (value, name) => {
-  const isPossible = typeof value === "string" && value.length > 0 && [...value].length <= 255 && !value.includes("\0");
-  if (!isPossible) throw impossible(name);
+  const isText = typeof value === "string" && value.length > 0 && [...value].length <= 255;
+  if (!isText || value.includes("\0") || !value.isWellFormed()) throw impossible(name);
   return value;
 };
 
@@ -72,8 +72,12 @@ export function object<Value extends object>(
   };
 }
 
+/** More than the largest command takes. Reading a longer one would take time from others. */
+const jsonMax = 262_144;
+
 /** The value that a JSON text stands for, checked. */
 export function fromJson<Value>(json: string, check: Check<Value>, name: string): Value {
+  if (json.length > jsonMax) throw impossible(name);
   let value: unknown;
   try {
     value = JSON.parse(json);

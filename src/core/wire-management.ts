@@ -104,7 +104,7 @@ const newKey: Check<NewKey> = (value, name) => {
 const commands: ByKind<Command> = {
   createKey: object({ kind: oneOf("createKey"), key: newKey }),
   deleteKey: object({ kind: oneOf("deleteKey"), keyId: text }),
-  setRateLimit: object({ kind: oneOf("setRateLimit"), keyId: text, rateLimit: optional(rateLimit) }),
+  setRateLimit: object({ kind: oneOf("setRateLimit"), keyId: text, rateLimit: optional(rateLimit), atMs: moment }),
 };
 
 const queries: ByKind<Query> = {

@@ -1,3 +1,4 @@
+import { permitTimeoutMs } from "./deadlines.ts";
 import * as tuning from "./permit-pool-tuning.ts";
 
 /** A pool's estimates: how many requests come, and how long an answer takes. They size blocks; nothing depends on them. */
@@ -40,9 +41,14 @@ export class PermitDemand {
     return Math.max(tuning.blockMinMs, 2 * this.rttMs);
   }
 
-  /** How long to go on asking for permits that others hold: they may first have to be told. */
+  /**
+   * How long to go on asking for permits that others hold. Requests that wait are refused before they give up, and that is
+   * remembered: when the first answer comes short, the oldest of them may have waited for two round trips, and the next
+   * answer takes one more.
+   */
   protected shortMaxMs(): number {
-    return tuning.holdMs + 2 * this.rttMs;
+    const inTimeMs = permitTimeoutMs(this.rttMs) - 3 * this.rttMs - tuning.retryMaxMs;
+    return Math.min(tuning.holdMs + 2 * this.rttMs, inTimeMs);
   }
 
   /** Whether the answer to a message sent now would arrive after the end of the current window. */

@@ -197,6 +197,11 @@ export class PermitPool extends PermitMessages {
     return { limit: this.limit, remaining: this.shownMin, resetMs: this.shownEndMs };
   }
 
+  /** What a refused caller is shown of the latest window. */
+  get refusedState(): RateLimitState {
+    return { limit: this.limit, remaining: 0, resetMs: this.shownEndMs };
+  }
+
   /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */
   remainingWindowMs(nowMs: number): number | undefined {
     return this.isClockBehind ? this.windowEndsMs - nowMs : undefined;
@@ -315,5 +320,4 @@ export class PermitPool extends PermitMessages {
   }
 }
 
-const denied = { outcome: "denied" } as const;
-const wait = { outcome: "wait" } as const;
+const [denied, wait] = [{ outcome: "denied" }, { outcome: "wait" }] as const;

@@ -17,10 +17,20 @@ export function announceChanges(management: Management, audiences: readonly KeyC
         if (outcome.outcome === "done") changed = outcome.changed;
         return outcome;
       } finally {
-        for (const change of changed) await announce(change, audiences);
+        await announceAll(changed, audiences);
       }
     },
   };
+}
+
+/** One that fails does not keep the others from being told. */
+async function announceAll([first, ...others]: readonly KeyChange[], audiences: readonly KeyChanges[]): Promise<void> {
+  if (first === undefined) return;
+  try {
+    await announce(first, audiences);
+  } finally {
+    await announceAll(others, audiences);
+  }
 }
 
 /** One that fails does not keep the change from the others. */

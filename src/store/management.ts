@@ -27,7 +27,12 @@ export type Command =
    * Gives a key another rate limit, or none. An open window keeps its end and its granted permits, also while the key is
    * in the other mode: otherwise one window could grant its limit twice.
    */
-  | { readonly kind: "setRateLimit"; readonly keyId: string; readonly rateLimit: RateLimit | undefined };
+  | {
+      readonly kind: "setRateLimit";
+      readonly keyId: string;
+      readonly rateLimit: RateLimit | undefined;
+      readonly atMs: number;
+    };
 
 /** Every question that can be asked. Plain data too. */
 export type Query =

@@ -203,7 +203,7 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const before = await core.changes.read(undefined);
       const keys = core.manage(rootKey);
       await keys.change({ kind: "deleteKey", keyId: gone.id });
-      await keys.change({ kind: "setRateLimit", keyId: changed.id, rateLimit: undefined });
+      await keys.change({ kind: "setRateLimit", keyId: changed.id, rateLimit: undefined, atMs: 1 });
       const told = [gone, changed].map(({ id, secretDigest }) => ({ kind: "key", keyId: id, digests: [secretDigest] }));
       for (const front of [core, await join()]) {
         const news = await front.changes.read(before.position);

@@ -33,7 +33,7 @@ const change = (commandJson: string, idempotencyJson = ""): Question => ({
   value: { rootKey, commandJson, idempotencyJson },
 });
 const setLimit = (keyId: string, limit: number, durationMs: number) =>
-  change(JSON.stringify({ kind: "setRateLimit", keyId, rateLimit: { mode: "strict", limit, durationMs } }));
+  change(JSON.stringify({ kind: "setRateLimit", keyId, rateLimit: { mode: "strict", limit, durationMs }, atMs: 1 }));
 
 /** The properties of a key, of which each can be anything. */
 type Given = { readonly [Name in keyof NewKey]?: unknown } & Readonly<Record<string, unknown>>;
@@ -146,9 +146,11 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ...["", "null", "[]", "{", "1", '{"kind":"rename"}', '{"kind":"toString"}', '{"kind":"deleteKey"}'].map(
       (commandJson): [string, Question] => [`the command ${commandJson}`, change(commandJson)],
     ),
-    ["a rate limit that is a number", change('{"kind":"setRateLimit","keyId":"key","rateLimit":1}')],
+    ["a rate limit that is a number", change('{"kind":"setRateLimit","keyId":"key","rateLimit":1,"atMs":1}')],
     ["a change of no key", setLimit("", 1, 1000)],
     ["a change of a key with a zero character", setLimit("\0", 1, 1000)],
+    ["a change of a key with half a character", setLimit("key\ud800", 1, 1000)],
+    ["a command of a megabyte", change(`{"kind":"deleteKey","keyId":${"[".repeat(1_000_000)}`)],
     ["a change of a key with too long an id", setLimit("k".repeat(256), 1, 1000)],
     ["a change to a limit of nothing", setLimit("key", 0, 1000)],
     ["a change to a window without an end", setLimit("key", 1, Number.POSITIVE_INFINITY)],

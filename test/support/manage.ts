@@ -23,7 +23,7 @@ export async function setRateLimit(
   keyId: string,
   rateLimit: RateLimit | undefined,
 ): Promise<readonly string[] | undefined> {
-  return digestsOf(await management.change({ kind: "setRateLimit", keyId, rateLimit }));
+  return digestsOf(await management.change({ kind: "setRateLimit", keyId, rateLimit, atMs: 1 }));
 }
 
 export function findKeptAnswer(

@@ -11,9 +11,9 @@ const lateMs = 1000;
 export class AskAge {
   #lowestMs = Number.POSITIVE_INFINITY;
 
-  /** The lowest round trip of the stream so far; 0 until there was one. */
-  get roundTripMs(): number {
-    return Number.isFinite(this.#lowestMs) ? this.#lowestMs : 0;
+  /** The lowest round trip of the stream so far; undefined until there was one. */
+  get roundTripMs(): number | undefined {
+    return Number.isFinite(this.#lowestMs) ? this.#lowestMs : undefined;
   }
 
   /** When a call that arrives now is too old, by the coordinator's clock. */

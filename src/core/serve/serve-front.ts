@@ -19,6 +19,7 @@ export interface ServeFrontDeps extends Pick<Ambient, "clock" | "log"> {
   readonly ledgerPathMs: () => number;
 }
 
+const pathMinMs = 0.001;
 /** An edge that hears nothing for much longer takes the coordinator for silent. */
 const heartbeatMs = 50;
 
@@ -43,7 +44,8 @@ export async function* serveFront(
       if (outbox.failure !== undefined) throw outbox.failure;
       if (outbox.isFinished) return;
       const state = { ledgerAway: isLedgerAway(), stopping: streams.isStopping };
-      const pathMs = age.roundTripMs + ledgerPathMs();
+      // 0 says that it is not known yet.
+      const pathMs = age.roundTripMs === undefined ? 0 : Math.max(pathMinMs, age.roundTripMs + ledgerPathMs());
       yield { ...outbox.take(), ...state, pathMs, timeMs: clock.monotonicMs() };
     }
   } finally {

@@ -71,7 +71,10 @@ export class StrictLimiter implements RateLimiter {
 
   /** The key's limit was changed, or the key deleted: what was concluded from the old one is worth nothing. */
   keyChanged(keyId: string): void {
-    this.#entries.get(keyId)?.pool.limitChanged();
+    const entry = this.#entries.get(keyId);
+    if (entry === undefined) return;
+    entry.pool.limitChanged();
+    entry.short = undefined;
     this.recall(keyId);
   }
 
@@ -115,8 +118,12 @@ export class StrictLimiter implements RateLimiter {
     const state = entry?.pool.state(nowMs);
     if (state === undefined)
       return { limit: rule.limit, remaining: rule.limit, resetMs: this.#wallMs(rule.durationMs) };
-    // By a ledger's clock that is behind the end would lie in the past for callers: then this replica's is the better one.
-    const endsInMs = entry?.pool.remainingWindowMs(nowMs);
+    return this.#byOurClock(entry as Entry, state, nowMs);
+  }
+
+  /** By a ledger's clock that is behind the end would lie in the past for callers: then this replica's is the better one. */
+  #byOurClock({ pool }: Entry, state: RateLimitState, nowMs: number): RateLimitState {
+    const endsInMs = pool.remainingWindowMs(nowMs);
     return endsInMs === undefined ? state : { ...state, resetMs: this.#wallMs(endsInMs) };
   }
 
@@ -205,8 +212,7 @@ export class StrictLimiter implements RateLimiter {
     if (denied > 0 && !isFinal) this.#options.metrics.deniedUnsettled(denied);
     for (const { rule, resolve } of this.#leave(entry, admitted)) resolve(this.#permit(entry, rule, gen, nowMs));
     for (const { rule, resolve } of this.#leave(entry, denied)) resolve(this.#permit(entry, rule, undefined, nowMs));
-    const [first] = entry.waiting;
-    if (isShort && first) entry.short = { atMs: nowMs, state: this.stateOf(entry, first.rule, nowMs) };
+    if (isShort) entry.short = { atMs: nowMs, state: this.#byOurClock(entry, entry.pool.refusedState, nowMs) };
   }
 
   /** There is no such key any more. */
@@ -275,7 +281,7 @@ interface Entry {
   readonly waiting: Waiting[];
   /** When the pool wants to send something. */
   dueMs: number | undefined;
-  /** When an answer last left requests waiting because the ledger had no permit left, and the window's state then. */
+  /** When an answer last left requests waiting because the ledger had no permit left, and what they are shown of it. */
   short: { readonly atMs: number; readonly state: RateLimitState } | undefined;
 }
 

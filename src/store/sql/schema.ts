@@ -50,8 +50,6 @@ export interface Schema {
     /** A copy of the key's limit and duration; null while the key has no rate limit. */
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
-    /** Whether the key has a row in `key_usage`: without one, look-ups need not search for it. */
-    has_counter: number;
   };
   root_keys: { slot: number; digest: string; created_at_ms: number };
   idempotency: { lookup: string; request_digest: string; sealed_answer: string; expires_at_ms: number };

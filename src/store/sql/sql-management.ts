@@ -32,7 +32,7 @@ export function createSqlManagement(engine: SqlEngine): Management {
       case "deleteKey":
         return deleteKey(command.keyId);
       case "setRateLimit":
-        return setRateLimit(command.keyId, command.rateLimit);
+        return setRateLimit(command);
     }
   }
 
@@ -76,13 +76,13 @@ export function createSqlManagement(engine: SqlEngine): Management {
   // Every change locks the key's own row before any other, so that no two wait for each other in a circle. It adds its
   // row to the change feed in the same transaction, with the digest of the secret that the key has then.
 
-  function setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Plan {
+  function setRateLimit({ keyId, rateLimit, atMs }: CommandOf<"setRateLimit">): Plan {
     const { ratelimit_limit, ratelimit_duration_ms, ...mode } = rateLimitColumns(rateLimit);
     const rule = { ratelimit_limit, ratelimit_duration_ms };
     const queries = [
       db
         .updateTable("keys")
-        .set({ ...mode, ...rule })
+        .set({ ...mode, ...rule, version: sql`version + 1`, updated_at_ms: atMs })
         .where("id", "=", keyId)
         .returning("digest")
         .compile(),
@@ -209,6 +209,8 @@ const windowColumns = [
   "spent",
   "contended",
 ] as const;
+
+type CommandOf<Kind extends Command["kind"]> = Extract<Command, { readonly kind: Kind }>;
 
 interface Plan {
   readonly queries: readonly CompiledQuery[];

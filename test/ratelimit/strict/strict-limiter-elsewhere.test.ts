@@ -26,7 +26,7 @@ describe("an answer that is overdue", () => {
 });
 
 describe("permits that other replicas hold until a request has waited for long enough", () => {
-  const heldElsewhere = { granted: 0, left: 0, outstanding: 5, endsInMs: 700, endsAtMs: 1_700_000_000_000 };
+  const heldElsewhere = { granted: 0, left: 0, outstanding: 5, endsInMs: 400, endsAtMs: 1_700_000_000_000 };
 
   it("refuse it, also if their window has ended since; one that has heard of no shortage stays undecided", async () => {
     const { limiter, channel, alarms, pass } = setUpLimiter();
@@ -40,6 +40,24 @@ describe("permits that other replicas hold until a request has waited for long e
     expect(early.permit).toMatchObject({ remaining: 0, resetMs: heldElsewhere.endsAtMs });
     await pass(300);
     expect(late.said).toBe("no permit came in time");
+  });
+
+  it("do not show requests that they serve in the end a smaller rest of the window", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    const waiting = queue(limiter);
+    await channel.grant({ ...heldElsewhere, endsInMs: 60_000 });
+    await pass(30);
+    await channel.grant({ granted: 1, left: 4, outstanding: 1 });
+    expect([waiting.said, waiting.permit?.remaining]).toEqual(["admitted", 4]);
+  });
+
+  it("refuse no request by a limit that was changed meanwhile", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    const waiting = queue(limiter);
+    await channel.grant(heldElsewhere);
+    limiter.keyChanged("k");
+    await pass(460);
+    expect(waiting.said).toBe("no permit came in time");
   });
 });
 

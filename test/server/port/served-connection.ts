@@ -24,7 +24,7 @@ export async function listen(timeouts: Partial<Timeouts> = {}) {
   const handed: string[] = [];
   const readBy: string[] = [];
   let ids = 0;
-  const endpoint = { method: verify?.method, access: "public" } as unknown as Endpoint;
+  const endpoint = { method: verify?.method, permission: "keys.verify", isPublic: true } as unknown as Endpoint;
   let served: net.Socket | undefined;
   const byHand = new JsonByHand({
     endpoints: [endpoint],
