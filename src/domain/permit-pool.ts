@@ -197,11 +197,6 @@ export class PermitPool extends PermitMessages {
     return { limit: this.limit, remaining: this.shownMin, resetMs: this.shownEndMs };
   }
 
-  /** What a refused caller is shown of the latest window. */
-  get refusedState(): RateLimitState {
-    return { limit: this.limit, remaining: 0, resetMs: this.shownEndMs };
-  }
-
   /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */
   remainingWindowMs(nowMs: number): number | undefined {
     return this.isClockBehind ? this.windowEndsMs - nowMs : undefined;
@@ -287,7 +282,7 @@ export class PermitPool extends PermitMessages {
     const shortMs = nowMs - this.shortSinceMs;
     if (!isFinal && shortMs < this.shortMaxMs()) {
       this.backoffUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
-      return { ...this.verdict(admitted), isShort: true };
+      return { ...this.verdict(admitted), short: { limit: this.limit, remaining: 0, resetMs: this.shownEndMs } };
     }
     // Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end.
     const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.windowEndsMs - nowMs) / tuning.retriesMin));
@@ -299,7 +294,7 @@ export class PermitPool extends PermitMessages {
   }
 
   protected verdict(admitted: number, deniedCount = 0, isFinal = false): PermitVerdict {
-    return { gen: this.gen, admitted, denied: deniedCount, isFinal, isShort: false };
+    return { gen: this.gen, admitted, denied: deniedCount, isFinal, short: undefined };
   }
 
   /** Whether to fetch a block now, before requests have to wait for it. */
@@ -320,4 +315,5 @@ export class PermitPool extends PermitMessages {
   }
 }
 
-const [denied, wait] = [{ outcome: "denied" }, { outcome: "wait" }] as const;
+const denied = { outcome: "denied" } as const;
+const wait = { outcome: "wait" } as const;

@@ -1,4 +1,5 @@
 import type { PermitAsk } from "./permit-window.ts";
+import type { RateLimitState } from "./rate-limit.ts";
 
 /** The pool's answer to one request. */
 export type PermitTake =
@@ -16,8 +17,8 @@ export interface PermitVerdict {
   readonly denied: number;
   /** True: no permit could have served the denied ones. False: other replicas may still return permits they hold. */
   readonly isFinal: boolean;
-  /** The ledger has no permit left for those that keep waiting. */
-  readonly isShort: boolean;
+  /** The ledger has no permit left for those that keep waiting: what they are shown if they give up. */
+  readonly short: RateLimitState | undefined;
 }
 
 /** One exchange with the ledger. The number identifies it within the pool. */

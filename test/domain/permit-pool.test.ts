@@ -33,7 +33,7 @@ describe("take", () => {
 
   it("denies from memory once all is spent and no replica holds a permit, until the window ends", () => {
     const { pool, verdict } = poolWith(exhausted);
-    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, isFinal: true, isShort: false });
+    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, isFinal: true, short: undefined });
     expect(pool.take(startMs + 40_000).outcome).toBe("denied");
     expect(pool.nextAsk(startMs + 40_000)).toBeUndefined();
     expect(pool.take(startMs + 50_000).outcome).toBe("wait");
@@ -127,7 +127,7 @@ describe("answered", () => {
     const pool = new PermitPool();
     for (let i = 0; i < 8; i++) pool.take(startMs);
     const message = ask(pool, startMs);
-    expect(pool.answered(message, plenty, startMs + 20)).toMatchObject({ admitted: 5, denied: 0, isShort: false });
+    expect(pool.answered(message, plenty, startMs + 20)).toMatchObject({ admitted: 5, denied: 0, short: undefined });
     expect(ask(pool, startMs + 20).ask.wantMin).toBe(3);
   });
 

@@ -208,11 +208,11 @@ export class StrictLimiter implements RateLimiter {
     this.#watch(entry, nowMs);
   }
 
-  #apply(entry: Entry, { gen, admitted, denied, isFinal, isShort }: PermitVerdict, nowMs: number): void {
+  #apply(entry: Entry, { gen, admitted, denied, isFinal, short }: PermitVerdict, nowMs: number): void {
     if (denied > 0 && !isFinal) this.#options.metrics.deniedUnsettled(denied);
     for (const { rule, resolve } of this.#leave(entry, admitted)) resolve(this.#permit(entry, rule, gen, nowMs));
     for (const { rule, resolve } of this.#leave(entry, denied)) resolve(this.#permit(entry, rule, undefined, nowMs));
-    if (isShort) entry.short = { atMs: nowMs, state: this.#byOurClock(entry, entry.pool.refusedState, nowMs) };
+    if (short !== undefined) entry.short = { atMs: nowMs, state: this.#byOurClock(entry, short, nowMs) };
   }
 
   /** There is no such key any more. */
