@@ -24,6 +24,8 @@ export type ErrorCode = keyof typeof errorCodes;
 export interface ApiErrorOptions {
   readonly violations?: readonly Violation[];
   readonly retryAfterMs?: number;
+  /** For `METHOD_NOT_ALLOWED`: the verbs that the path takes. Default: POST. */
+  readonly allow?: string;
   /** For the log; a caller never sees it. */
   readonly cause?: unknown;
 }
@@ -34,12 +36,14 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly violations: readonly Violation[];
   readonly retryAfterMs: number | undefined;
+  readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
     super(message, { cause: options.cause });
     this.code = code;
     this.violations = options.violations ?? [];
     this.retryAfterMs = options.retryAfterMs;
+    this.allow = options.allow;
   }
 }
 

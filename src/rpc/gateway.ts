@@ -1,17 +1,19 @@
-import type { IncomingMessage } from "node:http";
-import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Route } from "../../gen/latchkey/v1/services.ts";
 import type { HotMethod } from "../codec/codec-runtime.ts";
+import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint, RunCall } from "./call.ts";
-import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
+import { decodeQuery } from "./decoding/decode-query.ts";
+import { type HttpHandler, mediaTypeOf, queryOf } from "./http-handler.ts";
 import { encodeJson, JsonCall, type JsonMethod } from "./json-call.ts";
 import { collectBody, type ReadBody } from "./read-body.ts";
 import { sendJson } from "./respond.ts";
+import { validated } from "./validate.ts";
 
 /**
  * Serves JSON: `POST /v1/keys.createKey` and so on, as annotated in the proto files. A method's generated codec, if it
- * has one, reads and prints the messages that it supports.
+ * has one, reads and prints the messages that it supports. Methods with a `get` binding also take query parameters.
  */
 export function createGateway(options: {
   readonly routes: readonly Route[];
@@ -20,36 +22,86 @@ export function createGateway(options: {
   readonly codecs: readonly HotMethod[];
 }): Map<string, HttpHandler> {
   const { routes, endpoints, runCall, codecs } = options;
-  return new Map(
-    routes.map(({ path, method }) => {
-      const endpoint = endpoints.find((candidate) => candidate.method === method);
-      if (endpoint === undefined) throw new Error(`nothing answers ${path}`);
-      const codec = codecs.find((candidate) => candidate.method === method);
-      return [path, handlerOf({ endpoint, codec }, runCall)];
-    }),
-  );
+  const byPath = new Map<string, Verbs>();
+  for (const { verb, path, method } of routes) {
+    const endpoint = endpoints.find((candidate) => candidate.method === method);
+    if (endpoint === undefined) throw new Error(`nothing answers ${path}`);
+    const codec = codecs.find((candidate) => candidate.method === method);
+    const served =
+      verb === "GET" ? queryHandler({ endpoint, codec }, runCall) : bodyHandler({ endpoint, codec }, runCall);
+    byPath.set(path, { ...byPath.get(path), [verb]: served });
+  }
+  return new Map(Array.from(byPath, ([path, verbs]) => [path, verbHandler(verbs)]));
+}
+
+/** What answers a path. */
+interface Verbs {
+  readonly GET?: HttpHandler;
+  readonly POST?: HttpHandler;
+}
+
+/** HEAD is answered like GET, without the body. */
+function verbHandler({ GET, POST }: Verbs): HttpHandler {
+  const names = [...(GET ? ["GET"] : []), ...(POST ? ["POST"] : [])];
+  const allow = names.join(", ").replace("GET", "GET, HEAD");
+  const refusal = `this method takes ${names.join(" and ")} only`;
+  return function handle(req, res, requestId, fail) {
+    const { method } = req;
+    const handler = method === "POST" ? POST : method === "GET" || method === "HEAD" ? GET : undefined;
+    if (handler === undefined) throw new ApiError("METHOD_NOT_ALLOWED", refusal, { allow });
+    return handler(req, res, requestId, fail);
+  };
+}
+
+function bodyHandler(method: JsonMethod, runCall: RunCall): HttpHandler {
+  return function handle(req, res, requestId, fail) {
+    requireJson(req);
+    answerAfterBody(req, res, requestId, fail, (body) => {
+      const response = runCall(new JsonCall(method, requestId, req.headers, body, 0, body.length));
+      return andThen(response, (message) => encodeJson(method, message));
+    });
+    return undefined;
+  };
+}
+
+function queryHandler(method: JsonMethod, runCall: RunCall): HttpHandler {
+  const { endpoint } = method;
+  const { input } = endpoint.method;
+  return function handle(req, res, requestId, fail) {
+    // Also on errors. What a root key may see must not come out of a shared cache.
+    res.setHeader("cache-control", "no-store");
+    const { headers } = req;
+    const query = queryOf(req);
+    answerAfterBody(req, res, requestId, fail, (body) => {
+      if (body.length > 0) throw new ApiError("BAD_REQUEST", "a GET has no body; send the fields as query parameters");
+      const read = () => validated(input, decodeQuery(input, query));
+      const response = runCall({ endpoint, protocol: "json", requestId, headers, read });
+      return andThen(response, (message) => encodeJson(method, message));
+    });
+    return undefined;
+  };
 }
 
 /** An answer from memory is sent without a promise, in the same turn of the event loop as the request's last byte. */
-function handlerOf(method: JsonMethod, runCall: RunCall): HttpHandler {
-  return function handle(req, res, requestId, fail) {
-    if (req.method !== "POST") throw new ApiError("METHOD_NOT_ALLOWED", "this method takes POST only");
-    requireJson(req);
-    const send = (response: MessageInitShape<DescMessage>) =>
-      sendJson(res, 200, encodeJson(method, response), ["x-request-id", requestId]);
-    const takeBody = (body: ReadBody) => {
-      try {
-        if (body instanceof ApiError) throw body;
-        const response = runCall(new JsonCall(method, requestId, req.headers, body, 0, body.length));
-        if (response instanceof Promise) response.then(send).catch(fail);
-        else send(response);
-      } catch (thrown) {
-        fail(thrown);
-      }
-    };
-    collectBody(req, req.headers["content-length"], { takeBody });
-    return undefined;
+function answerAfterBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  requestId: string,
+  fail: (thrown: unknown) => void,
+  answer: (body: Buffer) => MaybePromise<string>,
+): void {
+  const send = (json: string) => sendJson(res, 200, json, ["x-request-id", requestId]);
+  const takeBody = (body: ReadBody) => {
+    try {
+      if (body instanceof ApiError) throw body;
+      const answered = answer(body);
+      if (answered instanceof Promise) answered.then(send).catch(fail);
+      else send(answered);
+    } catch (thrown) {
+      fail(thrown);
+    }
   };
+  collectBody(req, req.headers["content-length"], { takeBody });
 }
 
 function requireJson(req: IncomingMessage): void {

@@ -21,3 +21,16 @@ export function mediaTypeOf(req: IncomingMessage): string | undefined {
   const [, type] = /^([^\s;]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.exec(req.headers["content-type"] ?? "") ?? [];
   return type?.toLowerCase();
 }
+
+/** The path of `/path?query`, and of `http://host/path?query`, which clients send to a proxy. */
+export function pathOf({ url = "" }: IncomingMessage): string {
+  const path = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*/i, "");
+  const query = path.indexOf("?");
+  return query === -1 ? path : path.slice(0, query);
+}
+
+/** What follows the first `?`. */
+export function queryOf({ url = "" }: IncomingMessage): string {
+  const query = url.indexOf("?");
+  return query === -1 ? "" : url.slice(query + 1);
+}

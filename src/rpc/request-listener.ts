@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
 import { ApiError } from "./api-error.ts";
-import type { HttpHandler } from "./http-handler.ts";
+import { type HttpHandler, pathOf } from "./http-handler.ts";
 import { sendError } from "./respond.ts";
 import { toApiError } from "./to-api-error.ts";
 
@@ -67,11 +67,4 @@ function requireHost({ httpVersion, headers }: IncomingMessage): void {
   if (httpVersion === "1.1" && headers.host === undefined) {
     throw new ApiError("BAD_REQUEST", "HTTP/1.1 needs the header Host");
   }
-}
-
-/** The path of `/path?query`, and of `http://host/path?query`, which clients send to a proxy. */
-function pathOf({ url = "" }: IncomingMessage): string {
-  const path = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*/i, "");
-  const query = path.indexOf("?");
-  return query === -1 ? path : path.slice(0, query);
 }

@@ -6,7 +6,9 @@ export function sendJson(res: ServerResponse, status: number, body: string | Buf
   if (res.headersSent || res.destroyed) return;
   const length = `${Buffer.byteLength(body)}`;
   res.writeHead(status, ["content-type", "application/json", "content-length", length, ...headers]);
-  res.end(body);
+  // The headers of an answer to HEAD tell of the body that GET would get.
+  if (res.req.method === "HEAD") res.end();
+  else res.end(body);
 }
 
 /** Answers with an error in the gateway's form. */
@@ -20,9 +22,9 @@ export function errorBody({ code, message }: ApiError, requestId: string): strin
 }
 
 /** Headers that tell a client what to do next. */
-export function errorHeaders({ code, retryAfterMs }: ApiError): Record<string, string> {
+export function errorHeaders({ code, retryAfterMs, allow = "POST" }: ApiError): Record<string, string> {
   if (code === "UNAUTHORIZED") return { "www-authenticate": "Bearer" };
-  if (code === "METHOD_NOT_ALLOWED") return { allow: "POST" };
+  if (code === "METHOD_NOT_ALLOWED") return { allow };
   if (retryAfterMs !== undefined) return { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
   return {};
 }

@@ -1,8 +1,16 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { createFileRegistry, type DescMessage, type DescService, fromBinary } from "@bufbuild/protobuf";
+import {
+  createFileRegistry,
+  type DescMessage,
+  type DescMethodUnary,
+  type DescService,
+  fromBinary,
+} from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { Route } from "../../gen/latchkey/v1/services.ts";
 import { writeValidateProto } from "../../tools/generate.ts";
+import { readContract } from "../../tools/protoc-gen-latchkey/read-contract.ts";
 import { root } from "./repository.ts";
 
 const modules = [
@@ -17,6 +25,8 @@ export interface Widgets {
   /** widgets.proto, after all files that it imports. */
   readonly files: readonly FileDescriptorProto[];
   readonly service: DescService;
+  /** As the generator reads them. */
+  readonly routes: readonly Route[];
   messageOf(name: string): DescMessage;
 }
 
@@ -33,9 +43,14 @@ export function compileWidgets(): Widgets {
     if (value === undefined) throw new Error("widgets.proto does not hold what this test looks for");
     return value;
   };
+  const service = found(registry.getService("latchkey.v1.WidgetsService"));
+  const methods = readContract(registry, [widgetsFile]).services.flatMap((each) => each.methods);
   return {
     files: set.file,
-    service: found(registry.getService("latchkey.v1.WidgetsService")),
+    service,
+    routes: methods.flatMap(({ name, routes }) =>
+      routes.map((route) => ({ ...route, method: found(service.method[name]) as DescMethodUnary })),
+    ),
     messageOf: (name) => found(registry.getMessage(`latchkey.v1.${name}`)),
   };
 }

@@ -28,7 +28,6 @@ import { hot, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
 import { routes } from "../../gen/latchkey/v1/services.ts";
 import { ERRORS } from "../../tools/protoc-gen-latchkey/http-facts.ts";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
-import { compileWidgets, widgetsFile } from "../support/widgets.ts";
 
 const root = join(import.meta.dirname, "../..");
 const openapi = readJson("gen/openapi.json");
@@ -118,24 +117,6 @@ describe("protoc-gen-latchkey", () => {
     expect(generate((file) => file.service.splice(0))).toEqual([]);
   });
 
-  it("gathers several services in one list, one client and one document", () => {
-    const { files } = compileWidgets();
-    const fileToGenerate = [widgetsFile, keys.proto.name];
-    // Both contracts import the same files.
-    const protoFile = [...new Map([...files, ...protoFilesOf(keys)].map((file) => [file.name, file])).values()];
-    const written = plugin.run(create(CodeGeneratorRequestSchema, { fileToGenerate, protoFile })).file;
-    const contentOf = (name: string) => defined(written.find((file) => file.name === name)).content;
-    expect(contentOf("latchkey/v1/widgets_gateway.ts")).toContain("WidgetsService.method.getWidget");
-    expect(contentOf("latchkey/v1/services.ts")).toContain("[KeysService, WidgetsService]");
-    expect(contentOf("latchkey/v1/services.ts")).toContain("[...keysRoutes, ...widgetsRoutes]");
-    expect(contentOf("latchkey/v1/services.ts")).toContain("[...keysHotMethods]");
-    expect(contentOf("latchkey/v1/client.ts")).toMatch(/readonly keys: KeysClient;.*readonly widgets: WidgetsClient;/s);
-    const { paths, tags } = JSON.parse(contentOf("openapi.json"));
-    expect(tags).toMatchObject([{ name: "Keys" }, { name: "Widgets" }]);
-    expect(paths["/v1/widgets.getWidget"].post).toMatchObject({ operationId: "widgets.getWidget", tags: ["Widgets"] });
-    expect(paths).toHaveProperty(["/v1/keys.createKey"]);
-  });
-
   it("writes no codecs where no method is hot", () => {
     const files = generate((file) => clearExtension(optionsOf(file, "VerifyKey"), hot));
     expect(files.map(({ name }) => name)).not.toContain("latchkey/v1/keys_hot.ts");
@@ -175,26 +156,29 @@ describe("protoc-gen-latchkey", () => {
   });
 
   const post = { case: "post", value: "/v1/keys.createKey" } as const;
+  const get = { case: "get", value: "/v1/keys.createKey" } as const;
   it.each<[string, Init<typeof HttpRuleSchema>, RegExp]>([
-    ["another HTTP method", { pattern: { case: "get", value: "/v1/keys.createKey" } }, /must be `post`/],
-    ["no body", { pattern: post }, /must be `post` with `body: "\*"`/],
-    ["a body that is one field", { pattern: post, body: "refill" }, /must be `post` with `body: "\*"`/],
+    ["no POST", { pattern: { case: "get", value: "/v1/keys.createKey" } }, /must be `post: "\/v1\/keys.createKey"`/],
+    ["another verb", { pattern: { case: "put", value: "/v1/keys.createKey" }, body: "*" }, /must be `get`, or `post`/],
+    ["no body", { pattern: post }, /`post` with `body: "\*"`/],
+    ["a body that is one field", { pattern: post, body: "refill" }, /`post` with `body: "\*"`/],
     ["anything beside", { pattern: post, body: "*", selector: "latchkey.v1.*" }, /and nothing else/],
     [
-      "a second route",
-      { pattern: post, body: "*", additionalBindings: [create(HttpRuleSchema, { pattern: post })] },
-      /and nothing else/,
+      "the same route twice",
+      { pattern: post, body: "*", additionalBindings: [create(HttpRuleSchema, { pattern: post, body: "*" })] },
+      /POST \/v1\/keys.createKey would call two methods/,
     ],
     [
-      "a variable path",
-      { pattern: { case: "post", value: "/v1/keys/{key_id}" }, body: "*" },
-      /must be \/v1\/keys.createKey$/,
+      "GET for a method that changes something",
+      { pattern: post, body: "*", additionalBindings: [create(HttpRuleSchema, { pattern: get })] },
+      /`get` must have `idempotency_level = NO_SIDE_EFFECTS`/,
     ],
-    ["a path of another service", { pattern: { case: "post", value: "/v1/apis.createKey" }, body: "*" }, /must be/],
+    ["a variable path", { pattern: { case: "post", value: "/v1/keys/{key_id}" }, body: "*" }, /without variables/],
+    ["no path of its own", { pattern: { case: "post", value: "/v1/apis.createKey" }, body: "*" }, /must be `post: /],
   ])("refuses an annotation with %s, naming the method", (_, rule, message) => {
     const run = () => generate((file) => setExtension(optionsOf(file), http, create(HttpRuleSchema, rule)));
     expect(run).toThrow(message);
-    expect(run).toThrow("latchkey.v1.KeysService.CreateKey");
+    expect(run).toThrow(/latchkey.v1.KeysService.CreateKey|two methods/);
   });
 
   it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([

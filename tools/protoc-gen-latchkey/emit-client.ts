@@ -44,7 +44,7 @@ function emitField(field: Field, role: Role): string {
 }
 
 /** The type with the space before it: a union begins on a line of its own. */
-function typeOf({ type }: Field, role: Role): string {
+function typeOf({ type }: Pick<Field, "type">, role: Role): string {
   switch (type.kind) {
     case "string":
       return type.oneOf.length === 0 ? " string" : emitUnion(type.oneOf, role, "    ");
@@ -56,6 +56,8 @@ function typeOf({ type }: Field, role: Role): string {
       return " Record<string, unknown>";
     case "message":
       return ` ${type.name}`;
+    case "list":
+      return ` (${typeOf(type.items, role).trim()})[]`.replace(/\((\w+)\)/, "$1");
   }
 }
 

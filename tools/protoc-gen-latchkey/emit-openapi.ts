@@ -1,13 +1,20 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ERRORS, factsOf, type Status } from "./http-facts.ts";
-import type { Contract, Message, Method, Service } from "./read-contract.ts";
+import type { Contract, Message, Method, Route, Service } from "./read-contract.ts";
 import type { Field } from "./read-field.ts";
 
 /** Prints one OpenAPI 3.1 document for all services. */
 export function emitOpenapi({ services, messages }: Contract): string {
-  const paths = services.flatMap((service) =>
-    service.methods.map((method) => [method.path, { post: operation(method, service, messages) }] as const),
-  );
+  const paths: Record<string, Record<string, object>> = {};
+  for (const service of services) {
+    for (const method of service.methods) {
+      for (const route of method.routes) {
+        const operations = paths[route.path] ?? {};
+        operations[route.verb.toLowerCase()] = operation(method, route, service, messages);
+        paths[route.path] = operations;
+      }
+    }
+  }
   const document = {
     openapi: "3.1.0",
     info: {
@@ -17,7 +24,7 @@ export function emitOpenapi({ services, messages }: Contract): string {
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
     tags: services.map((service) => ({ name: tagOf(service), description: unwrap(service.comment) })),
-    paths: Object.fromEntries(paths),
+    paths,
     components: {
       schemas: {
         ...Object.fromEntries(messages.map((message) => [message.name, schemaOf(message)])),
@@ -37,22 +44,25 @@ function tagOf(service: Service): string {
   return service.name.replace(/Service$/, "");
 }
 
-function operation(method: Method, service: Service, messages: readonly Message[]): object {
+function operation(method: Method, route: Route, service: Service, messages: readonly Message[]): object {
   const facts = factsOf(method);
   const [summary, description] = splitSummary(unwrap(method.comment));
   const answer = messages.find((message) => message.name === method.response)?.comment;
   const request = messages.find((message) => message.name === method.request);
   const isOnKey = request?.fields.some((field) => field.name === "keyId");
   return {
-    // Services may have methods of the same name.
-    operationId: `${service.group}.${method.name}`,
+    operationId: operationIdOf(route),
     tags: [tagOf(service)],
     summary,
     ...(description && { description }),
     // Written even if it is empty: a missing list could also be a mistake.
     security: method.isPublic ? [] : [{ rootKey: [method.permission] }],
-    ...(facts.idempotencyKey && { parameters: [ref("parameters", "IdempotencyKey")] }),
-    requestBody: { required: true, content: json(method.request, facts.request) },
+    ...(route.verb === "GET"
+      ? { parameters: request?.fields.filter(({ secret }) => !secret).map(parameterOf) }
+      : {
+          ...(facts.idempotencyKey && { parameters: [ref("parameters", "IdempotencyKey")] }),
+          requestBody: { required: true, content: json(method.request, facts.request) },
+        }),
     responses: {
       200: {
         description: unwrap(answer || "The answer."),
@@ -60,6 +70,7 @@ function operation(method: Method, service: Service, messages: readonly Message[
         content: json(method.response, facts.response),
       },
       ...errorResponses([
+        ...(route.verb === "POST" ? [415 as const] : []),
         ...(method.isPublic ? [] : [401 as const]),
         // A method that names a key by its id answers this where there is no such key.
         ...(isOnKey ? [404 as const] : []),
@@ -69,8 +80,18 @@ function operation(method: Method, service: Service, messages: readonly Message[
   };
 }
 
+/** Unique: `keys.createKey`, and with `.get` where GET calls the method. */
+function operationIdOf({ verb, path }: Route): string {
+  return `${path.slice(path.lastIndexOf("/") + 1)}${verb === "GET" ? ".get" : ""}`;
+}
+
+function parameterOf(field: Field): object {
+  const { description, ...schema } = propertyOf(field);
+  return { name: field.name, in: "query", required: field.required, ...(description && { description }), schema };
+}
+
 function errorResponses(more: readonly Status[]): object {
-  const statuses = new Set<Status>([400, 413, 415, 503, ...more]);
+  const statuses = new Set<Status>([400, 413, 503, ...more]);
   const entries = ERRORS.filter(({ status }) => statuses.has(status)).map(({ status, code, description }) => [
     status,
     { ...ref("responses", status === 503 ? "Unavailable" : "Error"), description: `\`${code}\`: ${description}` },
@@ -91,7 +112,7 @@ function schemaOf({ role, comment, fields, needs }: Message): object {
   };
 }
 
-function propertyOf({ type, comment, bounds }: Field): JsonObject {
+function propertyOf({ type, comment, bounds }: Pick<Field, "type" | "comment" | "bounds">): JsonObject {
   const description: JsonObject = comment ? { description: unwrap(comment) } : {};
   switch (type.kind) {
     case "message":
@@ -100,6 +121,8 @@ function propertyOf({ type, comment, bounds }: Field): JsonObject {
       return { type: "object", ...description, additionalProperties: true };
     case "integer":
       return { type: "integer", format: type.format, ...description, ...bounds };
+    case "list":
+      return { type: "array", ...description, items: propertyOf({ ...type.items, comment: "" }), ...bounds };
     default:
       return { type: type.kind, ...description, ...bounds };
   }

@@ -22,6 +22,7 @@ export const services: readonly DescService[] = [${services.map(({ name }) => na
 
 /** Where a method is served as JSON. */
 export interface Route {
+  readonly verb: "GET" | "POST";
   readonly path: string;
   readonly method: DescMethodUnary;
 }

@@ -6,7 +6,11 @@ export const ERRORS = [
   { status: 401, code: "UNAUTHORIZED", description: "The root key is missing or wrong." },
   { status: 403, code: "FORBIDDEN", description: "The root key may not do this." },
   { status: 404, code: "NOT_FOUND", description: "There is no such key." },
-  { status: 405, code: "METHOD_NOT_ALLOWED", description: "Routes answer POST only." },
+  {
+    status: 405,
+    code: "METHOD_NOT_ALLOWED",
+    description: "The path does not answer this verb; `Allow` names those it answers.",
+  },
   { status: 409, code: "CONFLICT", description: "Another body came with this `Idempotency-Key` before." },
   { status: 413, code: "PAYLOAD_TOO_LARGE", description: "The body is too large." },
   { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", description: "The body is not `application/json`." },

@@ -2,9 +2,10 @@
 // cannot be translated faithfully are refused here, so that a generated document is always true.
 import type { DescExtension, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
 import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { getComments } from "@bufbuild/protoplugin";
-import { message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { type Field, isStruct, type Role, readField } from "./read-field.ts";
+import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { type Field, isSecret, isStruct, type Role, readField } from "./read-field.ts";
 import { type HotMethod, readHot } from "./read-hot.ts";
 
 /** All services as their JSON callers see them. */
@@ -29,8 +30,9 @@ export interface Service {
 export interface Method {
   /** Name in JavaScript, such as `createKey`. */
   readonly name: string;
-  /** Path of the route, such as `/v1/keys.createKey`. */
+  /** Where POST calls it, such as `/v1/keys.createKey`. One of its routes. */
   readonly path: string;
+  readonly routes: readonly Route[];
   /** The permission that a root key needs, such as `keys.create`. */
   readonly permission: string;
   /** Whether callers without a root key may call it too. */
@@ -40,6 +42,12 @@ export interface Method {
   readonly response: string;
   /** What its own codecs have to know, if it is hot. */
   readonly hot: HotMethod | undefined;
+}
+
+export interface Route {
+  /** POST takes JSON in the body, GET takes query parameters. */
+  readonly verb: "GET" | "POST";
+  readonly path: string;
 }
 
 export interface Message {
@@ -56,8 +64,10 @@ const PACKAGE = "latchkey.v1";
 /** Reads the services of all files. Files that are not ours or serve nothing over HTTP are passed over. */
 export function readContract(registry: FileRegistry, fileNames: readonly string[]): Contract {
   const found = fileNames.flatMap((name) => readService(registry, name) ?? []);
+  const services = found.map(({ service }) => service);
+  checkDistinct(services);
   return {
-    services: found.map(({ service }) => service),
+    services,
     messages: readMessages(found.flatMap(({ routed }) => routed)),
   };
 }
@@ -88,7 +98,8 @@ function readMethod(method: DescMethod, group: string, http: DescExtension, regi
   if (method.methodKind !== "unary") throw new Error(`${method}: a route answers once, but the method streams`);
   return {
     name: method.localName,
-    path: readPath(method, group, http),
+    path: pathOf(method, group),
+    routes: readRoutes(method, group, http),
     permission: readPermission(method, registry),
     isPublic: readOption(method, "public", registry) === true,
     comment: readComment(method),
@@ -98,17 +109,63 @@ function readMethod(method: DescMethod, group: string, http: DescExtension, regi
   };
 }
 
-function readPath(method: DescMethod, group: string, http: DescExtension): string {
+function readRoutes(method: DescMethod, group: string, http: DescExtension): Route[] {
   const value = getOption(method, http);
   const rule = http.message && isMessage(value) ? toJson(http.message, value) : null;
-  const { post, body, ...others } = Object(rule) as Record<string, unknown>;
-  if (typeof post !== "string" || body !== "*" || Object.keys(others).length > 0) {
-    throw new Error(`${method}: google.api.http must be \`post\` with \`body: "*"\` and nothing else`);
+  const { additionalBindings = [], ...first } = Object(rule) as { additionalBindings?: object[] };
+  const routes = [first, ...additionalBindings].map((binding) => readRoute(method, binding));
+  const own = pathOf(method, group);
+  if (!routes.some(({ verb, path }) => verb === "POST" && path === own)) {
+    throw new Error(`${method}: one binding of google.api.http must be \`post: "${own}"\``);
   }
-  // The SDK groups methods as the paths do.
-  const expected = `/v1/${group}.${method.localName}`;
-  if (post !== expected) throw new Error(`${method}: the path of google.api.http must be ${expected}`);
-  return post;
+  if (routes.some(({ verb }) => verb === "GET")) checkReadable(method);
+  return routes;
+}
+
+function readRoute(method: DescMethod, binding: object): Route {
+  const { get, post, body, ...others } = binding as Record<string, unknown>;
+  const isGet = typeof get === "string" && post === undefined && body === undefined;
+  const isPost = typeof post === "string" && get === undefined && body === "*";
+  if (isGet === isPost || Object.keys(others).length > 0) {
+    throw new Error(
+      `${method}: a binding of google.api.http must be \`get\`, or \`post\` with \`body: "*"\`, and nothing else`,
+    );
+  }
+  const path = String(get ?? post);
+  if (!/^\/v1\/[a-z][A-Za-z]*\.[a-z][A-Za-z]*$/.test(path)) {
+    throw new Error(`${method}: the path of google.api.http must look like /v1/keys.createKey, without variables`);
+  }
+  return { verb: isGet ? "GET" : "POST", path };
+}
+
+/** The SDK groups methods as the paths do. */
+function pathOf(method: DescMethod, group: string): string {
+  return `/v1/${group}.${method.localName}`;
+}
+
+/** Whether GET can call the method: it changes nothing, and query parameters can hold its request without secrets. */
+function checkReadable(method: DescMethod): void {
+  if (method.idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS) {
+    throw new Error(`${method}: a method with \`get\` must have \`idempotency_level = NO_SIDE_EFFECTS\``);
+  }
+  for (const field of method.input.fields) {
+    if (field.message) throw new Error(`${field}: a query parameter cannot hold it, so its method has no \`get\``);
+    if (isSecret(field) && getOption(field, fieldRules).required) {
+      throw new Error(
+        `${field}: is a secret, which is never a query parameter, and required: the method has no \`get\``,
+      );
+    }
+  }
+}
+
+function checkDistinct(services: readonly Service[]): void {
+  const seen = new Set<string>();
+  for (const { routes } of services.flatMap(({ methods }) => methods)) {
+    for (const { verb, path } of routes) {
+      if (seen.has(`${verb} ${path}`)) throw new Error(`${verb} ${path} would call two methods`);
+      seen.add(`${verb} ${path}`);
+    }
+  }
 }
 
 function readPermission(method: DescMethod, registry: FileRegistry): string {

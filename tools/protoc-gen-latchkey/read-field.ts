@@ -9,9 +9,11 @@ export interface Field {
   readonly comment: string;
   /** In a request: must be sent. In a response: always there. */
   readonly required: boolean;
+  /** Marked `debug_redact`: never a query parameter. */
+  readonly secret: boolean;
   readonly type: FieldType;
   /** Keywords of JSON Schema, such as `minLength`. */
-  readonly bounds: Readonly<Record<string, JsonValue>>;
+  readonly bounds: Rules;
 }
 
 export type FieldType =
@@ -20,7 +22,8 @@ export type FieldType =
   | { readonly kind: "boolean" }
   /** An object of any shape. */
   | { readonly kind: "struct" }
-  | { readonly kind: "message"; readonly name: string };
+  | { readonly kind: "message"; readonly name: string }
+  | { readonly kind: "list"; readonly items: Pick<Field, "type" | "bounds"> };
 
 /** Whether callers write a message or read it: the one is strict, the other open to growth. */
 export type Role = "request" | "response";
@@ -36,6 +39,9 @@ const KEYWORDS = new Map([
   ["gte", "minimum"],
   ["lt", "exclusiveMaximum"],
   ["lte", "maximum"],
+  ["minItems", "minItems"],
+  ["maxItems", "maxItems"],
+  ["unique", "uniqueItems"],
 ]);
 
 const INT32_MAX = 2_147_483_647;
@@ -43,20 +49,39 @@ const UINT32_MAX = 4_294_967_295;
 
 export function readField(field: DescField, role: Role, comment: string): Field {
   const allRules = asObject(toJson(FieldRulesSchema, getOption(field, fieldRules)));
-  const { required = false, cel = [], ignore, ...byKind } = allRules;
-  const [rules = {}, ...others] = Object.values(byKind).map(asObject);
-  if (ignore !== undefined || others.length > 0)
-    throw new Error(`${field}: its rules have no counterpart in JSON Schema`);
-
+  const { required = false, ...rules } = allRules;
   const alwaysPrinted = role === "response" && field.presence === Presence.IMPLICIT;
-  const bounds = inOrder({ ...boundsOfKind(field, rules), ...readBounds(field, rules) });
   return {
     name: field.jsonName,
     comment,
     required: required === true || alwaysPrinted,
-    type: readType(field, role, bounds, cel),
-    bounds,
+    secret: isSecret(field),
+    ...(field.fieldKind === "list" ? readList(field, role, rules) : readSingle(field, role, rules)),
   };
+}
+
+/** A field that is not a list, or one item of a list. */
+function readSingle(field: DescField, role: Role, allRules: Rules): Pick<Field, "type" | "bounds"> {
+  const { cel = [], ignore, ...byKind } = allRules;
+  const [rules = {}, ...others] = Object.values(byKind).map(asObject);
+  if (ignore !== undefined || others.length > 0) throw noCounterpart(field);
+  const bounds = inOrder({ ...boundsOfKind(field, rules), ...readBounds(field, rules) });
+  return { type: readType(field, role, bounds, cel), bounds };
+}
+
+function readList(field: DescField, role: Role, { repeated = {}, ...others }: Rules): Pick<Field, "type" | "bounds"> {
+  if (Object.keys(others).length > 0) throw noCounterpart(field);
+  const { items = {}, ...rules } = asObject(repeated);
+  const type = { kind: "list", items: readSingle(field, role, asObject(items)) } as const;
+  return { type, bounds: inOrder(readBounds(field, rules)) };
+}
+
+function noCounterpart(field: DescField): Error {
+  return new Error(`${field}: its rules have no counterpart in JSON Schema`);
+}
+
+export function isSecret(field: DescField): boolean {
+  return field.proto.options?.debugRedact === true;
 }
 
 export function isStruct(message: DescMessage): boolean {
@@ -64,10 +89,11 @@ export function isStruct(message: DescMessage): boolean {
 }
 
 function readType(field: DescField, role: Role, bounds: Rules, cel: JsonValue): FieldType {
-  if (field.fieldKind === "message") {
+  if (field.fieldKind === "map") throw new Error(`${field}: fields of this kind have no JSON type in this API`);
+  if (field.message) {
     return isStruct(field.message) ? { kind: "struct" } : { kind: "message", name: field.message.name };
   }
-  switch (field.fieldKind === "scalar" ? field.scalar : undefined) {
+  switch (field.scalar) {
     case ScalarType.STRING:
       return { kind: "string", oneOf: Array.isArray(bounds.enum) ? bounds.enum.map(String) : [] };
     case ScalarType.BOOL:
@@ -97,7 +123,7 @@ function readBounds(field: DescField, rules: Rules): Rules {
     const keyword = KEYWORDS.get(rule);
     if (!keyword) throw new Error(`${field}: the rule ${rule} has no counterpart in JSON Schema`);
     // ProtoJSON prints the 64-bit lengths as strings.
-    return [keyword, keyword.endsWith("Length") ? Number(value) : value] as const;
+    return [keyword, /Length$|^(min|max)Items$/.test(keyword) ? Number(value) : value] as const;
   });
   return Object.fromEntries(entries);
 }

@@ -2,9 +2,13 @@
 import type { DescMethodUnary } from "@bufbuild/protobuf";
 import { KeysService } from "./keys_pb.js";
 
-/** Every route of KeysService: a POST of JSON to the path calls the method. */
+/** Every route of KeysService: a POST of JSON to the path, or a GET with query parameters, calls the method. */
 export const routes = [
-  { path: "/v1/keys.createKey", method: KeysService.method.createKey },
-  { path: "/v1/keys.verifyKey", method: KeysService.method.verifyKey },
-  { path: "/v1/keys.deleteKey", method: KeysService.method.deleteKey },
-] as const satisfies readonly { readonly path: string; readonly method: DescMethodUnary }[];
+  { verb: "POST", path: "/v1/keys.createKey", method: KeysService.method.createKey },
+  { verb: "POST", path: "/v1/keys.verifyKey", method: KeysService.method.verifyKey },
+  { verb: "POST", path: "/v1/keys.deleteKey", method: KeysService.method.deleteKey },
+] as const satisfies readonly {
+  readonly verb: "GET" | "POST";
+  readonly path: string;
+  readonly method: DescMethodUnary;
+}[];

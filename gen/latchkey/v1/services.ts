@@ -10,6 +10,7 @@ export const services: readonly DescService[] = [KeysService];
 
 /** Where a method is served as JSON. */
 export interface Route {
+  readonly verb: "GET" | "POST";
   readonly path: string;
   readonly method: DescMethodUnary;
 }

@@ -19,13 +19,17 @@ import { parseJson, type Trail } from "./parse-json.ts";
  * a name.
  */
 export function decodeJson<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
-  const read = messageReader(desc);
-  const violations = new Violations();
-  const message = read(
-    parseJson(bytes, (trail) => printKnownPath(desc, trail)),
-    "",
-    violations,
-  );
+  const value = parseJson(bytes, (trail) => printKnownPath(desc, trail));
+  return readJson(desc, value, new Violations());
+}
+
+/** Reads a message from JSON that is parsed already. Throws `InvalidRequest` also for the violations found before. */
+export function readJson<Desc extends DescMessage>(
+  desc: Desc,
+  value: JsonValue,
+  violations: Violations,
+): MessageShape<Desc> {
+  const message = messageReader(desc)(value, "", violations);
   violations.throwIfAny();
   return message as MessageShape<Desc>;
 }

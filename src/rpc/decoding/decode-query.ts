@@ -1,0 +1,77 @@
+import {
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { InvalidRequest, Violations } from "../invalid-request.ts";
+import { readJson } from "./decode-json.ts";
+import { parseJson } from "./parse-json.ts";
+
+/**
+ * Decodes the query of a URL into a message, or throws a `InvalidRequest` that lists what is wrong with it.
+ *
+ * As strict as a JSON body, and with the same errors: a parameter becomes the JSON value that its field asks for, and the
+ * object of all of them is read as a body is. A list is a parameter that is repeated.
+ */
+export function decodeQuery<Desc extends DescMessage>(desc: Desc, query: string): MessageShape<Desc> {
+  const violations = new Violations();
+  // Without a prototype: a parameter may have any name.
+  const object: JsonObject = Object.create(null);
+  for (const [name, text] of splitQuery(query)) {
+    const field = desc.fields.find(({ jsonName }) => jsonName === name);
+    if (name === "") violations.add("", "has a parameter without a name");
+    else if (field?.proto.options?.debugRedact) violations.add(name, SECRET_REFUSED);
+    else if (field?.fieldKind === "list") object[name] = [...asList(object[name]), toJsonValue(field, text)];
+    else if (name in object) violations.add("", "has the same field twice");
+    else object[name] = field === undefined ? text : toJsonValue(field, text);
+  }
+  return readJson(desc, object, violations);
+}
+
+const SECRET_REFUSED = "is a secret, and URLs are kept in logs: send it in the body of a POST";
+
+/** Names and values as forms send them: percent-encoded, `+` for a space. */
+function splitQuery(query: string): [name: string, text: string][] {
+  if (query === "") return [];
+  return query.split("&").map((part) => {
+    const end = part.indexOf("=");
+    return end === -1 ? [decode(part), ""] : [decode(part.slice(0, end)), decode(part.slice(end + 1))];
+  });
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    throw new InvalidRequest([{ path: "", message: "has a query that is not percent-encoded UTF-8" }]);
+  }
+}
+
+const NUMBER = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/;
+
+/** What is not written as the field's type stays a string, which the field's reader refuses. */
+function toJsonValue({ jsonName, scalar }: DescField, text: string): JsonValue {
+  switch (scalar) {
+    case ScalarType.STRING:
+      // The parser of JSON does the same: a database cannot store it.
+      if (text.includes("\0")) {
+        throw new InvalidRequest([{ path: jsonName, message: "must not contain the NUL character" }]);
+      }
+      return text;
+    case ScalarType.BOOL:
+      return text === "true" ? true : text === "false" ? false : text;
+    case ScalarType.DOUBLE:
+    case ScalarType.INT32:
+    case ScalarType.UINT32:
+      return NUMBER.test(text) ? parseJson(Buffer.from(text), () => jsonName) : text;
+    default:
+      return text;
+  }
+}
+
+function asList(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,112 @@
+import { clone, create } from "@bufbuild/protobuf";
+import {
+  CodeGeneratorRequestSchema,
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+} from "@bufbuild/protobuf/wkt";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { describe, expect, it } from "vitest";
+import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
+import { plugin } from "../../tools/protoc-gen-latchkey.ts";
+import { compileWidgets, widgetsFile } from "../support/widgets.ts";
+
+const widgets = compileWidgets();
+
+/** Runs the plugin on widgets.proto as it is after an edit, and on keys.proto. */
+function generate(edit: (file: FileDescriptorProto) => void = () => {}): (name: string) => string {
+  const files = widgets.files.map((file) => clone(FileDescriptorProtoSchema, file));
+  edit(files.find(({ name }) => name === widgetsFile) as FileDescriptorProto);
+  // Both contracts import the same files.
+  const imported = [...files, ...keys.dependencies.map(({ proto }) => proto), keys.proto];
+  const protoFile = [...new Map(imported.map((file) => [file.name, file])).values()];
+  const fileToGenerate = [widgetsFile, keys.proto.name];
+  const written = plugin.run(create(CodeGeneratorRequestSchema, { fileToGenerate, protoFile })).file;
+  return (name) => written.find((file) => file.name === name)?.content ?? "";
+}
+
+function fieldOf(file: FileDescriptorProto, messageName: string, name: string) {
+  const message = file.messageType.find((each) => each.name === messageName);
+  return message?.field.find((field) => field.name === name) as NonNullable<typeof message>["field"][number];
+}
+
+describe("several services", () => {
+  const contentOf = generate();
+
+  it("are gathered in one list, one client and one document", () => {
+    expect(contentOf("latchkey/v1/widgets_gateway.ts")).toContain("WidgetsService.method.getWidget");
+    const services = contentOf("latchkey/v1/services.ts");
+    expect(services).toContain("[KeysService, WidgetsService]");
+    expect(services).toContain("[...keysRoutes, ...widgetsRoutes]");
+    expect(services).toContain("[...keysHotMethods]");
+    expect(contentOf("latchkey/v1/client.ts")).toMatch(/readonly keys: KeysClient;.*readonly widgets: WidgetsClient;/s);
+    const { paths, tags } = JSON.parse(contentOf("openapi.json"));
+    expect(tags).toMatchObject([{ name: "Keys" }, { name: "Widgets" }]);
+    expect(paths["/v1/widgets.getWidget"].post).toMatchObject({ operationId: "widgets.getWidget", tags: ["Widgets"] });
+    expect(paths).toHaveProperty(["/v1/keys.createKey"]);
+  });
+
+  it("have a valid document", async () => {
+    expect(await new Validator().validate(JSON.parse(contentOf("openapi.json")))).toMatchObject({ valid: true });
+  });
+});
+
+describe("bindings", () => {
+  const contentOf = generate();
+  const { paths, components } = JSON.parse(contentOf("openapi.json"));
+
+  it("are routes with a verb, and the client uses POST", () => {
+    const routes = contentOf("latchkey/v1/widgets_gateway.ts");
+    const found = routes.matchAll(/verb: "(\w+)", path: "([^"]+)", method: \S+getWidget /g);
+    expect(Array.from(found, ([, ...route]) => route.join(" "))).toEqual([
+      "POST /v1/widgets.getWidget",
+      "GET /v1/widgets.getWidget",
+      "POST /v1/widgets.findWidget",
+      "GET /v1/shelves.getWidget",
+    ]);
+    expect(contentOf("latchkey/v1/client.ts")).toMatch(/getWidget: \{\s+path: "\/v1\/widgets.getWidget"/);
+  });
+
+  it("are operations of the document, GET with parameters that hold no secret", () => {
+    const { get, post } = paths["/v1/widgets.getWidget"];
+    expect(post.requestBody.content["application/json"].schema.$ref).toMatch(/GetWidgetRequest$/);
+    expect(get).not.toHaveProperty("requestBody");
+    expect(get.security).toEqual([{ rootKey: ["widgets.read"] }]);
+    const names = get.parameters.map(({ name }: { name: string }) => name);
+    expect(names).toEqual(["widgetId", "enabled", "limit", "before", "count", "colours", "sizes"]);
+    expect(get.parameters[0]).toEqual({
+      name: "widgetId",
+      in: "query",
+      required: true,
+      description: "Its id: 1 to 20 characters.",
+      schema: { type: "string", maxLength: 20 },
+    });
+    expect(get.parameters[5].schema).toEqual({ type: "array", items: { type: "string", maxLength: 5 }, maxItems: 2 });
+    expect(paths["/v1/shelves.getWidget"]).not.toHaveProperty("post");
+    expect(paths["/v1/shelves.getWidget"].get.operationId).toBe("shelves.getWidget.get");
+    expect(paths["/v1/widgets.findWidget"].post.operationId).toBe("widgets.findWidget");
+  });
+
+  it("print lists as arrays", () => {
+    expect(components.schemas.GetWidgetResponse).toMatchObject({
+      properties: { parts: { type: "array", items: { $ref: "#/components/schemas/Part" } } },
+      required: ["asked", "parts"],
+    });
+    expect(contentOf("latchkey/v1/client.ts")).toMatch(/parts: Part\[\];/);
+    expect(contentOf("latchkey/v1/client.ts")).toMatch(/colours\?: string\[\];/);
+  });
+
+  it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([
+    [
+      "a message among the parameters",
+      (file) => Object.assign(fieldOf(file, "GetWidgetRequest", "secret"), { type: 11, typeName: ".latchkey.v1.Part" }),
+      /secret: a query parameter cannot hold it/,
+    ],
+    [
+      "a required secret",
+      (file) => Object.assign(fieldOf(file, "GetWidgetRequest", "widget_id").options ?? {}, { debugRedact: true }),
+      /widget_id: is a secret/,
+    ],
+  ])("refuse GET with %s", (_, edit, message) => {
+    expect(() => generate(edit)).toThrow(message);
+  });
+});
