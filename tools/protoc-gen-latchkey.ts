@@ -14,6 +14,7 @@ import { emitGateway } from "./protoc-gen-latchkey/emit-gateway.ts";
 import { emitHot } from "./protoc-gen-latchkey/emit-hot.ts";
 import { emitOpenapi } from "./protoc-gen-latchkey/emit-openapi.ts";
 import { emitServices } from "./protoc-gen-latchkey/emit-services.ts";
+import { emitUpdates } from "./protoc-gen-latchkey/emit-updates.ts";
 import { readContract, type Service } from "./protoc-gen-latchkey/read-contract.ts";
 
 export const plugin: Plugin = { name: "protoc-gen-latchkey", version: "1", run };
@@ -30,6 +31,7 @@ function run(request: CodeGeneratorRequest): CodeGeneratorResponse {
   if (services.length > 0) {
     file.push(
       { name: `${FOLDER}/services.ts`, content: emitServices(services) },
+      { name: `${FOLDER}/updates.ts`, content: emitUpdates(contract.messages) },
       { name: `${FOLDER}/client.ts`, content: emitClient(contract) },
       { name: "openapi.json", content: emitOpenapi(contract) },
     );

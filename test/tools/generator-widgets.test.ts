@@ -1,4 +1,4 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { clearExtension, clone, create, setExtension } from "@bufbuild/protobuf";
 import {
   CodeGeneratorRequestSchema,
   type FileDescriptorProto,
@@ -7,6 +7,7 @@ import {
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
+import { Change, change } from "../../gen/latchkey/v1/options_pb.js";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
 import { compileWidgets, widgetsFile } from "../support/widgets.ts";
 
@@ -25,8 +26,7 @@ function generate(edit: (file: FileDescriptorProto) => void = () => {}): (name: 
 }
 
 function fieldOf(file: FileDescriptorProto, messageName: string, name: string) {
-  const message = file.messageType.find((each) => each.name === messageName);
-  return message?.field.find((field) => field.name === name) as NonNullable<typeof message>["field"][number];
+  return defined(messageOf(file, messageName).field.find((field) => field.name === name));
 }
 
 describe("several services", () => {
@@ -110,3 +110,82 @@ describe("bindings", () => {
     expect(() => generate(edit)).toThrow(message);
   });
 });
+
+describe("updates", () => {
+  const contentOf = generate();
+  const { properties, required } = JSON.parse(contentOf("openapi.json")).components.schemas.UpdateWidgetRequest;
+
+  it("have null in the document where it removes a field, and no mask", () => {
+    expect(properties).not.toHaveProperty("updateMask");
+    expect(required).toEqual(["widgetId"]);
+    expect(properties.longName).toMatchObject({ type: ["string", "null"], minLength: 1 });
+    expect(properties.colour).toMatchObject({ type: ["string", "null"], enum: ["red", "blue", null] });
+    expect(properties.enabled.type).toBe("boolean");
+    expect(properties.ifVersion.type).toBe("integer");
+    expect(properties.meta.type).toEqual(["object", "null"]);
+    expect(properties.part.anyOf).toEqual([{ $ref: "#/components/schemas/UpdatedPart" }, { type: "null" }]);
+    expect(properties.tags).not.toHaveProperty("minItems");
+    expect(properties.users).toMatchObject({ type: ["array", "null"], minItems: 1 });
+  });
+
+  it("have null in the client's types, and in those of what a handler gets", () => {
+    const client = contentOf("latchkey/v1/client.ts");
+    for (const line of ["longName?: string | null;", "enabled?: boolean;", "part?: UpdatedPart | null;"]) {
+      expect(client).toContain(`  ${line}\n`);
+    }
+    expect(client).toContain('colour?: "red" | "blue" | null;');
+    expect(client).not.toContain("updateMask");
+    const updates = contentOf("latchkey/v1/updates.ts");
+    expect(updates).toContain('import type { UpdateWidgetRequest } from "./widgets_pb.js";');
+    expect(updates).toContain('"latchkey.v1.UpdateWidgetRequest": {');
+    expect(updates).toContain('readonly longName?: NonNullable<UpdateWidgetRequest["longName"]> | null;');
+    expect(updates).toContain('readonly enabled?: NonNullable<UpdateWidgetRequest["enabled"]>;');
+    expect(updates).not.toContain("ifVersion");
+  });
+
+  const request = "UpdateWidgetRequest";
+  it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([
+    [
+      "that can change nothing",
+      (file) => {
+        for (const { options } of messageOf(file, request).field) if (options) clearExtension(options, change);
+      },
+      /an update without fields/,
+    ],
+    ["without a mask", (file) => void messageOf(file, request).field.pop(), /long_name.*needs a field update_mask/],
+    [
+      "whose mask has another name",
+      (file) => Object.assign(fieldOf(file, request, "update_mask"), { name: "mask" }),
+      /mask: an update has one field/,
+    ],
+    [
+      "whose mask is not a mask",
+      (file) => Object.assign(fieldOf(file, request, "update_mask"), { typeName: ".latchkey.v1.UpdatedPart" }),
+      /update_mask: an update has one field/,
+    ],
+    [
+      "that change a field without presence",
+      (file) => setExtension(defined(fieldOf(file, request, "widget_id").options), change, Change.SET),
+      /widget_id: a field that an update changes cannot be required/,
+    ],
+    [
+      "inside another message",
+      (file) =>
+        Object.assign(messageOf(file, "UpdatedPart").field[0] ?? {}, { type: 11, typeName: MASK, name: "update_mask" }),
+      /UpdatedPart: only the request of a method can be an update/,
+    ],
+  ])("are refused %s", (_, edit, message) => {
+    expect(() => generate(edit)).toThrow(message);
+  });
+});
+
+const MASK = ".google.protobuf.FieldMask";
+
+function messageOf(file: FileDescriptorProto, name: string) {
+  return defined(file.messageType.find((each) => each.name === name));
+}
+
+function defined<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("widgets.proto does not hold what this test looks for");
+  return value;
+}

@@ -103,7 +103,8 @@ describe("openapi.json", () => {
 describe("protoc-gen-latchkey", () => {
   it("writes the same bytes each time, and the routes and codecs that are checked in", () => {
     const files = new Map(generate().map((file) => [file.name, file.content]));
-    const written = ["keys_gateway.ts", "keys_hot.ts", "services.ts", "client.ts"].map((name) => `latchkey/v1/${name}`);
+    const names = "keys_gateway keys_hot services updates client";
+    const written = names.split(" ").map((name) => `latchkey/v1/${name}.ts`);
     expect([...files.keys()]).toEqual([...written, "openapi.json"]);
     expect(new Map(generate().map((file) => [file.name, file.content]))).toEqual(files);
     for (const name of written.filter((each) => /gateway|hot/.test(each))) {

@@ -40,7 +40,8 @@ function emitMessage({ name, role, comment, fields }: Message): string {
 
 function emitField(field: Field, role: Role): string {
   const name = field.required ? field.name : `${field.name}?`;
-  return `${emitComment(field.comment, "  ")}  ${name}:${typeOf(field, role)};`;
+  const orNull = field.change === "set or remove" ? " | null" : "";
+  return `${emitComment(field.comment, "  ")}  ${name}:${typeOf(field, role)}${orNull};`;
 }
 
 /** The type with the space before it: a union begins on a line of its own. */

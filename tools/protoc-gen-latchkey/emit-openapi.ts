@@ -104,12 +104,25 @@ function schemaOf({ role, comment, fields, needs }: Message): object {
   return {
     type: "object",
     ...(comment && { description: unwrap(comment) }),
-    properties: Object.fromEntries(fields.map((field) => [field.name, propertyOf(field)])),
+    properties: Object.fromEntries(fields.map((field) => [field.name, nullable(field)])),
     ...(required.length > 0 && { required }),
     ...(Object.keys(needs).length > 0 && { dependentRequired: needs }),
     // The service refuses what it does not know; callers must not, since answers may grow.
     ...(role === "request" && { additionalProperties: false }),
   };
+}
+
+/** In an update, `null` removes a field that can be absent. An empty list would not say whether it is removed. */
+function nullable(field: Field): JsonObject {
+  const property = propertyOf(field);
+  if (field.change !== "set or remove") return property;
+  const { $ref, type, enum: values, ...others } = property;
+  if ($ref !== undefined) return { anyOf: [{ $ref }, { type: "null" }], ...others };
+  const orNull: JsonObject = {
+    type: [type as string, "null"],
+    ...(Array.isArray(values) && { enum: [...values, null] }),
+  };
+  return { ...orNull, ...others, ...(type === "array" && { minItems: Math.max(1, Number(others.minItems ?? 1)) }) };
 }
 
 function propertyOf({ type, comment, bounds }: Pick<Field, "type" | "comment" | "bounds">): JsonObject {

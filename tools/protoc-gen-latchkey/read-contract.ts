@@ -1,11 +1,11 @@
 // Reads what a proto file says about HTTP into plain values that the emitters print. Options that
 // cannot be translated faithfully are refused here, so that a generated document is always true.
-import type { DescExtension, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
+import type { DescExtension, DescField, DescMessage, DescMethod, DescService, FileRegistry } from "@bufbuild/protobuf";
 import { getOption, hasOption, isMessage, toJson } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { getComments } from "@bufbuild/protoplugin";
 import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { type Field, isSecret, isStruct, type Role, readField } from "./read-field.ts";
+import { type Change, type Field, isSecret, isStruct, isUpdateMask, type Role, readField } from "./read-field.ts";
 import { type HotMethod, readHot } from "./read-hot.ts";
 
 /** All services as their JSON callers see them. */
@@ -52,6 +52,8 @@ export interface Route {
 
 export interface Message {
   readonly name: string;
+  /** Path of its proto file without its extension. */
+  readonly path: string;
   readonly role: Role;
   readonly comment: string;
   readonly fields: readonly Field[];
@@ -60,6 +62,10 @@ export interface Message {
 }
 
 const PACKAGE = "latchkey.v1";
+const CHANGES = new Map<string, Change>([
+  ["CHANGE_SET", "set"],
+  ["CHANGE_SET_OR_REMOVE", "set or remove"],
+]);
 
 /** Reads the services of all files. Files that are not ours or serve nothing over HTTP are passed over. */
 export function readContract(registry: FileRegistry, fileNames: readonly string[]): Contract {
@@ -68,7 +74,10 @@ export function readContract(registry: FileRegistry, fileNames: readonly string[
   checkDistinct(services);
   return {
     services,
-    messages: readMessages(found.flatMap(({ routed }) => routed)),
+    messages: readMessages(
+      found.flatMap(({ routed }) => routed),
+      registry,
+    ),
   };
 }
 
@@ -182,13 +191,17 @@ function readOption(method: DescMethod, name: string, registry: FileRegistry): u
   return extension && hasOption(method, extension) ? getOption(method, extension) : undefined;
 }
 
-function readMessages(methods: readonly DescMethod[]): Message[] {
+function readMessages(methods: readonly DescMethod[], registry: FileRegistry): Message[] {
   const roles = new Map<DescMessage, Role>();
   for (const method of methods) {
     visit(method.input, "request");
     visit(method.output, "response");
   }
-  return [...roles].map(([message, role]) => readMessage(message, role));
+  const inputs = new Set(methods.map(({ input }) => input));
+  return [...roles].map(([message, role]) => {
+    const isUpdate = checkUpdate(message, inputs.has(message), registry);
+    return readMessage(message, role, isUpdate ? registry : undefined);
+  });
 
   function visit(message: DescMessage, role: Role): void {
     const known = roles.get(message);
@@ -198,18 +211,45 @@ function readMessages(methods: readonly DescMethod[]): Message[] {
       throw new Error(`${message}: only top-level messages of ${PACKAGE} and google.protobuf.Struct have a JSON type`);
     }
     roles.set(message, role);
-    for (const { message: nested } of message.fields) {
-      if (nested && !isStruct(nested)) visit(nested, role);
+    for (const field of message.fields) {
+      if (field.message && !isStruct(field.message) && !isUpdateMask(field)) visit(field.message, role);
     }
   }
 }
 
-function readMessage(message: DescMessage, role: Role): Message {
+/** Whether the message is an update. Throws where a part of one is missing or in the wrong place. */
+function checkUpdate(message: DescMessage, isInput: boolean, registry: FileRegistry): boolean {
+  const masks = message.fields.filter((field) => isUpdateMask(field) || field.name === "update_mask");
+  const changed = message.fields.find((field) => readChange(field, registry) !== undefined);
+  if (masks.length === 0) {
+    if (changed) throw new Error(`${changed}: option (${PACKAGE}.change) needs a field update_mask beside it`);
+    return false;
+  }
+  const [mask] = masks as [DescField];
+  if (masks.length > 1 || mask.name !== "update_mask" || !isUpdateMask(mask) || mask.fieldKind !== "message") {
+    throw new Error(`${mask}: an update has one field \`google.protobuf.FieldMask update_mask\``);
+  }
+  if (!isInput) throw new Error(`${message}: only the request of a method can be an update`);
+  if (!changed) throw new Error(`${message}: an update without fields that have the option (${PACKAGE}.change)`);
+  return true;
+}
+
+function readChange(field: DescField, registry: FileRegistry): Change | undefined {
+  const extension = registry.getExtension(`${PACKAGE}.change`);
+  const value = extension && hasOption(field, extension) ? getOption(field, extension) : undefined;
+  return CHANGES.get(extension?.enum?.values.find((each) => each.number === value)?.name ?? "");
+}
+
+/** `registry` is given for updates. */
+function readMessage(message: DescMessage, role: Role, registry: FileRegistry | undefined): Message {
   return {
     name: message.name,
+    path: message.file.name,
     role,
     comment: readComment(message),
-    fields: message.fields.map((field) => readField(field, role, readComment(field))),
+    fields: message.fields
+      .filter((field) => !isUpdateMask(field))
+      .map((field) => readField(field, role, readComment(field), registry && readChange(field, registry))),
     needs: readNeeds(message),
   };
 }

@@ -9,6 +9,8 @@ export interface Field {
   readonly comment: string;
   /** In a request: must be sent. In a response: always there. */
   readonly required: boolean;
+  /** What an update can do to it. Undefined in messages that are not updates, and for fields that do not change. */
+  readonly change: Change | undefined;
   /** Marked `debug_redact`: never a query parameter. */
   readonly secret: boolean;
   readonly type: FieldType;
@@ -24,6 +26,8 @@ export type FieldType =
   | { readonly kind: "struct" }
   | { readonly kind: "message"; readonly name: string }
   | { readonly kind: "list"; readonly items: Pick<Field, "type" | "bounds"> };
+
+export type Change = "set" | "set or remove";
 
 /** Whether callers write a message or read it: the one is strict, the other open to growth. */
 export type Role = "request" | "response";
@@ -47,14 +51,21 @@ const KEYWORDS = new Map([
 const INT32_MAX = 2_147_483_647;
 const UINT32_MAX = 4_294_967_295;
 
-export function readField(field: DescField, role: Role, comment: string): Field {
+export function readField(field: DescField, role: Role, comment: string, change: Change | undefined): Field {
   const allRules = asObject(toJson(FieldRulesSchema, getOption(field, fieldRules)));
   const { required = false, ...rules } = allRules;
+  if (change !== undefined) {
+    if (required) throw new Error(`${field}: a field that an update changes cannot be required`);
+    if (field.presence === Presence.IMPLICIT && field.fieldKind !== "list") {
+      throw new Error(`${field}: a field that an update changes must be optional`);
+    }
+  }
   const alwaysPrinted = role === "response" && field.presence === Presence.IMPLICIT;
   return {
     name: field.jsonName,
     comment,
     required: required === true || alwaysPrinted,
+    change,
     secret: isSecret(field),
     ...(field.fieldKind === "list" ? readList(field, role, rules) : readSingle(field, role, rules)),
   };
@@ -78,6 +89,11 @@ function readList(field: DescField, role: Role, { repeated = {}, ...others }: Ru
 
 function noCounterpart(field: DescField): Error {
   return new Error(`${field}: its rules have no counterpart in JSON Schema`);
+}
+
+/** The field that makes a message an update. It is not part of its JSON. */
+export function isUpdateMask(field: DescField): boolean {
+  return field.message?.typeName === "google.protobuf.FieldMask";
 }
 
 export function isSecret(field: DescField): boolean {

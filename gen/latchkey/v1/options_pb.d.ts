@@ -2,13 +2,46 @@
 // @generated from file latchkey/v1/options.proto (package latchkey.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import type { MethodOptions } from "@bufbuild/protobuf/wkt";
+import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
+import type { FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/v1/options.proto.
  */
 export declare const file_latchkey_v1_options: GenFile;
+
+/**
+ * What an update can do to a field.
+ *
+ * @generated from enum latchkey.v1.Change
+ */
+export enum Change {
+  /**
+   * Nothing: the field says what is updated, or on what condition.
+   *
+   * @generated from enum value: CHANGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Give it another value.
+   *
+   * @generated from enum value: CHANGE_SET = 1;
+   */
+  SET = 1,
+
+  /**
+   * Give it another value, or remove it.
+   *
+   * @generated from enum value: CHANGE_SET_OR_REMOVE = 2;
+   */
+  SET_OR_REMOVE = 2,
+}
+
+/**
+ * Describes the enum latchkey.v1.Change.
+ */
+export declare const ChangeSchema: GenEnum<Change>;
 
 /**
  * The permission that a root key needs to call the method, such as `keys.create`. Every method has one: a service with
@@ -32,4 +65,15 @@ export declare const hot: GenExtension<MethodOptions, boolean>;
  * @generated from extension: bool public = 50603;
  */
 export declare const public$: GenExtension<MethodOptions, boolean>;
+
+/**
+ * What an update can do to the field. A message with a field `google.protobuf.FieldMask update_mask` is an update.
+ *
+ * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`. In
+ * binary the mask names the fields that change: those of them that are absent are removed. Without a mask the fields
+ * that are present are set, and none is removed.
+ *
+ * @generated from extension: latchkey.v1.Change change = 50605;
+ */
+export declare const change: GenExtension<FieldOptions, Change>;
 

@@ -2,14 +2,28 @@
 // @generated from file latchkey/v1/options.proto (package latchkey.v1, syntax proto3)
 /* eslint-disable */
 
-import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, extDesc, fileDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MTpACgpwZXJtaXNzaW9uEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqYsDIAEoCVIKcGVybWlzc2lvbjoyCgNob3QSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiqiwMgASgIUgNob3Q6OAoGcHVibGljEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYq4sDIAEoCFIGcHVibGljYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+
+/**
+ * Describes the enum latchkey.v1.Change.
+ */
+export const ChangeSchema = /*@__PURE__*/
+  enumDesc(file_latchkey_v1_options, 0);
+
+/**
+ * What an update can do to a field.
+ *
+ * @generated from enum latchkey.v1.Change
+ */
+export const Change = /*@__PURE__*/
+  tsEnum(ChangeSchema);
 
 /**
  * The permission that a root key needs to call the method, such as `keys.create`. Every method has one: a service with
@@ -36,4 +50,16 @@ export const hot = /*@__PURE__*/
  */
 export const public$ = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 2);
+
+/**
+ * What an update can do to the field. A message with a field `google.protobuf.FieldMask update_mask` is an update.
+ *
+ * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`. In
+ * binary the mask names the fields that change: those of them that are absent are removed. Without a mask the fields
+ * that are present are set, and none is removed.
+ *
+ * @generated from extension: latchkey.v1.Change change = 50605;
+ */
+export const change = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 3);
 

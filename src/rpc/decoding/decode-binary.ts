@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, fromBinary, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { DEPTH_MAX, InvalidRequest, joinPath, TOO_DEEP, Violations } from "../invalid-request.ts";
+import { completeFromBinary } from "./update-fields.ts";
 
 /**
  * Decodes protobuf bytes into a message, or throws a `InvalidRequest` that lists what is wrong with them.
@@ -14,7 +15,9 @@ export function decodeBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8A
   try {
     new Inspector(bytes, violations).inspectMessage(desc, bytes.length, "", 1);
     violations.throwIfAny();
-    return fromBinary(desc, bytes);
+    const message = fromBinary(desc, bytes);
+    completeFromBinary(desc, message);
+    return message;
   } catch (error) {
     if (error instanceof InvalidRequest) throw error;
     // Malformed bytes, invalid UTF-8 included, surface as plain errors. They are dropped: one may repeat input.

@@ -10,6 +10,7 @@ import {
 } from "@bufbuild/protobuf";
 import { joinPath, Violations } from "../invalid-request.ts";
 import { parseJson, type Trail } from "./parse-json.ts";
+import { CANNOT_BE_REMOVED, completeFromJson, updateFieldsOf } from "./update-fields.ts";
 
 /**
  * Decodes a JSON body into a message, or throws a `InvalidRequest` that lists what is wrong with it.
@@ -29,9 +30,10 @@ export function readJson<Desc extends DescMessage>(
   value: JsonValue,
   violations: Violations,
 ): MessageShape<Desc> {
-  const message = messageReader(desc)(value, "", violations);
+  const message = messageReader(desc)(value, "", violations) as MessageShape<Desc>;
   violations.throwIfAny();
-  return message as MessageShape<Desc>;
+  completeFromJson(desc, message, ({ jsonName }) => Object.hasOwn(Object(value), jsonName));
+  return message;
 }
 
 /** The path as far as the contract names it. It ends before an unknown name, and at free JSON, whose names are data. */
@@ -57,6 +59,7 @@ type Reader = (value: JsonValue, path: string, violations: Violations) => unknow
 
 interface FieldReader {
   readonly localName: string;
+  readonly onNull: "refuse" | "cannot be removed" | "remove";
   readonly read: Reader;
 }
 
@@ -69,7 +72,12 @@ const messageReaders = new WeakMap<DescMessage, Reader>();
 function messageReader(desc: DescMessage): Reader {
   let read = messageReaders.get(desc);
   if (read === undefined) {
-    const fields = new Map(desc.fields.map((field) => [field.jsonName, fieldReader(field)]));
+    const update = updateFieldsOf(desc);
+    const fields = new Map(
+      desc.fields
+        .filter((field) => field !== update?.mask)
+        .map((field) => [field.jsonName, fieldReader(field, update?.changes.get(field.name))]),
+    );
     read = (value, path, violations) =>
       isObject(value)
         ? create(desc, readFields(fields, value, path, violations))
@@ -80,8 +88,8 @@ function messageReader(desc: DescMessage): Reader {
 }
 
 /**
- * `JSON.stringify` writes NaN as null: taken for "absent", `remaining: null` would issue a key without a limit. Only a
- * request that changes something can give null a meaning, "remove"; there is none yet.
+ * `JSON.stringify` writes NaN as null: taken for "absent", `remaining: null` would issue a key without a limit. Only in
+ * a request that changes something null has a meaning: "remove".
  */
 const NULL_REFUSED = "must not be null; send a value or leave the field out";
 
@@ -95,10 +103,23 @@ function readFields(
   for (const [name, value] of Object.entries(object)) {
     const field = fields.get(name);
     if (field === undefined) addUnknownField(path, name, [...fields.keys()], violations);
-    else if (value === null) violations.add(joinPath(path, name), NULL_REFUSED);
+    else if (value === null) addNull(field, joinPath(path, name), violations);
+    else if (field.onNull === "remove" && isEmptyList(value)) violations.add(joinPath(path, name), EMPTY_REFUSED);
     else init[field.localName] = field.read(value, joinPath(path, name), violations);
   }
   return init;
+}
+
+/** A field that is removed stays absent: `completeFromJson` names it in the mask. */
+function addNull({ onNull }: FieldReader, path: string, violations: Violations): void {
+  if (onNull !== "remove") violations.add(path, onNull === "refuse" ? NULL_REFUSED : CANNOT_BE_REMOVED);
+}
+
+/** In a message an empty list looks like one that is removed. */
+const EMPTY_REFUSED = "must not be empty; null removes it";
+
+function isEmptyList(value: JsonValue): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 /** The message about an unknown name. It contains only known names. */
@@ -144,10 +165,11 @@ function editDistance(from: string, to: string): number {
   return distance;
 }
 
-function fieldReader(field: DescField): FieldReader {
+function fieldReader(field: DescField, change?: { readonly canRemove: boolean }): FieldReader {
   if (field.oneof !== undefined || field.fieldKind === "map") throw unsupported(field);
   const readOne = singleReader(field);
-  return { localName: field.localName, read: field.fieldKind === "list" ? listReader(readOne) : readOne };
+  const onNull = change === undefined ? "refuse" : change.canRemove ? "remove" : "cannot be removed";
+  return { localName: field.localName, onNull, read: field.fieldKind === "list" ? listReader(readOne) : readOne };
 }
 
 /** Reads a singular field, or one element of a list. */
@@ -156,6 +178,8 @@ function singleReader(field: DescField): Reader {
   if (isStruct(field)) return readStruct;
   // Every other well-known type has a JSON form of its own.
   if (field.message?.file.proto.package === "google.protobuf") throw unsupported(field);
+  // Only a whole request can be an update: its mask names top-level fields.
+  if (field.message !== undefined && updateFieldsOf(field.message)) throw unsupported(field);
   if (field.message !== undefined) return messageReader(field.message);
   switch (field.scalar) {
     case ScalarType.STRING:

@@ -1,0 +1,203 @@
+import { create, equals, type Message, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decodeBinary } from "../../../src/rpc/decoding/decode-binary.ts";
+import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
+import { changesOf } from "../../../src/rpc/decoding/update-fields.ts";
+import { validated } from "../../../src/rpc/validate.ts";
+import { compileWidgets } from "../../support/widgets.ts";
+import { CANARY, refusalOf, told } from "./refusal.ts";
+
+const update = compileWidgets().messageOf("UpdateWidgetRequest");
+const changeable = "long_name, colour, enabled, size, count, expires, meta, part, tags, users";
+const nothingChanges =
+  "changes nothing; send at least one of longName, colour, enabled, size, count, expires, meta, part, tags, users";
+const cannotBeRemoved = "cannot be removed; send a value or leave the field out";
+
+type Init = Record<string, unknown>;
+
+function readJson(json: object): Message {
+  return validated(update, decodeJson(update, Buffer.from(JSON.stringify(json))));
+}
+
+/** What a binary message with these fields is read as. Without paths it has no mask. */
+function readBinary(init: Init, paths?: readonly string[]): Message {
+  const sent = create(update, { ...init, ...(paths && { updateMask: { paths } }) } as MessageInitShape<typeof update>);
+  return validated(update, decodeBinary(update, toBinary(update, sent)));
+}
+
+function changes(message: Message): object {
+  // The types of updates are generated for the methods of the service, which this is not.
+  return changesOf(update, message as never);
+}
+
+interface Kind {
+  readonly field: string;
+  readonly path: string;
+  readonly value: unknown;
+  /** A value that breaks a rule of the proto file, and what is said of it. */
+  readonly bad?: readonly [value: unknown, message: string];
+  readonly canRemove: boolean;
+}
+
+const kinds: readonly Kind[] = [
+  { field: "longName", path: "long_name", value: "a", bad: ["", "must be at least 1 characters"], canRemove: true },
+  { field: "colour", path: "colour", value: "red", bad: [CANARY, "must be in list [red, blue]"], canRemove: true },
+  { field: "enabled", path: "enabled", value: false, canRemove: false },
+  { field: "size", path: "size", value: 0, bad: [-1, "must be greater than or equal to 0"], canRemove: true },
+  { field: "count", path: "count", value: 0, canRemove: false },
+  { field: "expires", path: "expires", value: 1e12, bad: [1.5, "must be a whole number"], canRemove: true },
+  { field: "meta", path: "meta", value: { a: null }, canRemove: true },
+  { field: "part", path: "part", value: { name: "a" }, canRemove: true },
+  {
+    field: "tags",
+    path: "tags",
+    value: ["a"],
+    bad: [["a", "b", "c"], "must contain no more than 2 item(s)"],
+    canRemove: false,
+  },
+  { field: "users", path: "users", value: ["a"], canRemove: true },
+];
+
+describe.each(kinds)("an update of $field", ({ field, path, value, bad, canRemove }) => {
+  const other = { widgetId: "w", size: 3, longName: "other" };
+  const { [field as "size"]: _, ...others } = other;
+  const otherPaths = ["long_name", "size"].filter((name) => name !== path);
+
+  it("that is absent keeps it", () => {
+    for (const message of [readJson(others), readBinary(others), readBinary(others, otherPaths)]) {
+      expect(changes(message)).not.toHaveProperty(field);
+      expect(message).toMatchObject({ updateMask: { paths: otherPaths } });
+    }
+  });
+
+  it("that is a value sets it", () => {
+    const sent = { widgetId: "w", [field]: value };
+    for (const message of [readJson(sent), readBinary(sent), readBinary(sent, [path])]) {
+      expect(changes(message)).toMatchObject({ [field]: value });
+      expect(message).toMatchObject({ updateMask: { paths: [path] } });
+    }
+    expect(equals(update, readJson(sent), readBinary(sent, [path]))).toBe(true);
+  });
+
+  it("that is null, or in the mask and absent, removes it if it can be absent", () => {
+    const asJson = () => readJson({ widgetId: "w", [field]: null });
+    const asBinary = () => readBinary({ widgetId: "w" }, [path]);
+    if (canRemove) {
+      expect(changes(asJson())).toEqual({ [field]: null });
+      expect(equals(update, asJson(), asBinary())).toBe(true);
+    } else {
+      expect(told(refusalOf(asJson))).toBe(`${field}: ${cannotBeRemoved}`);
+      // In binary an empty list is a value like others.
+      if (field === "tags") expect(changes(asBinary())).toEqual({ tags: [] });
+      else expect(told(refusalOf(asBinary))).toBe(`${field}: ${cannotBeRemoved}`);
+    }
+  });
+
+  it("that is in the message and not in the mask is dropped, good or bad", () => {
+    for (const sent of bad === undefined ? [value] : [value, bad[0]]) {
+      const message = readBinary({ ...others, [field]: sent }, otherPaths);
+      expect(equals(update, message, readBinary(others, otherPaths))).toBe(true);
+    }
+  });
+});
+
+const kindsWithRules = kinds.flatMap(({ bad, ...kind }) => (bad === undefined ? [] : [{ ...kind, bad }]));
+
+it.each(kindsWithRules)(
+  "an update of $field that breaks its rules is refused",
+  ({ field, path, bad: [value, message] }) => {
+    const sent = { widgetId: "w", [field]: value };
+    for (const read of [() => readJson(sent), () => readBinary(sent), () => readBinary(sent, [path])]) {
+      expect(told(refusalOf(read))).toBe(`${field}: ${message}`);
+    }
+  },
+);
+
+describe("an update in JSON", () => {
+  it.each<[object, string]>([
+    [{ widgetId: "w" }, nothingChanges],
+    [{ widgetId: "w", ifVersion: 1 }, nothingChanges],
+    [{ widgetId: null, size: 1 }, "widgetId: must not be null; send a value or leave the field out"],
+    [{ widgetId: "w", ifVersion: null, size: 1 }, "ifVersion: must not be null; send a value or leave the field out"],
+    [{ widgetId: "w", part: { name: null } }, "part.name: must not be null; send a value or leave the field out"],
+    [{ widgetId: "w", tags: [null] }, "tags[0]: must be a string"],
+    [{ widgetId: "w", users: [] }, "users: must not be empty; null removes it"],
+    [{ size: 1 }, "widgetId: is required and must not be empty"],
+    [{ widgetId: "w", size: "1" }, "size: must be a number"],
+    [{ widgetId: "w", part: {} }, "part.name: is required and must not be empty"],
+    [
+      { widgetId: "w", size: 1, updateMask: CANARY },
+      `has an unknown field (known: widgetId, ifVersion, longName, colour, enabled, size, count, expires, meta, part, tags, users)`,
+    ],
+  ])("%o is refused: %s", (json, message) => {
+    expect(told(refusalOf(() => readJson(json)))).toBe(message);
+  });
+
+  it("may set a list to an empty one, if its absence means nothing", () => {
+    expect(changes(readJson({ widgetId: "w", tags: [] }))).toEqual({ tags: [] });
+  });
+});
+
+describe("an update in binary", () => {
+  const sent = { widgetId: "w", size: 1 };
+
+  it.each<[readonly string[], string]>([
+    [[], nothingChanges],
+    [["size", "size"], "updateMask: names a field twice"],
+    ...["widget_id", "update_mask", "longName", "part.name", "*", "", CANARY, "__proto__"].map(
+      (path) =>
+        [[path], `updateMask: names a field that cannot be changed (known: ${changeable})`] as [string[], string],
+    ),
+  ])("with the mask %o is refused: %s", (paths, message) => {
+    expect(told(refusalOf(() => readBinary(sent, paths)))).toBe(message);
+  });
+
+  it("without a mask removes nothing, and is refused if it changes nothing", () => {
+    expect(changes(readBinary(sent))).toEqual({ size: 1 });
+    expect(told(refusalOf(() => readBinary({ widgetId: "w", ifVersion: 3 })))).toBe(nothingChanges);
+  });
+
+  it("has the same mask after decoding in whichever order the paths came", () => {
+    const one = readBinary({ widgetId: "w", size: 1 }, ["colour", "size", "long_name"]);
+    expect(one).toEqual(readBinary({ widgetId: "w", size: 1 }, ["size", "long_name", "colour"]));
+    expect(one).toMatchObject({ updateMask: { paths: ["long_name", "colour", "size"] } });
+  });
+});
+
+it("the same change is the same message, as JSON and as binary with a mask", () => {
+  const text = fc.string({ minLength: 1, unit: "grapheme" });
+  const orNull = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: null });
+  const change = fc.record(
+    {
+      longName: orNull(text),
+      colour: orNull(fc.constantFrom("red", "blue")),
+      enabled: fc.boolean(),
+      size: orNull(fc.nat()),
+      count: fc.nat(),
+      expires: orNull(fc.nat()),
+      meta: orNull(fc.dictionary(text, fc.oneof(text, fc.boolean(), fc.constant(null)), { noNullPrototype: true })),
+      part: orNull(fc.record({ name: text })),
+      tags: fc.array(text, { maxLength: 2 }),
+      users: orNull(fc.array(text, { minLength: 1, maxLength: 3 })),
+    },
+    { requiredKeys: [] },
+  );
+  const pathOf = new Map(kinds.map(({ field, path }) => [field, path]));
+  fc.assert(
+    fc.property(change, fc.option(fc.nat(), { nil: undefined }), (changed, ifVersion) => {
+      fc.pre(Object.keys(changed).length > 0 && !JSON.stringify(changed).includes("__proto__"));
+      const head = { widgetId: "w", ...(ifVersion !== undefined && { ifVersion }) };
+      const isSet = ([, value]: [string, unknown]) => value !== null;
+      const init = { ...head, ...Object.fromEntries(Object.entries(changed).filter(isSet)) };
+      const byMask = readBinary(
+        init,
+        Object.keys(changed).map((name) => pathOf.get(name) as string),
+      );
+      const byJson = readJson({ ...head, ...changed });
+      expect(byJson).toEqual(byMask);
+      expect(changes(byJson)).toMatchObject(changed);
+      expect(Object.keys(changes(byJson)).sort()).toEqual(Object.keys(changed).sort());
+    }),
+  );
+});
