@@ -17,6 +17,7 @@ export interface ClientOptions {
 interface Method {
   readonly path: string;
   readonly isPublic: boolean;
+  readonly isIdempotent: boolean;
   readonly fields: readonly string[];
 }
 
@@ -71,13 +72,15 @@ export function createClient(client: ClientOptions): LatchkeyClient {
     return json;
   }
 
-  function headersOf({ isPublic }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {
+  function headersOf({ isPublic, isIdempotent }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {
     const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
     if (!isPublic) {
       if (!rootKey) throw new LatchkeyError("UNAUTHORIZED", "this method needs the client's rootKey, which is not set");
       headers.set("authorization", `Bearer ${rootKey}`);
     }
     if (idempotencyKey !== undefined) {
+      // The service would ignore it, and a repeat would not be safe.
+      if (!isIdempotent) throw new TypeError("this method takes no idempotencyKey");
       if (idempotencyKey.length > 255 || !VISIBLE_ASCII.test(idempotencyKey)) {
         throw new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters");
       }

@@ -31,6 +31,14 @@ describe("a call", () => {
     expect(requests.map((request) => request.headers["idempotency-key"])).toEqual(["order-1", undefined, undefined]);
   });
 
+  it("sends no idempotency key that the service would ignore", async () => {
+    const { baseUrl, requests } = await serve(sendJson(200, answer));
+    const options = { idempotencyKey: "order-1" } as object;
+    const call = createClient({ baseUrl, rootKey }).keys.deleteKey({ keyId: "key_1" }, options);
+    await expect(call).rejects.toThrow(new TypeError("this method takes no idempotencyKey"));
+    expect(requests).toEqual([]);
+  });
+
   it("without a root key fails before any request is made", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
     const error = await failureOf(createClient({ baseUrl }).keys.createKey({ apiId: "api_1" }));

@@ -7,7 +7,7 @@ import {
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
-import { Change, change } from "../../gen/latchkey/v1/options_pb.js";
+import { Change, change, idempotent, public$ } from "../../gen/latchkey/v1/options_pb.js";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
 import { compileWidgets, widgetsFile } from "../support/widgets.ts";
 
@@ -176,6 +176,34 @@ describe("updates", () => {
     ],
   ])("are refused %s", (_, edit, message) => {
     expect(() => generate(edit)).toThrow(message);
+  });
+});
+
+describe("an idempotency key", () => {
+  const optionsOf = (file: FileDescriptorProto, name: string) =>
+    defined(defined(file.service[0]?.method.find((method) => method.name === name)).options);
+
+  it("is taken by the methods that say so, in the client and in the document", () => {
+    const client = (contentOf: (name: string) => string) => contentOf("latchkey/v1/client.ts");
+    expect(client(generate())).toContain("updateWidget(request: UpdateWidgetRequest, options?: CallOptions)");
+    const switchedOn = generate((file) => setExtension(optionsOf(file, "UpdateWidget"), idempotent, true));
+    expect(client(switchedOn)).toContain("updateWidget(request: UpdateWidgetRequest, options?: IdempotentCallOptions)");
+    const { post } = JSON.parse(switchedOn("openapi.json")).paths["/v1/widgets.updateWidget"];
+    expect(post.parameters).toEqual([{ $ref: "#/components/parameters/IdempotencyKey" }]);
+    expect(post.responses).toHaveProperty("409");
+  });
+
+  it.each<[string, (file: FileDescriptorProto) => void]>([
+    ["that changes nothing", (file) => setExtension(optionsOf(file, "GetWidget"), idempotent, true)],
+    [
+      "without a root key",
+      (file) => {
+        setExtension(optionsOf(file, "UpdateWidget"), idempotent, true);
+        setExtension(optionsOf(file, "UpdateWidget"), public$, true);
+      },
+    ],
+  ])("is refused for a method %s", (_, edit) => {
+    expect(() => generate(edit)).toThrow(/idempotent\) is for methods that change something with a root key/);
   });
 });
 

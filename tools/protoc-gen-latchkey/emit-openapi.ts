@@ -60,7 +60,7 @@ function operation(method: Method, route: Route, service: Service, messages: rea
     ...(route.verb === "GET"
       ? { parameters: request?.fields.filter(({ secret }) => !secret).map(parameterOf) }
       : {
-          ...(facts.idempotencyKey && { parameters: [ref("parameters", "IdempotencyKey")] }),
+          ...(method.isIdempotent && { parameters: [ref("parameters", "IdempotencyKey")] }),
           requestBody: { required: true, content: json(method.request, facts.request) },
         }),
     responses: {
@@ -74,7 +74,7 @@ function operation(method: Method, route: Route, service: Service, messages: rea
         ...(method.isPublic ? [] : [401 as const]),
         // A method that names a key by its id answers this where there is no such key.
         ...(isOnKey ? [404 as const] : []),
-        ...(facts.errors ?? []),
+        ...(method.isIdempotent ? [409 as const] : []),
       ]),
     },
   };

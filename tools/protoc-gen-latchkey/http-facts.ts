@@ -21,19 +21,14 @@ export const ERRORS = [
 
 export type Status = (typeof ERRORS)[number]["status"];
 
+/** Examples for the document. */
 interface MethodFacts {
-  /** Whether the method honours the `Idempotency-Key` header. */
-  readonly idempotencyKey?: boolean;
-  /** Errors beyond those that any method can answer. */
-  readonly errors?: readonly Status[];
   readonly request?: object;
   readonly response?: object;
 }
 
 const METHODS: Readonly<Record<string, MethodFacts>> = {
   "/v1/keys.createKey": {
-    idempotencyKey: true,
-    errors: [409],
     request: {
       apiId: "api_weather",
       prefix: "live",

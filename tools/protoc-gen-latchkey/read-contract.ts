@@ -37,6 +37,8 @@ export interface Method {
   readonly permission: string;
   /** Whether callers without a root key may call it too. */
   readonly isPublic: boolean;
+  /** Whether it honours the header `Idempotency-Key`. */
+  readonly isIdempotent: boolean;
   readonly comment: string;
   readonly request: string;
   readonly response: string;
@@ -105,12 +107,14 @@ function groupOf({ name }: DescService): string {
 
 function readMethod(method: DescMethod, group: string, http: DescExtension, registry: FileRegistry): Method {
   if (method.methodKind !== "unary") throw new Error(`${method}: a route answers once, but the method streams`);
+  const isPublic = readOption(method, "public", registry) === true;
   return {
     name: method.localName,
     path: pathOf(method, group),
     routes: readRoutes(method, group, http),
     permission: readPermission(method, registry),
-    isPublic: readOption(method, "public", registry) === true,
+    isPublic,
+    isIdempotent: readIdempotent(method, isPublic, registry),
     comment: readComment(method),
     request: method.input.name,
     response: method.output.name,
@@ -183,6 +187,15 @@ function readPermission(method: DescMethod, registry: FileRegistry): string {
     throw new Error(`${method}: option (${PACKAGE}.permission) must name a permission, such as keys.create`);
   }
   return permission;
+}
+
+function readIdempotent(method: DescMethod, isPublic: boolean, registry: FileRegistry): boolean {
+  const isIdempotent = readOption(method, "idempotent", registry) === true;
+  // A kept answer belongs to the root key that asked, and one that changes nothing needs not be kept.
+  if (isIdempotent && (isPublic || method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS)) {
+    throw new Error(`${method}: option (${PACKAGE}.idempotent) is for methods that change something with a root key`);
+  }
+  return isIdempotent;
 }
 
 /** Undefined if the method does not have the option. */

@@ -169,12 +169,13 @@ export interface IdempotentCallOptions extends CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-/** Where each method is served, whether it needs no root key, and the fields of its request. */
+/** Where each method is served, whether it needs no root key or takes an idempotency key, and its fields. */
 export const methods = {
   keys: {
     createKey: {
       path: "/v1/keys.createKey",
       isPublic: false,
+      isIdempotent: true,
       fields: [
         "apiId",
         "prefix",
@@ -198,6 +199,7 @@ export const methods = {
     verifyKey: {
       path: "/v1/keys.verifyKey",
       isPublic: true,
+      isIdempotent: false,
       fields: [
         "key",
         "apiId",
@@ -206,6 +208,7 @@ export const methods = {
     deleteKey: {
       path: "/v1/keys.deleteKey",
       isPublic: false,
+      isIdempotent: false,
       fields: [
         "keyId",
       ],

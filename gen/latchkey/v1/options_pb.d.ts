@@ -67,6 +67,14 @@ export declare const hot: GenExtension<MethodOptions, boolean>;
 export declare const public$: GenExtension<MethodOptions, boolean>;
 
 /**
+ * Whether the method honours the header `Idempotency-Key`: a repeated request gets the first answer again. Only for
+ * methods that change something and need a root key.
+ *
+ * @generated from extension: bool idempotent = 50604;
+ */
+export declare const idempotent: GenExtension<MethodOptions, boolean>;
+
+/**
  * What an update can do to the field. A message with a field `google.protobuf.FieldMask update_mask` is an update.
  *
  * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`. In

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum latchkey.v1.Change.
@@ -52,6 +52,15 @@ export const public$ = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 2);
 
 /**
+ * Whether the method honours the header `Idempotency-Key`: a repeated request gets the first answer again. Only for
+ * methods that change something and need a root key.
+ *
+ * @generated from extension: bool idempotent = 50604;
+ */
+export const idempotent = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 3);
+
+/**
  * What an update can do to the field. A message with a field `google.protobuf.FieldMask update_mask` is an update.
  *
  * In JSON a field that is absent stays as it is, `null` removes it and a value sets it; there is no `updateMask`. In
@@ -61,5 +70,5 @@ export const public$ = /*@__PURE__*/
  * @generated from extension: latchkey.v1.Change change = 50605;
  */
 export const change = /*@__PURE__*/
-  extDesc(file_latchkey_v1_options, 3);
+  extDesc(file_latchkey_v1_options, 4);
 
