@@ -11,13 +11,17 @@ import { completeFromBinary } from "./update-fields.ts";
  * that reach beyond their message, and needs seconds to merge a Struct that 64 KiB repeat thousands of times.
  */
 export function decodeBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
+  const message = readBinary(desc, bytes);
+  completeFromBinary(desc, message);
+  return message;
+}
+
+function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   const violations = new Violations();
   try {
     new Inspector(bytes, violations).inspectMessage(desc, bytes.length, "", 1);
     violations.throwIfAny();
-    const message = fromBinary(desc, bytes);
-    completeFromBinary(desc, message);
-    return message;
+    return fromBinary(desc, bytes);
   } catch (error) {
     if (error instanceof InvalidRequest) throw error;
     // Malformed bytes, invalid UTF-8 included, surface as plain errors. They are dropped: one may repeat input.

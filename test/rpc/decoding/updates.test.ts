@@ -4,8 +4,10 @@ import { describe, expect, it } from "vitest";
 import { decodeBinary } from "../../../src/rpc/decoding/decode-binary.ts";
 import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
 import { changesOf } from "../../../src/rpc/decoding/update-fields.ts";
+import { dialectOf } from "../../../src/rpc/rpc-dialect.ts";
 import { validated } from "../../../src/rpc/validate.ts";
 import { compileWidgets } from "../../support/widgets.ts";
+import { frame } from "../protocols.ts";
 import { CANARY, refusalOf, told } from "./refusal.ts";
 
 const update = compileWidgets().messageOf("UpdateWidgetRequest");
@@ -163,6 +165,24 @@ describe("an update in binary", () => {
     expect(one).toEqual(readBinary({ widgetId: "w", size: 1 }, ["size", "long_name", "colour"]));
     expect(one).toMatchObject({ updateMask: { paths: ["long_name", "colour", "size"] } });
   });
+});
+
+it("every protocol reads the same change as the same message", () => {
+  const json = Buffer.from('{"widgetId":"w","size":1,"longName":null}');
+  const mask = { paths: ["size", "long_name"] };
+  const sent = { widgetId: "w", size: 1, updateMask: mask } as MessageInitShape<typeof update>;
+  const binary = toBinary(update, create(update, sent));
+  const expected = readJson({ widgetId: "w", size: 1, longName: null });
+  for (const [type, body] of [
+    ["application/json", json],
+    ["application/proto", binary],
+    ["application/grpc+json", frame(json)],
+    ["application/grpc", frame(binary)],
+    ["application/grpc-web+json", frame(json)],
+    ["application/grpc-web+proto", frame(binary)],
+  ] as const) {
+    expect(dialectOf(type)?.decode(update, body), type).toEqual(expected);
+  }
 });
 
 it("the same change is the same message, as JSON and as binary with a mask", () => {
