@@ -109,6 +109,8 @@ const commands: ByKind<Command> = {
 
 const queries: ByKind<Query> = {
   keptAnswer: object({ kind: oneOf("keptAnswer"), lookup: digest, nowMs: moment }),
+  key: object({ kind: oneOf("key"), keyId: text }),
+  keyOfSecret: object({ kind: oneOf("keyOfSecret"), digest }),
 };
 
 const idempotencyFields = object<IdempotencyRecord>({

@@ -1,5 +1,5 @@
 import type { RateLimit } from "./rate-limit.ts";
-import type { RefillRule } from "./usage.ts";
+import type { RefillRule, UsageCounter } from "./usage.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [name: string]: Json };
@@ -21,6 +21,19 @@ export interface Key {
 /** The last balance of a counter that this replica has seen. Refusals show it; no decision uses it. */
 export interface LastKnownBalance {
   remaining: number;
+}
+
+/** A key with everything that its holders may see. */
+export interface StoredKey extends Omit<Key, "counter"> {
+  /** The first characters of the secret: safe to show and to log. */
+  readonly start: string;
+  readonly createdAtMs: number;
+  /** Of the last change; verifications are none. */
+  readonly updatedAtMs: number;
+  /** Counts changes, the creation included. */
+  readonly version: number;
+  /** With every refill that is due. */
+  readonly counter: UsageCounter | undefined;
 }
 
 /** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */

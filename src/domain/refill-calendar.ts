@@ -25,6 +25,11 @@ export function latestBoundaryMs(interval: RefillInterval, atMs: number): number
   return boundaryMs(interval, boundaryIndex(interval, atMs));
 }
 
+/** The first boundary after a time. */
+export function nextBoundaryMs(interval: RefillInterval, atMs: number): number {
+  return boundaryMs(interval, boundaryIndex(interval, atMs) + 1);
+}
+
 /** The number of boundaries after `sinceMs`, up to and including `untilMs`. 0 if time went backwards. */
 export function boundariesPassed(interval: RefillInterval, sinceMs: number, untilMs: number): number {
   return Math.max(0, boundaryIndex(interval, untilMs) - boundaryIndex(interval, sinceMs));

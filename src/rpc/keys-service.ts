@@ -1,14 +1,17 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
-import type { Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import type { KeySchema, Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
+import type { StoredKey } from "../domain/key.ts";
 import { andThen } from "../domain/maybe-promise.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
+import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import { Secret } from "../domain/secret.ts";
-import type { RefillRule } from "../domain/usage.ts";
+import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
 import type { Verdict } from "../domain/verification.ts";
 import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
 import { deleteKey } from "../usecases/delete-key.ts";
+import { getKey } from "../usecases/get-key.ts";
 import type { IdempotencyKey } from "../usecases/idempotency.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
@@ -57,8 +60,14 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       return andThen(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), answer);
     },
 
+    async getKey({ keyId, key = "" }, { caller }) {
+      const found = await getKey(caller.management, keyId === undefined ? { key: new Secret(key) } : { keyId });
+      if (found === undefined) throw noSuchKey();
+      return toKey(found);
+    },
+
     async deleteKey(request, { call: { requestId }, caller }) {
-      if (!(await deleteKey(caller.management, request.keyId))) throw new ApiError("NOT_FOUND", "there is no such key");
+      if (!(await deleteKey(caller.management, request.keyId))) throw noSuchKey();
       log.info("key deleted", { requestId, keyId: request.keyId });
       return {};
     },
@@ -103,6 +112,40 @@ function toResponse(verdict: Verdict, requestId: string): MessageInitShape<typeo
     },
     requestId,
   };
+}
+
+/** A key as it is read. */
+function toKey(key: StoredKey): MessageInitShape<typeof KeySchema> {
+  const { id: keyId, apiId, start, ownerId, name, enabled, version, counter, rateLimit } = key;
+  return {
+    keyId,
+    start,
+    apiId,
+    ownerId,
+    name,
+    meta: key.meta as JsonObject,
+    enabled,
+    createdAt: key.createdAtMs,
+    updatedAt: key.updatedAtMs,
+    expires: key.expiresAtMs,
+    remaining: counter?.remaining,
+    refill: counter?.refill && toRefillState(counter.refill),
+    ratelimit: rateLimit && toRatelimit(rateLimit),
+    secrets: [{ start, createdAt: key.createdAtMs }],
+    version,
+  };
+}
+
+function toRefillState({ interval, amount, carryOver, refilledThroughMs }: StoredRefill) {
+  return { interval, amount, carryOver, nextRefillAt: nextBoundaryMs(interval, refilledThroughMs) };
+}
+
+function toRatelimit({ mode, limit, durationMs }: RateLimit) {
+  return { async: mode === "local", limit, duration: durationMs };
+}
+
+function noSuchKey(): ApiError {
+  return new ApiError("NOT_FOUND", "there is no such key");
 }
 
 function badField(path: string, message: string): InvalidRequest {

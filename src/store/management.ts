@@ -1,4 +1,4 @@
-import type { NewKey } from "../domain/key.ts";
+import type { NewKey, StoredKey } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { KeyChange } from "./key-changes.ts";
 
@@ -37,11 +37,15 @@ export type Command =
 /** Every question that can be asked. Plain data too. */
 export type Query =
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
-  { readonly kind: "keptAnswer"; readonly lookup: string; readonly nowMs: number };
+  | { readonly kind: "keptAnswer"; readonly lookup: string; readonly nowMs: number }
+  | { readonly kind: "key"; readonly keyId: string }
+  | { readonly kind: "keyOfSecret"; readonly digest: string };
 
 /** The answers, by the kind of the question. */
 export interface Answers {
   readonly keptAnswer: KeptAnswer | undefined;
+  readonly key: StoredKey | undefined;
+  readonly keyOfSecret: StoredKey | undefined;
 }
 
 /** What became of a command. */

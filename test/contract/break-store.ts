@@ -1,10 +1,10 @@
 import type { Clock } from "../../src/ambient/clock.ts";
-import type { NewKey } from "../../src/domain/key.ts";
+import type { NewKey, StoredKey } from "../../src/domain/key.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { ChangeFeed } from "../../src/store/change-feed.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
-import type { IdempotencyRecord, KeptAnswer, Outcome } from "../../src/store/management.ts";
+import type { Answers, IdempotencyRecord, KeptAnswer, Outcome, Query } from "../../src/store/management.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -40,12 +40,12 @@ export function keys(mistake: string, breakIt: (inner: KeyCalls) => Partial<KeyC
         delete: (keyId) => deleteKey(management, keyId),
         setRateLimit: (keyId, rateLimit) => setRateLimit(management, keyId, rateLimit),
       };
-      return { ...inner, ...storeOf({ ...calls, ...breakIt(calls) }) };
+      return { ...inner, ...storeOf({ ...calls, ...breakIt(calls) }, inner) };
     },
   };
 }
 
-function storeOf(calls: KeyCalls): Pick<Store, "keys" | "management"> {
+function storeOf(calls: KeyCalls, inner: Store): Pick<Store, "keys" | "management"> {
   const outcomeOf = (keyId: string, digests: readonly string[] | undefined): Outcome =>
     digests === undefined ? { outcome: "missing" } : { outcome: "done", changed: [{ keyId, digests }] };
   return {
@@ -61,7 +61,26 @@ function storeOf(calls: KeyCalls): Pick<Store, "keys" | "management"> {
             return outcomeOf(command.keyId, await calls.setRateLimit(command.keyId, command.rateLimit));
         }
       },
-      read: ({ lookup, nowMs }) => calls.findKeptAnswer(lookup, nowMs),
+      read: <Asked extends Query>(query: Asked) =>
+        query.kind === "keptAnswer"
+          ? (calls.findKeptAnswer(query.lookup, query.nowMs) as Promise<Answers[Asked["kind"]]>)
+          : inner.management.read(query),
+    },
+  };
+}
+
+/** Shows something else of a key than it has. */
+export function shows(mistake: string, change: (key: StoredKey, inner: Store) => StoredKey | undefined): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const read = async <Asked extends Query>(query: Asked) => {
+        const answer = await inner.management.read(query);
+        if (query.kind === "keptAnswer" || answer === undefined) return answer;
+        return change(answer as StoredKey, inner) as Answers[Asked["kind"]];
+      };
+      return { ...inner, management: { ...inner.management, read } };
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
-import type { IdempotencyRecord } from "../../src/store/management.ts";
-import { type BrokenStore, type KeyCalls, keys, records, shared, stores, tidies } from "./break-store.ts";
+import type { IdempotencyRecord, Query } from "../../src/store/management.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
+import { type BrokenStore, type KeyCalls, keys, records, shared, shows, stores, tidies } from "./break-store.ts";
 
 export const brokenKeyStores: readonly BrokenStore[] = [
   // What is stored and found
@@ -71,6 +72,38 @@ export const brokenKeyStores: readonly BrokenStore[] = [
       },
     };
   }),
+
+  // Reading
+  shows("shows no start", (key) => ({ ...key, start: "" })),
+  shows("shows no metadata", (key) => ({ ...key, meta: {} })),
+  shows("shows every key as enabled", (key) => ({ ...key, enabled: true })),
+  shows("shows no rate limit", (key) => ({ ...key, rateLimit: undefined })),
+  shows("shows every key as never changed", (key) => ({ ...key, version: 1 })),
+  shows("shows the creation as the last change", (key) => ({ ...key, updatedAtMs: key.createdAtMs })),
+  shows("shows no balance", (key) => ({ ...key, counter: undefined })),
+  shows("forgets when a counter was refilled", (key) => ({
+    ...key,
+    counter: key.counter?.refill && { ...key.counter, refill: { ...key.counter.refill, refilledThroughMs: 0 } },
+  })),
+  shows("finds no key", () => undefined),
+  {
+    mistake: "shows balances without refills that are due",
+    open(clock) {
+      const createdAtMs = clock.nowMs();
+      let reading = false;
+      const inner = createMemoryStore({
+        nowMs: () => (reading ? createdAtMs : clock.nowMs()),
+        monotonicMs: () => clock.monotonicMs(),
+      });
+      const read = <Asked extends Query>(query: Asked) => {
+        reading = query.kind !== "keptAnswer";
+        const answer = inner.management.read(query);
+        reading = false;
+        return answer;
+      };
+      return { ...inner, management: { ...inner.management, read } };
+    },
+  },
 
   // Deletion
   keys("deletes nothing", (inner) => ({ delete: async (id) => ((await inner.delete(id)) ? [] : undefined) })),

@@ -12,11 +12,13 @@ import { permitClockCases } from "./permit-clock-cases.ts";
 import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
+import { storedKeyCases } from "./stored-key-cases.ts";
 import { usageCases } from "./usage-cases.ts";
 
 /** Everything that any store promises. */
 export const storeContract: readonly ContractCase[] = [
   ...keyCases,
+  ...storedKeyCases,
   ...idempotencyCases,
   ...rootKeyCases,
   ...changeCases,

@@ -86,6 +86,17 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       expect(await findKeptAnswer(keys, sha256("another"), clock.nowMs())).toBeUndefined();
     });
 
+    it("reads a key by its id and by its secret", async () => {
+      const key = realKey({ name: "名前", meta: metaOf(metaBytesMax), remaining: 2, refill: refillRule() });
+      const { core } = await setUp(key);
+      const { secretDigest: digest, id: keyId } = key;
+      const read = await core.manage(rootKey).read({ kind: "key", keyId });
+      expect(read).toMatchObject({ id: keyId, name: key.name, meta: key.meta, version: 1, counter: { remaining: 2 } });
+      expect(await core.manage(rootKey).read({ kind: "keyOfSecret", digest })).toEqual(read);
+      expect(await core.manage(rootKey).read({ kind: "key", keyId: "key_none" })).toBeUndefined();
+      await expect(core.manage(wrongRootKey).read({ kind: "key", keyId })).rejects.toThrow(RootKeyRefused);
+    });
+
     it("deletes a key once, with the digests that it had", async () => {
       const key = realKey({ remaining: 5 });
       const { core } = await setUp(key);

@@ -5,7 +5,7 @@ import { startTestServer } from "../support/in-process-server.ts";
 
 describe.each(engines)("on $name", (engine) => {
   describe.each(clientKinds)("a client over %s", (kind) => {
-    it("creates, verifies and deletes a key", async () => {
+    it("creates, verifies, reads and deletes a key", async () => {
       const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
       const client = clientOf(kind, baseUrl, rootKey);
 
@@ -38,6 +38,24 @@ describe.each(engines)("on $name", (engine) => {
         remaining: 0,
       });
 
+      const stored = {
+        keyId: created.keyId,
+        start: created.key.slice(0, "acme_live_".length + 4),
+        apiId: "api",
+        ownerId: "user_1",
+        name: "first",
+        meta: { plan: "pro", seats: [1, 2] },
+        enabled: true,
+        createdAt: expect.any(Number),
+        updatedAt: expect.any(Number),
+        remaining: 0,
+        refill: { interval: "monthly", amount: 10, carryOver: false, nextRefillAt: expect.any(Number) },
+        secrets: [{ start: created.key.slice(0, "acme_live_".length + 4), createdAt: expect.any(Number) }],
+        version: 1,
+      };
+      expect(await client.getKey({ keyId: created.keyId })).toEqual(stored);
+      expect(await client.getKey({ key: created.key })).toEqual(stored);
+
       expect(await client.deleteKey({ keyId: created.keyId })).toEqual({});
       expect(await client.verifyKey({ key: created.key })).toEqual({
         valid: false,
@@ -46,5 +64,26 @@ describe.each(engines)("on $name", (engine) => {
         requestId: expect.stringMatching(/^req_/),
       });
     });
+  });
+
+  it("reads a key by GET, and by its secret in the body of a POST only", async () => {
+    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { key, keyId } = await clientOf("sdk", baseUrl, rootKey).createKey({ apiId: "api" });
+    const headers = { authorization: `Bearer ${rootKey}`, "content-type": "application/json" };
+    const ask = async (path: string, init: RequestInit = {}) => {
+      const { status, headers: answered } = await fetch(baseUrl + path, { headers, ...init });
+      return { status, cache: answered.get("cache-control") };
+    };
+    const read = async (path: string, init: RequestInit = {}) =>
+      (await fetch(baseUrl + path, { headers, ...init })).json();
+
+    const stored = await read(`/v1/keys.getKey?keyId=${keyId}`);
+    expect(stored).toMatchObject({ keyId, apiId: "api", enabled: true, version: 1 });
+    expect(await read("/v1/keys.whoami", { method: "POST", body: JSON.stringify({ key }) })).toEqual(stored);
+    expect(await ask(`/v1/keys.getKey?keyId=${keyId}`, { method: "HEAD" })).toEqual({ status: 200, cache: "no-store" });
+    expect((await ask(`/v1/keys.getKey?key=${key}`)).status).toBe(400);
+    expect((await ask("/v1/keys.getKey?keyId=key_0000000000000000000000")).status).toBe(404);
+    expect((await ask(`/v1/keys.getKey?keyId=${keyId}`, { headers: {} })).status).toBe(401);
+    expect((await ask("/v1/keys.whoami")).status).toBe(405);
   });
 });

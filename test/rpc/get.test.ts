@@ -10,7 +10,7 @@ import { malformedResponse } from "../../src/rpc/http1-response.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import { Guard } from "../../src/server/port/guard.ts";
 import { OnePort } from "../../src/server/port/one-port.ts";
-import type { KeyManagement } from "../../src/store/key-store.ts";
+import type { Management } from "../../src/store/management.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { compileWidgets } from "../support/widgets.ts";
@@ -25,7 +25,7 @@ async function serve() {
   const metrics = createMetrics();
   const handlers = { getWidget: (asked: Message) => ({ asked: JSON.stringify(toJson(input, asked)) }) };
   const endpoints = createEndpoints(widgets.service, handlers as unknown as Handlers<never>);
-  const rootAccess = createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, {} as KeyManagement);
+  const rootAccess = createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, {} as Management);
   const runCall = createRunCall({ clock: systemClock, log, metrics, rootAccess });
   const gateway = createGateway({ routes: widgets.routes, endpoints, runCall, codecs: [] });
   const newRequestId = () => "req_0000000000000000000000";

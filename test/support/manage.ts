@@ -22,8 +22,9 @@ export async function setRateLimit(
   management: Changes,
   keyId: string,
   rateLimit: RateLimit | undefined,
+  atMs = 1,
 ): Promise<readonly string[] | undefined> {
-  return digestsOf(await management.change({ kind: "setRateLimit", keyId, rateLimit, atMs: 1 }));
+  return digestsOf(await management.change({ kind: "setRateLimit", keyId, rateLimit, atMs }));
 }
 
 export function findKeptAnswer(

@@ -1,10 +1,10 @@
 import type { Clock } from "../../src/ambient/clock.ts";
-import type { Key, NewKey } from "../../src/domain/key.ts";
+import type { Key, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import { newCounter, settle, type UsageCounter } from "../../src/domain/usage.ts";
+import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
-import type { Command, IdempotencyRecord, Outcome } from "../../src/store/management.ts";
+import type { Answers, Command, IdempotencyRecord, Outcome, Query } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
@@ -18,6 +18,8 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   const idempotency = new Map<string, IdempotencyRecord>();
   const rootDigests: string[] = [];
   const changes: Change[] = [];
+  /** Of keys that were changed. */
+  const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
 
   async function create(key: NewKey, record?: IdempotencyRecord): Promise<Outcome> {
     if (record !== undefined) {
@@ -35,6 +37,29 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
   function keptAt(lookup: string, nowMs: number): IdempotencyRecord | undefined {
     const kept = idempotency.get(lookup);
     return kept !== undefined && kept.expiresAtMs > nowMs ? kept : undefined;
+  }
+
+  async function read(query: Query): Promise<Answers[Query["kind"]]> {
+    switch (query.kind) {
+      case "keptAnswer":
+        return keptAt(query.lookup, query.nowMs);
+      case "key":
+        return storedKey(query.keyId);
+      case "keyOfSecret":
+        return storedKey(keyIdsByDigest.get(query.digest) ?? "");
+    }
+  }
+
+  function storedKey(keyId: string): StoredKey | undefined {
+    const key = keys.get(keyId);
+    if (key === undefined) return undefined;
+    const { secretDigest: _, remaining: __, refill: ___, ...visible } = key;
+    const counter = counters.get(keyId);
+    return {
+      ...visible,
+      ...(changed.get(keyId) ?? unchanged(key)),
+      counter: counter && refilled(counter, clock.nowMs()),
+    };
   }
 
   async function findByDigest(digest: string): Promise<Key | undefined> {
@@ -56,11 +81,12 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
         break;
       case "setRateLimit":
         setRateLimit(key, command.rateLimit);
+        changed.set(keyId, { version: (changed.get(keyId)?.version ?? 1) + 1, updatedAtMs: command.atMs });
         break;
     }
-    const changed = { keyId, digests: [key.secretDigest] };
-    changes.push({ kind: "key", ...changed });
-    return { outcome: "done", changed: [changed] };
+    const change = { keyId, digests: [key.secretDigest] };
+    changes.push({ kind: "key", ...change });
+    return { outcome: "done", changed: [change] };
   }
 
   function setRateLimit(key: NewKey, rateLimit: RateLimit | undefined): void {
@@ -108,7 +134,7 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
 
   return {
     keys: { findByDigest },
-    management: { change, read: async ({ lookup, nowMs }) => keptAt(lookup, nowMs) },
+    management: { change, read: <Asked extends Query>(query: Asked) => read(query) as Promise<Answers[Asked["kind"]]> },
     rootKeys: { digests: async () => [...rootDigests], addFirst },
     changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
@@ -118,4 +144,8 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     },
     close: async () => {},
   };
+}
+
+function unchanged({ createdAtMs }: NewKey): Pick<StoredKey, "version" | "updatedAtMs"> {
+  return { version: 1, updatedAtMs: createdAtMs };
 }

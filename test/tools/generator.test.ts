@@ -41,12 +41,12 @@ describe("openapi.json", () => {
   });
 
   it("holds exactly the routes of the gateway, with the permissions of their methods", () => {
-    expect(Object.keys(openapi.paths)).toEqual(routes.map((route) => route.path));
-    for (const { path, method } of routes) {
+    expect(Object.keys(openapi.paths)).toEqual([...new Set(routes.map((route) => route.path))]);
+    for (const { path, method } of routes.filter(({ verb }) => verb === "POST")) {
       const { post } = operationsOf(path);
-      const group = path.slice("/v1/".length, path.indexOf("."));
+      const [group, name] = path.slice("/v1/".length).split(".");
       const { isPublic } = methods[group as "keys"][method.localName as keyof (typeof methods)["keys"]];
-      expect(post.operationId).toBe(`${group}.${method.localName}`);
+      expect(post.operationId).toBe(`${group}.${name}`);
       expect(post.summary).not.toBe("");
       expect(isPublic).toBe(getOption(method, public$));
       expect(post.security).toEqual(isPublic ? [] : [{ rootKey: [getOption(method, permission)] }]);
@@ -59,7 +59,7 @@ describe("openapi.json", () => {
 
   it("refuses unknown fields in requests and tolerates them in answers", () => {
     const closed = Object.entries(openapi.components.schemas).filter(([, each]) => each.additionalProperties === false);
-    const requests = routes.map(({ method }) => method.input.name);
+    const requests = new Set(routes.map(({ method }) => method.input.name));
     expect(closed.map(([name]) => name).sort()).toEqual([...requests, "Refill", "Ratelimit"].sort());
   });
 

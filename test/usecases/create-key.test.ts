@@ -6,7 +6,7 @@ import type { NewKey } from "../../src/domain/key.ts";
 import { isWellFormedKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { Command, IdempotencyRecord, Outcome } from "../../src/store/management.ts";
+import type { Answers, Command, IdempotencyRecord, Outcome, Query } from "../../src/store/management.ts";
 import { type CreateKeyRequest, createCreateKey, ExpiresInThePast } from "../../src/usecases/create-key.ts";
 import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "../../src/usecases/idempotency.ts";
 import { done } from "../support/manage.ts";
@@ -50,7 +50,7 @@ function setUp(answers: { create?: Outcome | Error; kept?: IdempotencyRecord | u
       if (command.kind === "createKey") stored.push({ key: command.key, record });
       return outcomes();
     },
-    read: async () => kept(),
+    read: <Asked extends Query>(_: Asked) => Promise.resolve().then(kept) as Promise<Answers[Asked["kind"]]>,
   };
   const createKey = (...args: [CreateKeyRequest, IdempotencyKey?]) => createKeyIn(management, ...args);
   return { stored, management, createKey };

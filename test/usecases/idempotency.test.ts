@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { Query } from "../../src/store/management.ts";
+import type { Answers, Query } from "../../src/store/management.ts";
 import { createIdempotency, IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { inTurn } from "./fakes.ts";
 
@@ -102,9 +102,9 @@ describe("looking for an answer", () => {
     const asked: unknown[] = [];
     const answers = inTurn("kept answers", [found]);
     const keys = {
-      async read({ lookup, nowMs: atMs }: Query) {
-        asked.push([lookup, atMs]);
-        return answers();
+      async read<Asked extends Query>(query: Asked) {
+        if (query.kind === "keptAnswer") asked.push([query.lookup, query.nowMs]);
+        return answers() as Answers[Asked["kind"]];
       },
     };
     return { keys, asked };

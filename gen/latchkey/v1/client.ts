@@ -131,6 +131,78 @@ export interface RatelimitState {
   reset: number;
 }
 
+/** The key to read: exactly one of the two fields. */
+export interface GetKeyRequest {
+  /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
+  keyId?: string;
+  /** The key itself, a secret: 1 to 16384 characters. */
+  key?: string;
+}
+
+/** A key as it is stored. Its secret is not part of it. */
+export interface Key {
+  /** Identifier of the key. */
+  keyId: string;
+  /** The first characters of its secret, by which people recognise it. */
+  start: string;
+  /** Identifier of the API the key belongs to. */
+  apiId: string;
+  /** Identifier of the user who owns the key. Absent when none. */
+  ownerId?: string;
+  /** Name of the key. Absent when none. */
+  name?: string;
+  /** Metadata attached to the key, an empty object when none. Always there. */
+  meta: Record<string, unknown>;
+  /** Whether the key can be used. */
+  enabled: boolean;
+  /** When the key was created, Unix time in milliseconds. */
+  createdAt: number;
+  /** When the key was last changed, Unix time in milliseconds. Verifications do not change it. */
+  updatedAt: number;
+  /** When the key stops being valid, Unix time in milliseconds. Absent when never. */
+  expires?: number;
+  /** Verifications left, with every refill that is due. Absent when the key has no counter. */
+  remaining?: number;
+  /** How the counter is refilled. Absent when it is not. */
+  refill?: RefillState;
+  /** Its rate limit. Absent when it has none. */
+  ratelimit?: KeyRatelimit;
+  /** Its secrets: one, or two while one is being replaced. */
+  secrets: KeySecret[];
+  /** Counts the changes of the key, its creation included. Verifications do not change it. */
+  version: number;
+}
+
+/** How a counter is refilled, and when next. */
+export interface RefillState {
+  /** `daily` or `monthly`. */
+  interval: string;
+  /** Number of uses of one refill. */
+  amount: number;
+  /** Whether unused uses are kept. */
+  carryOver: boolean;
+  /** When the next refill is due, Unix time in milliseconds. */
+  nextRefillAt: number;
+}
+
+/** The rate limit of a key. */
+export interface KeyRatelimit {
+  /** true: each replica counts locally. false: counted globally and never exceeded. */
+  async: boolean;
+  /** Maximum number of verifications per window. */
+  limit: number;
+  /** Length of the window in milliseconds. */
+  duration: number;
+}
+
+/** What is known of a secret. */
+export interface KeySecret {
+  /** Its first characters. */
+  start: string;
+  /** When it was made, Unix time in milliseconds. */
+  createdAt: number;
+}
+
 /** The key to delete. */
 export interface DeleteKeyRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
@@ -205,6 +277,15 @@ export const methods = {
         "apiId",
       ],
     },
+    getKey: {
+      path: "/v1/keys.getKey",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "keyId",
+        "key",
+      ],
+    },
     deleteKey: {
       path: "/v1/keys.deleteKey",
       isPublic: false,
@@ -237,6 +318,11 @@ export interface KeysClient {
    * An error means that the request was bad or that the service could not decide.
    */
   verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<VerifyKeyResponse>;
+  /**
+   * Reads a key, by its id or by its secret. A secret is sent in the body of a POST only. `keys.whoami` is another path of
+   * this method.
+   */
+  getKey(request: GetKeyRequest, options?: CallOptions): Promise<Key>;
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds
    * on all others, within one if they share a Redis.

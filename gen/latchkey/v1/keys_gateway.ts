@@ -6,6 +6,9 @@ import { KeysService } from "./keys_pb.js";
 export const routes = [
   { verb: "POST", path: "/v1/keys.createKey", method: KeysService.method.createKey },
   { verb: "POST", path: "/v1/keys.verifyKey", method: KeysService.method.verifyKey },
+  { verb: "POST", path: "/v1/keys.getKey", method: KeysService.method.getKey },
+  { verb: "GET", path: "/v1/keys.getKey", method: KeysService.method.getKey },
+  { verb: "POST", path: "/v1/keys.whoami", method: KeysService.method.getKey },
   { verb: "POST", path: "/v1/keys.deleteKey", method: KeysService.method.deleteKey },
 ] as const satisfies readonly {
   readonly verb: "GET" | "POST";

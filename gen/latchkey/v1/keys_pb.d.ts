@@ -350,6 +350,253 @@ export declare type RatelimitState = Message<"latchkey.v1.RatelimitState"> & {
 export declare const RatelimitStateSchema: GenMessage<RatelimitState>;
 
 /**
+ * The key to read: exactly one of the two fields.
+ *
+ * @generated from message latchkey.v1.GetKeyRequest
+ */
+export declare type GetKeyRequest = Message<"latchkey.v1.GetKeyRequest"> & {
+  /**
+   * Identifier of the key, as `createKey` returned it: 1 to 64 characters.
+   *
+   * @generated from field: optional string key_id = 1;
+   */
+  keyId?: string | undefined;
+
+  /**
+   * The key itself, a secret: 1 to 16384 characters.
+   *
+   * @generated from field: optional string key = 2;
+   */
+  key?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.GetKeyRequest.
+ * Use `create(GetKeyRequestSchema)` to create a new message.
+ */
+export declare const GetKeyRequestSchema: GenMessage<GetKeyRequest>;
+
+/**
+ * A key as it is stored. Its secret is not part of it.
+ *
+ * @generated from message latchkey.v1.Key
+ */
+export declare type Key = Message<"latchkey.v1.Key"> & {
+  /**
+   * Identifier of the key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The first characters of its secret, by which people recognise it.
+   *
+   * @generated from field: string start = 2;
+   */
+  start: string;
+
+  /**
+   * Identifier of the API the key belongs to.
+   *
+   * @generated from field: string api_id = 3;
+   */
+  apiId: string;
+
+  /**
+   * Identifier of the user who owns the key. Absent when none.
+   *
+   * @generated from field: optional string owner_id = 4;
+   */
+  ownerId?: string | undefined;
+
+  /**
+   * Name of the key. Absent when none.
+   *
+   * @generated from field: optional string name = 5;
+   */
+  name?: string | undefined;
+
+  /**
+   * Metadata attached to the key, an empty object when none. Always there.
+   *
+   * @generated from field: google.protobuf.Struct meta = 6;
+   */
+  meta?: JsonObject | undefined;
+
+  /**
+   * Whether the key can be used.
+   *
+   * @generated from field: bool enabled = 7;
+   */
+  enabled: boolean;
+
+  /**
+   * When the key was created, Unix time in milliseconds.
+   *
+   * @generated from field: double created_at = 8;
+   */
+  createdAt: number;
+
+  /**
+   * When the key was last changed, Unix time in milliseconds. Verifications do not change it.
+   *
+   * @generated from field: double updated_at = 9;
+   */
+  updatedAt: number;
+
+  /**
+   * When the key stops being valid, Unix time in milliseconds. Absent when never.
+   *
+   * @generated from field: optional double expires = 10;
+   */
+  expires?: number | undefined;
+
+  /**
+   * Verifications left, with every refill that is due. Absent when the key has no counter.
+   *
+   * @generated from field: optional int32 remaining = 11;
+   */
+  remaining?: number | undefined;
+
+  /**
+   * How the counter is refilled. Absent when it is not.
+   *
+   * @generated from field: latchkey.v1.RefillState refill = 12;
+   */
+  refill?: RefillState | undefined;
+
+  /**
+   * Its rate limit. Absent when it has none.
+   *
+   * @generated from field: latchkey.v1.KeyRatelimit ratelimit = 13;
+   */
+  ratelimit?: KeyRatelimit | undefined;
+
+  /**
+   * Its secrets: one, or two while one is being replaced.
+   *
+   * @generated from field: repeated latchkey.v1.KeySecret secrets = 14;
+   */
+  secrets: KeySecret[];
+
+  /**
+   * Counts the changes of the key, its creation included. Verifications do not change it.
+   *
+   * @generated from field: uint32 version = 15;
+   */
+  version: number;
+};
+
+/**
+ * Describes the message latchkey.v1.Key.
+ * Use `create(KeySchema)` to create a new message.
+ */
+export declare const KeySchema: GenMessage<Key>;
+
+/**
+ * How a counter is refilled, and when next.
+ *
+ * @generated from message latchkey.v1.RefillState
+ */
+export declare type RefillState = Message<"latchkey.v1.RefillState"> & {
+  /**
+   * `daily` or `monthly`.
+   *
+   * @generated from field: string interval = 1;
+   */
+  interval: string;
+
+  /**
+   * Number of uses of one refill.
+   *
+   * @generated from field: int32 amount = 2;
+   */
+  amount: number;
+
+  /**
+   * Whether unused uses are kept.
+   *
+   * @generated from field: bool carry_over = 3;
+   */
+  carryOver: boolean;
+
+  /**
+   * When the next refill is due, Unix time in milliseconds.
+   *
+   * @generated from field: double next_refill_at = 4;
+   */
+  nextRefillAt: number;
+};
+
+/**
+ * Describes the message latchkey.v1.RefillState.
+ * Use `create(RefillStateSchema)` to create a new message.
+ */
+export declare const RefillStateSchema: GenMessage<RefillState>;
+
+/**
+ * The rate limit of a key.
+ *
+ * @generated from message latchkey.v1.KeyRatelimit
+ */
+export declare type KeyRatelimit = Message<"latchkey.v1.KeyRatelimit"> & {
+  /**
+   * true: each replica counts locally. false: counted globally and never exceeded.
+   *
+   * @generated from field: bool async = 1;
+   */
+  async: boolean;
+
+  /**
+   * Maximum number of verifications per window.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+
+  /**
+   * Length of the window in milliseconds.
+   *
+   * @generated from field: uint32 duration = 3;
+   */
+  duration: number;
+};
+
+/**
+ * Describes the message latchkey.v1.KeyRatelimit.
+ * Use `create(KeyRatelimitSchema)` to create a new message.
+ */
+export declare const KeyRatelimitSchema: GenMessage<KeyRatelimit>;
+
+/**
+ * What is known of a secret.
+ *
+ * @generated from message latchkey.v1.KeySecret
+ */
+export declare type KeySecret = Message<"latchkey.v1.KeySecret"> & {
+  /**
+   * Its first characters.
+   *
+   * @generated from field: string start = 1;
+   */
+  start: string;
+
+  /**
+   * When it was made, Unix time in milliseconds.
+   *
+   * @generated from field: double created_at = 2;
+   */
+  createdAt: number;
+};
+
+/**
+ * Describes the message latchkey.v1.KeySecret.
+ * Use `create(KeySecretSchema)` to create a new message.
+ */
+export declare const KeySecretSchema: GenMessage<KeySecret>;
+
+/**
  * The key to delete.
  *
  * @generated from message latchkey.v1.DeleteKeyRequest
@@ -417,6 +664,17 @@ export declare const KeysService: GenService<{
     methodKind: "unary";
     input: typeof VerifyKeyRequestSchema;
     output: typeof VerifyKeyResponseSchema;
+  },
+  /**
+   * Reads a key, by its id or by its secret. A secret is sent in the body of a POST only. `keys.whoami` is another path of
+   * this method.
+   *
+   * @generated from rpc latchkey.v1.KeysService.GetKey
+   */
+  getKey: {
+    methodKind: "unary";
+    input: typeof GetKeyRequestSchema;
+    output: typeof KeySchema;
   },
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds

@@ -51,7 +51,7 @@ export function toKey(row: KeyRow): Key {
   };
 }
 
-function readMeta(text: string): JsonObject {
+export function readMeta(text: string): JsonObject {
   // Most keys have none.
   if (text === "{}") return {};
   try {
@@ -61,7 +61,11 @@ function readMeta(text: string): JsonObject {
   }
 }
 
-function rateLimitOf(local: number | null, limit: number | null, durationMs: number | null): RateLimit | undefined {
+export function rateLimitOf(
+  local: number | null,
+  limit: number | null,
+  durationMs: number | null,
+): RateLimit | undefined {
   if (limit === null || durationMs === null) return undefined;
   return { mode: local === 1 ? "local" : "strict", limit, durationMs };
 }

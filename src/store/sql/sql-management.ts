@@ -5,6 +5,7 @@ import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { newCounter, type UsageCounter } from "../../domain/usage.ts";
 import type { Answers, Command, IdempotencyRecord, KeptAnswer, Management, Outcome, Query } from "../management.ts";
+import { readKey } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 
@@ -19,10 +20,19 @@ export function createSqlManagement(engine: SqlEngine): Management {
       return atomically(planned instanceof Promise ? await planned : planned, idempotency);
     },
 
-    async read<Asked extends Query>(query: Asked): Promise<Answers[Asked["kind"]]> {
-      return findKeptAnswer(query.lookup, query.nowMs);
-    },
+    read: <Asked extends Query>(query: Asked) => answer(query) as Promise<Answers[Asked["kind"]]>,
   };
+
+  async function answer(query: Query): Promise<Answers[Query["kind"]]> {
+    switch (query.kind) {
+      case "keptAnswer":
+        return findKeptAnswer(query.lookup, query.nowMs);
+      case "key":
+        return readKey(engine, "id", query.keyId);
+      case "keyOfSecret":
+        return readKey(engine, "digest", query.digest);
+    }
+  }
 
   /** Queries that run as one transaction, and what their results mean. */
   function plan(command: Command): MaybePromise<Plan> {

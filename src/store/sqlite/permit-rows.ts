@@ -2,7 +2,7 @@ import type { StatementSync } from "node:sqlite";
 import { exchangePermits, type PermitWindow } from "../../domain/permit-window.ts";
 import { limitMax } from "../../domain/rate-limit.ts";
 import type { KeyedPermitAsk, PermitResult } from "../permit-ledger.ts";
-import { isIntegerIn } from "./is-integer-in.ts";
+import { isIntegerIn } from "../sql/is-integer-in.ts";
 
 /** Settles one ask inside the open transaction. */
 export function exchangeAsk(

@@ -105,6 +105,9 @@ export const rules: BadRequest[] = [
   broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
   broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
   broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
+  broken("keyId and key", "getKey", "keyId", { keyId: textCanary, key: textCanary }, { says: "either keyId or key" }),
+  broken("empty key", "getKey", "key", { key: "" }),
+  broken("key of 16385 characters", "getKey", "key", { key: long(16_385) }),
   ...keyIdCalls.flatMap((call) => [
     broken("no keyId", call, "keyId", {}),
     broken("empty keyId", call, "keyId", { ...goodBodyOf(call), keyId: "" }),

@@ -1,0 +1,40 @@
+import type { RefillInterval } from "../../domain/refill-calendar.ts";
+import { remainingMax, type UsageCounter } from "../../domain/usage.ts";
+import { isIntegerIn } from "./is-integer-in.ts";
+
+/** A counter's columns, as they are stored. */
+export interface CounterRow {
+  readonly remaining: number;
+  readonly refill_interval: string | null;
+  readonly refill_amount: number | null;
+  readonly refill_carry_over: number | null;
+  readonly refilled_through_ms: number | null;
+}
+
+/** Throws on a row that this code cannot have written: using it could grant uses that were never issued. */
+export function counterOf(row: CounterRow): UsageCounter {
+  if (!isSound(row)) throw new Error("the stored counter is damaged");
+  return {
+    remaining: row.remaining,
+    refill:
+      row.refill_interval === null
+        ? undefined
+        : {
+            interval: row.refill_interval as RefillInterval,
+            amount: row.refill_amount as number,
+            carryOver: row.refill_carry_over === 1,
+            refilledThroughMs: row.refilled_through_ms as number,
+          },
+  };
+}
+
+function isSound(row: CounterRow): boolean {
+  if (!isIntegerIn(0, row.remaining, remainingMax)) return false;
+  if (row.refill_interval === null) return true;
+  return (
+    (row.refill_interval === "daily" || row.refill_interval === "monthly") &&
+    isIntegerIn(1, row.refill_amount, remainingMax) &&
+    isIntegerIn(0, row.refill_carry_over, 1) &&
+    Number.isSafeInteger(row.refilled_through_ms)
+  );
+}

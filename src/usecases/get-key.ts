@@ -1,0 +1,14 @@
+import { sha256 } from "../ambient/crypto.ts";
+import type { StoredKey } from "../domain/key.ts";
+import type { Secret } from "../domain/secret.ts";
+import type { Management } from "../store/management.ts";
+
+/** The key, by its id or by its secret; undefined if there is none. */
+export function getKey(
+  management: Pick<Management, "read">,
+  by: { readonly keyId: string } | { readonly key: Secret },
+): Promise<StoredKey | undefined> {
+  return "keyId" in by
+    ? management.read({ kind: "key", keyId: by.keyId })
+    : management.read({ kind: "keyOfSecret", digest: sha256(by.key.reveal()) });
+}
