@@ -3,7 +3,7 @@ import type { JsonObject, NewKey } from "../domain/key.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
-import type { Command, IdempotencyRecord, Outcome, Query } from "../store/management.ts";
+import type { Command, IdempotencyRecord, Outcome, Query, UpdateRemaining } from "../store/management.ts";
 import {
   type Check,
   digest,
@@ -43,8 +43,8 @@ export function fromWireQuery(queryJson: string): Query {
 }
 
 /** As a coordinator has sent it: it is believed. */
-export function fromWireOutcome({ outcomeJson }: Changed): Outcome {
-  return JSON.parse(outcomeJson) as Outcome;
+export function fromWireOutcome<Kind extends Command["kind"]>({ outcomeJson }: Changed): Outcome<Kind> {
+  return JSON.parse(outcomeJson) as Outcome<Kind>;
 }
 
 type ByKind<All extends { readonly kind: string }> = {
@@ -101,10 +101,25 @@ const newKey: Check<NewKey> = (value, name) => {
   return key;
 };
 
+const updateRemainingFields = object<UpdateRemaining>({
+  kind: oneOf("updateRemaining"),
+  keyId: text,
+  op: oneOf("set", "increment", "decrement"),
+  value: optional(wholeNumber(0, remainingMax)),
+  atMs: moment,
+});
+
+const updateRemaining: Check<UpdateRemaining> = (value, name) => {
+  const command = updateRemainingFields(value, name);
+  if (command.value === undefined && command.op !== "set") throw impossible("value");
+  return command;
+};
+
 const commands: ByKind<Command> = {
   createKey: object({ kind: oneOf("createKey"), key: newKey }),
   deleteKey: object({ kind: oneOf("deleteKey"), keyId: text }),
   setRateLimit: object({ kind: oneOf("setRateLimit"), keyId: text, rateLimit: optional(rateLimit), atMs: moment }),
+  updateRemaining,
 };
 
 const queries: ByKind<Query> = {

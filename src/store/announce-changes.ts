@@ -15,6 +15,7 @@ export function announceChanges(management: Management, audiences: readonly KeyC
       try {
         const outcome = await management.change(command, idempotency);
         if (outcome.outcome === "done") changed = outcome.changed;
+        if (outcome.outcome === "conflict") changed = [];
         return outcome;
       } finally {
         await announceAll(changed, audiences);

@@ -8,7 +8,7 @@ export interface Management {
    * Changes something, all or nothing, and resolves after COMMIT. With an idempotency record whose `lookup` is already
    * kept, nothing is changed and the kept record is answered.
    */
-  change(command: Command, idempotency?: IdempotencyRecord): Promise<Outcome>;
+  change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord): Promise<Outcome<Made["kind"]>>;
 
   /** Sees the effect of changes that were answered before. */
   read<Asked extends Query>(query: Asked): Promise<Answers[Asked["kind"]]>;
@@ -32,7 +32,23 @@ export type Command =
       readonly keyId: string;
       readonly rateLimit: RateLimit | undefined;
       readonly atMs: number;
-    };
+    }
+  | UpdateRemaining;
+
+/**
+ * Changes a key's counter, after every refill that is due by the ledger's clock, and one at a time with refills and uses:
+ * each use counts either before it or after it. A counter keeps its refill rule.
+ */
+export interface UpdateRemaining {
+  readonly kind: "updateRemaining";
+  readonly keyId: string;
+  /** A key without a counter gets one by `set`. */
+  readonly op: "set" | "increment" | "decrement";
+  /** Undefined, with `set` only: the counter is removed, its refill rule too. */
+  readonly value: number | undefined;
+  /** Becomes the time of the key's last change. */
+  readonly atMs: number;
+}
 
 /** Every question that can be asked. Plain data too. */
 export type Query =
@@ -48,13 +64,28 @@ export interface Answers {
   readonly keyOfSecret: StoredKey | undefined;
 }
 
-/** What became of a command. */
-export type Outcome =
+/** What a command that was carried out answers, by its kind. Others answer nothing. */
+export interface ChangeAnswers {
+  /** The balance and the key's version, as the change left them. */
+  readonly updateRemaining: { readonly remaining: number | undefined; readonly version: number };
+}
+
+/** What became of a command of this kind; without a kind, of one that answers nothing. */
+export type Outcome<Kind extends Command["kind"] = never> =
   /** `changed`: existing keys that are no longer as they were. */
-  | { readonly outcome: "done"; readonly changed: readonly KeyChange[] }
+  | {
+      readonly outcome: "done";
+      readonly changed: readonly KeyChange[];
+      readonly answer?: Kind extends keyof ChangeAnswers ? ChangeAnswers[Kind] : never;
+    }
   /** There is no such key. */
   | { readonly outcome: "missing" }
+  /** The key is in a state that does not allow it. Nothing has changed. */
+  | { readonly outcome: "conflict"; readonly reason: ConflictReason }
   | { readonly outcome: "repeated"; readonly record: KeptAnswer };
+
+/** The key has no counter; the counter would fall below 0, or rise above its bound. */
+export type ConflictReason = "noCounter" | "belowZero" | "aboveMax";
 
 /** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
 export interface IdempotencyRecord {

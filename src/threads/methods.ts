@@ -6,7 +6,7 @@ import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { KeyCache } from "../store/key-changes.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
-import type { Answers, Management, Outcome, Query } from "../store/management.ts";
+import type { Answers, Command, Management, Outcome, Query } from "../store/management.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
@@ -14,7 +14,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 /** What a serving thread can ask the main thread. Only the main thread knows the root keys: it checks each one presented. */
 export interface MainThreadMethods extends KeyLookup, UsageLedger {
   isRootKey(presented: string): MaybePromise<boolean>;
-  change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome>>;
+  change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome<Command["kind"]>>>;
   read(rootKey: string, query: Query): Promise<IfAllowed<Answers[Query["kind"]]>>;
   /** The row in which verifications of a key with a local limit are counted; undefined if all rows are in use. */
   rowOf(keyId: string): Row | undefined;

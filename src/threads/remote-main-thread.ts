@@ -6,7 +6,7 @@ import { toWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
-import type { Answers, Query } from "../store/management.ts";
+import type { Answers, Command, IdempotencyRecord, Outcome, Query } from "../store/management.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { IfAllowed, MainThreadMethods, RemotePermitState, ServingMethods } from "./methods.ts";
@@ -25,7 +25,10 @@ export function remoteRootAccess(mainThread: MainThreadLink): RootAccess {
   return {
     isRootKey: (presented) => mainThread.ask("isRootKey", presented.reveal()),
     manage: (rootKey) => ({
-      change: async (...args) => allowed(await mainThread.ask("change", rootKey.reveal(), ...args)),
+      async change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord) {
+        const outcome = allowed(await mainThread.ask("change", rootKey.reveal(), command, idempotency));
+        return outcome as Outcome<Made["kind"]>;
+      },
       async read<Asked extends Query>(query: Asked) {
         const answer = allowed(await mainThread.ask("read", rootKey.reveal(), query));
         return answer as Answers[Asked["kind"]];

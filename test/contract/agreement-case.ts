@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createKey, deleteKey } from "../support/manage.ts";
+import { createKey, deleteKey, updateRemaining } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
@@ -40,6 +40,17 @@ const anyStep = fc.oneof(
   fc.record({ kind: fc.constant("find" as const), key: anyKey }),
   fc.record({ kind: fc.constant("delete" as const), key: anyKey }),
   fc.record({
+    kind: fc.constant("update" as const),
+    key: anyKey,
+    change: fc.oneof(
+      fc.record({ op: fc.constant("set" as const), value: fc.constantFrom(undefined, 0, 4, 2_147_483_647) }),
+      fc.record({
+        op: fc.constantFrom("increment" as const, "decrement" as const),
+        value: fc.constantFrom(0, 1, 5, 2_147_483_647),
+      }),
+    ),
+  }),
+  fc.record({
     kind: fc.constant("time" as const),
     byHours: fc.constantFrom(-50, -5, 1, 7, 13, 24, 24 * 35),
   }),
@@ -47,7 +58,7 @@ const anyStep = fc.oneof(
 type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never;
 
 export const agreementCase: ContractCase = {
-  name: "any sequence of creates, uses, look-ups, deletions and clock steps is answered as the plain store answers it",
+  name: "any sequence of creates, uses, updates, look-ups, deletions and clock steps is answered as by the plain store",
   async run(store, clock) {
     // One plain store beside the one under test for all runs: each run works on keys of its own.
     const plain = createMemoryStore(clock);
@@ -86,6 +97,10 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
       return Promise.all(stores.map((store) => store.keys.findByDigest(keys[step.key]?.secretDigest ?? "unknown")));
     case "delete":
       return Promise.all(stores.map((store) => deleteKey(store.management, keyIdAt(step.key))));
+    case "update": {
+      const { op, value } = step.change;
+      return Promise.all(stores.map(({ management }) => updateRemaining(management, keyIdAt(step.key), op, value)));
+    }
     case "time":
       clock.stepTo(clock.nowMs() + step.byHours * 3_600_000);
       return Promise.resolve([0, 0]);

@@ -4,13 +4,21 @@ import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { ChangeFeed } from "../../src/store/change-feed.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
-import type { Answers, IdempotencyRecord, KeptAnswer, Outcome, Query } from "../../src/store/management.ts";
+import type {
+  Answers,
+  Command,
+  IdempotencyRecord,
+  KeptAnswer,
+  Outcome,
+  Query,
+  UpdateRemaining,
+} from "../../src/store/management.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
 import { createKey, deleteKey, findKeptAnswer, setRateLimit } from "../support/manage.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
+import { createMemoryStore, type updatedCounter } from "../support/memory-store.ts";
 
 /** A store with one plausible mistake: the simple store with one part replaced. */
 export interface BrokenStore {
@@ -25,9 +33,10 @@ export interface KeyCalls extends KeyLookup {
   /** The digests of the key's secrets; undefined if there is no such key. */
   delete(keyId: string): Promise<readonly string[] | undefined>;
   setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined>;
+  updateRemaining(command: UpdateRemaining): Promise<Outcome<"updateRemaining">>;
 }
 
-export function keys(mistake: string, breakIt: (inner: KeyCalls) => Partial<KeyCalls>): BrokenStore {
+export function keys(mistake: string, breakIt: (inner: KeyCalls, store: Store) => Partial<KeyCalls>): BrokenStore {
   return {
     mistake,
     open(clock) {
@@ -39,8 +48,9 @@ export function keys(mistake: string, breakIt: (inner: KeyCalls) => Partial<KeyC
         findKeptAnswer: (lookup, nowMs) => findKeptAnswer(management, lookup, nowMs),
         delete: (keyId) => deleteKey(management, keyId),
         setRateLimit: (keyId, rateLimit) => setRateLimit(management, keyId, rateLimit),
+        updateRemaining: (command) => management.change(command),
       };
-      return { ...inner, ...storeOf({ ...calls, ...breakIt(calls) }, inner) };
+      return { ...inner, ...storeOf({ ...calls, ...breakIt(calls, inner) }, inner) };
     },
   };
 }
@@ -48,19 +58,22 @@ export function keys(mistake: string, breakIt: (inner: KeyCalls) => Partial<KeyC
 function storeOf(calls: KeyCalls, inner: Store): Pick<Store, "keys" | "management"> {
   const outcomeOf = (keyId: string, digests: readonly string[] | undefined): Outcome =>
     digests === undefined ? { outcome: "missing" } : { outcome: "done", changed: [{ keyId, digests }] };
+  const change = async (command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> => {
+    switch (command.kind) {
+      case "createKey":
+        return calls.create(command.key, record);
+      case "deleteKey":
+        return outcomeOf(command.keyId, await calls.delete(command.keyId));
+      case "setRateLimit":
+        return outcomeOf(command.keyId, await calls.setRateLimit(command.keyId, command.rateLimit));
+      case "updateRemaining":
+        return calls.updateRemaining(command);
+    }
+  };
   return {
     keys: calls,
     management: {
-      async change(command, record) {
-        switch (command.kind) {
-          case "createKey":
-            return calls.create(command.key, record);
-          case "deleteKey":
-            return outcomeOf(command.keyId, await calls.delete(command.keyId));
-          case "setRateLimit":
-            return outcomeOf(command.keyId, await calls.setRateLimit(command.keyId, command.rateLimit));
-        }
-      },
+      change: async (command, record) => (await change(command, record)) as Outcome<(typeof command)["kind"]>,
       read: <Asked extends Query>(query: Asked) =>
         query.kind === "keptAnswer"
           ? (calls.findKeptAnswer(query.lookup, query.nowMs) as Promise<Answers[Asked["kind"]]>)
@@ -142,7 +155,12 @@ export function permits(
 
 /** Settles asks by another rule. */
 export function permitRule(mistake: string, rule: typeof exchangePermits): BrokenStore {
-  return { mistake, open: (clock) => createMemoryStore(clock, rule) };
+  return { mistake, open: (clock) => createMemoryStore(clock, { exchange: rule }) };
+}
+
+/** Changes counters by another rule. */
+export function updateRule(mistake: string, rule: typeof updatedCounter): BrokenStore {
+  return { mistake, open: (clock) => createMemoryStore(clock, { update: rule }) };
 }
 
 export function tidies(mistake: string, breakIt: (inner: Store["tidy"]) => Store["tidy"]): BrokenStore {

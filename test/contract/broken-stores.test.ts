@@ -5,6 +5,7 @@ import { brokenFeeds } from "./broken-feeds.ts";
 import { brokenKeyStores } from "./broken-key-stores.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
+import { brokenUpdates } from "./broken-updates.ts";
 import { storeContract } from "./store-contract.ts";
 
 const brokenStores = [
@@ -13,6 +14,7 @@ const brokenStores = [
   ...brokenFeeds,
   ...brokenLedgers,
   ...brokenPermitLedgers,
+  ...brokenUpdates,
 ];
 
 /** The names of the contract's cases that each broken store fails, by its mistake. */

@@ -13,6 +13,7 @@ import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
 import { storedKeyCases } from "./stored-key-cases.ts";
+import { updateRemainingCases } from "./update-remaining-cases.ts";
 import { usageCases } from "./usage-cases.ts";
 
 /** Everything that any store promises. */
@@ -24,6 +25,7 @@ export const storeContract: readonly ContractCase[] = [
   ...changeCases,
   ...usageCases,
   ...refillCases,
+  ...updateRemainingCases,
   ...permitCases,
   ...permitClockCases,
   ...rateLimitCases,

@@ -6,7 +6,7 @@ import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import type { IdempotencyRecord } from "../../src/store/management.ts";
 import { foundAs, keptForMs, refillRule } from "../contract/sample-keys.ts";
-import { createKey, deleteKey, done, findKeptAnswer, setRateLimit } from "../support/manage.ts";
+import { createKey, deleteKey, done, findKeptAnswer, setRateLimit, updateRemaining } from "../support/manage.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 import { clock, metaOf, type OpenedCore, openWith, realKey, rootKey } from "./core-cases.ts";
@@ -121,6 +121,26 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
         expect((await core.keys.findByDigest(key.secretDigest))?.rateLimit).toEqual(rateLimit);
       }
       expect(await setRateLimit(keys, "key_none", undefined)).toBeUndefined();
+    });
+
+    it("changes a counter, and is found with it or without it at once", async () => {
+      const key = realKey({ remaining: 5 });
+      const { core } = await setUp(key);
+      const keys = core.manage(rootKey);
+      const update = (...change: [op: "set" | "increment" | "decrement", value: number | undefined]) =>
+        updateRemaining(keys, key.id, ...change);
+      const changed = [{ keyId: key.id, digests: [key.secretDigest] }];
+      const balance = async () => (await core.keys.findByDigest(key.secretDigest))?.counter?.remaining;
+      expect(await core.usage.spend(key.id)).toEqual({ outcome: "spent", remaining: 4 });
+      expect(await update("set", 50)).toEqual({ outcome: "done", changed, answer: { remaining: 50, version: 2 } });
+      expect(await core.usage.spend(key.id)).toEqual({ outcome: "spent", remaining: 49 });
+      expect(await update("decrement", 50)).toEqual({ outcome: "conflict", reason: "belowZero" });
+      expect(await update("increment", 1)).toEqual({ outcome: "done", changed, answer: { remaining: 50, version: 3 } });
+      expect(await balance()).toBe(50);
+      expect(await update("set", undefined)).toEqual({ outcome: "done", changed, answer: { version: 4 } });
+      expect(await balance()).toBeUndefined();
+      expect(await update("increment", 1)).toEqual({ outcome: "conflict", reason: "noCounter" });
+      expect(await updateRemaining(keys, "key_none", "set", 1)).toEqual({ outcome: "missing" });
     });
 
     it("knows its root key, and refuses every other without doing anything", async () => {

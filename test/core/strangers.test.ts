@@ -35,6 +35,9 @@ const change = (commandJson: string, idempotencyJson = ""): Question => ({
 const setLimit = (keyId: string, limit: number, durationMs: number) =>
   change(JSON.stringify({ kind: "setRateLimit", keyId, rateLimit: { mode: "strict", limit, durationMs }, atMs: 1 }));
 
+const update = (given: object) =>
+  change(JSON.stringify({ kind: "updateRemaining", keyId: "key", op: "set", value: 1, atMs: 1, ...given }));
+
 /** The properties of a key, of which each can be anything. */
 type Given = { readonly [Name in keyof NewKey]?: unknown } & Readonly<Record<string, unknown>>;
 
@@ -154,6 +157,15 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["a change of a key with too long an id", setLimit("k".repeat(256), 1, 1000)],
     ["a change to a limit of nothing", setLimit("key", 0, 1000)],
     ["a change to a window without an end", setLimit("key", 1, Number.POSITIVE_INFINITY)],
+    ...[-1, 0.5, 2 ** 31, "1", null, Number.NaN].map((value): [string, Question] => [
+      `an update to ${value} uses`,
+      update({ value }),
+    ]),
+    ["an increment by nothing", update({ op: "increment", value: undefined })],
+    ["a decrement by nothing", update({ op: "decrement", value: undefined })],
+    ["an update that multiplies", update({ op: "multiply" })],
+    ["an update at no time", update({ atMs: undefined })],
+    ["an update of no key", update({ keyId: "" })],
     ["a change to a key that is a list", change('{"kind":"deleteKey","keyId":["key"]}')],
     ["a change with more than it needs", change('{"kind":"deleteKey","keyId":"key","force":true}')],
   ],

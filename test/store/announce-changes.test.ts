@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
 import type { KeyChange } from "../../src/store/key-changes.ts";
+import type { Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { createKey, deleteKey, done, setRateLimit } from "../support/manage.ts";
+import { createKey, deleteKey, done, setRateLimit, updateRemaining } from "../support/manage.ts";
 import { HeldKeyStore } from "./held-key-store.ts";
 import { strict } from "./key-cache-fixture.ts";
 
@@ -71,6 +72,15 @@ describe("announceChanges", () => {
     const { keys, told } = setUp(() => Promise.reject(stuck));
     await expect(deleteKey(keys, "id of k")).rejects.toBe(stuck);
     expect(told.map(([who]) => who)).toEqual(["cache", "others"]);
+  });
+
+  it("tells nothing of a refused change, which has changed nothing", async () => {
+    const { store, told, ownCache, others } = setUp();
+    const refused: Outcome = { outcome: "conflict", reason: "belowZero" };
+    const refusing = Object.assign(store, { change: async () => refused });
+    const { change } = announceChanges(refusing, [ownCache, others]);
+    expect(await updateRemaining({ change }, "id of k", "decrement", 1)).toBe(refused);
+    expect(told).toEqual([]);
   });
 
   it("tells nothing of a new key, which no cache can know", async () => {

@@ -1,6 +1,12 @@
 import type { NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { IdempotencyRecord, KeptAnswer, Management, Outcome } from "../../src/store/management.ts";
+import type {
+  IdempotencyRecord,
+  KeptAnswer,
+  Management,
+  Outcome,
+  UpdateRemaining,
+} from "../../src/store/management.ts";
 
 /* Commands and queries as calls. */
 
@@ -25,6 +31,17 @@ export async function setRateLimit(
   atMs = 1,
 ): Promise<readonly string[] | undefined> {
   return digestsOf(await management.change({ kind: "setRateLimit", keyId, rateLimit, atMs }));
+}
+
+/** `atMs` matters only to what shows the time of the last change. */
+export function updateRemaining(
+  management: Changes,
+  keyId: string,
+  op: UpdateRemaining["op"],
+  value: number | undefined,
+  atMs = 1,
+): Promise<Outcome<"updateRemaining">> {
+  return management.change({ kind: "updateRemaining", keyId, op, value, atMs });
 }
 
 export function findKeptAnswer(

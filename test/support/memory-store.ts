@@ -2,15 +2,30 @@ import type { Clock } from "../../src/ambient/clock.ts";
 import type { Key, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
+import { newCounter, refilled, remainingMax, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
-import type { Answers, Command, IdempotencyRecord, Outcome, Query } from "../../src/store/management.ts";
+import type {
+  Answers,
+  Command,
+  ConflictReason,
+  IdempotencyRecord,
+  Outcome,
+  Query,
+  UpdateRemaining,
+} from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
 
+/** Rules that broken stores replace. */
+export interface StoreRules {
+  readonly exchange?: typeof exchangePermits;
+  readonly update?: typeof updatedCounter;
+}
+
 /** The simplest store that keeps the contract. Tests compare the SQL engines with it. */
-export function createMemoryStore(clock: Clock, exchange = exchangePermits): Store {
+export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
+  const { exchange = exchangePermits, update = updatedCounter } = rules;
   const keys = new Map<string, NewKey>();
   const keyIdsByDigest = new Map<string, string>();
   const counters = new Map<string, UsageCounter>();
@@ -70,23 +85,39 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
     return { ...visible, counter: counter && { remaining: counter.remaining } };
   }
 
-  async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome> {
+  async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
     if (command.kind === "createKey") return create(command.key, record);
     const { keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
+    const told = { keyId, digests: [key.secretDigest] };
     switch (command.kind) {
+      case "updateRemaining": {
+        const counter = update(counters.get(keyId), command, clock.nowMs());
+        if (typeof counter === "string") return { outcome: "conflict", reason: counter };
+        if (counter === undefined) counters.delete(keyId);
+        else counters.set(keyId, counter);
+        const version = noteChange(keyId, command.atMs);
+        changes.push({ kind: "key", ...told });
+        return { outcome: "done", changed: [told], answer: { remaining: counter?.remaining, version } };
+      }
       case "deleteKey":
         deleteKey(key);
         break;
       case "setRateLimit":
         setRateLimit(key, command.rateLimit);
-        changed.set(keyId, { version: (changed.get(keyId)?.version ?? 1) + 1, updatedAtMs: command.atMs });
+        noteChange(keyId, command.atMs);
         break;
     }
-    const change = { keyId, digests: [key.secretDigest] };
-    changes.push({ kind: "key", ...change });
-    return { outcome: "done", changed: [change] };
+    changes.push({ kind: "key", ...told });
+    return { outcome: "done", changed: [told] };
+  }
+
+  /** Answers the new version. */
+  function noteChange(keyId: string, updatedAtMs: number): number {
+    const version = (changed.get(keyId)?.version ?? 1) + 1;
+    changed.set(keyId, { version, updatedAtMs });
+    return version;
   }
 
   function setRateLimit(key: NewKey, rateLimit: RateLimit | undefined): void {
@@ -134,7 +165,10 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
 
   return {
     keys: { findByDigest },
-    management: { change, read: <Asked extends Query>(query: Asked) => read(query) as Promise<Answers[Asked["kind"]]> },
+    management: {
+      change: async (command, record) => (await change(command, record)) as Outcome<(typeof command)["kind"]>,
+      read: <Asked extends Query>(query: Asked) => read(query) as Promise<Answers[Asked["kind"]]>,
+    },
     rootKeys: { digests: async () => [...rootDigests], addFirst },
     changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
@@ -148,4 +182,19 @@ export function createMemoryStore(clock: Clock, exchange = exchangePermits): Sto
 
 function unchanged({ createdAtMs }: NewKey): Pick<StoredKey, "version" | "updatedAtMs"> {
   return { version: 1, updatedAtMs: createdAtMs };
+}
+
+/** The counter after the command, or why it is refused. */
+export function updatedCounter(
+  counter: UsageCounter | undefined,
+  { op, value }: Pick<UpdateRemaining, "op" | "value">,
+  nowMs: number,
+): UsageCounter | undefined | ConflictReason {
+  const due = counter && refilled(counter, nowMs);
+  if (value === undefined) return undefined;
+  if (op === "set") return { refill: due?.refill, remaining: value };
+  if (due === undefined) return "noCounter";
+  const remaining = op === "increment" ? due.remaining + value : due.remaining - value;
+  if (remaining < 0) return "belowZero";
+  return remaining > remainingMax ? "aboveMax" : { ...due, remaining };
 }

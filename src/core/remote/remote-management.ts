@@ -1,5 +1,12 @@
 import type { Secret } from "../../domain/secret.ts";
-import { type Answers, keyIdOf, type Management, type Query } from "../../store/management.ts";
+import {
+  type Answers,
+  type Command,
+  type IdempotencyRecord,
+  keyIdOf,
+  type Management,
+  type Query,
+} from "../../store/management.ts";
 import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";
 import { fromWireOutcome, toWireChange } from "../wire-management.ts";
@@ -28,9 +35,9 @@ export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number
       const rootKey = presented.reveal();
       if (rootKey.length > rootKeyMax) return refusedManagement;
       return {
-        async change(command, idempotency) {
+        async change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord) {
           const question: Question = { case: "change", value: { rootKey, ...toWireChange(command, idempotency) } };
-          return fromWireOutcome(answerOf(await change(keyIdOf(command), question), "change"));
+          return fromWireOutcome<Made["kind"]>(answerOf(await change(keyIdOf(command), question), "change"));
         },
 
         async read<Asked extends Query>(query: Asked) {

@@ -67,7 +67,7 @@ export function reliedText(lockMs: number): string {
 }
 
 /** The ledgers' clock. Volatile, unlike `now()`: it is read for each row after that row is locked. */
-const databaseNowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+export const databaseNowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 export const ledgerNowMs = `COALESCE($4::bigint, ${databaseNowMs})`;
 

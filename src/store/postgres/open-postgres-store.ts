@@ -9,7 +9,7 @@ import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement, forgetExpiredAnswers } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
-import { forgetText, nowText } from "./guarded-statement.ts";
+import { databaseNowMs, forgetText, nowText } from "./guarded-statement.ts";
 import { PermitLane } from "./permit-lane.ts";
 import { forgetReadersText, PgChangeFeed } from "./pg-change-feed.ts";
 import { createPgDialect, toQuery, toQueryResult, writeTimeouts } from "./pg-dialect.ts";
@@ -19,6 +19,7 @@ import { pgMigrations } from "./pg-migrations.ts";
 import { PgPool, type PgPoolOptions, type Timeouts } from "./pg-pool.ts";
 import { PgServers } from "./pg-servers.ts";
 import { checkUrl } from "./pg-session.ts";
+import { refilledCounter } from "./refill-steps.ts";
 import { RoundTrip } from "./round-trip.ts";
 import { UsageLane } from "./usage-lane.ts";
 
@@ -111,6 +112,10 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     inPrimaryKey: sql``,
     thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,
     oldestOpenTransaction: sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
+    refilledCounter(keyId) {
+      const { ledgerClock } = options;
+      return refilledCounter(keyId, ledgerClock ? sql`${ledgerClock.nowMs()}::bigint` : sql.raw(databaseNowMs));
+    },
     async ledgerNowMs() {
       if (options.ledgerClock !== undefined) return options.ledgerClock.nowMs();
       const { rows } = await pool.query({ text: nowText, values: [] }, writeTimeouts);

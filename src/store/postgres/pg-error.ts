@@ -1,5 +1,5 @@
 import { Unavailable } from "../../domain/unavailable.ts";
-import { UniqueViolation } from "../sql/sql-engine.ts";
+import { CheckViolation, UniqueViolation } from "../sql/sql-engine.ts";
 
 /** The SQLSTATE of a server error; undefined for a connection error, after which the outcome is unknown. */
 export function sqlStateOf(error: unknown): string | undefined {
@@ -10,11 +10,15 @@ export function sqlStateOf(error: unknown): string | undefined {
 /** A duplicate key, table or type: what a process can get if another one creates the same table at the same time. */
 const alreadyThere = new Set(["23505", "42P07", "42710"]);
 
+const checkViolation = "23514";
+
 /** The error that callers of the store get. Bugs in our own SQL (class 42) stay unchanged. */
 export function toStoreError(error: unknown): unknown {
   const state = sqlStateOf(error);
   if (alreadyThere.has(state ?? ""))
     return new UniqueViolation("a row with that key is there already", { cause: error });
+  if (state === checkViolation)
+    return new CheckViolation(String((error as { constraint?: string }).constraint), { cause: error });
   if (state?.startsWith("42") || error instanceof Unavailable) return error;
   return new Unavailable("the database did not answer", { cause: error });
 }

@@ -1,5 +1,6 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from "kysely";
-import type { Schema } from "./schema.ts";
+import { remainingMax } from "../../domain/usage.ts";
+import { hasCounterCheck, remainingMaxCheck, remainingMinCheck, type Schema } from "./schema.ts";
 
 export interface Migration {
   readonly name: string;
@@ -34,6 +35,7 @@ export const migrations: readonly Migration[] = [
         .addColumn("ratelimit_limit", "bigint")
         .addColumn("ratelimit_duration_ms", "bigint")
         .addColumn("has_counter", "integer", (column) => column.notNull())
+        .addCheckConstraint(hasCounterCheck, sql`has_counter in (0, 1)`)
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())
         .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
         .addColumn("version", "bigint", (column) => column.notNull())
@@ -42,7 +44,9 @@ export const migrations: readonly Migration[] = [
       db.schema
         .createTable("key_usage")
         .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))
-        .addColumn("remaining", "bigint", (column) => column.notNull().check(sql`remaining >= 0`))
+        .addColumn("remaining", "bigint", (column) => column.notNull())
+        .addCheckConstraint(remainingMinCheck, sql`remaining >= 0`)
+        .addCheckConstraint(remainingMaxCheck, sql`remaining <= ${sql.lit(remainingMax)}`)
         .addColumn("refill_interval", "text", (column) => column.check(sql`refill_interval in ('daily', 'monthly')`))
         .addColumn("refill_amount", "bigint")
         .addColumn("refill_carry_over", "integer")

@@ -67,3 +67,8 @@ export interface Schema {
   change_feed: { slot: number; epoch: string; tidied_before: number };
   schema_migrations: { name: string; applied_at_ms: number };
 }
+
+/* The names of constraints, by which a change that one of them refuses is recognised. */
+export const hasCounterCheck = "keys_has_counter_check";
+export const remainingMinCheck = "key_usage_remaining_min_check";
+export const remainingMaxCheck = "key_usage_remaining_max_check";

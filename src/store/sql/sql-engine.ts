@@ -9,7 +9,8 @@ export interface SqlEngine {
   /**
    * Runs the queries in order as one transaction and answers their results after COMMIT. There are no interactive
    * transactions: the embedded engine has one writer, which must never wait for the event loop in the middle of one.
-   * Throws `UniqueViolation` or `Unavailable`; then nothing has been stored, or in the latter case it may be unknown.
+   * Throws `UniqueViolation`, `CheckViolation` or `Unavailable`; then nothing has been stored, or in the last case it may be
+   * unknown.
    */
   atomically(queries: readonly CompiledQuery[]): Promise<readonly QueryResult<unknown>[]>;
 
@@ -24,6 +25,13 @@ export interface SqlEngine {
    */
   readonly oldestOpenTransaction: RawBuilder<number>;
 
+  /**
+   * In SQL, for a WITH clause that begins a statement of `atomically`: the step `refilled`. It has one row if the key has a
+   * counter: `key_id`, `available` with every refill that is due, and `through_ms`, the latest boundary that was applied. The
+   * counter's row is locked, and the clock that refills go by is read after that.
+   */
+  refilledCounter(keyId: string): RawBuilder<unknown>;
+
   /** The clock that refills go by. */
   ledgerNowMs(): Promise<number>;
 }
@@ -31,4 +39,16 @@ export interface SqlEngine {
 /** A row with that primary or unique key already exists. */
 export class UniqueViolation extends Error {
   override readonly name = "UniqueViolation";
+}
+
+/** A value is outside the bounds of its column. */
+export class CheckViolation extends Error {
+  override readonly name = "CheckViolation";
+  /** The name of the constraint. */
+  readonly constraint: string;
+
+  constructor(constraint: string, options?: ErrorOptions) {
+    super(`the constraint ${constraint} was violated`, options);
+    this.constraint = constraint;
+  }
 }

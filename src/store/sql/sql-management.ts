@@ -7,17 +7,19 @@ import { newCounter, type UsageCounter } from "../../domain/usage.ts";
 import type { Answers, Command, IdempotencyRecord, KeptAnswer, Management, Outcome, Query } from "../management.ts";
 import { readKey } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
-import { type SqlEngine, UniqueViolation } from "./sql-engine.ts";
+import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
+import { conflictOf, updateRemainingOutcome, updateRemainingQueries } from "./update-remaining.ts";
 
 /** Commands and queries in SQL, the same on every engine. */
 export function createSqlManagement(engine: SqlEngine): Management {
   const { db } = engine;
 
   return {
-    async change(command, idempotency) {
+    async change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord) {
       const planned = plan(command);
       // Only if it has to: changes of one turn share a commit of the embedded engine.
-      return atomically(planned instanceof Promise ? await planned : planned, idempotency);
+      const outcome = await atomically(planned instanceof Promise ? await planned : planned, idempotency);
+      return outcome as Outcome<Made["kind"]>;
     },
 
     read: <Asked extends Query>(query: Asked) => answer(query) as Promise<Answers[Asked["kind"]]>,
@@ -43,19 +45,26 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return deleteKey(command.keyId);
       case "setRateLimit":
         return setRateLimit(command);
+      case "updateRemaining":
+        return {
+          queries: updateRemainingQueries(engine, command),
+          outcomeOf: (results) => updateRemainingOutcome(command, results),
+        };
     }
   }
 
   async function atomically(
     { queries, outcomeOf }: Plan,
     idempotency: IdempotencyRecord | undefined,
-  ): Promise<Outcome> {
+  ): Promise<Outcome<Command["kind"]>> {
     // The idempotency record goes first: if it is there already, its key fails the transaction and nothing is stored.
     const kept = idempotency === undefined ? [] : keep(idempotency);
     try {
       const results = await engine.atomically([...kept, ...queries]);
       return outcomeOf(results.slice(kept.length));
     } catch (error) {
+      const reason = error instanceof CheckViolation ? conflictOf(error) : undefined;
+      if (reason !== undefined) return { outcome: "conflict", reason };
       if (!(error instanceof UniqueViolation) || idempotency === undefined) throw error;
       const record = await findKeptAnswer(idempotency.lookup, idempotency.createdAtMs);
       // Gone between the two statements only if it expired just then: the repeated request may try again.
@@ -224,7 +233,7 @@ type CommandOf<Kind extends Command["kind"]> = Extract<Command, { readonly kind:
 
 interface Plan {
   readonly queries: readonly CompiledQuery[];
-  readonly outcomeOf: (results: readonly Rows[]) => Outcome;
+  readonly outcomeOf: (results: readonly Rows[]) => Outcome<Command["kind"]>;
 }
 
 type Rows = Pick<QueryResult<unknown>, "rows">;

@@ -16,6 +16,7 @@ import { type PrepareCheck, prepareFileCheck } from "./file-check.ts";
 import { FileHealth } from "./file-health.ts";
 import { findOnReader } from "./find-on-reader.ts";
 import { OpenFiles } from "./open-files.ts";
+import { refilledCounter } from "./refilled-counter.ts";
 import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialect.ts";
 import { SqliteWriter, type SqliteWriterOptions } from "./sqlite-writer.ts";
 import { TurnReads } from "./turn-reads.ts";
@@ -128,6 +129,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     // There is one writer: the transaction that has not ended is the one that comes next.
     thisTransaction: nextTransaction,
     oldestOpenTransaction: nextTransaction,
+    refilledCounter,
     ledgerNowMs: async () => options.clock.nowMs(),
     writer,
     async close() {

@@ -5,7 +5,7 @@ import { GroupCommit } from "../../batching/group-commit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
-import { UniqueViolation } from "../sql/sql-engine.ts";
+import { CheckViolation, UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
 import type { CheckResult } from "./check-data.ts";
 import { DataFolderError } from "./data-folder.ts";
@@ -104,7 +104,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return this.#checked;
   }
 
-  /** Runs the statements as one transaction. Throws `UniqueViolation` or `Unavailable`. */
+  /** Runs the statements as one transaction. Throws `UniqueViolation`, `CheckViolation` or `Unavailable`. */
   async run(statements: readonly Statement[]): Promise<readonly StatementResult[]> {
     const result = await this.#jobs.submit({ kind: "statements", statements });
     if (result.kind !== "statements") throw errorOf(result);
@@ -159,10 +159,14 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
 
 // SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE.
 const uniqueViolations = [1555, 2067];
+// SQLITE_CONSTRAINT_CHECK. The message ends with the constraint's name.
+const checkViolation = 275;
 
 function errorOf(result: JobResult): Error {
   const failure: WriterFailure =
     result.kind === "failed" ? result.failure : { resultCode: 0, message: "wrong kind of result" };
   if (uniqueViolations.includes(failure.resultCode)) return new UniqueViolation(failure.message);
+  if (failure.resultCode === checkViolation)
+    return new CheckViolation(failure.message.replace("CHECK constraint failed: ", ""));
   return new Unavailable(`the write failed: ${failure.message}`);
 }

@@ -3,6 +3,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { checkData } from "./check-data.ts";
 import { exchangeAsk } from "./permit-rows.ts";
+import { registerRefills } from "./refilled-counter.ts";
 import { isDamage } from "./result-codes.ts";
 import { settleCharge } from "./usage-rows.ts";
 import type {
@@ -24,6 +25,9 @@ const port = parentPort;
 const setup = workerData as WriterSetup;
 const db = openForWriting(setup.file);
 const prepared = new Map<string, StatementSync>();
+/** Of the current transaction. */
+let nowMs = 0;
+registerRefills(db, () => nowMs);
 /** A problem with the file in the current transaction. */
 let damage: WriterFailure | undefined;
 
@@ -50,9 +54,10 @@ function openForWriting(file: string): DatabaseSync {
 /** Runs the jobs in one transaction. A job that fails is undone alone; the others are committed. */
 function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
   damage = undefined;
+  nowMs = time.nowMs;
   try {
     db.exec("BEGIN IMMEDIATE");
-    const results = jobs.map((job) => runAlone(job, time));
+    const results = jobs.map((job) => runAlone(job, time.windowNowMs));
     db.exec("COMMIT");
     return { committed: results, damage };
   } catch (error) {
@@ -61,7 +66,7 @@ function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
   }
 }
 
-function runAlone(job: WriterJob, { nowMs, windowNowMs }: WriterTime): JobResult {
+function runAlone(job: WriterJob, windowNowMs: number): JobResult {
   // The ledgers need no savepoint: each row is one statement, which SQLite undoes alone.
   if (job.kind === "settle") {
     return { kind: "settle", results: job.charges.map(orFailed((charge) => settleCharge(prepare, charge, nowMs))) };

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { permitAsk, strict } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
-import { createKey } from "../../support/manage.ts";
+import { createKey, updateRemaining } from "../../support/manage.ts";
 import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
 
 const counterDamages = [
@@ -82,6 +83,26 @@ describe("a damaged counter", () => {
       expect(results[2 * i + 1], damage).toEqual({ outcome: "settled", granted: 4, remaining: 6 });
       expect(after.get(sound.id)?.remaining, damage).toBe(6n);
     });
+  });
+});
+
+describe("an update of a damaged counter", () => {
+  it("fails, and changes nothing of the key, whatever is wrong with the counter", async () => {
+    const { file, clock, keys } = await openTestEngine();
+    const damaged = counterDamages.map((damage) => ({
+      damage,
+      key: sampleKey(clock, { remaining: 5, refill: refillRule() }),
+    }));
+    await Promise.all(damaged.map(({ key }) => createKey(keys, key)));
+    for (const { damage, key } of damaged) tamper(file, `UPDATE key_usage SET ${damage} WHERE key_id = '${key.id}'`);
+    const rows = () => readRows(file, "SELECT * FROM key_usage JOIN keys ON id = key_id ORDER BY key_id");
+    const before = rows();
+    for (const { damage, key } of damaged) {
+      for (const op of ["set", "increment", "decrement"] as const) {
+        await expect(updateRemaining(keys, key.id, op, 1), `${op} with ${damage}`).rejects.toThrow(Unavailable);
+      }
+    }
+    expect(rows()).toEqual(before);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
-import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
+import { CheckViolation, UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, done } from "../../support/manage.ts";
 import { openTestEngine, readRows } from "./open-test-engine.ts";
@@ -31,11 +31,15 @@ describe("jobs that share one commit", () => {
   });
 
   it.each([
-    ["a table that does not exist", "INSERT INTO nowhere VALUES (1)"],
-    ["a counter below 0", "UPDATE key_usage SET remaining = -1"],
-    ["a text that is no SQL", "WRITE IT DOWN"],
-    ["a foreign key that points nowhere", "INSERT INTO key_usage (key_id, remaining) VALUES ('no key', 1)"],
-  ])("are stored but for the one that fails over %s, with Unavailable", async (_, sql) => {
+    ["a table that does not exist", "INSERT INTO nowhere VALUES (1)", Unavailable],
+    ["a counter below 0", "UPDATE key_usage SET remaining = -1", CheckViolation],
+    ["a text that is no SQL", "WRITE IT DOWN", Unavailable],
+    [
+      "a foreign key that points nowhere",
+      "INSERT INTO key_usage (key_id, remaining) VALUES ('no key', 1)",
+      Unavailable,
+    ],
+  ])("are stored but for the one that fails over %s, with its error", async (_, sql, error) => {
     const { file, clock, engine, keys, settle, commits } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });
     await createKey(keys, counted);
@@ -46,7 +50,7 @@ describe("jobs that share one commit", () => {
       createKey(keys, sampleKey(clock)),
     ]);
     expect(commits.at(-1)).toBe(3);
-    expect(failed).toMatchObject({ status: "rejected", reason: expect.any(Unavailable) });
+    expect(failed).toMatchObject({ status: "rejected", reason: expect.any(error) });
     expect(use).toEqual({ status: "fulfilled", value: [settled(1, 4)] });
     expect(created.status).toBe("fulfilled");
     expect(readRows(file, "SELECT id FROM apis WHERE id = 'of the failed job'")).toEqual([]);

@@ -1,0 +1,39 @@
+import { type RawBuilder, sql } from "kysely";
+
+/*
+ * The refill that is due, as steps of a WITH clause: the calendar of `domain/refill-calendar.ts` in SQL. They begin with
+ * `timed`: rows of `key_usage` with `now_ms`, read after the rows were locked. They end in `refilled`, which adds to each
+ * row: `boundaries` that have passed, the balance `available`, and `through_ms`.
+ */
+export const refillSteps = `
+dated AS (
+  SELECT *,
+    to_timestamp(now_ms / 1000.0) AT TIME ZONE 'UTC' AS now_utc,
+    to_timestamp(refilled_through_ms / 1000.0) AT TIME ZONE 'UTC' AS through_utc
+  FROM timed
+), passed AS (
+  SELECT *, GREATEST(0, CASE refill_interval
+    WHEN 'daily' THEN floor(now_ms / 86400000.0) - floor(refilled_through_ms / 86400000.0)
+    WHEN 'monthly' THEN (extract(year FROM now_utc) - extract(year FROM through_utc)) * 12
+                        + extract(month FROM now_utc) - extract(month FROM through_utc)
+    ELSE 0 END)::bigint AS boundaries
+  FROM dated
+), refilled AS (
+  SELECT *,
+    CASE WHEN boundaries = 0 THEN remaining
+         WHEN refill_carry_over = 1 THEN LEAST(2147483647, remaining + refill_amount * boundaries)
+         ELSE GREATEST(remaining, refill_amount) END AS available,
+    CASE WHEN boundaries = 0 THEN refilled_through_ms
+         ELSE (extract(epoch FROM date_trunc(CASE refill_interval WHEN 'daily' THEN 'day' ELSE 'month' END, now_utc)) * 1000)::bigint
+         END AS through_ms
+  FROM passed
+)`.trim();
+
+/** `SqlEngine.refilledCounter`. A statement that waits for the row goes on with its newest version and the time of then. */
+export function refilledCounter(keyId: string, nowMs: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`locked AS MATERIALIZED (
+    SELECT * FROM key_usage WHERE key_id = ${keyId} FOR UPDATE
+  ), timed AS MATERIALIZED (
+    SELECT *, ${nowMs} AS now_ms FROM locked
+  ), ${sql.raw(refillSteps)}`;
+}
