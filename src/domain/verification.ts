@@ -18,10 +18,14 @@ export interface KeyVerdict {
 
 /** The ledger's answer to one use. */
 export type Spend =
-  | { readonly outcome: "spent"; readonly remaining: number }
-  | { readonly outcome: "exhausted"; readonly remaining: number }
-  /** The ledger has no such counter: the key was deleted after it was looked up. */
+  | CountedSpend
+  /** The ledger has no such counter: it was removed, or the key was deleted, after the key was looked up. */
   | { readonly outcome: "missing" };
+
+export interface CountedSpend {
+  readonly outcome: "spent" | "exhausted";
+  readonly remaining: number;
+}
 
 export type Plan =
   | { readonly next: "answer"; readonly code: "NOT_FOUND" | "FORBIDDEN" }
@@ -39,7 +43,6 @@ export function planVerification(key: Key | undefined, request: { apiId: string 
 }
 
 /** The verdict on a key after the ledger has answered. */
-export function decideSpend(key: Key, spend: Spend, rateLimit: RateLimitState | undefined): Verdict {
-  if (spend.outcome === "missing") return { code: "NOT_FOUND" };
+export function decideSpend(key: Key, spend: CountedSpend, rateLimit: RateLimitState | undefined): Verdict {
   return { code: spend.outcome === "spent" ? "VALID" : "USAGE_EXCEEDED", key, remaining: spend.remaining, rateLimit };
 }

@@ -5,7 +5,14 @@ import { isWellFormedKey } from "../domain/key-format.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
-import { decideSpend, type KeyVerdict, planVerification, type Spend, type Verdict } from "../domain/verification.ts";
+import { Unavailable } from "../domain/unavailable.ts";
+import {
+  type CountedSpend,
+  decideSpend,
+  type KeyVerdict,
+  planVerification,
+  type Verdict,
+} from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
@@ -49,22 +56,23 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
       return andThen(peeked, (state) => verdictOn(plan.code, key, state));
     }
 
-    if (key.rateLimit === undefined) return decideWithPermit(undefined, key);
+    if (key.rateLimit === undefined) return decideWithPermit(undefined, key, question);
     const decideByPermit = (permit: Permit) =>
-      permit.outcome === "missing" ? decideFresh(question) : decideWithPermit(permit, key);
+      permit.outcome === "missing" ? decideFresh(question) : decideWithPermit(permit, key, question);
     return andThen(limiter.take(key.id, key.rateLimit), decideByPermit);
   }
 
   /**
-   * The limiter does not know the key, or knows it without a limit: the cached key is out of date. It is read again, once.
-   * If the limiter does not know that one either, the key was deleted meanwhile.
+   * The ledger has no such window or counter, so the cached key is out of date: it was deleted, or has lost its limit or its
+   * counter. It is read again and decided again, once. If it has changed again by then, only a key that is gone is refused.
    */
   async function decideFresh({ digest, apiId, isFresh }: Lookup): Promise<Verdict> {
-    if (isFresh) return { code: "NOT_FOUND" };
-    return decide(await keys.findByDigest(digest, { fresh: true }), { digest, apiId, isFresh: true });
+    const found = await keys.findByDigest(digest, { fresh: true });
+    if (isFresh && found !== undefined) throw new Unavailable("the key is being changed", { affectsOneKeyOnly: true });
+    return decide(found, { digest, apiId, isFresh: true });
   }
 
-  function decideWithPermit(permit: Permit | undefined, key: Key): MaybePromise<Verdict> {
+  function decideWithPermit(permit: Permit | undefined, key: Key, question: Lookup): MaybePromise<Verdict> {
     if (permit?.outcome === "limited") return verdictOn("RATE_LIMITED", key, permit);
     const { counter } = key;
     if (counter === undefined) {
@@ -72,18 +80,26 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
       return verdictOn("VALID", key, permit);
     }
     return usage.spend(key.id).then(
-      (spend) => decideAfterSpend(permit, key, counter, spend),
+      (spend) =>
+        spend.outcome === "missing"
+          ? releaseAndDecideFresh(permit, question)
+          : decideAfterSpend(permit, key, counter, spend),
       (error: unknown) => releaseAndThrow(permit, error),
     );
+  }
+
+  async function releaseAndDecideFresh(permit: Permit | undefined, question: Lookup): Promise<Verdict> {
+    await permit?.release();
+    return decideFresh(question);
   }
 
   function decideAfterSpend(
     permit: Permit | undefined,
     key: Key,
     counter: LastKnownBalance,
-    spend: Spend,
+    spend: CountedSpend,
   ): MaybePromise<Verdict> {
-    if (spend.outcome !== "missing") counter.remaining = spend.remaining;
+    counter.remaining = spend.remaining;
     if (spend.outcome !== "spent") return andThen(permit?.release(), (state) => decideSpend(key, spend, state));
     permit?.commit();
     return decideSpend(key, spend, permit);

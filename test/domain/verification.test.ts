@@ -77,7 +77,6 @@ describe("decideSpend", () => {
       { outcome: "exhausted", remaining: 0 },
       { code: "USAGE_EXCEEDED", key: counted, remaining: 0, rateLimit },
     ],
-    [{ outcome: "missing" }, { code: "NOT_FOUND" }],
   ] as const)("turns %j into its verdict, with the ledger's balance rather than the one seen", (spend, verdict) => {
     expect(decideSpend(counted, spend, rateLimit)).toEqual(verdict);
   });

@@ -166,14 +166,6 @@ export const counting: Case[] = [
     balance: 0,
   },
   {
-    name: "a counter that is gone means that the key was deleted",
-    found: [counted()],
-    spends: [{ outcome: "missing" }],
-    verdict: { code: "NOT_FOUND" },
-    did: [find, spend],
-    balance: 5,
-  },
-  {
     name: "a permit is taken before a use is spent, and committed after",
     found: [both()],
     permits: ["admitted"],
@@ -190,15 +182,6 @@ export const counting: Case[] = [
     verdict: { code: "USAGE_EXCEEDED", remaining: 0, rateLimit: standing.released },
     did: [find, take, spend, "release"],
     balance: 0,
-  },
-  {
-    name: "a key deleted between permit and use releases its permit",
-    found: [both()],
-    permits: ["admitted"],
-    spends: [{ outcome: "missing" }],
-    verdict: { code: "NOT_FOUND" },
-    did: [find, take, spend, "release"],
-    balance: 5,
   },
 ];
 
@@ -241,15 +224,68 @@ export const outOfDate: Case[] = [
     did: [find, take, findFresh],
   },
   {
-    name: "a key that the limiter does not have twice is not found: it is looked up again once only",
-    found: [both(), both()],
+    name: "a key that the limiter does not have twice is not found when it is gone by then",
+    found: [both(), both(), undefined],
     permits: ["missing", "missing"],
     verdict: { code: "NOT_FOUND" },
-    did: [find, take, findFresh, take],
+    did: [find, take, findFresh, take, findFresh],
+  },
+  {
+    name: "a key without the counter that it had is looked up past the cache, and not found when it is deleted",
+    found: [counted(), undefined],
+    spends: [{ outcome: "missing" }],
+    verdict: { code: "NOT_FOUND" },
+    did: [find, spend, findFresh],
+  },
+  {
+    name: "a key whose counter was removed passes without a use",
+    found: [counted(), plain],
+    spends: [{ outcome: "missing" }],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
+    did: [find, spend, findFresh],
+  },
+  {
+    name: "a key whose counter was removed and made again spends a use of the new one",
+    found: [counted(), counted()],
+    spends: [{ outcome: "missing" }, { outcome: "spent", remaining: 8 }],
+    verdict: { code: "VALID", remaining: 8, rateLimit: undefined },
+    did: [find, spend, findFresh, spend],
+  },
+  {
+    name: "a key whose counter was removed between permit and use releases its permit, and takes another one",
+    found: [both(), limited],
+    permits: ["admitted", "admitted"],
+    spends: [{ outcome: "missing" }],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: standing.taken },
+    did: [find, take, spend, "release", findFresh, take, "commit"],
+  },
+  {
+    name: "a key deleted between permit and use releases its permit",
+    found: [both(), undefined],
+    permits: ["admitted"],
+    spends: [{ outcome: "missing" }],
+    verdict: { code: "NOT_FOUND" },
+    did: [find, take, spend, "release", findFresh],
   },
 ];
 
+const beingChanged = new Unavailable("the key is being changed", { affectsOneKeyOnly: true });
+
 export const undecided: Case[] = [
+  {
+    name: "a key that is there, but whose counter is not, twice, is no verdict: it is not looked up for ever",
+    found: [counted(), counted(), counted()],
+    spends: [{ outcome: "missing" }, { outcome: "missing" }],
+    verdict: beingChanged,
+    did: [find, spend, findFresh, spend, findFresh],
+  },
+  {
+    name: "a key that is there, but that the limiter does not have twice, is no verdict",
+    found: [limited, limited, limited],
+    permits: ["missing", "missing"],
+    verdict: beingChanged,
+    did: [find, take, findFresh, take, findFresh],
+  },
   { name: "a store that is away is no verdict", found: [away], verdict: away, did: [find] },
   {
     name: "a store that is away at the second look-up is no verdict",

@@ -26,7 +26,7 @@ describe.each(modes)("verifyKey, where store and limiter answer $how:", ({ answe
     const { did, verify } = setUp(script, answering);
     const verdict = await settled(() => verify(given.presented, given.apiId));
 
-    if (given.verdict instanceof Error) expect(verdict).toBe(given.verdict);
+    if (given.verdict instanceof Error) expect(verdict).toStrictEqual(given.verdict);
     else if (!("rateLimit" in given.verdict)) expect(verdict).toEqual(given.verdict);
     else {
       const { rateLimit: stands, ...rest } = given.verdict;
