@@ -1,4 +1,4 @@
-import { type Kysely, sql } from "kysely";
+import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { JsonObject, Key } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -6,20 +6,19 @@ import type { Schema } from "./schema.ts";
 
 /**
  * Everything of a key that a verification needs, in the order of `KeyRow`. Each engine adds its condition on `digest`, and
- * reads rows as arrays: objects would take longer to make than a row to find.
+ * reads rows as arrays: objects would take longer to make than a row to find. `counterKey`: the id under which a counter is
+ * looked for; null is not looked for.
  */
-export function selectKeys(db: Kysely<Schema>) {
-  return (
-    db
-      .selectFrom("keys")
-      // Null matches nothing, and is not searched for.
-      .leftJoin("key_usage", (join) =>
-        join.on("key_usage.key_id", "=", sql<string>`case when has_counter = 1 then keys.id end`),
-      )
-      .select(["keys.id", "api_id", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
-      .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"])
-  );
+export function selectKeys(db: Kysely<Schema>, counterKey: RawBuilder<string> = sql.ref<string>("keys.id")) {
+  return db
+    .selectFrom("keys")
+    .leftJoin("key_usage", (join) => join.on("key_usage.key_id", "=", counterKey))
+    .select(["keys.id", "api_id", "owner_id", "name", "meta", "enabled", "expires_at_ms", "remaining"])
+    .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"]);
 }
+
+/** Null for a key without a counter. It saves the embedded engine a search; Postgres would no longer use its index. */
+export const counterKeyIfAny = sql<string>`case when has_counter = 1 then keys.id end`;
 
 export type KeyRow = readonly [
   id: string,

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Kysely } from "kysely";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
-import { type KeyRow, selectKeys, toKey } from "../sql/find-keys.ts";
+import { counterKeyIfAny, type KeyRow, selectKeys, toKey } from "../sql/find-keys.ts";
 import type { Schema } from "../sql/schema.ts";
 import { readOr503 } from "./read-or-503.ts";
 import type { TurnReads } from "./turn-reads.ts";
@@ -23,7 +23,7 @@ export function findOnReader(
   // Prepared at the first use: before that the tables may not exist.
   let statement: StatementSync | undefined;
   const prepare = () => {
-    const prepared = reader.prepare(selectKeys(db).where("digest", "=", "").compile().sql);
+    const prepared = reader.prepare(selectKeys(db, counterKeyIfAny).where("digest", "=", "").compile().sql);
     prepared.setReturnArrays(true);
     return prepared;
   };

@@ -115,8 +115,8 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
   // microseconds. A message to another thread would take tens of them.
   const reader = new DatabaseSync(options.file, { readOnly: true, timeout: 5000 });
   reader.exec(`PRAGMA cache_size = -${readCacheKb}`);
-  reads = new TurnReads(reader);
   const { onDamage = () => {} } = options;
+  reads = new TurnReads(reader, onDamage);
   const db = new Kysely<Schema>({ dialect: createSqliteDialect({ reader, reads, writer, onDamage }) });
   return {
     db,

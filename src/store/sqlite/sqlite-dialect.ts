@@ -43,7 +43,7 @@ function executeOn({ reader, reads, writer, onDamage }: Parameters<typeof create
       return toQueryResult(result as StatementResult);
     }
     return readOr503(onDamage, () => {
-      reads.end();
+      reads.endNow();
       let statement = prepared.get(query.sql);
       if (statement === undefined) {
         statement = reader.prepare(query.sql);

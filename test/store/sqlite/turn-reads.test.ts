@@ -1,5 +1,7 @@
+import type { DatabaseSync } from "node:sqlite";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { TurnReads } from "../../../src/store/sqlite/turn-reads.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, deleteKey } from "../../support/manage.ts";
 import { openTestEngine } from "./open-test-engine.ts";
@@ -41,4 +43,29 @@ it("other questions see the file as it is when they are asked", async () => {
   await committed();
   expect(await engine.db.selectFrom("keys").select("id").execute()).toEqual([{ id: key.id }]);
   await created;
+});
+
+it("a transaction that cannot be ended ends no process, and nothing is read in it again", async () => {
+  const damage = new Error("database disk image is malformed");
+  const reader = {
+    isOpen: true,
+    isTransaction: false,
+    isDamaged: false,
+    prepare: (sql: string) => ({ run: () => run(sql) }),
+  };
+  const run = (sql: string) => {
+    if (sql === "COMMIT" && reader.isDamaged) throw damage;
+    reader.isTransaction = sql === "BEGIN";
+  };
+  const failures: unknown[] = [];
+  const reads = new TurnReads(reader as unknown as DatabaseSync, (cause) => failures.push(cause));
+  for (let i = 0; i < 2; i++) reads.beforeLookup();
+  reader.isDamaged = true;
+  await nextTurn();
+  expect([failures, reader.isTransaction]).toEqual([[damage], true]);
+  expect(() => reads.beforeLookup()).toThrow(damage);
+  expect(() => reads.endNow()).toThrow(damage);
+  reader.isDamaged = false;
+  reads.beforeLookup();
+  expect(reader.isTransaction).toBe(false);
 });
