@@ -1,6 +1,6 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { KeySchema, Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
-import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { KeysService, UpdateRemainingRequestSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { StoredKey } from "../domain/key.ts";
 import { andThen } from "../domain/maybe-promise.ts";
@@ -13,10 +13,12 @@ import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
 import { deleteKey } from "../usecases/delete-key.ts";
 import { getKey } from "../usecases/get-key.ts";
 import type { IdempotencyKey } from "../usecases/idempotency.ts";
+import { type CounterOp, updateRemaining } from "../usecases/update-remaining.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
 import { type CallContext, type Endpoint, headerOf } from "./call.ts";
 import { checkMeta } from "./check-meta.ts";
+import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
@@ -64,6 +66,17 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const found = await getKey(caller.management, keyId === undefined ? { key: new Secret(key) } : { keyId });
       if (found === undefined) throw noSuchKey();
       return toKey(found);
+    },
+
+    async updateRemaining(request, { call: { requestId }, caller }) {
+      const { keyId } = request;
+      const op = request.op as CounterOp;
+      const value = changesOf(UpdateRemainingRequestSchema, request).value ?? undefined;
+      if (value === undefined && op !== "set") throw badField("value", "can be null with set only");
+      const updated = await updateRemaining(caller.management, { keyId, op, value }, deps);
+      if (updated === undefined) throw noSuchKey();
+      log.info("key changed", { requestId, keyId, changed: "remaining" });
+      return updated;
     },
 
     async deleteKey(request, { call: { requestId }, caller }) {

@@ -2,6 +2,7 @@ import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { ExpiresInThePast } from "../usecases/create-key.ts";
 import { IdempotencyConflict } from "../usecases/idempotency.ts";
+import { CounterConflict } from "../usecases/update-remaining.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
@@ -17,7 +18,8 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof ExpiresInThePast) {
     return toApiError(new InvalidRequest([{ path: "expires", message: error.message }]));
   }
-  if (error instanceof IdempotencyConflict) return new ApiError("CONFLICT", error.message, { cause: error });
+  if (error instanceof IdempotencyConflict || error instanceof CounterConflict)
+    return new ApiError("CONFLICT", error.message, { cause: error });
   if (error instanceof RootKeyRefused) return new ApiError("UNAUTHORIZED", error.message, { cause: error });
   if (error instanceof Unavailable) return phrased.get(error) ?? unavailable(error);
   return new ApiError("INTERNAL_SERVER_ERROR", "something went wrong inside the service", { cause: error });

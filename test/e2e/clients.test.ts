@@ -5,7 +5,7 @@ import { startTestServer } from "../support/in-process-server.ts";
 
 describe.each(engines)("on $name", (engine) => {
   describe.each(clientKinds)("a client over %s", (kind) => {
-    it("creates, verifies, reads and deletes a key", async () => {
+    it("creates, verifies, reads, changes and deletes a key", async () => {
       const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
       const client = clientOf(kind, baseUrl, rootKey);
 
@@ -56,6 +56,14 @@ describe.each(engines)("on $name", (engine) => {
       expect(await client.getKey({ keyId: created.keyId })).toEqual(stored);
       expect(await client.getKey({ key: created.key })).toEqual(stored);
 
+      const keyId = created.keyId;
+      expect(await client.updateRemaining({ keyId, op: "set", value: 50 })).toEqual({ remaining: 50 });
+      expect(await client.verifyKey({ key: created.key })).toMatchObject({ valid: true, remaining: 49 });
+      expect(await client.updateRemaining({ keyId, op: "increment", value: 2 })).toEqual({ remaining: 51 });
+      expect(await client.updateRemaining({ keyId, op: "decrement", value: 50 })).toEqual({ remaining: 1 });
+      await expect(client.updateRemaining({ keyId, op: "decrement", value: 2 })).rejects.toThrow("fall below 0");
+      expect(await client.getKey({ keyId })).toMatchObject({ remaining: 1, version: 4 });
+
       expect(await client.deleteKey({ keyId: created.keyId })).toEqual({});
       expect(await client.verifyKey({ key: created.key })).toEqual({
         valid: false,
@@ -85,5 +93,18 @@ describe.each(engines)("on $name", (engine) => {
     expect((await ask("/v1/keys.getKey?keyId=key_0000000000000000000000")).status).toBe(404);
     expect((await ask(`/v1/keys.getKey?keyId=${keyId}`, { headers: {} })).status).toBe(401);
     expect((await ask("/v1/keys.whoami")).status).toBe(405);
+  });
+
+  it("takes a key's counter away by null, which nothing but set allows", async () => {
+    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const client = clientOf("sdk", baseUrl, rootKey);
+    const { key, keyId } = await client.createKey({ apiId: "api", remaining: 0 });
+    expect(await client.verifyKey({ key })).toMatchObject({ code: "USAGE_EXCEEDED" });
+    const refused = { status: 400, message: expect.stringContaining("null with set only") };
+    await expect(client.updateRemaining({ keyId, op: "increment", value: null })).rejects.toMatchObject(refused);
+    await expect(client.updateRemaining({ keyId, op: "set" })).rejects.toMatchObject({ status: 400 });
+    expect(await client.updateRemaining({ keyId, op: "set", value: null })).toEqual({});
+    const { remaining, valid } = await client.verifyKey({ key });
+    expect([valid, remaining]).toEqual([true, undefined]);
   });
 });

@@ -10,20 +10,20 @@ import { type Script, standing } from "./fakes.ts";
 export const nowMs = Date.UTC(2026, 0, 15, 12);
 export const secret = formatKey("live", new Uint8Array(24).fill(1)).key;
 export const plain = foundAs(sampleKey(new TestClock(), { id: "key_1", apiId: "api_1" }));
-const rateLimit = { mode: "strict", limit: 10, durationMs: 1000 } as const;
-const limited: Key = { ...plain, rateLimit };
-const limitedTo20: Key = { ...plain, rateLimit: { ...rateLimit, limit: 20 } };
+export const rateLimit = { mode: "strict", limit: 10, durationMs: 1000 } as const;
+export const limited: Key = { ...plain, rateLimit };
+export const limitedTo20: Key = { ...plain, rateLimit: { ...rateLimit, limit: 20 } };
 // A new object each time: a verification writes the last seen balance into it.
-const counted = (): Key => ({ ...plain, counter: { remaining: 5 } });
+export const counted = (): Key => ({ ...plain, counter: { remaining: 5 } });
 export const both = (): Key => ({ ...limited, counter: { remaining: 5 } });
 export const away = new Unavailable("away");
 
 /** The calls to the parts, as text. */
-const find = `find ${sha256(secret)}`;
-const findFresh = `find fresh ${sha256(secret)}`;
-const [take, takeOf20] = ["take of 10 for key_1", "take of 20 for key_1"];
-const peek = "peek at 10 for key_1";
-const spend = "spend for key_1";
+export const find = `find ${sha256(secret)}`;
+export const findFresh = `find fresh ${sha256(secret)}`;
+export const [take, takeOf20] = ["take of 10 for key_1", "take of 20 for key_1"];
+export const peek = "peek at 10 for key_1";
+export const spend = "spend for key_1";
 
 export interface Case extends Script {
   readonly name: string;
@@ -266,74 +266,5 @@ export const outOfDate: Case[] = [
     spends: [{ outcome: "missing" }],
     verdict: { code: "NOT_FOUND" },
     did: [find, take, spend, "release", findFresh],
-  },
-];
-
-const beingChanged = new Unavailable("the key is being changed", { affectsOneKeyOnly: true });
-
-export const undecided: Case[] = [
-  {
-    name: "a key that is there, but whose counter is not, twice, is no verdict: it is not looked up for ever",
-    found: [counted(), counted(), counted()],
-    spends: [{ outcome: "missing" }, { outcome: "missing" }],
-    verdict: beingChanged,
-    did: [find, spend, findFresh, spend, findFresh],
-  },
-  {
-    name: "a key that is there, but that the limiter does not have twice, is no verdict",
-    found: [limited, limited, limited],
-    permits: ["missing", "missing"],
-    verdict: beingChanged,
-    did: [find, take, findFresh, take, findFresh],
-  },
-  { name: "a store that is away is no verdict", found: [away], verdict: away, did: [find] },
-  {
-    name: "a store that is away at the second look-up is no verdict",
-    found: [limited, away],
-    permits: ["missing"],
-    verdict: away,
-    did: [find, take, findFresh],
-  },
-  {
-    name: "a limiter that cannot decide is no verdict, and no use is spent",
-    found: [both()],
-    permits: [away],
-    verdict: away,
-    did: [find, take],
-    balance: 5,
-  },
-  {
-    name: "a limiter that cannot say where a refused key stands is no verdict",
-    found: [{ ...limited, enabled: false }],
-    limiterFails: away,
-    verdict: away,
-    did: [find, peek],
-  },
-  {
-    name: "a ledger that is away is no verdict",
-    found: [counted()],
-    spends: [away],
-    verdict: away,
-    did: [find, spend],
-    balance: 5,
-  },
-  {
-    name: "a use that is not known to be spent lets no request pass: the permit is released",
-    found: [both()],
-    permits: ["admitted"],
-    spends: [away],
-    verdict: away,
-    did: [find, take, spend, "release"],
-    balance: 5,
-  },
-  {
-    name: "a refusal whose permit cannot be released is no verdict",
-    found: [both()],
-    permits: ["admitted"],
-    spends: [{ outcome: "exhausted", remaining: 0 }],
-    limiterFails: away,
-    verdict: away,
-    did: [find, take, spend, "release"],
-    balance: 0,
   },
 ];

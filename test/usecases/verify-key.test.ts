@@ -5,7 +5,8 @@ import { Secret } from "../../src/domain/secret.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { type Answering, fakeParts, type Script } from "./fakes.ts";
-import { away, both, counting, decided, nowMs, outOfDate, plain, secret, undecided } from "./verify-key-cases.ts";
+import { undecided } from "./undecided-cases.ts";
+import { away, both, counting, decided, nowMs, outOfDate, plain, secret } from "./verify-key-cases.ts";
 
 const modes: { how: string; answering: Answering }[] = [
   { how: "at once", answering: (answer) => answer() },

@@ -203,6 +203,25 @@ export interface KeySecret {
   createdAt: number;
 }
 
+/** How to change a counter. */
+export interface UpdateRemainingRequest {
+  /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
+  keyId: string;
+  /** What to do: `set`, `increment` or `decrement`. */
+  op: "set" | "increment" | "decrement";
+  /**
+   * The number: 0 to 2147483647. `null`, with `set` only, takes the counter and its refill rule away: then any number of
+   * verifications is allowed.
+   */
+  value?: number | null;
+}
+
+/** The counter after the change. */
+export interface UpdateRemainingResponse {
+  /** Verifications left. Absent when the key has no counter any more. */
+  remaining?: number;
+}
+
 /** The key to delete. */
 export interface DeleteKeyRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
@@ -286,6 +305,16 @@ export const methods = {
         "key",
       ],
     },
+    updateRemaining: {
+      path: "/v1/keys.updateRemaining",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "keyId",
+        "op",
+        "value",
+      ],
+    },
     deleteKey: {
       path: "/v1/keys.deleteKey",
       isPublic: false,
@@ -323,6 +352,14 @@ export interface KeysClient {
    * this method.
    */
   getKey(request: GetKeyRequest, options?: CallOptions): Promise<Key>;
+  /**
+   * Changes what is left of a key's counter, gives it a counter or takes it away. Refills that are due are applied first, and
+   * every verification counts either before or after the change: 100, a verification, set to 50, a verification is 49.
+   *
+   * A decrement below 0, an increment above 2147483647, and either of them on a key without a counter is a `CONFLICT`;
+   * then nothing has changed. `set` keeps the refill rule.
+   */
+  updateRemaining(request: UpdateRemainingRequest, options?: CallOptions): Promise<UpdateRemainingResponse>;
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds
    * on all others, within one if they share a Redis.

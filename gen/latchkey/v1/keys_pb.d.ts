@@ -4,6 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/v1/keys.proto.
@@ -597,6 +598,68 @@ export declare type KeySecret = Message<"latchkey.v1.KeySecret"> & {
 export declare const KeySecretSchema: GenMessage<KeySecret>;
 
 /**
+ * How to change a counter.
+ *
+ * @generated from message latchkey.v1.UpdateRemainingRequest
+ */
+export declare type UpdateRemainingRequest = Message<"latchkey.v1.UpdateRemainingRequest"> & {
+  /**
+   * Identifier of the key, as `createKey` returned it: 1 to 64 characters.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * What to do: `set`, `increment` or `decrement`.
+   *
+   * @generated from field: string op = 2;
+   */
+  op: string;
+
+  /**
+   * The number: 0 to 2147483647. `null`, with `set` only, takes the counter and its refill rule away: then any number of
+   * verifications is allowed.
+   *
+   * @generated from field: optional int32 value = 3;
+   */
+  value?: number | undefined;
+
+  /**
+   * In binary only: name `value` and leave it out to take the counter away. Default: the fields that are present.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 4;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.UpdateRemainingRequest.
+ * Use `create(UpdateRemainingRequestSchema)` to create a new message.
+ */
+export declare const UpdateRemainingRequestSchema: GenMessage<UpdateRemainingRequest>;
+
+/**
+ * The counter after the change.
+ *
+ * @generated from message latchkey.v1.UpdateRemainingResponse
+ */
+export declare type UpdateRemainingResponse = Message<"latchkey.v1.UpdateRemainingResponse"> & {
+  /**
+   * Verifications left. Absent when the key has no counter any more.
+   *
+   * @generated from field: optional int32 remaining = 1;
+   */
+  remaining?: number | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.UpdateRemainingResponse.
+ * Use `create(UpdateRemainingResponseSchema)` to create a new message.
+ */
+export declare const UpdateRemainingResponseSchema: GenMessage<UpdateRemainingResponse>;
+
+/**
  * The key to delete.
  *
  * @generated from message latchkey.v1.DeleteKeyRequest
@@ -675,6 +738,20 @@ export declare const KeysService: GenService<{
     methodKind: "unary";
     input: typeof GetKeyRequestSchema;
     output: typeof KeySchema;
+  },
+  /**
+   * Changes what is left of a key's counter, gives it a counter or takes it away. Refills that are due are applied first, and
+   * every verification counts either before or after the change: 100, a verification, set to 50, a verification is 49.
+   *
+   * A decrement below 0, an increment above 2147483647, and either of them on a key without a counter is a `CONFLICT`;
+   * then nothing has changed. `set` keeps the refill rule.
+   *
+   * @generated from rpc latchkey.v1.KeysService.UpdateRemaining
+   */
+  updateRemaining: {
+    methodKind: "unary";
+    input: typeof UpdateRemainingRequestSchema;
+    output: typeof UpdateRemainingResponseSchema;
   },
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds

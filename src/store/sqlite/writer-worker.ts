@@ -3,7 +3,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { checkData } from "./check-data.ts";
 import { exchangeAsk } from "./permit-rows.ts";
-import { registerRefills } from "./refilled-counter.ts";
+import { registerRefills } from "./register-refills.ts";
 import { isDamage } from "./result-codes.ts";
 import { settleCharge } from "./usage-rows.ts";
 import type {

@@ -47,10 +47,17 @@ export const rpcProtocols = protocols.filter(({ name }) => !name.startsWith("jso
 const ownBodies: Partial<Record<CallName, JsonObject>> = {
   createKey: { apiId: textCanary },
   verifyKey: { key: textCanary },
+  updateRemaining: { keyId: textCanary, op: "set", value: 5 },
 };
 
 export function goodBodyOf(call: CallName): JsonObject {
   return ownBodies[call] ?? { keyId: textCanary };
+}
+
+/** Without the id of a key. */
+export function bodyWithoutKeyId(call: CallName): JsonObject {
+  const { keyId: _, ...rest } = goodBodyOf(call);
+  return rest;
 }
 
 type Rest = Partial<Pick<BadRequest, "says" | "neverSays" | "code" | "headers">>;

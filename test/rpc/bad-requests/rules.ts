@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { keyIdCalls } from "../protocols.ts";
-import { type BadRequest, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
+import { type BadRequest, bodyWithoutKeyId, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
 
 /* Messages that can be read but break a rule of the proto file, or one that no proto rule can express. */
 
@@ -105,11 +105,15 @@ export const rules: BadRequest[] = [
   broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
   broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
   broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
+  broken("another op", "updateRemaining", "op", { keyId: textCanary, op: textCanary, value: 5 }),
+  broken("no op", "updateRemaining", "op", { keyId: textCanary, value: 5 }),
+  broken("a value below 0", "updateRemaining", "value", { keyId: textCanary, op: "set", value: -7391 }),
+  broken("no value", "updateRemaining", "", { keyId: textCanary, op: "set" }, { says: "send at least one of value" }),
   broken("keyId and key", "getKey", "keyId", { keyId: textCanary, key: textCanary }, { says: "either keyId or key" }),
   broken("empty key", "getKey", "key", { key: "" }),
   broken("key of 16385 characters", "getKey", "key", { key: long(16_385) }),
   ...keyIdCalls.flatMap((call) => [
-    broken("no keyId", call, "keyId", {}),
+    broken("no keyId", call, "keyId", bodyWithoutKeyId(call)),
     broken("empty keyId", call, "keyId", { ...goodBodyOf(call), keyId: "" }),
     broken("keyId of 65 characters", call, "keyId", { ...goodBodyOf(call), keyId: long(65) }),
   ]),

@@ -139,7 +139,7 @@ const wrongNames: WrongName[] = [
   { call: "verifyKey", body: '{"key":"x","cnry_x1":7391}', field: "", says: "(known: key, apiId)" },
   ...keyIdCalls.flatMap((call): WrongName[] => [
     { call, body: '{"cnry_x1":7391}', field: "", says: "(known: keyId" },
-    { call, body: '{"id":"cnry"}', field: "", says: "(known: keyId" },
+    { call, body: '{"identity":"cnry"}', field: "", says: "(known: keyId" },
     { call, body: '{"key_id":"cnry"}', field: "", says: "did you mean keyId?", neverSays: "key_id" },
   ]),
 ];
