@@ -50,6 +50,7 @@ function operation(method: Method, route: Route, service: Service, messages: rea
   const answer = messages.find((message) => message.name === method.response)?.comment;
   const request = messages.find((message) => message.name === method.request);
   const isOnKey = request?.fields.some((field) => field.name === "keyId");
+  const isUpdate = request?.fields.some((field) => field.change !== undefined);
   return {
     operationId: operationIdOf(route),
     tags: [tagOf(service)],
@@ -74,7 +75,7 @@ function operation(method: Method, route: Route, service: Service, messages: rea
         ...(method.isPublic ? [] : [401 as const]),
         // A method that names a key by its id answers this where there is no such key.
         ...(isOnKey ? [404 as const] : []),
-        ...(method.isIdempotent ? [409 as const] : []),
+        ...(method.isIdempotent || isUpdate ? [409 as const] : []),
       ]),
     },
   };

@@ -11,7 +11,11 @@ export const ERRORS = [
     code: "METHOD_NOT_ALLOWED",
     description: "The path does not answer this verb; `Allow` names those it answers.",
   },
-  { status: 409, code: "CONFLICT", description: "Another body came with this `Idempotency-Key` before." },
+  {
+    status: 409,
+    code: "CONFLICT",
+    description: "Another body came with this `Idempotency-Key` before, or the present state does not allow the change.",
+  },
   { status: 413, code: "PAYLOAD_TOO_LARGE", description: "The body is too large." },
   { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", description: "The body is not `application/json`." },
   { status: 429, code: "TOO_MANY_REQUESTS", description: "Too many requests." },
