@@ -14,7 +14,8 @@ export const ERRORS = [
   {
     status: 409,
     code: "CONFLICT",
-    description: "Another body came with this `Idempotency-Key` before, or the present state does not allow the change.",
+    description:
+      "Another body came with this `Idempotency-Key` before, or the present state does not allow the change.",
   },
   { status: 413, code: "PAYLOAD_TOO_LARGE", description: "The body is too large." },
   { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", description: "The body is not `application/json`." },
