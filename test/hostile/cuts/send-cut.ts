@@ -21,6 +21,8 @@ export interface Heard {
 const pauseMs = 4;
 /** How long a client hears nothing before it ends the connection. */
 export const quietMs = 400;
+/** How long it then waits for the server to close its side. */
+const giveUpMs = 5000;
 
 export function sendCut(
   port: number,
@@ -36,6 +38,8 @@ export function sendCut(
       closedBy = "client";
       if (socket.writableEnded) socket.destroy();
       else socket.end();
+      // Without anything more to hear, this is not called again, and a server may wait for the rest of a request.
+      setTimeout(() => socket.destroy(), giveUpMs).unref();
     });
     socket.on("data", (chunk) => chunks.push(chunk));
     socket.on("end", () => socket.end());
