@@ -14,7 +14,8 @@ export function impossible(name: string): InvalidMessage {
 
 /** 1 to 255 characters. Postgres cannot store a zero character, and no engine half of a surrogate pair. */
 export const text: Check<string> = (value, name) => {
-  const isText = typeof value === "string" && value.length > 0 && [...value].length <= 255;
+  // A character takes two places at most. A longer text is not taken apart to count them.
+  const isText = typeof value === "string" && value.length > 0 && value.length <= 510 && [...value].length <= 255;
   if (!isText || value.includes("\0") || !value.isWellFormed()) throw impossible(name);
   return value;
 };

@@ -329,7 +329,8 @@ export const methods = {
 /**
  * Issues API keys and verifies them.
  *
- * In JSON, a field without a value is left out. Requests with `null` or with unknown fields are refused.
+ * In JSON, a field without a value is left out. Requests with unknown fields are refused, and so is `null` where the field
+ * does not say what it means.
  */
 export interface KeysClient {
   /**
@@ -372,7 +373,8 @@ export interface LatchkeyClient {
   /**
    * Issues API keys and verifies them.
    *
-   * In JSON, a field without a value is left out. Requests with `null` or with unknown fields are refused.
+   * In JSON, a field without a value is left out. Requests with unknown fields are refused, and so is `null` where the field
+   * does not say what it means.
    */
   readonly keys: KeysClient;
 }

@@ -129,7 +129,8 @@ export const DeleteKeyResponseSchema = /*@__PURE__*/
 /**
  * Issues API keys and verifies them.
  *
- * In JSON, a field without a value is left out. Requests with `null` or with unknown fields are refused.
+ * In JSON, a field without a value is left out. Requests with unknown fields are refused, and so is `null` where the field
+ * does not say what it means.
  *
  * @generated from service latchkey.v1.KeysService
  */

@@ -24,7 +24,7 @@ export function decodeQuery<Desc extends DescMessage>(desc: Desc, query: string)
     const field = desc.fields.find(({ jsonName }) => jsonName === name);
     if (name === "") violations.add("", "has a parameter without a name");
     else if (field?.proto.options?.debugRedact) violations.add(name, SECRET_REFUSED);
-    else if (field?.fieldKind === "list") object[name] = [...asList(object[name]), toJsonValue(field, text)];
+    else if (field?.fieldKind === "list") listIn(object, name).push(toJsonValue(field, text));
     else if (name in object) violations.add("", "has the same field twice");
     else object[name] = field === undefined ? text : toJsonValue(field, text);
   }
@@ -72,6 +72,7 @@ function toJsonValue({ jsonName, scalar }: DescField, text: string): JsonValue {
   }
 }
 
-function asList(value: JsonValue | undefined): JsonValue[] {
-  return Array.isArray(value) ? value : [];
+function listIn(object: JsonObject, name: string): JsonValue[] {
+  object[name] ??= [];
+  return object[name] as JsonValue[];
 }
