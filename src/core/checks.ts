@@ -58,6 +58,10 @@ export function optional<Value>(check: Check<Value>): Check<Value | undefined> {
   return (value, name) => (value === undefined ? undefined : check(value, name));
 }
 
+export function orNull<Value>(check: Check<Value>): Check<Value | null> {
+  return (value, name) => (value === null ? null : check(value, name));
+}
+
 /** An object with these fields and no others. */
 export function object<Value extends object>(
   fields: {

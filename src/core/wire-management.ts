@@ -1,9 +1,9 @@
 import type { Changed } from "../../gen/latchkey/core/v1/core_pb.js";
-import type { JsonObject, NewKey } from "../domain/key.ts";
+import type { JsonObject, KeyFieldChanges, NewKey } from "../domain/key.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
-import type { Command, IdempotencyRecord, Outcome, Query, UpdateRemaining } from "../store/management.ts";
+import type { Command, IdempotencyRecord, NewEvent, Outcome, Query, UpdateRemaining } from "../store/management.ts";
 import {
   type Check,
   digest,
@@ -13,6 +13,7 @@ import {
   object,
   oneOf,
   optional,
+  orNull,
   text,
   textOf,
   truth,
@@ -101,12 +102,14 @@ const newKey: Check<NewKey> = (value, name) => {
   return key;
 };
 
+const event = object<NewEvent>({ id: text, atMs: moment, actor: text });
+
 const updateRemainingFields = object<UpdateRemaining>({
   kind: oneOf("updateRemaining"),
   keyId: text,
   op: oneOf("set", "increment", "decrement"),
   value: optional(wholeNumber(0, remainingMax)),
-  atMs: moment,
+  event,
 });
 
 const updateRemaining: Check<UpdateRemaining> = (value, name) => {
@@ -116,10 +119,24 @@ const updateRemaining: Check<UpdateRemaining> = (value, name) => {
 };
 
 const commands: ByKind<Command> = {
-  createKey: object({ kind: oneOf("createKey"), key: newKey }),
-  deleteKey: object({ kind: oneOf("deleteKey"), keyId: text }),
-  setRateLimit: object({ kind: oneOf("setRateLimit"), keyId: text, rateLimit: optional(rateLimit), atMs: moment }),
+  createKey: object({ kind: oneOf("createKey"), key: newKey, event }),
+  updateKey: object({
+    kind: oneOf("updateKey"),
+    keyId: text,
+    ifVersion: optional(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
+    changes: object<KeyFieldChanges>({
+      ownerId: optional(orNull(text)),
+      name: optional(orNull(text)),
+      meta: optional(meta),
+      enabled: optional(truth),
+      expiresAtMs: optional(orNull(moment)),
+      rateLimit: optional(orNull(rateLimit)),
+      refill: optional(orNull(refill)),
+    }),
+    event,
+  }),
   updateRemaining,
+  deleteKey: object({ kind: oneOf("deleteKey"), keyId: text, event }),
 };
 
 const queries: ByKind<Query> = {
@@ -130,6 +147,7 @@ const queries: ByKind<Query> = {
 
 const idempotencyFields = object<IdempotencyRecord>({
   lookup: digest,
+  targetId: text,
   requestDigest: digest,
   // An answer to createKey, encrypted: the secret of a key with 255 random bytes, and its id.
   sealedAnswer: textOf(/^[A-Za-z0-9_-]+$/, 4096),

@@ -1,6 +1,6 @@
 import { base62Width, encodeLimbs } from "./base62.ts";
 
-export type IdKind = "key" | "req";
+export type IdKind = "key" | "req" | "evt";
 
 /** Random bytes in an id, after the time. */
 export const idRandomLength = 10;

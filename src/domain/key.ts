@@ -45,3 +45,14 @@ export interface NewKey extends Omit<Key, "counter"> {
   readonly remaining: number | undefined;
   readonly refill: RefillRule | undefined;
 }
+
+/** What becomes of the fields of a key that are changed: null removes one, a value sets it. */
+export interface KeyFieldChanges {
+  readonly ownerId?: string | null | undefined;
+  readonly name?: string | null | undefined;
+  readonly meta?: JsonObject | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly expiresAtMs?: number | null | undefined;
+  readonly rateLimit?: RateLimit | null | undefined;
+  readonly refill?: RefillRule | null | undefined;
+}

@@ -44,7 +44,7 @@ export interface Endpoint {
 
 /** What a method gets in addition to the message. */
 export interface CallContext {
-  readonly call: Pick<Call, "requestId" | "headers">;
+  readonly call: Pick<Call, "requestId" | "headers" | "endpoint">;
   readonly caller: Caller;
 }
 

@@ -1,8 +1,8 @@
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
+import { StateConflict } from "../usecases/conflict.ts";
 import { ExpiresInThePast } from "../usecases/create-key.ts";
 import { IdempotencyConflict } from "../usecases/idempotency.ts";
-import { CounterConflict } from "../usecases/update-remaining.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
@@ -18,7 +18,7 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof ExpiresInThePast) {
     return toApiError(new InvalidRequest([{ path: "expires", message: error.message }]));
   }
-  if (error instanceof IdempotencyConflict || error instanceof CounterConflict)
+  if (error instanceof IdempotencyConflict || error instanceof StateConflict)
     return new ApiError("CONFLICT", error.message, { cause: error });
   if (error instanceof RootKeyRefused) return new ApiError("UNAUTHORIZED", error.message, { cause: error });
   if (error instanceof Unavailable) return phrased.get(error) ?? unavailable(error);

@@ -1,5 +1,4 @@
-import type { NewKey, StoredKey } from "../domain/key.ts";
-import type { RateLimit } from "../domain/rate-limit.ts";
+import type { KeyFieldChanges, NewKey, StoredKey } from "../domain/key.ts";
 import type { KeyChange } from "./key-changes.ts";
 
 /** Everything that the holder of a root key can do with stored data. Every method may throw `Unavailable`. */
@@ -18,36 +17,55 @@ export interface Management {
  * Every change that can be made. Only the stores look into it: guard, announcements and links between threads and
  * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
  */
-export type Command =
-  /** Stores a key with its secret and counter, and registers its API. */
-  | { readonly kind: "createKey"; readonly key: NewKey }
-  /** Removes a key with its secrets, counter and window. Of several deletions of one key, one finds it. */
-  | { readonly kind: "deleteKey"; readonly keyId: string }
-  /**
-   * Gives a key another rate limit, or none. An open window keeps its end and its granted permits, also while the key is
-   * in the other mode: otherwise one window could grant its limit twice.
-   */
-  | {
-      readonly kind: "setRateLimit";
-      readonly keyId: string;
-      readonly rateLimit: RateLimit | undefined;
-      readonly atMs: number;
-    }
-  | UpdateRemaining;
+export type Command = CreateKey | UpdateKey | UpdateRemaining | DeleteKey;
+
+/** What is known of every change before it is made. */
+interface Change<Kind extends string> {
+  readonly kind: Kind;
+  readonly event: NewEvent;
+}
+
+export interface NewEvent {
+  /** Sorts by the time at which it was made. */
+  readonly id: string;
+  /** Becomes the time of the target's last change. */
+  readonly atMs: number;
+  /** The id of the root key that makes the change. Set anew where root keys are known: a caller cannot choose it. */
+  readonly actor: string;
+}
+
+/** Stores a key with its secret and counter, and registers its API. */
+export interface CreateKey extends Change<"createKey"> {
+  readonly key: NewKey;
+}
+
+/**
+ * Sets each field that is there; null removes it. An open window keeps its end and its granted permits, also while the key
+ * is in the other mode: otherwise one window could grant its limit twice. A refill rule begins at the latest boundary by the
+ * ledger's clock, after every refill that was due by the rule before; only a key with a counter can have one.
+ */
+export interface UpdateKey extends Change<"updateKey"> {
+  readonly keyId: string;
+  /** Only if this is the key's version; any other is a conflict. */
+  readonly ifVersion?: number | undefined;
+  readonly changes: KeyFieldChanges;
+}
 
 /**
  * Changes a key's counter, after every refill that is due by the ledger's clock, and one at a time with refills and uses:
  * each use counts either before it or after it. A counter keeps its refill rule.
  */
-export interface UpdateRemaining {
-  readonly kind: "updateRemaining";
+export interface UpdateRemaining extends Change<"updateRemaining"> {
   readonly keyId: string;
   /** A key without a counter gets one by `set`. */
   readonly op: "set" | "increment" | "decrement";
   /** Undefined, with `set` only: the counter is removed, its refill rule too. */
   readonly value: number | undefined;
-  /** Becomes the time of the key's last change. */
-  readonly atMs: number;
+}
+
+/** Removes a key with its secrets, counter and window. Of several deletions of one key, one finds it. */
+export interface DeleteKey extends Change<"deleteKey"> {
+  readonly keyId: string;
 }
 
 /** Every question that can be asked. Plain data too. */
@@ -68,6 +86,7 @@ export interface Answers {
 export interface ChangeAnswers {
   /** The balance and the key's version, as the change left them. */
   readonly updateRemaining: { readonly remaining: number | undefined; readonly version: number };
+  readonly updateKey: StoredKey;
 }
 
 /** What became of a command of this kind; without a kind, of one that answers nothing. */
@@ -84,12 +103,14 @@ export type Outcome<Kind extends Command["kind"] = never> =
   | { readonly outcome: "conflict"; readonly reason: ConflictReason }
   | { readonly outcome: "repeated"; readonly record: KeptAnswer };
 
-/** The key has no counter; the counter would fall below 0, or rise above its bound. */
-export type ConflictReason = "noCounter" | "belowZero" | "aboveMax";
+/** The key has no counter; the counter would fall below 0, or rise above its bound; the key has another version. */
+export type ConflictReason = "noCounter" | "belowZero" | "aboveMax" | "version";
 
 /** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
 export interface IdempotencyRecord {
   readonly lookup: string;
+  /** What was made or changed, such as a key's id. Not a secret. */
+  readonly targetId: string;
   readonly requestDigest: string;
   readonly sealedAnswer: string;
   readonly createdAtMs: number;
@@ -97,7 +118,7 @@ export interface IdempotencyRecord {
   readonly expiresAtMs: number;
 }
 
-export type KeptAnswer = Pick<IdempotencyRecord, "requestDigest" | "sealedAnswer">;
+export type KeptAnswer = Pick<IdempotencyRecord, "targetId" | "requestDigest" | "sealedAnswer">;
 
 /** The key that a command is about, a new one included. */
 export function keyIdOf(command: Command): string {

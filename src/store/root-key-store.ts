@@ -1,3 +1,6 @@
+/** The id of the root key that was generated at the first start. */
+export const generatedRootKeyId = "root_generated";
+
 /** Digests of generated root keys. Separate from issued keys, so that one can never be used as the other. */
 export interface RootKeyStore {
   digests(): Promise<readonly string[]>;

@@ -7,7 +7,8 @@ import { byteLengthDefault, formatKey } from "../domain/key-format.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { Management } from "../store/management.ts";
-import { createIdempotency, type IdempotencyKey } from "./idempotency.ts";
+import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "./idempotency.ts";
+import { newEvent } from "./new-event.ts";
 
 export interface CreateKeyRequest {
   readonly apiId: string;
@@ -47,6 +48,13 @@ export class ExpiresInThePast extends Error {
   }
 }
 
+/** Throws `IdempotencyConflict` if the key was deleted since: its secret opens nothing any more. */
+async function stillThere(management: Management, created: CreatedKey): Promise<CreatedKey> {
+  const { keyId } = created;
+  if ((await management.read({ kind: "key", keyId })) !== undefined) return created;
+  throw new IdempotencyConflict(`this Idempotency-Key has created ${keyId}, which was deleted since`);
+}
+
 /** Answers only after COMMIT: a key that a caller has seen always verifies. */
 export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
   return async function createKey(management, request, idempotencyKey) {
@@ -56,7 +64,7 @@ export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
       // A repeated request gets its first answer, even if its expiry has passed meanwhile.
       const kept = await idempotency?.find(management, nowMs);
       if (kept === undefined) throw new ExpiresInThePast(request.expiresAtMs);
-      return kept;
+      return stillThere(management, kept);
     }
 
     const { prefix, byteLength = byteLengthDefault, ...properties } = request;
@@ -64,8 +72,10 @@ export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
     const created: CreatedKey = { keyId: formatId("key", nowMs, random.bytes(idRandomLength)), key };
     const newKey = { ...properties, id: created.keyId, start, createdAtMs: nowMs, secretDigest: sha256(key) };
 
-    const command = { kind: "createKey", key: newKey } as const;
-    const result = await management.change(command, idempotency?.record(created, nowMs, random));
-    return result.outcome === "repeated" && idempotency ? idempotency.open(result.record) : created;
+    const command = { kind: "createKey", key: newKey, event: newEvent({ clock, random }, nowMs) } as const;
+    const record = idempotency?.record(created, created.keyId, nowMs, random);
+    const result = await management.change(command, record);
+    if (result.outcome !== "repeated" || idempotency === undefined) return created;
+    return stillThere(management, idempotency.open(result.record));
   };
 }

@@ -1,48 +1,60 @@
-import { deriveKey, hmac, seal, unseal } from "../ambient/crypto.ts";
+import type { Ambient } from "../ambient/ambient.ts";
+import { deriveKey, hmac, seal, sha256, unseal } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { IdempotencyRecord, KeptAnswer, Management } from "../store/management.ts";
+import type { Command, IdempotencyRecord, KeptAnswer, Management, Outcome } from "../store/management.ts";
 
 const keptForMs = 24 * 60 * 60 * 1000;
 const nonceLength = 12;
 
-/** Makes a repeated request safe: both halves together name one answer. */
+/** Makes a repeated request safe. */
 export interface IdempotencyKey {
   readonly rootKey: Secret;
   readonly value: Secret;
+  readonly method: string;
+  /** The API that the request names: then all root keys share the idempotency keys of the method there. */
+  readonly apiId?: string | undefined;
 }
 
-/** The idempotency key was used before, for another request. */
+/** The idempotency key cannot be used for this request. Safe to show to the caller. */
 export class IdempotencyConflict extends Error {
   override readonly name = "IdempotencyConflict";
 }
 
 /**
  * Keeps an answer, secret included, in a form that only the same caller with the same idempotency key can open: it is
- * sealed under a key derived from both, and everything stored beside it is keyed by the root key. A copy of the
- * database reveals neither the secrets, nor the idempotency keys, nor what was asked for.
+ * sealed under a key derived from both, and so is what was asked for. A copy of the database reveals no secrets. Where
+ * root keys share idempotency keys, one that is short enough to be guessed can be found in it.
  */
-export function createIdempotency<Answer>({ rootKey, value: idempotencyKey }: IdempotencyKey, request: object) {
+export function createIdempotency<Answer>(
+  { rootKey, value: idempotencyKey, method, apiId }: IdempotencyKey,
+  request: object,
+) {
   const lookupKey = deriveKey(rootKey.reveal(), "", "latchkey idempotency lookup");
   const requestKey = deriveKey(rootKey.reveal(), "", "latchkey idempotency request");
   const sealingKey = deriveKey(rootKey.reveal(), idempotencyKey.reveal(), "latchkey idempotency answer");
-  const lookup = hmac(lookupKey, idempotencyKey.reveal());
+  const named = JSON.stringify([method, apiId ?? null, idempotencyKey.reveal()]);
+  const lookup = apiId === undefined ? hmac(lookupKey, named) : sha256(named);
   const requestDigest = hmac(requestKey, canonicalJson(request));
 
   /** Opens an answer that was kept under the same idempotency key, if it was given to the same request. */
-  function open(kept: KeptAnswer): Answer {
+  function open({ targetId, ...kept }: KeptAnswer): Answer {
+    const answer = opened(sealingKey, kept.sealedAnswer);
+    if (answer === undefined) {
+      throw new IdempotencyConflict(`this Idempotency-Key was used with another root key, for ${targetId}`);
+    }
     if (kept.requestDigest !== requestDigest) {
       throw new IdempotencyConflict("this Idempotency-Key was used for a different request");
     }
-    return JSON.parse(unseal(sealingKey, kept.sealedAnswer)) as Answer;
+    return JSON.parse(answer) as Answer;
   }
 
   return {
     open,
 
-    record(answer: Answer, nowMs: number, random: Random): IdempotencyRecord {
+    record(answer: Answer, targetId: string, nowMs: number, random: Random): IdempotencyRecord {
       const sealedAnswer = seal(sealingKey, random.bytes(nonceLength), JSON.stringify(answer));
-      return { lookup, requestDigest, sealedAnswer, createdAtMs: nowMs, expiresAtMs: nowMs + keptForMs };
+      return { lookup, targetId, requestDigest, sealedAnswer, createdAtMs: nowMs, expiresAtMs: nowMs + keptForMs };
     },
 
     /** The answer to an earlier request of the same kind, if there is one. */
@@ -51,6 +63,39 @@ export function createIdempotency<Answer>({ rootKey, value: idempotencyKey }: Id
       return kept && open(kept);
     },
   };
+}
+
+/** A request that may be repeated. */
+interface Repeatable extends Pick<Ambient, "random"> {
+  readonly key: IdempotencyKey | undefined;
+  /** As it came: what it means may change with time. */
+  readonly request: object;
+}
+
+/**
+ * Makes a change whose answer has no secret, once for each idempotency key. "repeated": it was made before by the same
+ * request, which is answered with what is there now.
+ */
+export async function changeOnce<Made extends Command>(
+  management: Pick<Management, "change">,
+  command: Made,
+  targetId: string,
+  { key, request, random }: Repeatable,
+): Promise<Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }> | { readonly outcome: "repeated" }> {
+  if (key === undefined) return management.change(command);
+  const idempotency = createIdempotency<null>(key, request);
+  const record = idempotency.record(null, targetId, command.event.atMs, random);
+  const outcome = await management.change(command, record);
+  if (outcome.outcome === "repeated") idempotency.open(outcome.record);
+  return outcome;
+}
+
+function opened(sealingKey: Uint8Array, sealed: string): string | undefined {
+  try {
+    return unseal(sealingKey, sealed);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The same text for the same request: the order of its fields does not matter. */

@@ -12,9 +12,9 @@ export function createRootAccess(rootKeys: { has(presented: Secret): boolean }, 
         if (!rootKeys.has(rootKey)) throw new RootKeyRefused();
       };
       return {
-        async change(...args) {
+        async change(command, idempotency) {
           checkRootKey();
-          return management.change(...args);
+          return management.change({ ...command, event: { ...command.event, actor: "root" } }, idempotency);
         },
         async read(query) {
           checkRootKey();

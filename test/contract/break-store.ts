@@ -11,6 +11,7 @@ import type {
   KeptAnswer,
   Outcome,
   Query,
+  UpdateKey,
   UpdateRemaining,
 } from "../../src/store/management.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
@@ -32,6 +33,8 @@ export interface KeyCalls extends KeyLookup {
   findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
   /** The digests of the key's secrets; undefined if there is no such key. */
   delete(keyId: string): Promise<readonly string[] | undefined>;
+  updateKey(command: UpdateKey): Promise<Outcome<"updateKey">>;
+  /** Changes of the rate limit alone. */
   setRateLimit(keyId: string, rateLimit: RateLimit | undefined): Promise<readonly string[] | undefined>;
   updateRemaining(command: UpdateRemaining): Promise<Outcome<"updateRemaining">>;
 }
@@ -47,6 +50,7 @@ export function keys(mistake: string, breakIt: (inner: KeyCalls, store: Store) =
         create: (key, record) => createKey(management, key, record),
         findKeptAnswer: (lookup, nowMs) => findKeptAnswer(management, lookup, nowMs),
         delete: (keyId) => deleteKey(management, keyId),
+        updateKey: (command) => management.change(command),
         setRateLimit: (keyId, rateLimit) => setRateLimit(management, keyId, rateLimit),
         updateRemaining: (command) => management.change(command),
       };
@@ -64,8 +68,11 @@ function storeOf(calls: KeyCalls, inner: Store): Pick<Store, "keys" | "managemen
         return calls.create(command.key, record);
       case "deleteKey":
         return outcomeOf(command.keyId, await calls.delete(command.keyId));
-      case "setRateLimit":
-        return outcomeOf(command.keyId, await calls.setRateLimit(command.keyId, command.rateLimit));
+      case "updateKey": {
+        const { rateLimit, ...others } = command.changes;
+        if (rateLimit === undefined || Object.keys(others).length > 0) return calls.updateKey(command);
+        return outcomeOf(command.keyId, await calls.setRateLimit(command.keyId, rateLimit ?? undefined));
+      }
       case "updateRemaining":
         return calls.updateRemaining(command);
     }

@@ -41,6 +41,7 @@ export const keptForMs = 24 * 60 * 60 * 1000;
 export function sampleRecord(clock: TestClock, lookup: string, answer: string): IdempotencyRecord {
   return {
     lookup,
+    targetId: `target of ${answer}`,
     requestDigest: `request of ${answer}`,
     sealedAnswer: `sealed ${answer}`,
     createdAtMs: clock.nowMs(),

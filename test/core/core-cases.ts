@@ -9,7 +9,7 @@ import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { foundAs, refillRule, sampleKey } from "../contract/sample-keys.ts";
 import { askFor } from "../ratelimit/strict/asks.ts";
-import { createKey } from "../support/manage.ts";
+import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -202,8 +202,8 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const { core, join } = await setUp(gone, changed, other);
       const before = await core.changes.read(undefined);
       const keys = core.manage(rootKey);
-      await keys.change({ kind: "deleteKey", keyId: gone.id });
-      await keys.change({ kind: "setRateLimit", keyId: changed.id, rateLimit: undefined, atMs: 1 });
+      await deleteKey(keys, gone.id);
+      await setRateLimit(keys, changed.id, undefined);
       const told = [gone, changed].map(({ id, secretDigest }) => ({ kind: "key", keyId: id, digests: [secretDigest] }));
       for (const front of [core, await join()]) {
         const news = await front.changes.read(before.position);

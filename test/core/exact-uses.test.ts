@@ -10,7 +10,7 @@ import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
-import { createKey } from "../support/manage.ts";
+import { createKey, testEvent } from "../support/manage.ts";
 import { metaOf, realKey } from "./core-cases.ts";
 import { newStore, startTestCoordinator, type TestCoordinator } from "./test-coordinator.ts";
 
@@ -167,7 +167,7 @@ describe("uses over a link that breaks", () => {
     networks[at].holding = "both";
     // So much that the connection takes no more, and the charges after it stay in this process.
     for (let i = 0; i < 100; i++) {
-      const command = { kind: "createKey", key: realKey({ meta: metaOf(metaBytesMax) }) } as const;
+      const command = { kind: "createKey", key: realKey({ meta: metaOf(metaBytesMax) }), event: testEvent() } as const;
       const value = { rootKey: "not a root key", ...toWireChange(command, undefined) };
       first?.link.call({ case: "change", value }).catch(() => {});
     }

@@ -17,6 +17,7 @@ function recordOf(lookup: string, answer: string): IdempotencyRecord {
   const createdAtMs = clock.nowMs();
   return {
     lookup: sha256(lookup),
+    targetId: "key_1",
     requestDigest: sha256(`request of ${answer}`),
     sealedAnswer: `sealed-${answer}`,
     createdAtMs,
@@ -153,7 +154,7 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
         expect(await core.isRootKey(presented)).toBe(false);
         const keys = core.manage(presented);
         await expect(createKey(keys, another, record)).rejects.toThrow(RootKeyRefused);
-        await expect(keys.change({ kind: "deleteKey", keyId: key.id })).rejects.toThrow(RootKeyRefused);
+        await expect(deleteKey(keys, key.id)).rejects.toThrow(RootKeyRefused);
         await expect(findKeptAnswer(keys, record.lookup, clock.nowMs())).rejects.toThrow(RootKeyRefused);
       }
       expect(await core.keys.findByDigest(key.secretDigest)).toEqual(foundAs(key));

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { LinkRequestSchema } from "../../gen/latchkey/core/v1/core_pb.js";
 import { toWireChange } from "../../src/core/wire-management.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
-import { createKey } from "../support/manage.ts";
+import { createKey, testEvent } from "../support/manage.ts";
 import { metaOf, realKey } from "./core-cases.ts";
 import { setUpLink } from "./link-fixture.ts";
 import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
@@ -32,7 +32,7 @@ describe("messages of a link stay small enough", () => {
     const { coordinator, link } = await setUpLink();
     const meta = metaOf(metaBytesMax);
     for (let i = 0; i < 1000; i++) {
-      const command = { kind: "createKey", key: realKey({ meta }) } as const;
+      const command = { kind: "createKey", key: realKey({ meta }), event: testEvent() } as const;
       link
         .call({ case: "change", value: { rootKey: "root key", ...toWireChange(command, undefined) } })
         .catch(() => {});

@@ -56,7 +56,7 @@ export class HeldKeyStore implements KeyLookup, Management {
     const digest = keyId.replace("id of ", "");
     if (!this.#digests.has(digest)) return { outcome: "missing" };
     if (command.kind === "deleteKey") this.#digests.delete(digest);
-    if (command.kind === "setRateLimit") this.#digests.set(digest, command.rateLimit);
+    if (command.kind === "updateKey") this.#digests.set(digest, command.changes.rateLimit ?? undefined);
     return { outcome: "done", changed: [{ keyId, digests: [digest] }] };
   }
 

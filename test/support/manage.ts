@@ -4,6 +4,7 @@ import type {
   IdempotencyRecord,
   KeptAnswer,
   Management,
+  NewEvent,
   Outcome,
   UpdateRemaining,
 } from "../../src/store/management.ts";
@@ -12,15 +13,22 @@ import type {
 
 type Changes = Pick<Management, "change">;
 
+let events = 0;
+
+/** Each has an id of its own. */
+export function testEvent(atMs = 1): NewEvent {
+  return { id: `evt_${String(++events).padStart(8, "0")}`, atMs, actor: "root_test" };
+}
+
 export const done: Outcome = { outcome: "done", changed: [] };
 
 export function createKey(management: Changes, key: NewKey, record?: IdempotencyRecord): Promise<Outcome> {
-  return management.change({ kind: "createKey", key }, record);
+  return management.change({ kind: "createKey", key, event: testEvent(key.createdAtMs) }, record);
 }
 
 /** The digests of the secrets that the key had; undefined if there is no such key. */
 export async function deleteKey(management: Changes, keyId: string): Promise<readonly string[] | undefined> {
-  return digestsOf(await management.change({ kind: "deleteKey", keyId }));
+  return digestsOf(await management.change({ kind: "deleteKey", keyId, event: testEvent() }));
 }
 
 /** As `deleteKey`. */
@@ -30,7 +38,8 @@ export async function setRateLimit(
   rateLimit: RateLimit | undefined,
   atMs = 1,
 ): Promise<readonly string[] | undefined> {
-  return digestsOf(await management.change({ kind: "setRateLimit", keyId, rateLimit, atMs }));
+  const changes = { rateLimit: rateLimit ?? null };
+  return digestsOf(await management.change({ kind: "updateKey", keyId, changes, event: testEvent(atMs) }));
 }
 
 /** `atMs` matters only to what shows the time of the last change. */
@@ -41,7 +50,7 @@ export function updateRemaining(
   value: number | undefined,
   atMs = 1,
 ): Promise<Outcome<"updateRemaining">> {
-  return management.change({ kind: "updateRemaining", keyId, op, value, atMs });
+  return management.change({ kind: "updateRemaining", keyId, op, value, event: testEvent(atMs) });
 }
 
 export function findKeptAnswer(
@@ -52,6 +61,6 @@ export function findKeptAnswer(
   return management.read({ kind: "keptAnswer", lookup, nowMs });
 }
 
-function digestsOf(outcome: Outcome): readonly string[] | undefined {
+function digestsOf(outcome: Outcome<"updateKey">): readonly string[] | undefined {
   return outcome.outcome === "done" ? outcome.changed[0]?.digests : undefined;
 }

@@ -1,8 +1,15 @@
 import type { Clock } from "../../src/ambient/clock.ts";
-import type { Key, NewKey, StoredKey } from "../../src/domain/key.ts";
+import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
-import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import { newCounter, refilled, remainingMax, settle, type UsageCounter } from "../../src/domain/usage.ts";
+import { latestBoundaryMs } from "../../src/domain/refill-calendar.ts";
+import {
+  newCounter,
+  type RefillRule,
+  refilled,
+  remainingMax,
+  settle,
+  type UsageCounter,
+} from "../../src/domain/usage.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import type {
   Answers,
@@ -36,12 +43,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
 
-  async function create(key: NewKey, record?: IdempotencyRecord): Promise<Outcome> {
-    if (record !== undefined) {
-      const kept = keptAt(record.lookup, record.createdAtMs);
-      if (kept !== undefined) return { outcome: "repeated", record: kept };
-      idempotency.set(record.lookup, record);
-    }
+  function create(key: NewKey): Outcome {
     keys.set(key.id, key);
     keyIdsByDigest.set(key.secretDigest, key.id);
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
@@ -86,7 +88,15 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   }
 
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
-    if (command.kind === "createKey") return create(command.key, record);
+    const kept = record && keptAt(record.lookup, record.createdAtMs);
+    if (kept !== undefined) return { outcome: "repeated", record: kept };
+    const outcome = carryOut(command);
+    if (record !== undefined && outcome.outcome === "done") idempotency.set(record.lookup, record);
+    return outcome;
+  }
+
+  function carryOut(command: Command): Outcome<Command["kind"]> {
+    if (command.kind === "createKey") return create(command.key);
     const { keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
@@ -97,17 +107,24 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         if (typeof counter === "string") return { outcome: "conflict", reason: counter };
         if (counter === undefined) counters.delete(keyId);
         else counters.set(keyId, counter);
-        const version = noteChange(keyId, command.atMs);
+        const version = noteChange(keyId, command.event.atMs);
         changes.push({ kind: "key", ...told });
         return { outcome: "done", changed: [told], answer: { remaining: counter?.remaining, version } };
       }
       case "deleteKey":
         deleteKey(key);
         break;
-      case "setRateLimit":
-        setRateLimit(key, command.rateLimit);
-        noteChange(keyId, command.atMs);
-        break;
+      case "updateKey": {
+        const { version = 1 } = changed.get(keyId) ?? {};
+        if ((command.ifVersion ?? version) !== version) return { outcome: "conflict", reason: "version" };
+        const counter = counters.get(keyId);
+        if (command.changes.refill && counter === undefined) return { outcome: "conflict", reason: "noCounter" };
+        updateFields(key, command.changes);
+        if (counter !== undefined) counters.set(keyId, withRefill(counter, command.changes.refill, clock.nowMs()));
+        noteChange(keyId, command.event.atMs);
+        changes.push({ kind: "key", ...told });
+        return { outcome: "done", changed: [told], answer: storedKey(keyId) as StoredKey };
+      }
     }
     changes.push({ kind: "key", ...told });
     return { outcome: "done", changed: [told] };
@@ -120,9 +137,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return version;
   }
 
-  function setRateLimit(key: NewKey, rateLimit: RateLimit | undefined): void {
-    keys.set(key.id, { ...key, rateLimit });
-    if (rateLimit?.mode === "strict" && !windows.has(key.id)) windows.set(key.id, neverOpened);
+  function updateFields(key: NewKey, { refill: _, ...fields }: KeyFieldChanges): void {
+    const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const values = Object.fromEntries(given.map(([name, value]) => [name, value ?? undefined]));
+    keys.set(key.id, { ...key, ...values });
+    if (fields.rateLimit?.mode === "strict" && !windows.has(key.id)) windows.set(key.id, neverOpened);
   }
 
   function deleteKey({ id, secretDigest }: NewKey): void {
@@ -182,6 +201,15 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
 
 function unchanged({ createdAtMs }: NewKey): Pick<StoredKey, "version" | "updatedAtMs"> {
   return { version: 1, updatedAtMs: createdAtMs };
+}
+
+/** The counter with every refill that is due, and with another rule if one is given. */
+export function withRefill(counter: UsageCounter, rule: RefillRule | null | undefined, nowMs: number): UsageCounter {
+  if (rule === undefined) return counter;
+  const { remaining, refill: before } = refilled(counter, nowMs);
+  if (rule === null) return { remaining, refill: undefined };
+  const begun = latestBoundaryMs(rule.interval, nowMs);
+  return { remaining, refill: { ...rule, refilledThroughMs: Math.max(begun, before?.refilledThroughMs ?? begun) } };
 }
 
 /** The counter after the command, or why it is refused. */

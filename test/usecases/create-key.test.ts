@@ -31,17 +31,25 @@ const request: CreateKeyRequest = {
   rateLimit: undefined,
 };
 const expired = { ...request, expiresAtMs: nowMs };
-const idempotencyKey = { rootKey: new Secret("root key"), value: new Secret("order") };
+const idempotencyKey = {
+  rootKey: new Secret("root key"),
+  value: new Secret("order"),
+  method: "CreateKey",
+  apiId: "the-api",
+};
 const earlier = { keyId: "key_earlier", key: "live_earlier" };
 const created: Outcome = done;
 
 /** The kept answer to an earlier request. */
 function keptFor(given: CreateKeyRequest): IdempotencyRecord {
-  return createIdempotency(idempotencyKey, given).record(earlier, nowMs - 1000, createSystemRandom());
+  return createIdempotency(idempotencyKey, given).record(earlier, earlier.keyId, nowMs - 1000, createSystemRandom());
 }
 
 /** A store with these answers. It records what is written to it. */
-function setUp(answers: { create?: Outcome | Error; kept?: IdempotencyRecord | undefined | Error } = {}) {
+function setUp(
+  given: { create?: Outcome | Error; kept?: IdempotencyRecord | undefined | Error; isGone?: boolean } = {},
+) {
+  const answers = { ...given, key: given.isGone ? undefined : {} };
   const stored: { key: NewKey; record: IdempotencyRecord | undefined }[] = [];
   const outcomes = inTurn("outcomes", [answers.create ?? created]);
   const kept = inTurn("kept answers", [answers.kept]);
@@ -50,7 +58,8 @@ function setUp(answers: { create?: Outcome | Error; kept?: IdempotencyRecord | u
       if (command.kind === "createKey") stored.push({ key: command.key, record });
       return outcomes();
     },
-    read: <Asked extends Query>(_: Asked) => Promise.resolve().then(kept) as Promise<Answers[Asked["kind"]]>,
+    read: <Asked extends Query>({ kind }: Asked) =>
+      Promise.resolve().then(kind === "key" ? () => answers.key : kept) as Promise<Answers[Asked["kind"]]>,
   };
   const createKey = (...args: [CreateKeyRequest, IdempotencyKey?]) => createKeyIn(management, ...args);
   return { stored, management, createKey };
@@ -159,6 +168,13 @@ describe("a key asked for with an idempotency key", () => {
       given: request,
       answers: { create: { outcome: "repeated", record: keptFor(request) } as const },
       outcome: earlier,
+      stores: 1,
+    },
+    {
+      name: "a repeat after the key was deleted is a conflict",
+      given: request,
+      answers: { create: { outcome: "repeated", record: keptFor(request) } as const, isGone: true },
+      outcome: new IdempotencyConflict("this Idempotency-Key has created key_earlier, which was deleted since"),
       stores: 1,
     },
     {

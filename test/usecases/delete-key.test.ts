@@ -1,9 +1,14 @@
 import { describe, expect, it } from "vitest";
+import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { Command, Outcome } from "../../src/store/management.ts";
 import { deleteKey } from "../../src/usecases/delete-key.ts";
 import { done } from "../support/manage.ts";
+import { TestClock } from "../support/test-clock.ts";
 import { inTurn } from "./fakes.ts";
+
+const clock = new TestClock();
+const deps = { clock, random: createSystemRandom() };
 
 function setUp(answer: Outcome | Error) {
   const commands: Command[] = [];
@@ -23,12 +28,12 @@ describe("deleteKey", () => {
     { name: "says that there was no such key", outcome: { outcome: "missing" }, existed: false },
   ])("$name", async ({ outcome, existed }) => {
     const { management, commands } = setUp(outcome);
-    expect(await deleteKey(management, "key_1")).toBe(existed);
-    expect(commands).toEqual([{ kind: "deleteKey", keyId: "key_1" }]);
+    expect(await deleteKey(management, "key_1", undefined, deps)).toBe(existed);
+    expect(commands).toMatchObject([{ kind: "deleteKey", keyId: "key_1", event: { atMs: clock.nowMs() } }]);
   });
 
   it("says nothing of the key when the store is away", async () => {
     const away = new Unavailable("away");
-    await expect(deleteKey(setUp(away).management, "key_1")).rejects.toBe(away);
+    await expect(deleteKey(setUp(away).management, "key_1", undefined, deps)).rejects.toBe(away);
   });
 });

@@ -12,14 +12,14 @@ const answer = { keyId: "key_1", key: "live_the-secret" };
 const request = { apiId: "the-api", remaining: 5, meta: { a: 1, b: { c: [1, { d: 2, e: 3 }], f: null } } };
 const random = createSystemRandom();
 
-function idempotencyOf(given: { rootKey?: string; value?: string; request?: object } = {}) {
-  const { rootKey = "the-root-key", value = "the-order" } = given;
-  const both = { rootKey: new Secret(rootKey), value: new Secret(value) };
+function idempotencyOf(given: { rootKey?: string; value?: string; apiId?: string; request?: object } = {}) {
+  const { rootKey = "the-root-key", value = "the-order", apiId } = given;
+  const both = { rootKey: new Secret(rootKey), value: new Secret(value), method: "CreateKey", apiId };
   return createIdempotency<typeof answer>(both, given.request ?? request);
 }
 
 const ours = idempotencyOf();
-const kept = ours.record(answer, nowMs, random);
+const kept = ours.record(answer, "key_1", nowMs, random);
 
 describe("an answer that is kept", () => {
   it("counts for 24 hours", () => {
@@ -32,14 +32,14 @@ describe("an answer that is kept", () => {
 
   it("shows neither the answer, nor the request, nor what it is sealed with", () => {
     const text = JSON.stringify(kept);
-    for (const secret of ["key_1", "the-secret", "the-api", "the-root-key", "the-order"]) {
+    for (const secret of ["the-secret", "the-api", "the-root-key", "the-order"]) {
       expect(text).not.toContain(secret);
       expect(text).not.toContain(Buffer.from(secret).toString("base64url").slice(1, -1));
     }
   });
 
   it("is sealed differently each time, and found in the same place", () => {
-    const again = ours.record(answer, nowMs, random);
+    const again = ours.record(answer, "key_1", nowMs, random);
     expect(again.sealedAnswer).not.toBe(kept.sealedAnswer);
     expect(again).toMatchObject({ lookup: kept.lookup, requestDigest: kept.requestDigest });
   });
@@ -49,15 +49,28 @@ describe("an answer that is kept", () => {
     { name: "another idempotency key", by: { value: "another-order" } },
   ])("is neither found nor opened with $name", ({ by }) => {
     const other = idempotencyOf(by);
-    const theirs = other.record(answer, nowMs, random);
+    const theirs = other.record(answer, "key_1", nowMs, random);
     expect(theirs.lookup).not.toBe(kept.lookup);
     // Even where the place and the request are mistaken for its own.
     expect(() => other.open({ ...kept, requestDigest: theirs.requestDigest })).toThrow();
   });
 
   it("does not tell two callers that they asked for the same", () => {
-    const theirs = idempotencyOf({ rootKey: "another-root-key" }).record(answer, nowMs, random);
+    const theirs = idempotencyOf({ rootKey: "another-root-key" }).record(answer, "key_1", nowMs, random);
     expect(theirs.requestDigest).not.toBe(kept.requestDigest);
+  });
+
+  it("is found but not opened by another root key, where root keys share the idempotency keys of an API", () => {
+    const apiId = "the-api";
+    const first = idempotencyOf({ apiId }).record(answer, "key_1", nowMs, random);
+    const theirs = idempotencyOf({ apiId, rootKey: "another-root-key" });
+    expect(theirs.record(answer, "key_2", nowMs, random).lookup).toBe(first.lookup);
+    expect(() => theirs.open(first)).toThrow(
+      new IdempotencyConflict("this Idempotency-Key was used with another root key, for key_1"),
+    );
+    for (const other of [idempotencyOf(), idempotencyOf({ apiId: "another" }), idempotencyOf({ apiId, value: "x" })]) {
+      expect(other.record(answer, "key_1", nowMs, random).lookup).not.toBe(first.lookup);
+    }
   });
 
   it("is refused when one character of it was changed", () => {

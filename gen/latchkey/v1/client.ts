@@ -203,6 +203,34 @@ export interface KeySecret {
   createdAt: number;
 }
 
+/** The key to change, and what to change. At least one field is changed. */
+export interface UpdateKeyRequest {
+  /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
+  keyId: string;
+  /**
+   * The version that the key must have, as it was read: 1 to 4294967295. If it has another one, somebody else has changed
+   * it: nothing is changed, and the answer is a `CONFLICT`. Default: any.
+   */
+  ifVersion?: number;
+  /** Identifier of the user who owns the key: 1 to 255 characters. */
+  ownerId?: string | null;
+  /** Name by which people recognise the key: 1 to 255 characters. */
+  name?: string | null;
+  /** All metadata of the key: an object of at most 16384 bytes as JSON, nested at most 16 deep. `null` leaves none. */
+  meta?: Record<string, unknown> | null;
+  /** Whether the key can be used. A key that is not enabled verifies as `DISABLED`. */
+  enabled?: boolean;
+  /**
+   * When the key stops being valid: Unix time in whole milliseconds, at most 253402300799999. A moment in the past means
+   * now. `null`: never.
+   */
+  expires?: number | null;
+  /** Rate-limit rule, as a whole. */
+  ratelimit?: Ratelimit | null;
+  /** Refill rule, as a whole. Only a key with a counter can have one; for others it is a `CONFLICT`. */
+  refill?: Refill | null;
+}
+
 /** How to change a counter. */
 export interface UpdateRemainingRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
@@ -305,10 +333,32 @@ export const methods = {
         "key",
       ],
     },
+    updateKey: {
+      path: "/v1/keys.updateKey",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "keyId",
+        "ifVersion",
+        "ownerId",
+        "name",
+        "meta",
+        "enabled",
+        "expires",
+        "ratelimit",
+        "ratelimit.async",
+        "ratelimit.limit",
+        "ratelimit.duration",
+        "refill",
+        "refill.interval",
+        "refill.amount",
+        "refill.carryOver",
+      ],
+    },
     updateRemaining: {
       path: "/v1/keys.updateRemaining",
       isPublic: false,
-      isIdempotent: false,
+      isIdempotent: true,
       fields: [
         "keyId",
         "op",
@@ -318,7 +368,7 @@ export const methods = {
     deleteKey: {
       path: "/v1/keys.deleteKey",
       isPublic: false,
-      isIdempotent: false,
+      isIdempotent: true,
       fields: [
         "keyId",
       ],
@@ -337,7 +387,9 @@ export interface KeysClient {
    * Creates a key. The answer is the only copy of its secret: only a digest is stored.
    *
    * With the header `Idempotency-Key` (1 to 255 visible ASCII characters, remembered for 24 hours) a repeated
-   * request returns the first answer again, secret included; another body under the same header is a `CONFLICT`.
+   * request returns the first answer again, secret included. Another body under the same header, another root key, and a
+   * key that was deleted since are a `CONFLICT`. Every method that changes something takes this header; where the answer has
+   * no secret, a repeated request changes nothing and is answered with what is there by then.
    */
   createKey(request: CreateKeyRequest, options?: IdempotentCallOptions): Promise<CreateKeyResponse>;
   /**
@@ -354,18 +406,27 @@ export interface KeysClient {
    */
   getKey(request: GetKeyRequest, options?: CallOptions): Promise<Key>;
   /**
+   * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the key
+   * as it is then. What is left in its counter is changed by `updateRemaining`.
+   *
+   * In force immediately on this replica, within two seconds on all others, within one if they share a Redis. A rate-limit
+   * window that is open keeps its end and what was granted in it. A refill rule begins with the next midnight or first of
+   * the month; refills that were due before the change are applied first.
+   */
+  updateKey(request: UpdateKeyRequest, options?: IdempotentCallOptions): Promise<Key>;
+  /**
    * Changes what is left of a key's counter, gives it a counter or takes it away. Refills that are due are applied first, and
    * every verification counts either before or after the change: 100, a verification, set to 50, a verification is 49.
    *
    * A decrement below 0, an increment above 2147483647, and either of them on a key without a counter is a `CONFLICT`;
    * then nothing has changed. `set` keeps the refill rule.
    */
-  updateRemaining(request: UpdateRemainingRequest, options?: CallOptions): Promise<UpdateRemainingResponse>;
+  updateRemaining(request: UpdateRemainingRequest, options?: IdempotentCallOptions): Promise<UpdateRemainingResponse>;
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds
    * on all others, within one if they share a Redis.
    */
-  deleteKey(request: DeleteKeyRequest, options?: CallOptions): Promise<DeleteKeyResponse>;
+  deleteKey(request: DeleteKeyRequest, options?: IdempotentCallOptions): Promise<DeleteKeyResponse>;
 }
 
 /** Calls the service. */

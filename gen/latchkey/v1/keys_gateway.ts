@@ -9,6 +9,7 @@ export const routes = [
   { verb: "POST", path: "/v1/keys.getKey", method: KeysService.method.getKey },
   { verb: "GET", path: "/v1/keys.getKey", method: KeysService.method.getKey },
   { verb: "POST", path: "/v1/keys.whoami", method: KeysService.method.getKey },
+  { verb: "POST", path: "/v1/keys.updateKey", method: KeysService.method.updateKey },
   { verb: "POST", path: "/v1/keys.updateRemaining", method: KeysService.method.updateRemaining },
   { verb: "POST", path: "/v1/keys.deleteKey", method: KeysService.method.deleteKey },
 ] as const satisfies readonly {

@@ -598,6 +598,91 @@ export declare type KeySecret = Message<"latchkey.v1.KeySecret"> & {
 export declare const KeySecretSchema: GenMessage<KeySecret>;
 
 /**
+ * The key to change, and what to change. At least one field is changed.
+ *
+ * @generated from message latchkey.v1.UpdateKeyRequest
+ */
+export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> & {
+  /**
+   * Identifier of the key, as `createKey` returned it: 1 to 64 characters.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The version that the key must have, as it was read: 1 to 4294967295. If it has another one, somebody else has changed
+   * it: nothing is changed, and the answer is a `CONFLICT`. Default: any.
+   *
+   * @generated from field: optional uint32 if_version = 2;
+   */
+  ifVersion?: number | undefined;
+
+  /**
+   * Identifier of the user who owns the key: 1 to 255 characters.
+   *
+   * @generated from field: optional string owner_id = 3;
+   */
+  ownerId?: string | undefined;
+
+  /**
+   * Name by which people recognise the key: 1 to 255 characters.
+   *
+   * @generated from field: optional string name = 4;
+   */
+  name?: string | undefined;
+
+  /**
+   * All metadata of the key: an object of at most 16384 bytes as JSON, nested at most 16 deep. `null` leaves none.
+   *
+   * @generated from field: google.protobuf.Struct meta = 5;
+   */
+  meta?: JsonObject | undefined;
+
+  /**
+   * Whether the key can be used. A key that is not enabled verifies as `DISABLED`.
+   *
+   * @generated from field: optional bool enabled = 6;
+   */
+  enabled?: boolean | undefined;
+
+  /**
+   * When the key stops being valid: Unix time in whole milliseconds, at most 253402300799999. A moment in the past means
+   * now. `null`: never.
+   *
+   * @generated from field: optional double expires = 7;
+   */
+  expires?: number | undefined;
+
+  /**
+   * Rate-limit rule, as a whole.
+   *
+   * @generated from field: latchkey.v1.Ratelimit ratelimit = 8;
+   */
+  ratelimit?: Ratelimit | undefined;
+
+  /**
+   * Refill rule, as a whole. Only a key with a counter can have one; for others it is a `CONFLICT`.
+   *
+   * @generated from field: latchkey.v1.Refill refill = 9;
+   */
+  refill?: Refill | undefined;
+
+  /**
+   * In binary only: the fields to change. Those of them that are absent are removed. Default: the fields that are present.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 10;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.UpdateKeyRequest.
+ * Use `create(UpdateKeyRequestSchema)` to create a new message.
+ */
+export declare const UpdateKeyRequestSchema: GenMessage<UpdateKeyRequest>;
+
+/**
  * How to change a counter.
  *
  * @generated from message latchkey.v1.UpdateRemainingRequest
@@ -706,7 +791,9 @@ export declare const KeysService: GenService<{
    * Creates a key. The answer is the only copy of its secret: only a digest is stored.
    *
    * With the header `Idempotency-Key` (1 to 255 visible ASCII characters, remembered for 24 hours) a repeated
-   * request returns the first answer again, secret included; another body under the same header is a `CONFLICT`.
+   * request returns the first answer again, secret included. Another body under the same header, another root key, and a
+   * key that was deleted since are a `CONFLICT`. Every method that changes something takes this header; where the answer has
+   * no secret, a repeated request changes nothing and is answered with what is there by then.
    *
    * @generated from rpc latchkey.v1.KeysService.CreateKey
    */
@@ -738,6 +825,21 @@ export declare const KeysService: GenService<{
   getKey: {
     methodKind: "unary";
     input: typeof GetKeyRequestSchema;
+    output: typeof KeySchema;
+  },
+  /**
+   * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the key
+   * as it is then. What is left in its counter is changed by `updateRemaining`.
+   *
+   * In force immediately on this replica, within two seconds on all others, within one if they share a Redis. A rate-limit
+   * window that is open keeps its end and what was granted in it. A refill rule begins with the next midnight or first of
+   * the month; refills that were due before the change are applied first.
+   *
+   * @generated from rpc latchkey.v1.KeysService.UpdateKey
+   */
+  updateKey: {
+    methodKind: "unary";
+    input: typeof UpdateKeyRequestSchema;
     output: typeof KeySchema;
   },
   /**

@@ -16,7 +16,13 @@ export const migrations: readonly Migration[] = [
       db.schema
         .createTable("apis")
         .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("name", "text")
+        .addColumn("defaults", "text", (column) => column.notNull())
+        .addColumn("is_deleting", "integer", (column) => column.notNull())
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("version", "bigint", (column) => column.notNull())
+        .addColumn("event_id", "text", (column) => column.notNull())
         .compile(),
       db.schema
         .createTable("keys")
@@ -39,6 +45,17 @@ export const migrations: readonly Migration[] = [
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())
         .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
         .addColumn("version", "bigint", (column) => column.notNull())
+        .addColumn("event_id", "text", (column) => column.notNull())
+        .addColumn("secret_created_at_ms", "bigint", (column) => column.notNull())
+        .modifyEnd(inPrimaryKey)
+        .compile(),
+      db.schema
+        .createTable("ending_secrets")
+        .addColumn("digest", "text", (column) => column.primaryKey())
+        .addColumn("key_id", "text", (column) => column.notNull().unique().references("keys.id").onDelete("cascade"))
+        .addColumn("start", "text", (column) => column.notNull())
+        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
         .modifyEnd(inPrimaryKey)
         .compile(),
       db.schema
@@ -69,16 +86,42 @@ export const migrations: readonly Migration[] = [
         .compile(),
       db.schema
         .createTable("root_keys")
-        // Always 1, and the primary key: of several first starts only one can store its root key.
-        .addColumn("slot", "integer", (column) => column.primaryKey())
-        .addColumn("digest", "text", (column) => column.notNull())
+        // The generated one has a fixed id: of several first starts only one can store its root key.
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("digest", "text", (column) => column.notNull().unique())
+        .addColumn("start", "text", (column) => column.notNull())
+        .addColumn("name", "text")
+        .addColumn("permissions", "text", (column) => column.notNull())
+        .addColumn("api_ids", "text")
+        .addColumn("expires_at_ms", "bigint")
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("version", "bigint", (column) => column.notNull())
+        .addColumn("event_id", "text", (column) => column.notNull())
         .compile(),
+      db.schema
+        .createTable("events")
+        // Ids sort by the time at which they were made.
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("at_ms", "bigint", (column) => column.notNull())
+        .addColumn("method", "text", (column) => column.notNull())
+        .addColumn("actor", "text", (column) => column.notNull())
+        .addColumn("target_id", "text", (column) => column.notNull())
+        .addColumn("api_id", "text")
+        .addColumn("fields", "text", (column) => column.notNull())
+        .addColumn("version", "bigint")
+        .modifyEnd(inPrimaryKey)
+        .compile(),
+      db.schema.createIndex("events_by_target").on("events").columns(["target_id", "id"]).compile(),
+      db.schema.createIndex("events_by_actor").on("events").columns(["actor", "id"]).compile(),
+      db.schema.createIndex("events_by_method").on("events").columns(["method", "id"]).compile(),
+      db.schema.createIndex("events_by_api").on("events").columns(["api_id", "id"]).compile(),
       db.schema
         .createTable("idempotency")
         .addColumn("lookup", "text", (column) => column.primaryKey())
         .addColumn("request_digest", "text", (column) => column.notNull())
         .addColumn("sealed_answer", "text", (column) => column.notNull())
+        .addColumn("target_id", "text", (column) => column.notNull())
         .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
         .compile(),
       db.schema.createIndex("idempotency_expiry").on("idempotency").column("expires_at_ms").compile(),
@@ -98,8 +141,9 @@ export const migrations: readonly Migration[] = [
         .addColumn("slot", "integer", (column) => column.primaryKey())
         .addColumn("epoch", "text", (column) => column.notNull())
         .addColumn("tidied_before", "bigint", (column) => column.notNull())
+        .addColumn("has_imported_keys", "integer", (column) => column.notNull())
         .compile(),
-      sql`INSERT INTO change_feed VALUES (1, CAST(random() AS text), 0)`.compile(db),
+      sql`INSERT INTO change_feed VALUES (1, CAST(random() AS text), 0, 0)`.compile(db),
     ],
   },
 ];

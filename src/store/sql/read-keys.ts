@@ -1,4 +1,6 @@
+import type { QueryResult } from "kysely";
 import type { JsonObject, StoredKey } from "../../domain/key.ts";
+import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { refilled } from "../../domain/usage.ts";
 import { type CounterRow, counterOf } from "./counter-row.ts";
@@ -7,24 +9,35 @@ import type { SqlEngine } from "./sql-engine.ts";
 
 /** The key with this value in the column, with everything that its holders may see. */
 export async function readKey(
-  { db, ledgerNowMs }: SqlEngine,
+  engine: SqlEngine,
   column: "id" | "digest",
   value: string,
 ): Promise<StoredKey | undefined> {
-  const row = await db
+  const row = await selectStoredKey(engine, column, value).executeTakeFirst();
+  return row && withDueRefills(engine, toStoredKey(row));
+}
+
+export function selectStoredKey({ db }: SqlEngine, column: "id" | "digest", value: string) {
+  return db
     .selectFrom("keys")
     .leftJoin("key_usage", "key_usage.key_id", "keys.id")
     .where(column, "=", value)
     .select(["id", "api_id", "start", "owner_id", "name", "meta", "enabled", "expires_at_ms"])
     .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"])
     .select(["created_at_ms", "updated_at_ms", "version"])
-    .select(["remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"])
-    .executeTakeFirst();
-  if (row === undefined) return undefined;
-  const key = toStoredKey(row);
-  if (key.counter?.refill === undefined) return key;
-  // By the clock that refills go by, so that this is what the next verification finds.
-  return { ...key, counter: refilled(key.counter, await ledgerNowMs()) };
+    .select(["remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"]);
+}
+
+/** The one key that `selectStoredKey` has found. */
+export function storedKeyOf(engine: SqlEngine, found: Pick<QueryResult<unknown>, "rows"> | undefined) {
+  return withDueRefills(engine, toStoredKey(found?.rows[0] as StoredKeyRow));
+}
+
+/** By the clock that refills go by, so that this is what the next verification finds. */
+function withDueRefills({ ledgerNowMs }: SqlEngine, key: StoredKey): MaybePromise<StoredKey> {
+  const { counter } = key;
+  if (counter?.refill === undefined) return key;
+  return andThen(ledgerNowMs(), (nowMs) => ({ ...key, counter: refilled(counter, nowMs) }));
 }
 
 interface StoredKeyRow extends Omit<CounterRow, "remaining"> {

@@ -4,7 +4,18 @@
  */
 
 export interface Schema {
-  apis: { id: string; created_at_ms: number };
+  apis: {
+    id: string;
+    name: string | null;
+    /** JSON: what a new key takes over where its request is silent. */
+    defaults: string;
+    /** 1 while its keys are being deleted: it takes no new ones. */
+    is_deleting: number;
+    created_at_ms: number;
+    updated_at_ms: number;
+    version: number;
+    event_id: string;
+  };
   keys: {
     /** SHA-256 of the key's secret. */
     digest: string;
@@ -26,7 +37,13 @@ export interface Schema {
     ratelimit_duration_ms: number | null;
     /** Whether the key has a row in `key_usage`: without one, look-ups need not search for it. */
     has_counter: number;
+    /** Of the last change. Later statements of its transaction depend on it. */
+    event_id: string;
+    /** When its secret was made: with the key, or when it was last rerolled. */
+    secret_created_at_ms: number;
   };
+  /** Secrets that were replaced and may be used until they expire: at most one of a key. */
+  ending_secrets: { digest: string; key_id: string; start: string; created_at_ms: number; expires_at_ms: number };
   key_usage: {
     key_id: string;
     remaining: number;
@@ -51,8 +68,44 @@ export interface Schema {
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
   };
-  root_keys: { slot: number; digest: string; created_at_ms: number };
-  idempotency: { lookup: string; request_digest: string; sealed_answer: string; expires_at_ms: number };
+  root_keys: {
+    id: string;
+    digest: string;
+    start: string;
+    name: string | null;
+    /** A JSON array. */
+    permissions: string;
+    /** A JSON array; null: all APIs. */
+    api_ids: string | null;
+    expires_at_ms: number | null;
+    created_at_ms: number;
+    updated_at_ms: number;
+    version: number;
+    event_id: string;
+  };
+  /** One row for each change that was made by a root key. */
+  events: {
+    id: string;
+    at_ms: number;
+    /** As it is called in JSON, such as `keys.createKey`. */
+    method: string;
+    /** The id of the root key. */
+    actor: string;
+    target_id: string;
+    /** The API that it concerns; null: it concerns the service. */
+    api_id: string | null;
+    /** The names of the fields that changed, separated by commas. */
+    fields: string;
+    /** The target's, after the change. */
+    version: number | null;
+  };
+  idempotency: {
+    lookup: string;
+    request_digest: string;
+    sealed_answer: string;
+    target_id: string;
+    expires_at_ms: number;
+  };
   /** The change feed. */
   changes: {
     /** The transaction that made the change. */
@@ -64,7 +117,7 @@ export interface Schema {
     digests: string | null;
   };
   /** One row, about the feed as a whole. */
-  change_feed: { slot: number; epoch: string; tidied_before: number };
+  change_feed: { slot: number; epoch: string; tidied_before: number; has_imported_keys: number };
   schema_migrations: { name: string; applied_at_ms: number };
 }
 

@@ -1,6 +1,7 @@
 import { type CompiledQuery, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Change, ChangeFeed, FeedNews, FeedPosition } from "../change-feed.ts";
+import type { NewEvent } from "../management.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /** Most new changes that are told one by one; if there are more, everything counts as changed. */
@@ -8,8 +9,8 @@ export const changesReadMax = 10_000;
 /** Rows that are removed in one transaction. */
 const tidyStep = 500;
 
-/** To be part of the transaction that changes the key, after the key's row is locked. A key that is not there adds nothing. */
-export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string): CompiledQuery {
+/** To be part of the transaction that changes the key, after the key's row is locked. A change that is not made adds nothing. */
+export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
   return db
     .insertInto("changes")
     .columns(["transaction_id", "kind", "key_id", "digests"])
@@ -17,6 +18,7 @@ export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string):
       db
         .selectFrom("keys")
         .where("id", "=", keyId)
+        .where("event_id", "=", event.id)
         .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id", "digest"]),
     )
     .compile();

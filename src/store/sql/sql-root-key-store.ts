@@ -1,4 +1,4 @@
-import type { RootKeyStore } from "../root-key-store.ts";
+import { generatedRootKeyId, type RootKeyStore } from "../root-key-store.ts";
 import { addRootKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -13,8 +13,17 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
       const [inserted] = await engine.atomically([
         db
           .insertInto("root_keys")
-          .values({ slot: 1, digest, created_at_ms: nowMs })
-          .onConflict((conflict) => conflict.column("slot").doNothing())
+          .values({
+            id: generatedRootKeyId,
+            digest,
+            start: "",
+            permissions: JSON.stringify(["*"]),
+            created_at_ms: nowMs,
+            updated_at_ms: nowMs,
+            version: 1,
+            event_id: "",
+          })
+          .onConflict((conflict) => conflict.column("id").doNothing())
           .compile(),
         addRootKeyChange(engine, digest),
       ]);

@@ -32,7 +32,7 @@ describe("migrations", () => {
   it("go on where an earlier version stopped, and keep its data", async () => {
     const { engine, file } = await openEmptyEngine();
     await migrateUp(engine, 1);
-    await engine.writer.run([{ sql: "INSERT INTO apis VALUES ('api', 1)", parameters: [] }]);
+    await engine.writer.run([{ sql: "INSERT INTO apis VALUES ('api', NULL, '{}', 0, 1, 1, 1, '')", parameters: [] }]);
     expect(await migrateUp(engine, 2, known)).toEqual([later.name]);
     expect(readRows(file, "SELECT id FROM apis")).toEqual([{ id: "api" }]);
   });

@@ -43,7 +43,7 @@ describe("jobs that share one commit", () => {
     const { file, clock, engine, keys, settle, commits } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });
     await createKey(keys, counted);
-    const mark = { sql: "INSERT INTO apis VALUES ('of the failed job', 0)", parameters: [] };
+    const mark = { sql: "INSERT INTO apis VALUES ('of the failed job', NULL, '{}', 0, 1, 1, 1, '')", parameters: [] };
     const [use, failed, created] = await Promise.allSettled([
       settle([{ keyId: counted.id, wanted: 1 }]),
       engine.writer.run([mark, { sql, parameters: [] }]),

@@ -1,0 +1,15 @@
+import { Secret } from "../domain/secret.ts";
+import type { IdempotencyKey } from "../usecases/idempotency.ts";
+import { type CallContext, headerOf } from "./call.ts";
+import { InvalidRequest } from "./invalid-request.ts";
+
+/** The header `Idempotency-Key` of a call. `apiId`: the API that the request names, if it names one. */
+export function idempotencyKeyOf({ call, caller }: CallContext, apiId?: string): IdempotencyKey | undefined {
+  const value = headerOf(call.headers, "idempotency-key");
+  const { rootKey } = caller;
+  if (value === undefined || rootKey === undefined) return undefined;
+  if (!/^[\x21-\x7e]{1,255}$/.test(value)) {
+    throw new InvalidRequest([{ path: "Idempotency-Key", message: "must be 1 to 255 visible ASCII characters" }]);
+  }
+  return { rootKey, value: new Secret(value), method: call.endpoint.method.name, apiId };
+}

@@ -1,0 +1,86 @@
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
+import type { KeySchema, Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import type { Updates } from "../../gen/latchkey/v1/updates.ts";
+import type { KeyFieldChanges, StoredKey } from "../domain/key.ts";
+import type { RateLimit } from "../domain/rate-limit.ts";
+import { nextBoundaryMs } from "../domain/refill-calendar.ts";
+import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
+import type { Verdict } from "../domain/verification.ts";
+import { checkMeta } from "./check-meta.ts";
+
+/* Keys and their parts: as messages, and as the service knows them. */
+
+export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"]): KeyFieldChanges {
+  const { ownerId, name, meta, enabled, expires, ratelimit, refill } = changes;
+  return {
+    ownerId,
+    name,
+    meta: meta === undefined ? undefined : checkMeta(meta ?? {}),
+    enabled,
+    expiresAtMs: expires,
+    rateLimit: ratelimit && toRateLimit(ratelimit),
+    refill: refill && toRefillRule(refill),
+  };
+}
+
+export function toRefillRule({ interval, amount, carryOver }: Refill): RefillRule {
+  // The message's rules allow nothing else.
+  return { interval: interval as RefillRule["interval"], amount, carryOver };
+}
+
+export function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
+  return { mode: async ? "local" : "strict", limit, durationMs: duration };
+}
+
+/** The outcome of a verification. */
+export function toVerification(verdict: Verdict, requestId: string): MessageInitShape<typeof VerifyKeyResponseSchema> {
+  const valid = verdict.code === "VALID";
+  if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId };
+  const { key, remaining, rateLimit, code } = verdict;
+  return {
+    keyId: key.id,
+    valid,
+    code,
+    meta: key.meta as JsonObject,
+    remaining,
+    ownerId: key.ownerId,
+    name: key.name,
+    expires: key.expiresAtMs,
+    ratelimit: rateLimit && {
+      limit: rateLimit.limit,
+      remaining: rateLimit.remaining,
+      reset: rateLimit.resetMs,
+    },
+    requestId,
+  };
+}
+
+/** A key as it is read. */
+export function toKey(key: StoredKey): MessageInitShape<typeof KeySchema> {
+  const { id: keyId, apiId, start, ownerId, name, enabled, version, counter, rateLimit } = key;
+  return {
+    keyId,
+    start,
+    apiId,
+    ownerId,
+    name,
+    meta: key.meta as JsonObject,
+    enabled,
+    createdAt: key.createdAtMs,
+    updatedAt: key.updatedAtMs,
+    expires: key.expiresAtMs,
+    remaining: counter?.remaining,
+    refill: counter?.refill && toRefillState(counter.refill),
+    ratelimit: rateLimit && toRatelimit(rateLimit),
+    secrets: [{ start, createdAt: key.createdAtMs }],
+    version,
+  };
+}
+
+function toRefillState({ interval, amount, carryOver, refilledThroughMs }: StoredRefill) {
+  return { interval, amount, carryOver, nextRefillAt: nextBoundaryMs(interval, refilledThroughMs) };
+}
+
+function toRatelimit({ mode, limit, durationMs }: RateLimit) {
+  return { async: mode === "local", limit, duration: durationMs };
+}

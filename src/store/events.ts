@@ -1,0 +1,33 @@
+import type { Command } from "./management.ts";
+
+/* What the event of a change says of it. */
+
+/** As the method is called in JSON. */
+export const methodOf: Readonly<Record<Command["kind"], string>> = {
+  createKey: "keys.createKey",
+  updateKey: "keys.updateKey",
+  updateRemaining: "keys.updateRemaining",
+  deleteKey: "keys.deleteKey",
+};
+
+/** The names of the fields that it changes, as callers know them; never their values. */
+export function fieldsOf(command: Command): readonly string[] {
+  switch (command.kind) {
+    case "updateKey":
+      return Object.entries(command.changes).flatMap(([name, value]) => (value === undefined ? [] : publicName(name)));
+    case "updateRemaining":
+      return ["remaining"];
+    default:
+      return [];
+  }
+}
+
+function publicName(field: string): string {
+  return names.get(field) ?? field;
+}
+
+/** Of fields that have another name in the contract. */
+const names = new Map([
+  ["expiresAtMs", "expires"],
+  ["rateLimit", "ratelimit"],
+]);

@@ -1,0 +1,231 @@
+import { type CompiledQuery, type RawBuilder, sql } from "kysely";
+import type { KeyFieldChanges, NewKey } from "../../domain/key.ts";
+import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
+import type { RateLimit } from "../../domain/rate-limit.ts";
+import { latestBoundaryMs } from "../../domain/refill-calendar.ts";
+import { newCounter, type RefillRule, type UsageCounter } from "../../domain/usage.ts";
+import type { CreateKey, DeleteKey, NewEvent, Outcome, UpdateKey } from "../management.ts";
+import type { Plan, Rows } from "./plan.ts";
+import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
+import { addKeyChange } from "./sql-change-feed.ts";
+import type { SqlEngine } from "./sql-engine.ts";
+
+/* The changes of keys. */
+
+export function createKeyPlan(engine: SqlEngine, { key, event }: CreateKey): MaybePromise<Plan> {
+  // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
+  const began = key.refill === undefined ? key.createdAtMs : engine.ledgerNowMs();
+  return andThen(began, (nowMs) => {
+    const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, nowMs);
+    return {
+      target: { table: "keys", id: key.id },
+      first: [registerApi(engine, key, event), insertKey(engine, key, counter !== undefined, event)],
+      rest: [
+        ...(counter === undefined ? [] : [insertCounter(engine, key.id, counter)]),
+        ...(key.rateLimit?.mode === "strict" ? [insertWindow(engine, key.id)] : []),
+      ],
+      outcomeOf: () => ({ outcome: "done", changed: [] }),
+    };
+  });
+}
+
+export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromise<Plan> {
+  const { keyId, ifVersion, changes, event } = command;
+  const { refill } = changes;
+  return andThen(refill ? engine.ledgerNowMs() : 0, (nowMs) => ({
+    target: { table: "keys", id: keyId },
+    first: [touchKey(engine, keyId, event, columnsOf(changes), ifVersion), selectVersion(engine, keyId)],
+    feed: addKeyChange(engine, keyId, event),
+    rest: [
+      ...(changes.rateLimit === undefined ? [] : [setWindowRule(engine, keyId, changes.rateLimit, event)]),
+      ...(refill === undefined ? [] : [setRefill(engine, keyId, refill, nowMs, event)]),
+      selectStoredKey(engine, "id", keyId).compile(),
+    ],
+    outcomeOf([touched, version], rest) {
+      const outcome = changedKey(keyId, touched);
+      if (outcome.outcome === "missing") {
+        return version?.rows.length ? { outcome: "conflict", reason: "version" } : outcome;
+      }
+      return andThen(storedKeyOf(engine, rest.at(-1)), (answer) => ({ ...outcome, answer }));
+    },
+  }));
+}
+
+export function deleteKeyPlan(engine: SqlEngine, { keyId, event }: DeleteKey): Plan {
+  return {
+    target: { table: "keys", id: keyId },
+    first: [touchKey(engine, keyId, event)],
+    feed: addKeyChange(engine, keyId, event),
+    // Secrets, counter and window go with the key, by their foreign keys.
+    rest: [engine.db.deleteFrom("keys").where("id", "=", keyId).compile()],
+    outcomeOf: ([touched]) => changedKey(keyId, touched),
+  };
+}
+
+/** Sets columns of a key and notes the change in its row. Answers the key's digest and version, if it is there. */
+export function touchKey(
+  { db }: SqlEngine,
+  keyId: string,
+  event: NewEvent,
+  columns: object = {},
+  ifVersion?: number,
+): CompiledQuery {
+  const update = db
+    .updateTable("keys")
+    .set({ ...columns, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
+    .where("id", "=", keyId)
+    .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number));
+  return update.returning(["digest", "version"]).compile();
+}
+
+/** `keys` has the digest of the key if it was changed. */
+export function changedKey(keyId: string, keys: Rows | undefined): Outcome {
+  const row = keys?.rows[0] as { digest: string } | undefined;
+  return row === undefined ? { outcome: "missing" } : { outcome: "done", changed: [{ keyId, digests: [row.digest] }] };
+}
+
+/** Tells a key with another version from one that is not there. */
+function selectVersion({ db }: SqlEngine, keyId: string): CompiledQuery {
+  return db.selectFrom("keys").select("version").where("id", "=", keyId).compile();
+}
+
+function columnsOf({ ownerId, name, meta, enabled, expiresAtMs, rateLimit, refill }: KeyFieldChanges) {
+  return {
+    ...(ownerId !== undefined && { owner_id: ownerId }),
+    ...(name !== undefined && { name }),
+    ...(meta !== undefined && { meta: JSON.stringify(meta) }),
+    ...(enabled !== undefined && { enabled: Number(enabled) }),
+    ...(expiresAtMs !== undefined && { expires_at_ms: expiresAtMs }),
+    ...(rateLimit !== undefined && rateLimitColumns(rateLimit ?? undefined)),
+    // A key without a counter gets -1, which the constraint refuses.
+    ...(refill && { has_counter: sql<number>`2 * has_counter - 1` }),
+  };
+}
+
+/** Brings the window in line with the limit. A key that never had a strict limit has none. */
+function setWindowRule(engine: SqlEngine, keyId: string, rateLimit: RateLimit | null, event: NewEvent): CompiledQuery {
+  if (rateLimit?.mode === "strict") return insertWindow(engine, keyId, event);
+  const { ratelimit_limit, ratelimit_duration_ms } = rateLimitColumns(rateLimit ?? undefined);
+  return engine.db
+    .updateTable("key_permits")
+    .set({ ratelimit_limit, ratelimit_duration_ms })
+    .where("key_id", "=", keyId)
+    .where(isChangedBy(event, keyId))
+    .compile();
+}
+
+/**
+ * After every refill that is due by the rule before. The new one begins at the latest boundary, or where the old one has
+ * got to if that is later: no boundary refills twice.
+ */
+function setRefill(
+  engine: SqlEngine,
+  keyId: string,
+  rule: RefillRule | null,
+  nowMs: number,
+  event: NewEvent,
+): CompiledQuery {
+  const through = rule && latestBoundaryMs(rule.interval, nowMs);
+  const begins = sql`CASE WHEN through_ms > ${through} THEN through_ms ELSE ${through} END`;
+  return sql`WITH ${engine.refilledCounter(keyId)}
+    UPDATE key_usage SET remaining = available,
+      refill_interval = ${rule?.interval ?? null},
+      refill_amount = ${rule?.amount ?? null},
+      refill_carry_over = ${rule ? Number(rule.carryOver) : null},
+      refilled_through_ms = ${rule ? begins : null}
+    FROM refilled WHERE key_usage.key_id = refilled.key_id AND ${isChangedBy(event, keyId)}`.compile(engine.db);
+}
+
+/** In SQL: whether the key's last change is this one. */
+export function isChangedBy(event: NewEvent, keyId: string): RawBuilder<boolean> {
+  return sql<boolean>`EXISTS (SELECT 1 FROM keys WHERE id = ${keyId} AND event_id = ${event.id})`;
+}
+
+/** Gives the key its window with its limit and duration; one that is there already takes over those alone. */
+function insertWindow({ db }: SqlEngine, keyId: string, event?: NewEvent): CompiledQuery {
+  const none = sql<number>`0`;
+  return db
+    .insertInto("key_permits")
+    .columns(["key_id", "ratelimit_limit", "ratelimit_duration_ms", ...windowColumns])
+    .expression(
+      db
+        .selectFrom("keys")
+        .where("id", "=", keyId)
+        .$if(event !== undefined, (query) => query.where("event_id", "=", (event as NewEvent).id))
+        .select(["id", "ratelimit_limit", "ratelimit_duration_ms"])
+        .select(windowColumns.map((column) => none.as(column))),
+    )
+    .onConflict((conflict) =>
+      conflict.column("key_id").doUpdateSet(({ ref }) => ({
+        ratelimit_limit: ref("excluded.ratelimit_limit"),
+        ratelimit_duration_ms: ref("excluded.ratelimit_duration_ms"),
+      })),
+    )
+    .compile();
+}
+
+function registerApi({ db }: SqlEngine, { apiId }: NewKey, { id: event_id, atMs }: NewEvent): CompiledQuery {
+  const times = { created_at_ms: atMs, updated_at_ms: atMs };
+  return db
+    .insertInto("apis")
+    .values({ id: apiId, name: null, defaults: "{}", is_deleting: 0, ...times, version: 1, event_id })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .compile();
+}
+
+function insertKey({ db }: SqlEngine, key: NewKey, hasCounter: boolean, event: NewEvent): CompiledQuery {
+  return db
+    .insertInto("keys")
+    .values({
+      digest: key.secretDigest,
+      id: key.id,
+      api_id: key.apiId,
+      start: key.start,
+      owner_id: key.ownerId ?? null,
+      name: key.name ?? null,
+      meta: JSON.stringify(key.meta),
+      enabled: key.enabled ? 1 : 0,
+      expires_at_ms: key.expiresAtMs ?? null,
+      created_at_ms: key.createdAtMs,
+      updated_at_ms: key.createdAtMs,
+      secret_created_at_ms: key.createdAtMs,
+      version: 1,
+      event_id: event.id,
+      ...rateLimitColumns(key.rateLimit),
+      has_counter: Number(hasCounter),
+    })
+    .compile();
+}
+
+function insertCounter({ db }: SqlEngine, keyId: string, { remaining, refill }: UsageCounter): CompiledQuery {
+  return db
+    .insertInto("key_usage")
+    .values({
+      key_id: keyId,
+      remaining,
+      refill_interval: refill?.interval ?? null,
+      refill_amount: refill?.amount ?? null,
+      refill_carry_over: refill === undefined ? null : Number(refill.carryOver),
+      refilled_through_ms: refill?.refilledThroughMs ?? null,
+    })
+    .compile();
+}
+
+/** All 0 in a window that was never opened. */
+const windowColumns = [
+  "gen",
+  "ends_at_ms",
+  "window_duration_ms",
+  "clamped_ends_at_ms",
+  "granted",
+  "spent",
+  "contended",
+] as const;
+
+function rateLimitColumns(rateLimit: RateLimit | undefined) {
+  return {
+    ratelimit_async: rateLimit === undefined ? null : Number(rateLimit.mode === "local"),
+    ratelimit_limit: rateLimit?.limit ?? null,
+    ratelimit_duration_ms: rateLimit?.durationMs ?? null,
+  };
+}

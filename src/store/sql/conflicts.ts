@@ -1,0 +1,14 @@
+import type { ConflictReason } from "../management.ts";
+import { hasCounterCheck, remainingMaxCheck, remainingMinCheck } from "./schema.ts";
+import type { CheckViolation } from "./sql-engine.ts";
+
+/** Why a constraint has refused a change; undefined if no command leads to it. */
+export function conflictOf({ constraint }: CheckViolation): ConflictReason | undefined {
+  return reasons.get(constraint);
+}
+
+const reasons = new Map<string, ConflictReason>([
+  [hasCounterCheck, "noCounter"],
+  [remainingMinCheck, "belowZero"],
+  [remainingMaxCheck, "aboveMax"],
+]);

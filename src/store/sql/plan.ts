@@ -1,0 +1,25 @@
+import type { CompiledQuery, QueryResult } from "kysely";
+import type { MaybePromise } from "../../domain/maybe-promise.ts";
+import type { Command, Outcome } from "../management.ts";
+
+/**
+ * A change as statements of one transaction. The first ones write the event's id into the row of the target, which locks it:
+ * every change does so before anything else, so that no two wait for each other in a circle. Then come the event, the row of
+ * the change feed and the idempotency record, each only if the target has the event's id, then the rest.
+ */
+export interface Plan {
+  readonly target: Target;
+  readonly first: readonly CompiledQuery[];
+  /** Adds a row to the change feed. Absent: no cache can know the target. */
+  readonly feed?: CompiledQuery;
+  readonly rest: readonly CompiledQuery[];
+  outcomeOf(first: readonly Rows[], rest: readonly Rows[]): MaybePromise<Outcome<Command["kind"]>>;
+}
+
+/** What a change is about: the row with this id. */
+export interface Target {
+  readonly table: "keys";
+  readonly id: string;
+}
+
+export type Rows = Pick<QueryResult<unknown>, "rows">;

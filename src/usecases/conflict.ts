@@ -1,0 +1,17 @@
+import type { ConflictReason } from "../store/management.ts";
+
+/** What is stored does not allow the change, and nothing has changed. Safe to show to the caller. */
+export class StateConflict extends Error {
+  override readonly name = "StateConflict";
+
+  constructor(reason: ConflictReason) {
+    super(said[reason]);
+  }
+}
+
+const said: Readonly<Record<ConflictReason, string>> = {
+  noCounter: "the key has no counter; set one first with keys.updateRemaining",
+  belowZero: "the counter would fall below 0",
+  aboveMax: "the counter would rise above 2147483647",
+  version: "it was changed since: its version is not ifVersion; read it again",
+};
