@@ -3,6 +3,7 @@ import { TestClock } from "../support/test-clock.ts";
 import type { BrokenStore } from "./break-store.ts";
 import { brokenFeeds } from "./broken-feeds.ts";
 import { brokenKeyStores } from "./broken-key-stores.ts";
+import { brokenKeyUpdates } from "./broken-key-updates.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
 import { brokenUpdates } from "./broken-updates.ts";
@@ -14,6 +15,7 @@ const brokenStores = [
   ...brokenFeeds,
   ...brokenLedgers,
   ...brokenPermitLedgers,
+  ...brokenKeyUpdates,
   ...brokenUpdates,
 ];
 

@@ -13,6 +13,7 @@ import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
 import { storedKeyCases } from "./stored-key-cases.ts";
+import { updateKeyCases } from "./update-key-cases.ts";
 import { updateRemainingCases } from "./update-remaining-cases.ts";
 import { usageCases } from "./usage-cases.ts";
 
@@ -25,6 +26,7 @@ export const storeContract: readonly ContractCase[] = [
   ...changeCases,
   ...usageCases,
   ...refillCases,
+  ...updateKeyCases,
   ...updateRemainingCases,
   ...permitCases,
   ...permitClockCases,

@@ -28,11 +28,12 @@ import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/u
 export interface StoreRules {
   readonly exchange?: typeof exchangePermits;
   readonly update?: typeof updatedCounter;
+  readonly refill?: typeof withRefill;
 }
 
 /** The simplest store that keeps the contract. Tests compare the SQL engines with it. */
 export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
-  const { exchange = exchangePermits, update = updatedCounter } = rules;
+  const { exchange = exchangePermits, update = updatedCounter, refill = withRefill } = rules;
   const keys = new Map<string, NewKey>();
   const keyIdsByDigest = new Map<string, string>();
   const counters = new Map<string, UsageCounter>();
@@ -120,7 +121,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         const counter = counters.get(keyId);
         if (command.changes.refill && counter === undefined) return { outcome: "conflict", reason: "noCounter" };
         updateFields(key, command.changes);
-        if (counter !== undefined) counters.set(keyId, withRefill(counter, command.changes.refill, clock.nowMs()));
+        if (counter !== undefined) counters.set(keyId, refill(counter, command.changes.refill, clock.nowMs()));
         noteChange(keyId, command.event.atMs);
         changes.push({ kind: "key", ...told });
         return { outcome: "done", changed: [told], answer: storedKey(keyId) as StoredKey };
