@@ -32,11 +32,14 @@ const change = (commandJson: string, idempotencyJson = ""): Question => ({
   case: "change",
   value: { rootKey, commandJson, idempotencyJson },
 });
+const event = { id: "evt_1", atMs: 1, actor: "root" };
+const updateKey = (changes: object, given: object = {}) =>
+  change(JSON.stringify({ kind: "updateKey", keyId: "key", changes, event, ...given }));
 const setLimit = (keyId: string, limit: number, durationMs: number) =>
-  change(JSON.stringify({ kind: "setRateLimit", keyId, rateLimit: { mode: "strict", limit, durationMs }, atMs: 1 }));
+  updateKey({ rateLimit: { mode: "strict", limit, durationMs } }, { keyId });
 
 const update = (given: object) =>
-  change(JSON.stringify({ kind: "updateRemaining", keyId: "key", op: "set", value: 1, atMs: 1, ...given }));
+  change(JSON.stringify({ kind: "updateRemaining", keyId: "key", op: "set", value: 1, event, ...given }));
 
 /** The properties of a key, of which each can be anything. */
 type Given = { readonly [Name in keyof NewKey]?: unknown } & Readonly<Record<string, unknown>>;
@@ -44,7 +47,8 @@ type Given = { readonly [Name in keyof NewKey]?: unknown } & Readonly<Record<str
 /** A creation with everything, except for these properties. */
 function create(given: Given = {}, record: object = {}): Question {
   const now = Date.now();
-  const kept = { lookup: digest, requestDigest: digest, sealedAnswer: "sealed", createdAtMs: now, expiresAtMs: now };
+  const times = { createdAtMs: now, expiresAtMs: now };
+  const kept = { lookup: digest, targetId: "key", requestDigest: digest, sealedAnswer: "sealed", ...times };
   const key = realKey({
     remaining: 5,
     refill: refillRule(),
@@ -53,7 +57,7 @@ function create(given: Given = {}, record: object = {}): Question {
     name: "name",
     expiresAtMs: now + 1000,
   });
-  const command = { kind: "createKey", key: { ...key, ...given } };
+  const command = { kind: "createKey", key: { ...key, ...given }, event };
   return change(JSON.stringify(command), JSON.stringify({ ...kept, ...record }));
 }
 
@@ -136,6 +140,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ]),
     ["an answer kept under no digest", createRecord({ lookup: "" })],
     ["an answer kept under two", createRecord({ lookup: `${digest},${digest}` })],
+    ["an answer about nothing", createRecord({ targetId: "" })],
     ["an answer to no request", createRecord({ requestDigest: "" })],
     ["an empty answer", createRecord({ sealedAnswer: "" })],
     ["an answer that is not encrypted", createRecord({ sealedAnswer: '{"key":"secret"}' })],
@@ -149,7 +154,16 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ...["", "null", "[]", "{", "1", '{"kind":"rename"}', '{"kind":"toString"}', '{"kind":"deleteKey"}'].map(
       (commandJson): [string, Question] => [`the command ${commandJson}`, change(commandJson)],
     ),
-    ["a rate limit that is a number", change('{"kind":"setRateLimit","keyId":"key","rateLimit":1,"atMs":1}')],
+    ["a rate limit that is a number", updateKey({ rateLimit: 1 })],
+    ["a change of what a key has not", updateKey({ colour: "red" })],
+    ["an owner that is no text", updateKey({ ownerId: 1 })],
+    ["an empty name", updateKey({ name: "" })],
+    ["no metadata", updateKey({ meta: null })],
+    ["a key that is perhaps enabled", updateKey({ enabled: null })],
+    ["an expiry before all time", updateKey({ expiresAtMs: 0 })],
+    ["a refill of nothing", updateKey({ refill: { interval: "daily", amount: 0, carryOver: true } })],
+    ["a change of version 0", updateKey({ name: "name" }, { ifVersion: 0 })],
+    ["a change of nothing that has a name", updateKey([])],
     ["a change of no key", setLimit("", 1, 1000)],
     ["a change of a key with a zero character", setLimit("\0", 1, 1000)],
     ["a change of a key with half a character", setLimit("key\ud800", 1, 1000)],
@@ -164,10 +178,15 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["an increment by nothing", update({ op: "increment", value: undefined })],
     ["a decrement by nothing", update({ op: "decrement", value: undefined })],
     ["an update that multiplies", update({ op: "multiply" })],
-    ["an update at no time", update({ atMs: undefined })],
+    ["an update without an event", update({ event: undefined })],
+    ["an update at no time", update({ event: { ...event, atMs: Number.NaN } })],
+    ["an update by no root key", update({ event: { ...event, actor: "" } })],
     ["an update of no key", update({ keyId: "" })],
-    ["a change to a key that is a list", change('{"kind":"deleteKey","keyId":["key"]}')],
-    ["a change with more than it needs", change('{"kind":"deleteKey","keyId":"key","force":true}')],
+    ["a change to a key that is a list", change(JSON.stringify({ kind: "deleteKey", keyId: ["key"], event }))],
+    [
+      "a change with more than it needs",
+      change(JSON.stringify({ kind: "deleteKey", keyId: "key", force: true, event })),
+    ],
   ],
   "another question of management": [
     ["a question of no kind", read({})],

@@ -64,6 +64,21 @@ describe.each(engines)("on $name", (engine) => {
       await expect(client.updateRemaining({ keyId, op: "decrement", value: 2 })).rejects.toThrow("fall below 0");
       expect(await client.getKey({ keyId })).toMatchObject({ remaining: 1, version: 4 });
 
+      const updated = await client.updateKey({
+        keyId,
+        ifVersion: 4,
+        name: "second",
+        enabled: false,
+        ratelimit: { limit: 1, duration: 60_000 },
+      });
+      expect(updated).toMatchObject({ ownerId: "user_1", name: "second", enabled: false, version: 5, remaining: 1 });
+      expect(updated).toEqual(await client.getKey({ keyId }));
+      expect(await client.verifyKey({ key: created.key })).toMatchObject({ code: "DISABLED", name: "second" });
+      await expect(client.updateKey({ keyId, ifVersion: 4, enabled: true })).rejects.toThrow("read it again");
+      await client.updateKey({ keyId, enabled: true });
+      expect(await client.verifyKey({ key: created.key })).toMatchObject({ valid: true, ratelimit: { limit: 1 } });
+      expect(await client.verifyKey({ key: created.key })).toMatchObject({ code: "RATE_LIMITED" });
+
       expect(await client.deleteKey({ keyId: created.keyId })).toEqual({});
       expect(await client.verifyKey({ key: created.key })).toEqual({
         valid: false,
@@ -93,6 +108,32 @@ describe.each(engines)("on $name", (engine) => {
     expect((await ask("/v1/keys.getKey?keyId=key_0000000000000000000000")).status).toBe(404);
     expect((await ask(`/v1/keys.getKey?keyId=${keyId}`, { headers: {} })).status).toBe(401);
     expect((await ask("/v1/keys.whoami")).status).toBe(405);
+  });
+
+  it("removes by null what a key can be without, once for an Idempotency-Key", async () => {
+    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const client = clientOf("sdk", baseUrl, rootKey);
+    const { keyId } = await client.createKey({
+      apiId: "api",
+      ownerId: "owner",
+      name: "name",
+      meta: { a: 1 },
+      expires: Date.now() + 3_600_000,
+      remaining: 5,
+      refill: { interval: "daily", amount: 5 },
+      ratelimit: { limit: 5, duration: 60_000, async: false },
+    });
+    const nothing = { ownerId: null, name: null, meta: null, expires: null, ratelimit: null, refill: null };
+    const idempotencyKey = { idempotencyKey: "once" };
+    const bare = await client.updateKey({ keyId, ...nothing }, idempotencyKey);
+    expect(bare).toMatchObject({ keyId, enabled: true, meta: {}, remaining: 5, version: 2 });
+    for (const field of ["ownerId", "name", "expires", "ratelimit", "refill"]) expect(bare).not.toHaveProperty(field);
+    expect(await client.updateKey({ keyId, ...nothing }, idempotencyKey)).toEqual(bare);
+    await expect(client.updateKey({ keyId, name: "x" }, idempotencyKey)).rejects.toMatchObject({ status: 409 });
+    // @ts-expect-error: it cannot be removed.
+    await expect(client.updateKey({ keyId, enabled: null })).rejects.toMatchObject({ status: 400 });
+    for (let i = 0; i < 2; i++) await client.deleteKey({ keyId }, idempotencyKey);
+    await expect(client.deleteKey({ keyId })).rejects.toMatchObject({ status: 404 });
   });
 
   it("takes a key's counter away by null, which nothing but set allows", async () => {

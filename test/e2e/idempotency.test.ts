@@ -118,18 +118,24 @@ describe.each(engines)("on $name", (engine) => {
       expect(await client.verifyKey({ key: created.key })).toMatchObject({ valid: true });
     });
 
-    it("is another root key's own", async () => {
+    it("is a conflict under another root key, which learns the key's id and nothing else, and its own in another API", async () => {
       const rootKeys = ["one-root-key-0123456789-0123456789", "two-root-key-0123456789-0123456789"];
       const settings = { ...(await engine.settings()), rootKeys: rootKeys.map((key) => new Secret(key)) };
       const { baseUrl } = await startTestServer({ settings });
       const [one, two] = rootKeys.map((rootKey) => createClient({ baseUrl, rootKey }).keys);
 
       const ofOne = await one?.createKey(request, { idempotencyKey });
-      const ofTwo = await two?.createKey({ apiId: "api" }, { idempotencyKey });
-
-      expect(ofTwo?.key).not.toBe(ofOne?.key);
+      for (const asked of [request, { apiId: "api" }]) {
+        const refused = two?.createKey(asked, { idempotencyKey });
+        const message = `this Idempotency-Key was used with another root key, for ${ofOne?.keyId}`;
+        await expect(refused).rejects.toMatchObject({ status: 409, message });
+      }
+      const ofTwo = await two?.createKey({ apiId: "another" }, { idempotencyKey });
+      expect(ofTwo?.keyId).not.toBe(ofOne?.keyId);
       expect(await one?.createKey(request, { idempotencyKey })).toEqual(ofOne);
-      expect(await two?.createKey({ apiId: "api" }, { idempotencyKey })).toEqual(ofTwo);
+      expect(await two?.createKey({ apiId: "another" }, { idempotencyKey })).toEqual(ofTwo);
+      await one?.deleteKey({ keyId: ofOne?.keyId ?? "" });
+      await expect(one?.createKey(request, { idempotencyKey })).rejects.toThrow("was deleted since");
     });
   });
 

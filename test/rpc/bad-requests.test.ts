@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { errorCodes } from "../../src/rpc/api-error.ts";
 import { createClient } from "../../src/sdk/index.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
-import { type BadRequest, gatewayProtocols, marks, type Setup } from "./bad-requests/bad-request.ts";
+import { type BadRequest, gatewayProtocols, marks, type Setup, textCanary } from "./bad-requests/bad-request.ts";
 import { callers, usedIdempotencyKey } from "./bad-requests/callers.ts";
 import { http } from "./bad-requests/http.ts";
 import { jsonTexts } from "./bad-requests/json-text.ts";
@@ -59,7 +59,10 @@ describe("bad requests", () => {
 
 async function prepare({ baseUrl, rootKey }: TestServer): Promise<Setup> {
   const client = createClient({ baseUrl, rootKey }).keys;
-  const { key } = await client.createKey({ apiId: "good" }, { idempotencyKey: usedIdempotencyKey });
+  const { key } = await client.createKey(
+    { apiId: textCanary, name: "another" },
+    { idempotencyKey: usedIdempotencyKey },
+  );
   return { rootKey, issuedKey: key };
 }
 

@@ -34,7 +34,7 @@ describe("a call", () => {
   it("sends no idempotency key that the service would ignore", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
     const options = { idempotencyKey: "order-1" } as object;
-    const call = createClient({ baseUrl, rootKey }).keys.deleteKey({ keyId: "key_1" }, options);
+    const call = createClient({ baseUrl, rootKey }).keys.getKey({ keyId: "key_1" }, options);
     await expect(call).rejects.toThrow(new TypeError("this method takes no idempotencyKey"));
     expect(requests).toEqual([]);
   });

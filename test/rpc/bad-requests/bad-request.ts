@@ -47,6 +47,7 @@ export const rpcProtocols = protocols.filter(({ name }) => !name.startsWith("jso
 const ownBodies: Partial<Record<CallName, JsonObject>> = {
   createKey: { apiId: textCanary },
   verifyKey: { key: textCanary },
+  updateKey: { keyId: textCanary, name: textCanary },
   updateRemaining: { keyId: textCanary, op: "set", value: 5 },
 };
 

@@ -27,7 +27,7 @@ const badIdempotencyKeys: [string, string | string[]][] = [
   ["two Idempotency-Keys", ["cnry-1", "cnry-2"]],
 ];
 
-/** The test has created a key under it before, for another API. */
+/** The test has created another key under it before, for the same API. */
 export const usedIdempotencyKey = "cnry-used-before";
 
 const unauthorized = { code: "UNAUTHORIZED" } as const;

@@ -59,6 +59,20 @@ const ratelimits: [string, string, JsonObject][] = [
   ["of nothing", "ratelimit.limit", {}],
 ];
 
+const updates: [name: string, field: string, changes: JsonObject][] = [
+  ["an empty ownerId", "ownerId", { ownerId: "" }],
+  ["an ownerId of 256 characters", "ownerId", { ownerId: long(256) }],
+  ["an empty name", "name", { name: "" }],
+  ["a name of 256 characters", "name", { name: long(256) }],
+  ["meta of 16 KiB and a byte", "meta", { meta: { a: long(16_385 - '{"a":""}'.length) } }],
+  ["meta nested 17 deep", "meta", { meta: nest(17) }],
+  ["a moment that is not whole", "expires", { expires: 7391.5 }],
+  ["a limit of 0", "ratelimit.limit", { ratelimit: { limit: 0, duration: digits } }],
+  ["a limit without a duration", "ratelimit.duration", { ratelimit: { limit: digits } }],
+  ["a refill of 0", "refill.amount", { refill: { interval: "daily", amount: 0 } }],
+  ["another interval", "refill.interval", { refill: { interval: textCanary, amount: digits } }],
+];
+
 const byteLengths = [0, 1, 15, 256, -digits, digits, 2147483647];
 
 export const rules: BadRequest[] = [
@@ -105,6 +119,11 @@ export const rules: BadRequest[] = [
   broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
   broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
   broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
+  broken("nothing to change", "updateKey", "", { keyId: textCanary, ifVersion: 5 }, { says: "send at least one of" }),
+  broken("ifVersion 0", "updateKey", "ifVersion", { keyId: textCanary, ifVersion: 0, name: textCanary }),
+  ...updates.map(([name, field, changes]) =>
+    broken(`a change to ${name}`, "updateKey", field, { keyId: textCanary, ...changes }),
+  ),
   broken("another op", "updateRemaining", "op", { keyId: textCanary, op: textCanary, value: 5 }),
   broken("no op", "updateRemaining", "op", { keyId: textCanary, value: 5 }),
   broken("a value below 0", "updateRemaining", "value", { keyId: textCanary, op: "set", value: -7391 }),
