@@ -34,6 +34,12 @@ export const retryMaxMs = 25;
 /** How long a denial holds while the ledger's clock is behind. Then the ledger is asked again: its clock may be right. */
 export const clockBehindDenialMs = 1000;
 
+/**
+ * How long a pool is kept after the end of its window. It counts the window from when it asked, so after a slow answer it
+ * takes the window for over before the ledger does: a new pool in the same window could show more than this one did.
+ */
+export const keptAfterWindowMs = 1000;
+
 /** A replica that lacks permits asks for returned ones at least so many times during the rest of the window. */
 export const retriesMin = 8;
 

@@ -209,7 +209,8 @@ export class PermitPool extends PermitMessages {
 
   /** Whether the pool can be replaced by a new one: no waiting request, no unanswered message, no open window. */
   isIdle(nowMs: number): boolean {
-    return this.waiting === 0 && !this.hasMessages && !this.isOpen(nowMs) && nowMs >= this.windowEndsMs;
+    const keptUntilMs = this.windowEndsMs === 0 ? 0 : this.windowEndsMs + tuning.keptAfterWindowMs;
+    return this.waiting === 0 && !this.hasMessages && !this.isOpen(nowMs) && nowMs >= keptUntilMs;
   }
 
   protected isOpen(nowMs: number): boolean {

@@ -67,6 +67,16 @@ describe("a change of the key", () => {
   });
 });
 
+describe("a pool", () => {
+  it("is kept for a while after its window, so that what it has shown of it cannot rise", () => {
+    const { pool } = poolWith(exhausted);
+    expect(pool.state(startMs + 50_000)).toBeUndefined();
+    expect(pool.isIdle(startMs + 50_000)).toBe(false);
+    expect(pool.isIdle(startMs + 50_900)).toBe(false);
+    expect(pool.isIdle(startMs + 51_000)).toBe(true);
+  });
+});
+
 describe("state", () => {
   it("shows what is left and held, and the ledger's end of the window", () => {
     const { pool } = poolWith(plenty);

@@ -244,7 +244,7 @@ describe("memory", () => {
       queue(limiter, `${endsInMs}`);
       await channel.grant({ ...nothingLeft, endsInMs });
     }
-    clock.advance(1000);
+    clock.advance(2000);
     await pass(20);
     queue(limiter, "another");
     expect(takeNow(limiter, "60000").outcome).toBe("limited");
