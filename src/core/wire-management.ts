@@ -3,7 +3,16 @@ import type { JsonObject, KeyFieldChanges, NewKey } from "../domain/key.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
-import type { Command, IdempotencyRecord, NewEvent, Outcome, Query, UpdateRemaining } from "../store/management.ts";
+import {
+  type Command,
+  type IdempotencyRecord,
+  type KeysQuery,
+  type NewEvent,
+  type Outcome,
+  pageKeysMax,
+  type Query,
+  type UpdateRemaining,
+} from "../store/management.ts";
 import {
   type Check,
   digest,
@@ -139,10 +148,28 @@ const commands: ByKind<Command> = {
   deleteKey: object({ kind: oneOf("deleteKey"), keyId: text, event }),
 };
 
+const keysFields = object<KeysQuery>({
+  kind: oneOf("keys"),
+  apiId: optional(text),
+  ownerId: optional(text),
+  enabled: optional(truth),
+  expiresBeforeMs: optional(moment),
+  search: optional(text),
+  limit: wholeNumber(1, pageKeysMax),
+  after: optional(text),
+});
+
+const keysQuery: Check<KeysQuery> = (value, name) => {
+  const query = keysFields(value, name);
+  if (query.apiId === undefined && query.ownerId === undefined) throw impossible(name);
+  return query;
+};
+
 const queries: ByKind<Query> = {
   keptAnswer: object({ kind: oneOf("keptAnswer"), lookup: digest, nowMs: moment }),
   key: object({ kind: oneOf("key"), keyId: text }),
   keyOfSecret: object({ kind: oneOf("keyOfSecret"), digest }),
+  keys: keysQuery,
 };
 
 const idempotencyFields = object<IdempotencyRecord>({

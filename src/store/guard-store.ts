@@ -6,7 +6,7 @@ import type { ChargeResult } from "./usage-ledger.ts";
 
 /**
  * Wraps a store according to its health. With a problem every call throws `Unavailable`. With a doubt, "not found"
- * becomes `Unavailable`, other answers stay: a damaged file must never make a valid key look invalid.
+ * becomes `Unavailable`, and so does a list; other answers stay: a damaged file must never make a valid key look invalid.
  */
 export function guardStore(store: Store, health: StoreHealth): Store {
   const { keys, management, rootKeys } = store;
@@ -51,7 +51,9 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       },
       async read(query) {
         const answer = await whileUsable(() => management.read(query));
-        if (answer === undefined && health.doubt !== undefined) throw health.doubt;
+        // A list says of a key that is not in it that there is none.
+        const isAbsence = answer === undefined || query.kind === "keys";
+        if (isAbsence && health.doubt !== undefined) throw health.doubt;
         return answer;
       },
     },

@@ -73,13 +73,42 @@ export type Query =
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
   | { readonly kind: "keptAnswer"; readonly lookup: string; readonly nowMs: number }
   | { readonly kind: "key"; readonly keyId: string }
-  | { readonly kind: "keyOfSecret"; readonly digest: string };
+  | { readonly kind: "keyOfSecret"; readonly digest: string }
+  | KeysQuery;
+
+/**
+ * A page of keys, newest first. `apiId` or `ownerId` is given, or both. A page examines a bounded number of keys, so that a
+ * filter that matches few of them cannot hold up others: it may have fewer keys than `limit`, or none, and still a cursor.
+ */
+export interface KeysQuery {
+  readonly kind: "keys";
+  readonly apiId?: string | undefined;
+  readonly ownerId?: string | undefined;
+  readonly enabled?: boolean | undefined;
+  /** Only keys that expire before then. */
+  readonly expiresBeforeMs?: number | undefined;
+  /** Only keys whose name or `start` begins with this, letter case included. */
+  readonly search?: string | undefined;
+  readonly limit: number;
+  /** The cursor of the page before. */
+  readonly after?: string | undefined;
+}
+
+/** Most keys of a page. */
+export const pageKeysMax = 100;
+
+export interface KeyPage {
+  readonly keys: readonly StoredKey[];
+  /** Given if there may be more keys: the id of the last key that was examined. */
+  readonly cursor?: string;
+}
 
 /** The answers, by the kind of the question. */
 export interface Answers {
   readonly keptAnswer: KeptAnswer | undefined;
   readonly key: StoredKey | undefined;
   readonly keyOfSecret: StoredKey | undefined;
+  readonly keys: KeyPage;
 }
 
 /** What a command that was carried out answers, by its kind. Others answer nothing. */

@@ -9,6 +9,8 @@ import type {
   Command,
   IdempotencyRecord,
   KeptAnswer,
+  KeyPage,
+  KeysQuery,
   Outcome,
   Query,
   UpdateKey,
@@ -159,6 +161,27 @@ export function permits(
     },
   };
 }
+
+export function lists(
+  mistake: string,
+  breakIt: (inner: ListKeys, query: KeysQuery, store: Store) => Promise<KeyPage>,
+): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const { management } = inner;
+      const list: ListKeys = (query) => management.read(query);
+      const read = <Asked extends Query>(query: Asked) =>
+        query.kind === "keys"
+          ? (breakIt(list, query, inner) as Promise<Answers[Asked["kind"]]>)
+          : management.read(query);
+      return { ...inner, management: { ...management, read } };
+    },
+  };
+}
+
+type ListKeys = (query: KeysQuery) => Promise<KeyPage>;
 
 /** Settles asks by another rule. */
 export function permitRule(mistake: string, rule: typeof exchangePermits): BrokenStore {

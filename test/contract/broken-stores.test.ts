@@ -5,12 +5,14 @@ import { brokenFeeds } from "./broken-feeds.ts";
 import { brokenKeyStores } from "./broken-key-stores.ts";
 import { brokenKeyUpdates } from "./broken-key-updates.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
+import { brokenLists } from "./broken-lists.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
 import { brokenUpdates } from "./broken-updates.ts";
 import { storeContract } from "./store-contract.ts";
 
 const brokenStores = [
   ...brokenKeyStores,
+  ...brokenLists,
   ...brokenRootKeyStores,
   ...brokenFeeds,
   ...brokenLedgers,

@@ -8,12 +8,26 @@ import { settle } from "./settle.ts";
 
 const hardText = `O'Brien said "hi"; DROP TABLE keys; -- \\ % _ ? $1 \u0001\u001f\t\r\n ü 漢字 עברית 👩‍👩‍👧‍👦 \u{1f511}`;
 
+/** An index has no room for three of them. */
+function wideText(seed: number): string {
+  let state = seed;
+  const next = () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return String.fromCodePoint(0x10000 + (state % 0x100000));
+  };
+  return Array.from({ length: 255 }, next).join("");
+}
+
 const samples: readonly (readonly [string, Partial<NewKey>])[] = [
   ["no optional field", {}],
   ["an owner and a name", { ownerId: "user_1", name: "Production" }],
   ["an owner and a name of no characters", { ownerId: "", name: "" }],
   ["quotes, control characters, Unicode and emoji", { apiId: hardText, ownerId: hardText, name: hardText }],
   ["an API id of 255 characters", { apiId: "漢".repeat(255) }],
+  [
+    "texts of 255 characters that take four bytes each and cannot be compressed",
+    { apiId: wideText(1), ownerId: wideText(2), name: wideText(3), start: wideText(4) },
+  ],
   ["nested metadata", { meta: { plan: "pro", deep: { list: [1, -0.5, 1e300, null, true, { a: [] }, ""] } } }],
   [
     "metadata with hard names",

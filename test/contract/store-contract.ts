@@ -6,6 +6,7 @@ import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { idempotencyCases } from "./idempotency-cases.ts";
 import { keyCases } from "./key-cases.ts";
+import { listCases } from "./list-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
 import { permitCases } from "./permit-cases.ts";
 import { permitClockCases } from "./permit-clock-cases.ts";
@@ -21,6 +22,7 @@ import { usageCases } from "./usage-cases.ts";
 export const storeContract: readonly ContractCase[] = [
   ...keyCases,
   ...storedKeyCases,
+  ...listCases,
   ...idempotencyCases,
   ...rootKeyCases,
   ...changeCases,

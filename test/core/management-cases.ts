@@ -98,6 +98,26 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       await expect(core.manage(wrongRootKey).read({ kind: "key", keyId })).rejects.toThrow(RootKeyRefused);
     });
 
+    it("lists keys, page by page", async () => {
+      const keys = Array.from({ length: 3 }, () =>
+        realKey({ ownerId: "owner", meta: metaOf(metaBytesMax), remaining: 2 }),
+      );
+      const { core } = await setUp(...keys);
+      const ids = keys
+        .map(({ id }) => id)
+        .sort()
+        .reverse();
+      const query = { kind: "keys", ownerId: "owner", enabled: true, limit: 2 } as const;
+      const first = await core.manage(rootKey).read(query);
+      expect(first).toMatchObject({
+        keys: ids.slice(0, 2).map((id) => ({ id, counter: { remaining: 2 } })),
+        cursor: ids[1],
+      });
+      const second = await core.manage(rootKey).read({ ...query, after: first.cursor });
+      expect(second.keys.map(({ id }) => id)).toEqual(ids.slice(2));
+      expect(second.cursor).toBeUndefined();
+    });
+
     it("deletes a key once, with the digests that it had", async () => {
       const key = realKey({ remaining: 5 });
       const { core } = await setUp(key);
@@ -155,6 +175,7 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
         const keys = core.manage(presented);
         await expect(createKey(keys, another, record)).rejects.toThrow(RootKeyRefused);
         await expect(deleteKey(keys, key.id)).rejects.toThrow(RootKeyRefused);
+        await expect(keys.read({ kind: "keys", apiId: key.apiId, limit: 1 })).rejects.toThrow(RootKeyRefused);
         await expect(findKeptAnswer(keys, record.lookup, clock.nowMs())).rejects.toThrow(RootKeyRefused);
       }
       expect(await core.keys.findByDigest(key.secretDigest)).toEqual(foundAs(key));

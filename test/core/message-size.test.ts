@@ -4,7 +4,7 @@ import { LinkRequestSchema } from "../../gen/latchkey/core/v1/core_pb.js";
 import { toWireChange } from "../../src/core/wire-management.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
 import { createKey, testEvent } from "../support/manage.ts";
-import { metaOf, realKey } from "./core-cases.ts";
+import { metaOf, realKey, rootKey } from "./core-cases.ts";
 import { setUpLink } from "./link-fixture.ts";
 import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
 
@@ -26,6 +26,19 @@ describe("messages of a link stay small enough", () => {
       return answer.case === "lookup" && answer.value.key?.id === id && answer.value.key.metaJson.length;
     });
     expect(new Set(await Promise.all(found))).toEqual(new Set([metaBytesMax]));
+  });
+
+  it("when a page of keys with as much metadata as there may be is read", async () => {
+    const { store, address } = await startTestCoordinator();
+    // As large as they get: each of these characters is escaped twice on its way.
+    const meta = { text: "\\".repeat((metaBytesMax - 20) / 2) };
+    const keys = Array.from({ length: 100 }, () => realKey({ meta, apiId: "api of large keys" }));
+    for (const key of keys) await createKey(store.management, key);
+    const { core } = edgeAt([address]);
+    await vi.waitFor(() => expect(core.coordinators.hasLedger).toBe(true), patient);
+    const page = await core.manage(rootKey).read({ kind: "keys", apiId: "api of large keys", limit: 100 });
+    expect(page.keys.length).toBe(100);
+    expect(page.keys[0]?.meta).toEqual(meta);
   });
 
   it("when 1 000 keys with as much metadata as there may be are made in one turn", async () => {

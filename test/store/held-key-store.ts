@@ -60,7 +60,9 @@ export class HeldKeyStore implements KeyLookup, Management {
     return { outcome: "done", changed: [{ keyId, digests: [digest] }] };
   }
 
-  async read(): Promise<undefined> {}
+  async read(): Promise<never> {
+    throw new Error("nothing is read here");
+  }
 
   answerOne(): void {
     const lookup = this.#held.shift();

@@ -1,12 +1,15 @@
 import type { NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type {
-  IdempotencyRecord,
-  KeptAnswer,
-  Management,
-  NewEvent,
-  Outcome,
-  UpdateRemaining,
+import {
+  type IdempotencyRecord,
+  type KeptAnswer,
+  type KeyPage,
+  type KeysQuery,
+  type Management,
+  type NewEvent,
+  type Outcome,
+  pageKeysMax,
+  type UpdateRemaining,
 } from "../../src/store/management.ts";
 
 /* Commands and queries as calls. */
@@ -59,6 +62,21 @@ export function findKeptAnswer(
   nowMs: number,
 ): Promise<KeptAnswer | undefined> {
   return management.read({ kind: "keptAnswer", lookup, nowMs });
+}
+
+/** All pages, one after the other. `between` is called before each page but the first. */
+export async function listPages(
+  management: Pick<Management, "read">,
+  query: Omit<KeysQuery, "kind" | "limit" | "after">,
+  { limit = pageKeysMax, between = async () => {} }: { limit?: number; between?: () => Promise<unknown> } = {},
+): Promise<readonly KeyPage[]> {
+  const pages: KeyPage[] = [];
+  for (let after: string | undefined; pages.length === 0 || after !== undefined; after = pages.at(-1)?.cursor) {
+    if (pages.length > 0) await between();
+    pages.push(await management.read({ kind: "keys", ...query, limit, after }));
+    if (pages.length > 100_000) throw new Error("the list has no end");
+  }
+  return pages;
 }
 
 function digestsOf(outcome: Outcome<"updateKey">): readonly string[] | undefined {

@@ -16,6 +16,8 @@ import type {
   Command,
   ConflictReason,
   IdempotencyRecord,
+  KeyPage,
+  KeysQuery,
   Outcome,
   Query,
   UpdateRemaining,
@@ -65,6 +67,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         return storedKey(query.keyId);
       case "keyOfSecret":
         return storedKey(keyIdsByDigest.get(query.digest) ?? "");
+      case "keys":
+        return listKeys(query);
     }
   }
 
@@ -78,6 +82,23 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       ...(changed.get(keyId) ?? unchanged(key)),
       counter: counter && refilled(counter, clock.nowMs()),
     };
+  }
+
+  function listKeys(query: KeysQuery): KeyPage {
+    const { apiId, ownerId, enabled, expiresBeforeMs, search, limit, after } = query;
+    const ids = [...keys.values()]
+      .filter((key) => apiId === undefined || key.apiId === apiId)
+      .filter((key) => ownerId === undefined || key.ownerId === ownerId)
+      .filter((key) => enabled === undefined || key.enabled === enabled)
+      .filter(({ expiresAtMs = Infinity }) => expiresBeforeMs === undefined || expiresAtMs < expiresBeforeMs)
+      .filter(({ name, start }) => search === undefined || name?.startsWith(search) || start.startsWith(search))
+      .filter(({ id }) => after === undefined || id < after)
+      .map(({ id }) => id)
+      .sort()
+      .reverse();
+    const page = ids.slice(0, limit);
+    const shown = page.map((id) => storedKey(id) as StoredKey);
+    return ids.length > limit ? { keys: shown, cursor: page.at(-1) as string } : { keys: shown };
   }
 
   async function findByDigest(digest: string): Promise<Key | undefined> {

@@ -3,6 +3,7 @@ import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
+import { limitConcurrency } from "../sql/limit-concurrency.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import type { Schema } from "../sql/schema.ts";
 import { tidyChanges } from "../sql/sql-change-feed.ts";
@@ -97,11 +98,16 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 const checkText = "SELECT FROM usage_writers WHERE false FOR UPDATE";
 const checkTimeouts: Timeouts = { waitMs: 1000, queryMs: 1000 };
 
+/** Verifications look keys up over the same connections: lists leave most of them free. */
+const scansAtOnce = 2;
+const scansWaitingMax = 100;
+
 /** Connects at the first query. Throws `DatabaseRefused` if the URL itself cannot be used. */
 export function openPgEngine(options: PgEngineOptions): PgEngine {
   checkUrl(options.url);
   const servers = new PgServers(options.url);
   const pool = new PgPool({ ...options, servers });
+  const scanInTurn = limitConcurrency(scansAtOnce, scansWaitingMax);
   return {
     servers,
     pool,
@@ -109,6 +115,10 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     async atomically(queries) {
       const results = await pool.transaction(queries.map(toQuery), writeTimeouts);
       return results.map(toQueryResult);
+    },
+    async scan(query) {
+      const { rows } = await scanInTurn(() => pool.query(toQuery(query), writeTimeouts));
+      return rows;
     },
     inPrimaryKey: sql``,
     thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,

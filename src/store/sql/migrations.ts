@@ -58,6 +58,21 @@ export const migrations: readonly Migration[] = [
         .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
         .modifyEnd(inPrimaryKey)
         .compile(),
+      // For lists. What they filter by is in the index too, so that keys which do not match need not be read.
+      db.schema.createIndex("keys_by_api").on("keys").columns(["api_id", "id", "enabled", "expires_at_ms"]).compile(),
+      db.schema
+        .createIndex("keys_by_owner")
+        .on("keys")
+        .columns(["owner_id", "id", "api_id", "enabled", "expires_at_ms"])
+        .where("owner_id", "is not", null)
+        .compile(),
+      db.schema
+        .createIndex("keys_by_name")
+        .on("keys")
+        .columns(["api_id", "name", "id"])
+        .where("name", "is not", null)
+        .compile(),
+      db.schema.createIndex("keys_by_start").on("keys").columns(["api_id", "start", "id"]).compile(),
       db.schema
         .createTable("key_usage")
         .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))

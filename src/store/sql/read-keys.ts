@@ -14,7 +14,7 @@ export async function readKey(
   value: string,
 ): Promise<StoredKey | undefined> {
   const row = await selectStoredKey(engine, column, value).executeTakeFirst();
-  return row && withDueRefills(engine, toStoredKey(row));
+  return row && withDueRefill(engine, toStoredKey(row));
 }
 
 export function selectStoredKey({ db }: SqlEngine, column: "id" | "digest", value: string) {
@@ -22,25 +22,53 @@ export function selectStoredKey({ db }: SqlEngine, column: "id" | "digest", valu
     .selectFrom("keys")
     .leftJoin("key_usage", "key_usage.key_id", "keys.id")
     .where(column, "=", value)
-    .select(["id", "api_id", "start", "owner_id", "name", "meta", "enabled", "expires_at_ms"])
-    .select(["ratelimit_async", "ratelimit_limit", "ratelimit_duration_ms"])
-    .select(["created_at_ms", "updated_at_ms", "version"])
-    .select(["remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"]);
+    .select(storedKeyColumns);
 }
 
 /** The one key that `selectStoredKey` has found. */
 export function storedKeyOf(engine: SqlEngine, found: Pick<QueryResult<unknown>, "rows"> | undefined) {
-  return withDueRefills(engine, toStoredKey(found?.rows[0] as StoredKeyRow));
+  return withDueRefill(engine, toStoredKey(found?.rows[0] as StoredKeyRow));
 }
 
-/** By the clock that refills go by, so that this is what the next verification finds. */
-function withDueRefills({ ledgerNowMs }: SqlEngine, key: StoredKey): MaybePromise<StoredKey> {
-  const { counter } = key;
-  if (counter?.refill === undefined) return key;
-  return andThen(ledgerNowMs(), (nowMs) => ({ ...key, counter: refilled(counter, nowMs) }));
+function withDueRefill(engine: SqlEngine, key: StoredKey): MaybePromise<StoredKey> {
+  return andThen(withDueRefills(engine, [key]), ([only]) => only as StoredKey);
 }
 
-interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
+/** Of `keys` joined with `key_usage`: a `StoredKeyRow`. */
+export const storedKeyColumns = [
+  "keys.id",
+  "keys.api_id",
+  "keys.start",
+  "keys.owner_id",
+  "keys.name",
+  "keys.meta",
+  "keys.enabled",
+  "keys.expires_at_ms",
+  "keys.ratelimit_async",
+  "keys.ratelimit_limit",
+  "keys.ratelimit_duration_ms",
+  "keys.created_at_ms",
+  "keys.updated_at_ms",
+  "keys.version",
+  "key_usage.remaining",
+  "key_usage.refill_interval",
+  "key_usage.refill_amount",
+  "key_usage.refill_carry_over",
+  "key_usage.refilled_through_ms",
+] as const;
+
+/** The keys with every refill that is due, by the clock that refills go by: it is what the next verification finds. */
+export function withDueRefills(
+  { ledgerNowMs }: SqlEngine,
+  keys: readonly StoredKey[],
+): MaybePromise<readonly StoredKey[]> {
+  if (!keys.some(({ counter }) => counter?.refill !== undefined)) return keys;
+  return andThen(ledgerNowMs(), (nowMs) =>
+    keys.map((key) => (key.counter === undefined ? key : { ...key, counter: refilled(key.counter, nowMs) })),
+  );
+}
+
+export interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
   readonly id: string;
   readonly api_id: string;
   readonly start: string;
@@ -59,7 +87,7 @@ interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
 }
 
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
-function toStoredKey({ remaining, ...row }: StoredKeyRow): StoredKey {
+export function toStoredKey({ remaining, ...row }: StoredKeyRow): StoredKey {
   return {
     id: row.id,
     apiId: row.api_id,

@@ -14,6 +14,13 @@ export interface SqlEngine {
    */
   atomically(queries: readonly CompiledQuery[]): Promise<readonly QueryResult<unknown>[]>;
 
+  /**
+   * Runs a query that may read thousands of rows, and answers its rows. It holds up no look-up: few run at a time, and on the
+   * embedded engine in a thread of their own. It sees the effect of changes that were answered before. Throws
+   * `Unavailable`, also if too many wait.
+   */
+  scan(query: CompiledQuery): Promise<readonly unknown[]>;
+
   /** In SQL: the end of CREATE TABLE for a table whose rows are kept in its primary key, where the engine can do that. */
   readonly inPrimaryKey: RawBuilder<unknown>;
 

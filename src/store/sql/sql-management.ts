@@ -5,6 +5,7 @@ import { createKeyPlan, deleteKeyPlan, updateKeyPlan } from "./change-keys.ts";
 import { conflictOf } from "./conflicts.ts";
 import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
+import { listKeys } from "./list-keys.ts";
 import type { Plan } from "./plan.ts";
 import { readKey } from "./read-keys.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
@@ -31,6 +32,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return readKey(engine, "id", query.keyId);
       case "keyOfSecret":
         return readKey(engine, "digest", query.digest);
+      case "keys":
+        return listKeys(engine, query);
     }
   }
 

@@ -16,6 +16,7 @@ import { DataFolderError } from "./data-folder.ts";
 import { type PrepareCheck, prepareFileCheck } from "./file-check.ts";
 import { FileHealth } from "./file-health.ts";
 import { findOnReader } from "./find-on-reader.ts";
+import { ListReader } from "./list-reader.ts";
 import { OpenFiles } from "./open-files.ts";
 import { refilledCounter } from "./refilled-counter.ts";
 import { createSqliteDialect, toQueryResult, toStatement } from "./sqlite-dialect.ts";
@@ -25,6 +26,7 @@ import { TurnReads } from "./turn-reads.ts";
 export interface SqliteEngine extends SqlEngine {
   readonly findByDigest: KeyLookup["findByDigest"];
   readonly writer: SqliteWriter;
+  readonly lists: ListReader;
   close(): Promise<void>;
 }
 
@@ -119,13 +121,16 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
   const { onDamage = () => {} } = options;
   reads = new TurnReads(reader, onDamage);
   const db = new Kysely<Schema>({ dialect: createSqliteDialect({ reader, reads, writer, onDamage }) });
+  const lists = new ListReader({ file: options.file, onDamage });
   return {
     db,
+    lists,
     findByDigest: findOnReader(db, { reader, reads, onDamage }),
     async atomically(queries) {
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));
     },
+    scan: (query) => lists.run(toStatement(query)),
     inPrimaryKey: sql`WITHOUT ROWID`,
     // There is one writer: the transaction that has not ended is the one that comes next.
     thisTransaction: nextTransaction,
@@ -134,6 +139,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     ledgerNowMs: async () => options.clock.nowMs(),
     writer,
     async close() {
+      await lists.close();
       if (reader.isOpen) reader.close();
       await writer.close();
     },

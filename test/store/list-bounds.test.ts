@@ -1,0 +1,147 @@
+import { DatabaseSync } from "node:sqlite";
+import type { CompiledQuery } from "kysely";
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { KeysQuery } from "../../src/store/management.ts";
+import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
+import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
+import { listKeys } from "../../src/store/sql/list-keys.ts";
+import { migrateUp } from "../../src/store/sql/migrate.ts";
+import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { openTestEngine } from "./sqlite/open-test-engine.ts";
+
+const examinedMax = 10_000;
+const keysStored = 36_000;
+
+/** Every page that the walks and searches of a list can be made of; most find nothing in many keys. */
+const lists: readonly (readonly [string, Omit<KeysQuery, "kind" | "limit">])[] = [
+  ["the first page", { apiId: "large" }],
+  ["a page in the middle", { apiId: "large", after: "key_018000" }],
+  ["the last page", { apiId: "large", after: "key_000050" }],
+  ["disabled keys, of which there are none", { apiId: "large", enabled: false }],
+  ["expired keys, of which there are none", { apiId: "large", expiresBeforeMs: 5 }],
+  ["an API without keys", { apiId: "none" }],
+  ["an API whose few keys are the oldest", { apiId: "small" }],
+  ["an owner's keys", { ownerId: "owner" }],
+  ["an owner's disabled keys, of which there are none", { ownerId: "owner", enabled: false }],
+  ["an owner's keys of another API", { ownerId: "owner", apiId: "none" }],
+  ["a search that finds nothing", { apiId: "large", search: "zzz" }],
+  ["a search that finds nothing between others", { apiId: "large", search: "name 5z" }],
+  ["a search that finds a few", { apiId: "large", search: "name 00a" }],
+  ["a search that finds a few, all filtered out", { apiId: "large", search: "name 00a", enabled: false }],
+  ["a search that finds many", { apiId: "large", search: "live_" }],
+  ["a search that finds many, all filtered out", { apiId: "large", search: "live_", enabled: false }],
+  ["a search in an API whose few keys are the oldest", { apiId: "small", search: "live_" }],
+  ["a search of an owner's keys that finds nothing", { ownerId: "owner", search: "zzz" }],
+];
+
+/** Fills `keys` from `numbers` with columns `i` and `h`, a text of random digits. */
+const fill = (numbers: string, padded: string) => `
+  INSERT INTO keys (digest, id, api_id, start, owner_id, name, meta, enabled, has_counter, created_at_ms, updated_at_ms, version, event_id, secret_created_at_ms)
+  SELECT h, 'key_' || ${padded}, CASE WHEN i <= 10 THEN 'small' ELSE 'large' END, 'live_' || substr(h, 1, 4),
+    CASE WHEN i % 2 = 0 THEN 'owner' END, 'name ' || substr(h, 5, 6), '{}', 1, 0, i, i, 1, '', i FROM ${numbers}`;
+
+/** The statements of a page, with its answer. */
+async function statementsOf(engine: SqlEngine, query: Omit<KeysQuery, "kind" | "limit">) {
+  const statements: CompiledQuery[] = [];
+  const scan = (statement: CompiledQuery) => {
+    statements.push(statement);
+    return engine.scan(statement);
+  };
+  const page = await listKeys({ ...engine, scan }, { kind: "keys", limit: 100, ...query });
+  return { page, statements };
+}
+
+describe("a page examines a bounded number of keys, whatever it finds", () => {
+  it("on SQLite", async () => {
+    const { engine, file } = await openTestEngine();
+    const db = new DatabaseSync(file, { timeout: 5000 });
+    onTestFinished(() => db.close());
+    let examined = 0;
+    db.function("examine", () => {
+      examined++;
+      return 1;
+    });
+    db.exec(
+      "INSERT INTO apis SELECT id, NULL, '{}', 0, 1, 1, 1, '' FROM (SELECT 'large' AS id UNION SELECT 'small') AS ids",
+    );
+    const numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${keysStored}) SELECT i, lower(hex(randomblob(22))) AS h FROM n`;
+    db.exec(fill(`(${numbers})`, "printf('%06d', i)"));
+    for (const [what, query] of lists) {
+      const { page, statements } = await statementsOf(engine, query);
+      examined = 0;
+      for (const { sql, parameters } of statements) {
+        const counting = sql.replaceAll(/FROM keys WHERE/g, "FROM keys WHERE examine() = 1 AND");
+        expect(counting).not.toBe(sql);
+        const rows = db.prepare(counting).all(...(parameters as string[])) as { id: string | null }[];
+        if (statements.length === 1)
+          expect(rows.filter(({ id }) => id !== null).length, what).toBeGreaterThanOrEqual(page.keys.length);
+        const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...(parameters as string[]));
+        expect(
+          plan.map(({ detail }) => String(detail)).filter((step) => /SCAN keys/.test(step)),
+          what,
+        ).toEqual([]);
+      }
+      expect(examined, what).toBeLessThanOrEqual(examinedMax);
+    }
+  });
+
+  it.runIf(hasPostgres)("on Postgres, with the statistics of another time or none", async () => {
+    const url = await createTestDatabase();
+    const engine = openPgEngine({ url, connectionsMax: 2 });
+    onTestFinished(() => engine.close());
+    await migrateUp(engine, 1, pgMigrations);
+    const client = new pg.Client(url);
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query("SET plan_cache_mode = force_generic_plan");
+    await client.query(
+      "INSERT INTO apis SELECT id, NULL, '{}', 0, 1, 1, 1, '' FROM (SELECT 'large' AS id UNION SELECT 'small') AS ids",
+    );
+    const add = (from: number, to: number) =>
+      client.query(
+        fill(`(SELECT i, md5(i::text) AS h FROM generate_series(${from}, ${to}) AS i) AS n`, "lpad(i::text, 6, '0')"),
+      );
+    const check = async (when: string) => {
+      for (const [what, query] of lists) {
+        const { statements } = await statementsOf(engine, query);
+        let examined = 0;
+        let blocks = 0;
+        for (const { sql, parameters } of statements) {
+          const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, [...parameters]);
+          const plan = rows[0]["QUERY PLAN"][0].Plan as PlanNode;
+          examined += rowsExamined(plan);
+          blocks += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
+        }
+        expect(examined, `${what}, ${when}`).toBeLessThanOrEqual(examinedMax);
+        // Entries of an index that were passed over are not among the rows. Reading each key takes a few blocks at most.
+        expect(blocks, `blocks of ${what}, ${when}`).toBeLessThanOrEqual(examinedMax);
+      }
+    };
+    await add(1, 10);
+    await client.query("VACUUM ANALYZE");
+    await add(11, keysStored);
+    await check("statistics of ten keys");
+    await client.query("VACUUM ANALYZE");
+    await check("statistics of all keys");
+  });
+});
+
+interface PlanNode {
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Rows Removed by Index Recheck"?: number;
+  readonly "Shared Hit Blocks": number;
+  readonly "Shared Read Blocks": number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Rows of the table of keys that the plan read, the ones that it dropped included. */
+function rowsExamined(node: PlanNode): number {
+  const dropped = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Index Recheck"] ?? 0);
+  const own = node["Relation Name"] === "keys" ? (node["Actual Rows"] + dropped) * node["Actual Loops"] : 0;
+  return (node.Plans ?? []).reduce((sum, inner) => sum + rowsExamined(inner), own);
+}
