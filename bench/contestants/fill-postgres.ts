@@ -6,7 +6,7 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { byteLengthDefault, formatKey } from "../../src/domain/key-format.ts";
 import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
 import { type KeyFile, writeKeyFile } from "../loads/wrk-scripts.ts";
-import { createPlainKey } from "./fill-store.ts";
+import { createPlainKey, filledId } from "./fill-store.ts";
 
 const batchSize = 20_000;
 
@@ -19,14 +19,19 @@ export async function fillPostgres(url: string, count: number, keysFile: string)
   await store.close();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  const copyKeys = await copyStatement(client, "keys", { digest: "n.digest", id: "n.id" }, "id");
+  const copyKeys = await copyStatement(client, "keys", { digest: "n.digest", id: "n.id", start: "n.start" }, "id");
   const keys = [first.key];
   while (keys.length < count) {
     const made = Array.from({ length: Math.min(batchSize, count - keys.length) }, (_, i) => ({
-      key: formatKey("live", random.bytes(byteLengthDefault)).key,
-      id: `key_${(keys.length + i).toString(36).padStart(22, "0")}`,
+      ...formatKey("live", random.bytes(byteLengthDefault)),
+      id: filledId(keys.length + i),
     }));
-    const values = [first.keyId, made.map(({ id }) => id), made.map(({ key }) => sha256(key))];
+    const values = [
+      first.keyId,
+      made.map(({ id }) => id),
+      made.map(({ key }) => sha256(key)),
+      made.map(({ start }) => start),
+    ];
     await client.query(copyKeys, values);
     keys.push(...made.map(({ key }) => key));
   }
@@ -36,7 +41,7 @@ export async function fillPostgres(url: string, count: number, keysFile: string)
   return writeKeyFile(keysFile, keys);
 }
 
-/** Copies the row of one key many times, with new values for some columns. $1 key  $2 new ids  $3 new digests */
+/** Copies the row of one key many times, with new values for some columns. $1 key  $2 new ids  $3 new digests  $4 new starts */
 async function copyStatement(
   client: pg.Client,
   table: string,
@@ -50,5 +55,5 @@ async function copyStatement(
   const columns = rows.map(({ name }) => name);
   const values = columns.map((column) => renewed[column] ?? `t.${column}`);
   return `INSERT INTO ${table} (${columns.join(", ")}) SELECT ${values.join(", ")}
-    FROM ${table} t, unnest($2::text[], $3::text[]) AS n (id, digest) WHERE t.${keyColumn} = $1`;
+    FROM ${table} t, unnest($2::text[], $3::text[], $4::text[]) AS n (id, digest, start) WHERE t.${keyColumn} = $1`;
 }

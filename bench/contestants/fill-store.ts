@@ -26,7 +26,7 @@ export async function fillStore(dataDir: string, count: number, keysFile: string
   const db = new DatabaseSync(folder.databaseFile, { enableForeignKeyConstraints: false });
   // Data lost with the machine is created again. Digests come in random order: every page of their index is written.
   db.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000");
-  const copyKey = db.prepare(copyStatement(db, "keys", ["digest", "id"], "id"));
+  const copyKey = db.prepare(copyStatement(db, "keys", ["digest", "id", "start"], "id"));
   const random = createSystemRandom();
   const file = openSync(keysFile, "w");
   writeSync(file, first.key);
@@ -34,9 +34,8 @@ export async function fillStore(dataDir: string, count: number, keysFile: string
     const keys: string[] = [];
     db.exec("BEGIN");
     for (; made < count && keys.length < batchSize; made++) {
-      const { key } = formatKey("live", random.bytes(byteLengthDefault));
-      const id = `key_${made.toString(36).padStart(22, "0")}`;
-      copyKey.run(sha256(key), id, first.keyId);
+      const { key, start } = formatKey("live", random.bytes(byteLengthDefault));
+      copyKey.run(sha256(key), filledId(made), start, first.keyId);
       keys.push(key);
     }
     db.exec("COMMIT");
@@ -46,6 +45,11 @@ export async function fillStore(dataDir: string, count: number, keysFile: string
   db.close();
   folder.release();
   return { path: keysFile, count, keyLength: first.key.length };
+}
+
+/** The id of the key that was made as number so and so. They sort in that order, and before those of keys made now. */
+export function filledId(number: number): string {
+  return `key_${number.toString(36).padStart(22, "0")}`;
 }
 
 /** The embedded store, as the server opens it. */

@@ -33,7 +33,7 @@ export interface Bench {
   readonly folder: string;
   readonly loads: Loads;
   readonly turns: Required<Turns>;
-  /** How many keys the growth and cold sections fill their stores with. */
+  /** How many keys the growth, cold and lists sections fill their stores with. */
   readonly growthKeys: number;
   /** How long the cold section goes on when all keys are in memory. */
   readonly coldMinutes: number;

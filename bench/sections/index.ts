@@ -6,6 +6,7 @@ import { growth } from "./growth.ts";
 import { grpc } from "./grpc.ts";
 import { json } from "./json.ts";
 import { latency } from "./latency.ts";
+import { lists } from "./lists.ts";
 import { peers } from "./peers.ts";
 import { start } from "./start.ts";
 import { strict } from "./strict.ts";
@@ -21,6 +22,7 @@ export const sections: Readonly<Record<string, Section>> = {
   peers,
   growth,
   cold,
+  lists,
   start,
   latency,
   cpu,
