@@ -1,6 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
@@ -104,6 +105,8 @@ async function measureSqlite(bench: Bench): Promise<Result> {
   bench.atEnd(() => folder.release());
   const store = await openStore(folder.databaseFile);
   bench.atEnd(() => store.close());
+  // Until the file is checked there are no lists.
+  while (store.health?.doubt !== undefined) await delay(100);
   return measureStore(bench, store, async () => {
     const db = new DatabaseSync(folder.databaseFile, { timeout: 60_000 });
     for (const index of indexes) db.exec(`DROP INDEX ${index}`);
