@@ -8,6 +8,8 @@ import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import { listKeys } from "../../src/store/sql/list-keys.ts";
 import { migrateUp } from "../../src/store/sql/migrate.ts";
 import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
+import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
+import { listPages } from "../support/manage.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { openTestEngine } from "./sqlite/open-test-engine.ts";
 
@@ -53,7 +55,33 @@ async function statementsOf(engine: SqlEngine, query: Omit<KeysQuery, "kind" | "
   return { page, statements };
 }
 
-describe("a page examines a bounded number of keys, whatever it finds", () => {
+/** Lists whose pages end at a bound, and how the same keys are found without one. */
+const sparse: readonly (readonly [Omit<KeysQuery, "kind" | "limit">, string])[] = [
+  [{ apiId: "large", enabled: false }, "api_id = 'large' AND enabled = 0"],
+  [{ ownerId: "owner", enabled: false }, "owner_id = 'owner' AND enabled = 0"],
+  [{ ownerId: "owner", apiId: "small" }, "owner_id = 'owner' AND api_id = 'small'"],
+  [{ apiId: "large", search: "name 0" }, "api_id = 'large' AND substr(name, 1, 6) = 'name 0'"],
+  [
+    { apiId: "large", search: "live_a", enabled: false },
+    "api_id = 'large' AND substr(start, 1, 6) = 'live_a' AND enabled = 0",
+  ],
+  [{ ownerId: "owner", search: "name 12" }, "owner_id = 'owner' AND substr(name, 1, 7) = 'name 12'"],
+];
+const disableSome = "UPDATE keys SET enabled = 0 WHERE created_at_ms % 701 = 0";
+
+async function expectWholeLists(engine: SqlEngine, idsWhere: (condition: string) => Promise<readonly string[]>) {
+  const management = createSqlManagement(engine);
+  let short = 0;
+  for (const [query, condition] of sparse) {
+    const pages = await listPages(management, query, { limit: 7 });
+    short += pages.filter(({ keys, cursor }) => keys.length < 7 && cursor !== undefined).length;
+    const ids = pages.flatMap(({ keys }) => keys.map(({ id }) => id));
+    expect(ids, JSON.stringify(query)).toEqual(await idsWhere(condition));
+  }
+  expect(short, "pages that ended at their bound").toBeGreaterThan(10);
+}
+
+describe("a page examines a bounded number of keys, whatever it finds, and all pages together show all keys", () => {
   it("on SQLite", async () => {
     const { engine, file } = await openTestEngine();
     const db = new DatabaseSync(file, { timeout: 5000 });
@@ -85,6 +113,13 @@ describe("a page examines a bounded number of keys, whatever it finds", () => {
       }
       expect(examined, what).toBeLessThanOrEqual(examinedMax);
     }
+    db.exec(disableSome);
+    await expectWholeLists(engine, async (condition) =>
+      db
+        .prepare(`SELECT id FROM keys WHERE ${condition} ORDER BY id DESC`)
+        .all()
+        .map(({ id }) => String(id)),
+    );
   });
 
   it.runIf(hasPostgres)("on Postgres, with the statistics of another time or none", async () => {
@@ -125,6 +160,11 @@ describe("a page examines a bounded number of keys, whatever it finds", () => {
     await check("statistics of ten keys");
     await client.query("VACUUM ANALYZE");
     await check("statistics of all keys");
+    await client.query(disableSome);
+    await expectWholeLists(engine, async (condition) => {
+      const { rows } = await client.query<{ id: string }>(`SELECT id FROM keys WHERE ${condition} ORDER BY id DESC`);
+      return rows.map(({ id }) => id);
+    });
   });
 });
 

@@ -56,6 +56,7 @@ describe("a data file after a crash, while it is being checked", () => {
   it("serves what is found, and calls nothing missing until it is known to be sound", async () => {
     const { store, check, counted, limited, clock } = await crashed();
     const unknown = sampleKey(clock, { remaining: 5 });
+    const list = { kind: "keys", apiId: counted.apiId, limit: 100 } as const;
     const settle = (keyId: string) => store.usageLanes[0]?.settle([{ keyId, wanted: 1 }]);
     const exchange = (keyId: string) => store.permitLanes[0]?.exchange([{ keyId, ...permitAsk({ wantMin: 1 }) }]);
 
@@ -69,6 +70,9 @@ describe("a data file after a crash, while it is being checked", () => {
     await expect(deleteKey(store.management, unknown.id)).rejects.toThrow(Unavailable);
     await expect(setRateLimit(store.management, unknown.id, undefined)).rejects.toThrow(Unavailable);
     await expect(store.rootKeys.digests(), "or a root key would be generated").rejects.toThrow(Unavailable);
+    await expect(store.management.read(list), "or a key that is not in it would look deleted").rejects.toThrow(
+      Unavailable,
+    );
     expect(await settle(unknown.id)).toMatchObject([{ outcome: "failed" }]);
     expect(await exchange(unknown.id)).toMatchObject([{ outcome: "failed" }]);
 
@@ -76,6 +80,7 @@ describe("a data file after a crash, while it is being checked", () => {
     await vi.waitFor(async () => expect(await store.keys.findByDigest(unknown.secretDigest)).toBeUndefined());
     expect(await deleteKey(store.management, unknown.id)).toBeUndefined();
     expect(await store.rootKeys.digests()).toEqual([]);
+    expect((await store.management.read(list)).keys.length).toBe(3);
     expect(await settle(unknown.id)).toEqual([{ outcome: "missing" }]);
     expect(await exchange(unknown.id)).toEqual([{ outcome: "missing" }]);
   });
