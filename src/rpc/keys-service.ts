@@ -6,6 +6,7 @@ import type { Verdict } from "../domain/verification.ts";
 import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
 import { deleteKey } from "../usecases/delete-key.ts";
 import { getKey } from "../usecases/get-key.ts";
+import { listKeys } from "../usecases/list-keys.ts";
 import { updateKey } from "../usecases/update-key.ts";
 import { type CounterOp, updateRemaining } from "../usecases/update-remaining.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
@@ -17,6 +18,7 @@ import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import { toFieldChanges, toKey, toRateLimit, toRefillRule, toVerification } from "./key-messages.ts";
+import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** What the service and its use cases need. */
 export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps;
@@ -62,6 +64,13 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const found = await getKey(caller.management, keyId === undefined ? { key: new Secret(key) } : { keyId });
       if (found === undefined) throw noSuchKey();
       return toKey(found);
+    },
+
+    async listKeys({ apiId, ownerId, enabled, expiresBefore, search, limit, cursor }, { caller }) {
+      const after = cursor === undefined ? undefined : fromCursor("key", cursor);
+      const filters = { apiId, ownerId, enabled, expiresBeforeMs: expiresBefore, search };
+      const page = await listKeys(caller.management, { ...filters, limit, after });
+      return { keys: page.keys.map(toKey), cursor: page.cursor && toCursor(page.cursor) };
     },
 
     async updateKey(request, context) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ListKeysResponse } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -134,6 +135,70 @@ describe.each(engines)("on $name", (engine) => {
     await expect(client.updateKey({ keyId, enabled: null })).rejects.toMatchObject({ status: 400 });
     for (let i = 0; i < 2; i++) await client.deleteKey({ keyId }, idempotencyKey);
     await expect(client.deleteKey({ keyId })).rejects.toMatchObject({ status: 404 });
+  });
+
+  describe("lists keys", () => {
+    it.each(clientKinds)("page by page, newest first, over %s", async (kind) => {
+      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const client = clientOf(kind, baseUrl, rootKey);
+      const ids: string[] = [];
+      for (const name of ["first", "second", "third"]) {
+        ids.push((await client.createKey({ apiId: "api", ownerId: "user_1", name, remaining: 5 })).keyId);
+      }
+      await client.createKey({ apiId: "another", ownerId: "user_1", enabled: false });
+      // Keys of one millisecond have no order of their own.
+      const newest = await Promise.all(ids.toSorted().map((keyId) => client.getKey({ keyId })));
+      newest.reverse();
+      const page = await client.listKeys({ apiId: "api", limit: 2 });
+      expect(page).toEqual({ keys: newest.slice(0, 2), cursor: expect.any(String) });
+      const rest = await client.listKeys({ apiId: "api", limit: 2, cursor: page.cursor as string });
+      expect(rest).toEqual({ keys: newest.slice(2) });
+      const namesOf = async (request: Parameters<typeof client.listKeys>[0]) =>
+        (await client.listKeys(request)).keys.map(({ name }) => name);
+      expect(new Set(await namesOf({ ownerId: "user_1" }))).toEqual(new Set(["first", "second", "third", undefined]));
+      expect(await namesOf({ ownerId: "user_1", enabled: false })).toEqual([undefined]);
+      expect(await namesOf({ ownerId: "user_1", apiId: "api", search: "s" })).toEqual(["second"]);
+      expect(await client.listKeys({ apiId: "api", expiresBefore: Date.now() })).toEqual({ keys: [] });
+      expect(await client.listKeys({ apiId: "unknown" })).toEqual({ keys: [] });
+    });
+
+    it("in answers that are not too large for a client of gRPC, with as much metadata as there may be", async () => {
+      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const client = clientOf("grpc-js", baseUrl, rootKey);
+      // In binary each number takes 11 bytes: in that form, no request could hold it.
+      const meta = { a: Array(8188).fill(0) };
+      const { createKey } = clientOf("sdk", baseUrl, rootKey);
+      await Promise.all(Array.from({ length: 100 }, () => createKey({ apiId: "api", meta })));
+      let shown = 0;
+      let cursor: string | undefined;
+      do {
+        const page = await client.listKeys({ apiId: "api", limit: 100, ...(cursor !== undefined && { cursor }) });
+        shown += page.keys.length;
+        cursor = page.cursor;
+      } while (cursor !== undefined);
+      expect(shown).toBe(100);
+    });
+
+    it("by GET, as an API's keys too", async () => {
+      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const client = clientOf("sdk", baseUrl, rootKey);
+      for (let made = 0; made < 51; made++) await client.createKey({ apiId: "my api" });
+      const ask = async (path: string, headers = { authorization: `Bearer ${rootKey}` }) => {
+        const answer = await fetch(baseUrl + path, { headers });
+        return { status: answer.status, body: (await answer.json()) as ListKeysResponse };
+      };
+      for (const path of ["/v1/keys.listKeys", "/v1/apis.listKeys"]) {
+        const page = await ask(`${path}?apiId=my+api&enabled=true`);
+        expect(page).toEqual({ status: 200, body: await client.listKeys({ apiId: "my api" }) });
+        expect(page.body.keys).toHaveLength(50);
+        const { cursor } = page.body;
+        expect((await ask(`${path}?apiId=my+api&limit=100&cursor=${cursor}`)).body.keys).toHaveLength(1);
+        expect((await ask(`${path}?apiId=my+api&limit=101`)).status).toBe(400);
+        expect((await ask(`${path}?apiId=my+api&cursor=x${cursor}`)).status).toBe(400);
+        expect((await ask(path)).status).toBe(400);
+        expect((await ask(`${path}?apiId=my+api`, { authorization: "Bearer wrong" })).status).toBe(401);
+      }
+    });
   });
 
   it("takes a key's counter away by null, which nothing but set allows", async () => {

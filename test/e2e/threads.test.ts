@@ -141,14 +141,16 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
     expect(problemsWithUse(answers, uses)).toEqual([]);
   });
 
-  it("all refuse a deleted key from the answer to its deletion on", async () => {
+  it("all refuse a deleted key from the answer to its deletion on, and list it until then", async () => {
     const { client, baseUrl } = latchkey;
     const callers = openConnections(baseUrl, connections);
     for (let round = 0; round < 10; round++) {
-      const { key, keyId } = await client.createKey({ apiId: "api" });
+      const { key, keyId } = await client.createKey({ apiId: "listed" });
       const before = await crowd(callers, key, 2);
       expect(before.every(({ valid }) => valid)).toBe(true);
+      expect((await client.listKeys({ apiId: "listed" })).keys).toMatchObject([{ keyId }]);
       await client.deleteKey({ keyId });
+      expect((await client.listKeys({ apiId: "listed" })).keys).toEqual([]);
       const after = await crowd(callers, key, 1);
       expect(after.filter(({ code }) => code !== "NOT_FOUND")).toEqual([]);
     }

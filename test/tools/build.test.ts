@@ -57,7 +57,9 @@ describe("the built program", () => {
       expect(packages).toContain("@bufbuild/protobuf");
       for (const late of ["pg", "ioredis"]) expect(packages, first).not.toContain(late);
     }
-    expect([...loadedWith("writer-worker.js")].flatMap(sourcesOf).filter((source) => packageOf(source))).toEqual([]);
+    for (const thread of ["writer-worker.js", "list-worker.js"]) {
+      expect([...loadedWith(thread)].flatMap(sourcesOf).filter((source) => packageOf(source))).toEqual([]);
+    }
     // Compiled code is kept from there on.
     expect([...loadedWith("latchkey.js")].flatMap(sourcesOf)).toEqual(["src/cli/latchkey.ts"]);
   });
@@ -74,7 +76,13 @@ describe("the built program", () => {
       [...read(name).matchAll(/new URL\("(\.[^"]*)", import\.meta\.url\)/g)].map(([, file]) => file as string),
     );
     expect(new Set(beside)).toEqual(
-      new Set(["./serving-thread.js", "./writer-worker.js", "./check-process.js", "./openapi.json"]),
+      new Set([
+        "./serving-thread.js",
+        "./writer-worker.js",
+        "./list-worker.js",
+        "./check-process.js",
+        "./openapi.json",
+      ]),
     );
     for (const file of beside) expect(existsSync(join(dist, file)), file).toBe(true);
   });

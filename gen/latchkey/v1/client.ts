@@ -203,6 +203,41 @@ export interface KeySecret {
   createdAt: number;
 }
 
+/** The keys to list: of `apiId`, of `ownerId` or of both. Each filter leaves fewer of them. */
+export interface ListKeysRequest {
+  /** Only keys of this API: 1 to 255 characters. Default: keys of all APIs, and then `ownerId` is needed. */
+  apiId?: string;
+  /** Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none, and then `apiId` is needed. */
+  ownerId?: string;
+  /** Only keys that are enabled, or only those that are not. Default: both. */
+  enabled?: boolean;
+  /**
+   * Only keys that expire before this moment: Unix time in whole milliseconds, 1 to 253402300799999. Keys without an expiry
+   * are then not among them. Default: all.
+   */
+  expiresBefore?: number;
+  /**
+   * Only keys whose name or `start` begins with this text, upper and lower case told apart: 1 to 255 characters. Do not send
+   * a whole key: the first characters find it. Default: all.
+   */
+  search?: string;
+  /** Most keys of the page: 1 to 100. Default: 50. */
+  limit?: number;
+  /** The `cursor` of the page before, with the same other fields. Default: the first page. */
+  cursor?: string;
+}
+
+/** A page of a list. */
+export interface ListKeysResponse {
+  /**
+   * The keys, newest first. There may be fewer than `limit`, or none, although more follow: a page looks at a bounded number of
+   * keys, however few of them the filters match.
+   */
+  keys: Key[];
+  /** Asks for the next page. Absent on the last one. */
+  cursor?: string;
+}
+
 /** The key to change, and what to change. At least one field is changed. */
 export interface UpdateKeyRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
@@ -333,6 +368,20 @@ export const methods = {
         "key",
       ],
     },
+    listKeys: {
+      path: "/v1/keys.listKeys",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "apiId",
+        "ownerId",
+        "enabled",
+        "expiresBefore",
+        "search",
+        "limit",
+        "cursor",
+      ],
+    },
     updateKey: {
       path: "/v1/keys.updateKey",
       isPublic: false,
@@ -405,6 +454,11 @@ export interface KeysClient {
    * this method.
    */
   getKey(request: GetKeyRequest, options?: CallOptions): Promise<Key>;
+  /**
+   * Lists keys, newest first, page by page: of an API, of an owner, or of an owner in an API. Keys that are created or deleted
+   * meanwhile move no others from one page to another. Of an API that does not exist there are no keys.
+   */
+  listKeys(request: ListKeysRequest, options?: CallOptions): Promise<ListKeysResponse>;
   /**
    * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the key
    * as it is then. What is left in its counter is changed by `updateRemaining`.

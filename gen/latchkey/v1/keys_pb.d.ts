@@ -598,6 +598,98 @@ export declare type KeySecret = Message<"latchkey.v1.KeySecret"> & {
 export declare const KeySecretSchema: GenMessage<KeySecret>;
 
 /**
+ * The keys to list: of `apiId`, of `ownerId` or of both. Each filter leaves fewer of them.
+ *
+ * @generated from message latchkey.v1.ListKeysRequest
+ */
+export declare type ListKeysRequest = Message<"latchkey.v1.ListKeysRequest"> & {
+  /**
+   * Only keys of this API: 1 to 255 characters. Default: keys of all APIs, and then `ownerId` is needed.
+   *
+   * @generated from field: optional string api_id = 1;
+   */
+  apiId?: string | undefined;
+
+  /**
+   * Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none, and then `apiId` is needed.
+   *
+   * @generated from field: optional string owner_id = 2;
+   */
+  ownerId?: string | undefined;
+
+  /**
+   * Only keys that are enabled, or only those that are not. Default: both.
+   *
+   * @generated from field: optional bool enabled = 3;
+   */
+  enabled?: boolean | undefined;
+
+  /**
+   * Only keys that expire before this moment: Unix time in whole milliseconds, 1 to 253402300799999. Keys without an expiry
+   * are then not among them. Default: all.
+   *
+   * @generated from field: optional double expires_before = 4;
+   */
+  expiresBefore?: number | undefined;
+
+  /**
+   * Only keys whose name or `start` begins with this text, upper and lower case told apart: 1 to 255 characters. Do not send
+   * a whole key: the first characters find it. Default: all.
+   *
+   * @generated from field: optional string search = 5;
+   */
+  search?: string | undefined;
+
+  /**
+   * Most keys of the page: 1 to 100. Default: 50.
+   *
+   * @generated from field: optional int32 limit = 6;
+   */
+  limit?: number | undefined;
+
+  /**
+   * The `cursor` of the page before, with the same other fields. Default: the first page.
+   *
+   * @generated from field: optional string cursor = 7;
+   */
+  cursor?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.ListKeysRequest.
+ * Use `create(ListKeysRequestSchema)` to create a new message.
+ */
+export declare const ListKeysRequestSchema: GenMessage<ListKeysRequest>;
+
+/**
+ * A page of a list.
+ *
+ * @generated from message latchkey.v1.ListKeysResponse
+ */
+export declare type ListKeysResponse = Message<"latchkey.v1.ListKeysResponse"> & {
+  /**
+   * The keys, newest first. There may be fewer than `limit`, or none, although more follow: a page looks at a bounded number of
+   * keys, however few of them the filters match.
+   *
+   * @generated from field: repeated latchkey.v1.Key keys = 1;
+   */
+  keys: Key[];
+
+  /**
+   * Asks for the next page. Absent on the last one.
+   *
+   * @generated from field: optional string cursor = 2;
+   */
+  cursor?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.ListKeysResponse.
+ * Use `create(ListKeysResponseSchema)` to create a new message.
+ */
+export declare const ListKeysResponseSchema: GenMessage<ListKeysResponse>;
+
+/**
  * The key to change, and what to change. At least one field is changed.
  *
  * @generated from message latchkey.v1.UpdateKeyRequest
@@ -826,6 +918,17 @@ export declare const KeysService: GenService<{
     methodKind: "unary";
     input: typeof GetKeyRequestSchema;
     output: typeof KeySchema;
+  },
+  /**
+   * Lists keys, newest first, page by page: of an API, of an owner, or of an owner in an API. Keys that are created or deleted
+   * meanwhile move no others from one page to another. Of an API that does not exist there are no keys.
+   *
+   * @generated from rpc latchkey.v1.KeysService.ListKeys
+   */
+  listKeys: {
+    methodKind: "unary";
+    input: typeof ListKeysRequestSchema;
+    output: typeof ListKeysResponseSchema;
   },
   /**
    * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the key

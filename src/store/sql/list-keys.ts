@@ -28,6 +28,9 @@ const searchWalkMax = 1500;
 /** Most keys that are read in each of the two indexes of a search. */
 const rangeMax = 1000;
 
+/** Metadata of a page's keys, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
+const pageMetaMax = 512 * 1024;
+
 const behindAllIds = "\u{10ffff}";
 
 export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<KeyPage> {
@@ -146,9 +149,22 @@ async function readPage(engine: SqlEngine, { limit }: KeysQuery, finding: Findin
   const [{ reached, too_many: tooMany }] = rows as readonly [PageRow];
   if (tooMany === 1) return undefined;
   const found = rows.filter((row): row is PageRow & StoredKeyRow => row.id !== null);
-  const keys = await withDueRefills(engine, found.slice(0, limit).map(toStoredKey));
-  const cursor = found.length > limit ? keys.at(-1)?.id : (reached ?? undefined);
+  const shown = found.slice(0, Math.min(limit, rowsThatFit(found)));
+  const keys = await withDueRefills(engine, shown.map(toStoredKey));
+  const cursor = found.length > shown.length ? keys.at(-1)?.id : (reached ?? undefined);
   return cursor === undefined ? { keys } : { keys, cursor };
+}
+
+/** How many of the first rows a page can hold: at least one. */
+function rowsThatFit(rows: readonly StoredKeyRow[]): number {
+  let count = 0;
+  let length = 0;
+  for (const { meta } of rows) {
+    length += meta.length;
+    if (length > pageMetaMax) break;
+    count++;
+  }
+  return Math.max(1, count);
 }
 
 type PageRow = { readonly reached: string | null; readonly too_many: number } & (StoredKeyRow | { readonly id: null });

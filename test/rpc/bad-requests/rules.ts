@@ -12,6 +12,10 @@ function create(name: string, field: string, fields: JsonObject, neverSays?: str
   return broken(name, "createKey", field, json, neverSays === undefined ? {} : { neverSays });
 }
 
+function list(name: string, field: string, fields: JsonObject): BadRequest {
+  return broken(name, "listKeys", field, { apiId: textCanary, ...fields });
+}
+
 const prefixes: [string, string][] = [
   ["empty", ""],
   ["of 17 characters", "cnry".padEnd(17, "x")],
@@ -59,6 +63,7 @@ const ratelimits: [string, string, JsonObject][] = [
   ["of nothing", "ratelimit.limit", {}],
 ];
 
+<<<<<<< HEAD
 const updates: [name: string, field: string, changes: JsonObject][] = [
   ["an empty ownerId", "ownerId", { ownerId: "" }],
   ["an ownerId of 256 characters", "ownerId", { ownerId: long(256) }],
@@ -71,6 +76,22 @@ const updates: [name: string, field: string, changes: JsonObject][] = [
   ["a limit without a duration", "ratelimit.duration", { ratelimit: { limit: digits } }],
   ["a refill of 0", "refill.amount", { refill: { interval: "daily", amount: 0 } }],
   ["another interval", "refill.interval", { refill: { interval: textCanary, amount: digits } }],
+=======
+const base64url = (text: string) => Buffer.from(text).toString("base64url");
+
+const badCursors: [string, string][] = [
+  ["that is empty", ""],
+  ["of 256 characters", base64url(`key_${long(188)}`)],
+  ["that is an id", "key_0000000000000000000000"],
+  ["that is no base64url", `${base64url("key_0000000000000000000000")}=`],
+  ["with a space", `${base64url("key_0000000000000000000000")} `],
+  ["of another list", base64url("req_0000000000000000000000")],
+  ["with an id of other characters", base64url("key_cnry-x1")],
+  ["with a line end", base64url("key_cnry\n")],
+  ["with more than an id", base64url("key_0000000000000000000000' OR '1'='1")],
+  ["with half a character", Buffer.concat([Buffer.from("key_cnry"), Buffer.of(0xe2, 0x82)]).toString("base64url")],
+  ["of nothing but a prefix", base64url("cnry")],
+>>>>>>> ef9c9de (feat: keys.listKeys lists the keys of an API or of an owner, newest first, by GET too and as apis.listKeys)
 ];
 
 const byteLengths = [0, 1, 15, 256, -digits, digits, 2147483647];
@@ -119,11 +140,26 @@ export const rules: BadRequest[] = [
   broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
   broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
   broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
+<<<<<<< HEAD
   broken("nothing to change", "updateKey", "", { keyId: textCanary, ifVersion: 5 }, { says: "send at least one of" }),
   broken("ifVersion 0", "updateKey", "ifVersion", { keyId: textCanary, ifVersion: 0, name: textCanary }),
   ...updates.map(([name, field, changes]) =>
     broken(`a change to ${name}`, "updateKey", field, { keyId: textCanary, ...changes }),
   ),
+=======
+  broken("no apiId and no ownerId", "listKeys", "apiId", { search: textCanary }, { says: "needs apiId or ownerId" }),
+  list("an empty apiId", "apiId", { apiId: "" }),
+  list("an apiId of 256 characters", "apiId", { apiId: long(256) }),
+  list("an empty ownerId", "ownerId", { ownerId: "" }),
+  list("an ownerId of 256 characters", "ownerId", { ownerId: long(256) }),
+  list("an empty search", "search", { search: "" }),
+  list("a search of 256 characters", "search", { search: long(256) }),
+  ...[0, -digits, 101, 2147483647].map((limit) => list(`limit ${limit}`, "limit", { limit })),
+  ...[0, -digits, digits + 0.5, 253402300800000, digits * 1e15].map((expiresBefore) =>
+    list(`expiresBefore ${expiresBefore}`, "expiresBefore", { expiresBefore }),
+  ),
+  ...badCursors.map(([name, cursor]) => list(`a cursor ${name}`, "cursor", { cursor })),
+>>>>>>> ef9c9de (feat: keys.listKeys lists the keys of an API or of an owner, newest first, by GET too and as apis.listKeys)
   broken("another op", "updateRemaining", "op", { keyId: textCanary, op: textCanary, value: 5 }),
   broken("no op", "updateRemaining", "op", { keyId: textCanary, value: 5 }),
   broken("a value below 0", "updateRemaining", "value", { keyId: textCanary, op: "set", value: -7391 }),

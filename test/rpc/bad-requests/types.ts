@@ -38,6 +38,13 @@ const wrongTypes: [CallName, string, string[]][] = [
   ["createKey", "enabled", [text, number, list]],
   ["verifyKey", "key", wrongForText],
   ["verifyKey", "apiId", [number, list]],
+  ["listKeys", "apiId", wrongForText],
+  ["listKeys", "ownerId", wrongForText],
+  ["listKeys", "enabled", [text, number, list]],
+  ["listKeys", "expiresBefore", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
+  ["listKeys", "search", wrongForText],
+  ["listKeys", "limit", wrongForWhole],
+  ["listKeys", "cursor", wrongForText],
   ...keyIdCalls.map((call): [CallName, string, string[]] => [call, "keyId", wrongForText]),
 ];
 
@@ -152,6 +159,9 @@ const nulls: [CallName, string][] = [
 ].map((field) => ["createKey", field]);
 nulls.push(["verifyKey", "key"], ["verifyKey", "apiId"]);
 for (const call of keyIdCalls) nulls.push([call, "keyId"]);
+for (const field of ["apiId", "ownerId", "enabled", "expiresBefore", "search", "limit", "cursor"]) {
+  nulls.push(["listKeys", field]);
+}
 
 export const types: BadRequest[] = [
   ...nulls.map(([call, field]) =>
