@@ -1,0 +1,122 @@
+import { type RawBuilder, sql } from "kysely";
+import type { SqlEngine } from "./sql-engine.ts";
+
+/*
+ * Pages of rows, newest first. Ids sort by the time at which they were made, so that a page begins behind an id: rows that
+ * are made or deleted meanwhile move no others from one page to another. A page is found by one statement, which sees one
+ * state of the data.
+ */
+
+/** Behind every id. */
+export const behindAllIds = "\u{10ffff}";
+
+/** Parts of a statement. It is a WITH clause that has `page`, the ids of up to one row more than asked for. */
+export interface Finding {
+  readonly tables: RawBuilder<unknown>;
+  /** The id at which the walk ended because of its bound. */
+  readonly reached: RawBuilder<unknown>;
+  /** 1 if there are too many to sort. Then `page` is empty. */
+  readonly tooMany: RawBuilder<unknown>;
+}
+
+/** The conditions of filters, and the columns that they need. */
+export interface Filters {
+  readonly columns: readonly RawBuilder<unknown>[];
+  readonly conditions: readonly RawBuilder<unknown>[];
+}
+
+export interface Walk {
+  readonly table: "keys" | "events";
+  /** Only rows with this value in the column, of which there is an index that goes on with the id. Undefined: all rows. */
+  readonly group: { readonly column: string; readonly value: string } | undefined;
+  /** Only ids before this one. */
+  readonly before: string;
+  /** Only this id and those behind it. */
+  readonly from?: string | undefined;
+  readonly filters: Filters;
+  /** Most rows that are walked. They are walked twice if the page is not full: once for what matches, once for the end. */
+  readonly walkMax: number;
+  readonly limit: number;
+}
+
+/**
+ * Rows are examined in the order of the list, up to a bound. If the page is not full at the bound, the cursor is the row that
+ * was examined last.
+ *
+ * With a group it compares rows of columns, and orders by the group too although one value of it is wanted: so no other
+ * index than the intended one can give that order, whatever an engine believes about its data. With `api_id = ?` Postgres may
+ * walk the ids of all APIs if it believes that most keys are of this one.
+ */
+export function walk({ table, group, before, from, filters, walkMax, limit }: Walk): Finding {
+  const name = sql.table(table);
+  const column = group && sql.ref(group.column);
+  const order = column === undefined ? sql`id DESC` : sql`${column} DESC, id DESC`;
+  const range = group === undefined ? rangeOfIds(before, from) : rangeOfGroup(group, before, from);
+  const walked = (columns: readonly RawBuilder<unknown>[]) =>
+    sql`(SELECT ${sql.join(columns)} FROM ${name} WHERE ${and(range)} ORDER BY ${order} LIMIT ${sql.lit(walkMax)}) AS walked`;
+  const ordered = column === undefined ? [sql`id`] : [column, sql`id`];
+  const isShort = sql`(SELECT count(*) FROM page) <= ${sql.lit(limit)}`;
+  return {
+    tables: sql`
+      page AS MATERIALIZED (
+        SELECT id FROM ${walked([...ordered, ...filters.columns])} WHERE ${and(filters.conditions)}
+        ORDER BY ${order} LIMIT ${sql.lit(limit + 1)}
+      ), reached AS MATERIALIZED (
+        SELECT id FROM ${walked([sql`id`])}
+        LIMIT (CASE WHEN ${isShort} THEN 1 ELSE 0 END) OFFSET ${sql.lit(walkMax - 1)}
+      )`,
+    reached: sql`(SELECT id FROM reached)`,
+    tooMany: sql`0`,
+  };
+}
+
+function rangeOfIds(before: string, from: string | undefined): readonly RawBuilder<unknown>[] {
+  return [sql`id < ${before}`, ...(from === undefined ? [] : [sql`id >= ${from}`])];
+}
+
+function rangeOfGroup(
+  { column, value }: NonNullable<Walk["group"]>,
+  before: string,
+  from: string | undefined,
+): readonly RawBuilder<unknown>[] {
+  const group = sql.ref(column);
+  const begins = from === undefined ? [] : [sql`(${group}, id) >= (${value}, ${from})`];
+  // Without the second one, Postgres does not see that an index of rows that have a value in this column can be used.
+  return [sql`(${group}, id) < (${value}, ${before})`, sql`${group} >= ${value}`, ...begins];
+}
+
+export function and(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+  return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` AND `);
+}
+
+export interface FoundPage<Row> {
+  /** Up to one more than asked for. */
+  readonly rows: readonly Row[];
+  readonly reached: string | undefined;
+}
+
+/** Reads these columns of what was found, newest first. Undefined if there were too many to sort. */
+export async function readFound<Row extends { readonly id: string }>(
+  engine: SqlEngine,
+  { tables, reached, tooMany }: Finding,
+  /** The columns, and the tables that they are of, joined to `page`. */
+  what: { readonly columns: readonly string[]; readonly joins: RawBuilder<unknown> },
+): Promise<FoundPage<Row> | undefined> {
+  const statement = sql`
+    WITH ${tables}
+    SELECT ${sql.join(what.columns.map((column) => sql.ref(column)))}, ${reached} AS reached, ${tooMany} AS too_many
+    FROM (SELECT 1 AS one) AS one
+    LEFT JOIN page ON 1 = 1
+    ${what.joins}
+    ORDER BY page.id DESC`;
+  // There is always a row: one without an id if nothing was found.
+  const rows = (await engine.scan(statement.compile(engine.db))) as readonly (FoundRow & (Row | { id: null }))[];
+  const [{ reached: end, too_many: isTooMany }] = rows as readonly FoundRow[] as readonly [FoundRow];
+  if (isTooMany === 1) return undefined;
+  return { rows: rows.filter((row): row is FoundRow & Row => row.id !== null), reached: end ?? undefined };
+}
+
+interface FoundRow {
+  readonly reached: string | null;
+  readonly too_many: number;
+}
