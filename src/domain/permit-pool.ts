@@ -48,7 +48,6 @@ export class PermitPool extends PermitMessages {
   protected isContended = false;
   /** The smallest `remaining` that was shown in this window. */
   protected shownMin = Number.POSITIVE_INFINITY;
-
   protected isRecalled = false;
   /** No message is sent before this: the pause between two attempts. */
   protected backoffUntilMs = 0;
@@ -202,15 +201,15 @@ export class PermitPool extends PermitMessages {
     return this.isClockBehind ? this.windowEndsMs - nowMs : undefined;
   }
 
-  /** Permits that could be spent now, if their window is open. */
+  /** Permits to spend, if their window is open. */
   get permitsHeld(): number {
     return this.held;
   }
 
-  /** Whether the pool can be replaced by a new one: no waiting request, no unanswered message, no open window. */
+  /** Whether a new pool can replace it: no waiting request, no unanswered message, its window long over. */
   isIdle(nowMs: number): boolean {
-    const keptUntilMs = this.windowEndsMs === 0 ? 0 : this.windowEndsMs + tuning.keptAfterWindowMs;
-    return this.waiting === 0 && !this.hasMessages && !this.isOpen(nowMs) && nowMs >= keptUntilMs;
+    const isUsed = this.waiting > 0 || this.hasMessages || this.isOpen(nowMs);
+    return !isUsed && nowMs >= this.windowEndsMs + tuning.keptAfterWindowMs;
   }
 
   protected isOpen(nowMs: number): boolean {

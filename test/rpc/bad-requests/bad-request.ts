@@ -47,11 +47,8 @@ export const rpcProtocols = protocols.filter(({ name }) => !name.startsWith("jso
 const ownBodies: Partial<Record<CallName, JsonObject>> = {
   createKey: { apiId: textCanary },
   verifyKey: { key: textCanary },
-<<<<<<< HEAD
   updateKey: { keyId: textCanary, name: textCanary },
-=======
   listKeys: { apiId: textCanary },
->>>>>>> ef9c9de (feat: keys.listKeys lists the keys of an API or of an owner, newest first, by GET too and as apis.listKeys)
   updateRemaining: { keyId: textCanary, op: "set", value: 5 },
 };
 

@@ -63,7 +63,6 @@ const ratelimits: [string, string, JsonObject][] = [
   ["of nothing", "ratelimit.limit", {}],
 ];
 
-<<<<<<< HEAD
 const updates: [name: string, field: string, changes: JsonObject][] = [
   ["an empty ownerId", "ownerId", { ownerId: "" }],
   ["an ownerId of 256 characters", "ownerId", { ownerId: long(256) }],
@@ -76,7 +75,8 @@ const updates: [name: string, field: string, changes: JsonObject][] = [
   ["a limit without a duration", "ratelimit.duration", { ratelimit: { limit: digits } }],
   ["a refill of 0", "refill.amount", { refill: { interval: "daily", amount: 0 } }],
   ["another interval", "refill.interval", { refill: { interval: textCanary, amount: digits } }],
-=======
+];
+
 const base64url = (text: string) => Buffer.from(text).toString("base64url");
 
 const badCursors: [string, string][] = [
@@ -91,7 +91,6 @@ const badCursors: [string, string][] = [
   ["with more than an id", base64url("key_0000000000000000000000' OR '1'='1")],
   ["with half a character", Buffer.concat([Buffer.from("key_cnry"), Buffer.of(0xe2, 0x82)]).toString("base64url")],
   ["of nothing but a prefix", base64url("cnry")],
->>>>>>> ef9c9de (feat: keys.listKeys lists the keys of an API or of an owner, newest first, by GET too and as apis.listKeys)
 ];
 
 const byteLengths = [0, 1, 15, 256, -digits, digits, 2147483647];
@@ -140,13 +139,11 @@ export const rules: BadRequest[] = [
   broken("key of 16385 characters", "verifyKey", "key", { key: long(16_385) }),
   broken("empty apiId", "verifyKey", "apiId", { key: textCanary, apiId: "" }),
   broken("apiId of 256 characters", "verifyKey", "apiId", { key: textCanary, apiId: long(256) }),
-<<<<<<< HEAD
   broken("nothing to change", "updateKey", "", { keyId: textCanary, ifVersion: 5 }, { says: "send at least one of" }),
   broken("ifVersion 0", "updateKey", "ifVersion", { keyId: textCanary, ifVersion: 0, name: textCanary }),
   ...updates.map(([name, field, changes]) =>
     broken(`a change to ${name}`, "updateKey", field, { keyId: textCanary, ...changes }),
   ),
-=======
   broken("no apiId and no ownerId", "listKeys", "apiId", { search: textCanary }, { says: "needs apiId or ownerId" }),
   list("an empty apiId", "apiId", { apiId: "" }),
   list("an apiId of 256 characters", "apiId", { apiId: long(256) }),
@@ -159,7 +156,6 @@ export const rules: BadRequest[] = [
     list(`expiresBefore ${expiresBefore}`, "expiresBefore", { expiresBefore }),
   ),
   ...badCursors.map(([name, cursor]) => list(`a cursor ${name}`, "cursor", { cursor })),
->>>>>>> ef9c9de (feat: keys.listKeys lists the keys of an API or of an owner, newest first, by GET too and as apis.listKeys)
   broken("another op", "updateRemaining", "op", { keyId: textCanary, op: textCanary, value: 5 }),
   broken("no op", "updateRemaining", "op", { keyId: textCanary, value: 5 }),
   broken("a value below 0", "updateRemaining", "value", { keyId: textCanary, op: "set", value: -7391 }),
