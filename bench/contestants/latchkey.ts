@@ -10,6 +10,8 @@ export interface Latchkey extends ServerProcess {
   createKeys(count: number, properties?: object): Promise<string[]>;
   /** The answer to one verification, as text. Throws if it is not a valid one. */
   verify(key: string): Promise<string>;
+  /** Calls a method with the root key, such as `keys.updateKey`. */
+  manage(method: string, body: object): Promise<Record<string, unknown>>;
 }
 
 export interface LatchkeyOptions extends ServerOptions {
@@ -69,6 +71,7 @@ export async function startLatchkey(
       return keys;
     },
     verify: (key) => verify(server.port, key),
+    manage: async (method, body) => JSON.parse(await post(server.port, `/v1/${method}`, body)),
   };
 }
 

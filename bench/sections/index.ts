@@ -11,6 +11,7 @@ import { peers } from "./peers.ts";
 import { start } from "./start.ts";
 import { strict } from "./strict.ts";
 import { threads } from "./threads.ts";
+import { updates } from "./updates.ts";
 
 /** By the names that the command takes, in the order in which they run. */
 export const sections: Readonly<Record<string, Section>> = {
@@ -23,6 +24,7 @@ export const sections: Readonly<Record<string, Section>> = {
   growth,
   cold,
   lists,
+  updates,
   start,
   latency,
   cpu,
