@@ -11,7 +11,7 @@ import type { RateLimit } from "../domain/rate-limit.ts";
 /* Keys as look-ups answer them over the internal streams. */
 
 export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
-  const { id, apiId, ownerId, name, meta, enabled, expiresAtMs, rateLimit, counter } = key;
+  const { id, apiId, ownerId, name, meta, enabled, expiresAtMs, rateLimit, counter, secretExpiresAtMs } = key;
   const text = JSON.stringify(meta);
   return {
     id,
@@ -23,12 +23,13 @@ export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
     expiresAtMs,
     rateLimit: rateLimit && toWireRateLimit(rateLimit),
     remaining: counter?.remaining,
+    secretExpiresAtMs,
   };
 }
 
 /** As a coordinator has sent it: it is believed. Throws a `SyntaxError` for metadata that is not JSON. */
 export function fromWireKey(key: WireKey): Key {
-  const { id, apiId, ownerId, name, metaJson, enabled, expiresAtMs, rateLimit, remaining } = key;
+  const { id, apiId, ownerId, name, metaJson, enabled, expiresAtMs, rateLimit, remaining, secretExpiresAtMs } = key;
   return {
     id,
     apiId,
@@ -39,6 +40,7 @@ export function fromWireKey(key: WireKey): Key {
     expiresAtMs,
     rateLimit: rateLimit && fromWireRateLimit(rateLimit),
     counter: remaining === undefined ? undefined : { remaining },
+    secretExpiresAtMs,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Changed } from "../../gen/latchkey/core/v1/core_pb.js";
 import type { JsonObject, KeyFieldChanges, NewKey } from "../domain/key.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
+import { overlapMsMax } from "../domain/overlap.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
 import {
@@ -145,6 +146,14 @@ const commands: ByKind<Command> = {
     event,
   }),
   updateRemaining,
+  rerollKey: object({
+    kind: oneOf("rerollKey"),
+    keyId: text,
+    secretDigest: digest,
+    start: text,
+    overlapMs: wholeNumber(0, overlapMsMax),
+    event,
+  }),
   deleteKey: object({ kind: oneOf("deleteKey"), keyId: text, event }),
 };
 
@@ -168,7 +177,7 @@ const keysQuery: Check<KeysQuery> = (value, name) => {
 const queries: ByKind<Query> = {
   keptAnswer: object({ kind: oneOf("keptAnswer"), lookup: digest, nowMs: moment }),
   key: object({ kind: oneOf("key"), keyId: text }),
-  keyOfSecret: object({ kind: oneOf("keyOfSecret"), digest }),
+  keyOfSecret: object({ kind: oneOf("keyOfSecret"), digest, nowMs: moment }),
   keys: keysQuery,
 };
 
@@ -176,7 +185,7 @@ const idempotencyFields = object<IdempotencyRecord>({
   lookup: digest,
   targetId: text,
   requestDigest: digest,
-  // An answer to createKey, encrypted: the secret of a key with 255 random bytes, and its id.
+  // An answer to createKey or rerollKey, encrypted: the secret of a key with 255 random bytes, and its id.
   sealedAnswer: textOf(/^[A-Za-z0-9_-]+$/, 4096),
   createdAtMs: moment,
   expiresAtMs: moment,

@@ -1,4 +1,4 @@
-/** A key is valid until the millisecond before it expires. */
+/** A key, or a secret that was replaced, is valid until the millisecond before it expires. */
 export function isExpired(expiresAtMs: number | undefined, nowMs: number): boolean {
   return expiresAtMs !== undefined && expiresAtMs <= nowMs;
 }

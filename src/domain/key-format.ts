@@ -24,6 +24,12 @@ export function formatKey(prefix: string | undefined, random: Uint8Array): { key
   return { key: unchecked + checksum(unchecked), start: lead + body.slice(0, startBodyLength) };
 }
 
+/** The prefix of the key with this `start`, if it has one. That of an imported key may be any text. */
+export function prefixOfStart(start: string): string | undefined {
+  const prefix = /^(.+)_[0-9A-Za-z]{4}$/.exec(start)?.[1];
+  return prefix !== undefined && prefixPattern.test(prefix) ? prefix : undefined;
+}
+
 /** Whether the text could be a key. False if its length, alphabet or checksum is wrong. */
 export function isWellFormedKey(text: string): boolean {
   if (text.length < shortestKey || text.length > longestKey) return false;

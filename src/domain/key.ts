@@ -16,6 +16,11 @@ export interface Key {
   readonly rateLimit: RateLimit | undefined;
   /** Present if the key has a usage counter. Only the ledger knows the exact count. */
   readonly counter: LastKnownBalance | undefined;
+  /**
+   * When the secret that it was found by ends. Undefined for the newest one, which does not end before the key does. It is
+   * part of a cached key, so that every replica ends the secret at that moment without being told.
+   */
+  readonly secretExpiresAtMs: number | undefined;
 }
 
 /** The last balance of a counter that this replica has seen. Refusals show it; no decision uses it. */
@@ -24,8 +29,8 @@ export interface LastKnownBalance {
 }
 
 /** A key with everything that its holders may see. */
-export interface StoredKey extends Omit<Key, "counter"> {
-  /** The first characters of the secret: safe to show and to log. */
+export interface StoredKey extends Omit<Key, "counter" | "secretExpiresAtMs"> {
+  /** The first characters of the newest secret: safe to show and to log. */
   readonly start: string;
   readonly createdAtMs: number;
   /** Of the last change; verifications are none. */
@@ -34,10 +39,19 @@ export interface StoredKey extends Omit<Key, "counter"> {
   readonly version: number;
   /** With every refill that is due. */
   readonly counter: UsageCounter | undefined;
+  /** The newest first. The other one was replaced and has an end, which may be in the past. */
+  readonly secrets: readonly StoredSecret[];
+}
+
+/** What is known of a secret. */
+export interface StoredSecret {
+  readonly start: string;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | undefined;
 }
 
 /** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */
-export interface NewKey extends Omit<Key, "counter"> {
+export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs"> {
   /** The first characters of the secret: safe to show and to log. */
   readonly start: string;
   readonly createdAtMs: number;

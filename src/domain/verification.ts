@@ -35,7 +35,9 @@ export type Plan =
 
 /** Everything that can be decided without a counter. A caller of another API learns nothing about the key. */
 export function planVerification(key: Key | undefined, request: { apiId: string | undefined; nowMs: number }): Plan {
-  if (key === undefined) return { next: "answer", code: "NOT_FOUND" };
+  // A secret that has ended is answered like one that never was.
+  if (key === undefined || isExpired(key.secretExpiresAtMs, request.nowMs))
+    return { next: "answer", code: "NOT_FOUND" };
   if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", code: "FORBIDDEN" };
   if (!key.enabled) return { next: "refuse", code: "DISABLED", key };
   if (isExpired(key.expiresAtMs, request.nowMs)) return { next: "refuse", code: "EXPIRED", key };

@@ -1,7 +1,9 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { KeySchema, Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Updates } from "../../gen/latchkey/v1/updates.ts";
-import type { KeyFieldChanges, StoredKey } from "../domain/key.ts";
+import type { Ambient } from "../ambient/ambient.ts";
+import { isExpired } from "../domain/expiry.ts";
+import type { KeyFieldChanges, StoredKey, StoredSecret } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
@@ -55,8 +57,9 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
   };
 }
 
-/** A key as it is read. */
-export function toKey(key: StoredKey): MessageInitShape<typeof KeySchema> {
+/** A key as it is read. A secret that has ended is left out, also while its row is still there. */
+export function toKey(key: StoredKey, { clock }: Pick<Ambient, "clock">): MessageInitShape<typeof KeySchema> {
+  const nowMs = clock.nowMs();
   const { id: keyId, apiId, start, ownerId, name, enabled, version, counter, rateLimit } = key;
   return {
     keyId,
@@ -72,9 +75,13 @@ export function toKey(key: StoredKey): MessageInitShape<typeof KeySchema> {
     remaining: counter?.remaining,
     refill: counter?.refill && toRefillState(counter.refill),
     ratelimit: rateLimit && toRatelimit(rateLimit),
-    secrets: [{ start, createdAt: key.createdAtMs }],
+    secrets: key.secrets.filter(({ expiresAtMs }) => !isExpired(expiresAtMs, nowMs)).map(toSecret),
     version,
   };
+}
+
+function toSecret({ start, createdAtMs, expiresAtMs }: StoredSecret) {
+  return { start, createdAt: createdAtMs, expires: expiresAtMs };
 }
 
 function toRefillState({ interval, amount, carryOver, refilledThroughMs }: StoredRefill) {

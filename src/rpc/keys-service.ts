@@ -7,6 +7,7 @@ import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
 import { deleteKey } from "../usecases/delete-key.ts";
 import { getKey } from "../usecases/get-key.ts";
 import { listKeys } from "../usecases/list-keys.ts";
+import { rerollKey } from "../usecases/reroll-key.ts";
 import { updateKey } from "../usecases/update-key.ts";
 import { type CounterOp, updateRemaining } from "../usecases/update-remaining.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
@@ -61,16 +62,17 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
     },
 
     async getKey({ keyId, key = "" }, { caller }) {
-      const found = await getKey(caller.management, keyId === undefined ? { key: new Secret(key) } : { keyId });
+      const by = keyId === undefined ? { key: new Secret(key) } : { keyId };
+      const found = await getKey(caller.management, by, deps);
       if (found === undefined) throw noSuchKey();
-      return toKey(found);
+      return toKey(found, deps);
     },
 
     async listKeys({ apiId, ownerId, enabled, expiresBefore, search, limit, cursor }, { caller }) {
       const after = cursor === undefined ? undefined : fromCursor("key", cursor);
       const filters = { apiId, ownerId, enabled, expiresBeforeMs: expiresBefore, search };
       const page = await listKeys(caller.management, { ...filters, limit, after });
-      return { keys: page.keys.map(toKey), cursor: page.cursor && toCursor(page.cursor) };
+      return { keys: page.keys.map((key) => toKey(key, deps)), cursor: page.cursor && toCursor(page.cursor) };
     },
 
     async updateKey(request, context) {
@@ -81,7 +83,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       if (updated === undefined) throw noSuchKey();
       const changed = request.updateMask?.paths.join();
       log.info("key changed", { requestId: context.call.requestId, keyId, changed });
-      return toKey(updated);
+      return toKey(updated, deps);
     },
 
     async updateRemaining(request, context) {
@@ -94,6 +96,15 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       if (updated === undefined) throw noSuchKey();
       log.info("key changed", { requestId: context.call.requestId, keyId, changed: "remaining" });
       return updated;
+    },
+
+    async rerollKey({ keyId, overlap: overlapMs = 0, byteLength }, context) {
+      const { management } = context.caller;
+      const idempotencyKey = idempotencyKeyOf(context);
+      const rerolled = await rerollKey(management, { keyId, overlapMs, byteLength }, idempotencyKey, deps);
+      if (rerolled === undefined) throw noSuchKey();
+      log.info("key changed", { requestId: context.call.requestId, keyId, changed: "secrets" });
+      return rerolled;
     },
 
     async deleteKey({ keyId }, context) {

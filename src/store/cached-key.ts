@@ -12,6 +12,7 @@ export class CachedKey implements Key {
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
   readonly counter: LastKnownBalance | undefined;
+  readonly secretExpiresAtMs: number | undefined;
 
   constructor(key: Key, interner: Interner) {
     this.id = key.id;
@@ -23,6 +24,7 @@ export class CachedKey implements Key {
     this.expiresAtMs = key.expiresAtMs;
     this.rateLimit = key.rateLimit && interner.rule(key.rateLimit);
     this.counter = key.counter;
+    this.secretExpiresAtMs = key.secretExpiresAtMs;
   }
 }
 

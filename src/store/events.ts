@@ -7,6 +7,7 @@ export const methodOf: Readonly<Record<Command["kind"], string>> = {
   createKey: "keys.createKey",
   updateKey: "keys.updateKey",
   updateRemaining: "keys.updateRemaining",
+  rerollKey: "keys.rerollKey",
   deleteKey: "keys.deleteKey",
 };
 
@@ -17,6 +18,8 @@ export function fieldsOf(command: Command): readonly string[] {
       return Object.entries(command.changes).flatMap(([name, value]) => (value === undefined ? [] : publicName(name)));
     case "updateRemaining":
       return ["remaining"];
+    case "rerollKey":
+      return ["secrets"];
     default:
       return [];
   }

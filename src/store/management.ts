@@ -17,7 +17,7 @@ export interface Management {
  * Every change that can be made. Only the stores look into it: guard, announcements and links between threads and
  * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
  */
-export type Command = CreateKey | UpdateKey | UpdateRemaining | DeleteKey;
+export type Command = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey;
 
 /** What is known of every change before it is made. */
 interface Change<Kind extends string> {
@@ -63,6 +63,18 @@ export interface UpdateRemaining extends Change<"updateRemaining"> {
   readonly value: number | undefined;
 }
 
+/**
+ * Gives a key another secret. The one before lives on for the overlap and spends the same counter and window; a secret that
+ * was replaced earlier ends with this change. So a key has two at most.
+ */
+export interface RerollKey extends Change<"rerollKey"> {
+  readonly keyId: string;
+  readonly secretDigest: string;
+  readonly start: string;
+  /** From the moment of the change on, in milliseconds. 0: the secret before ends with it. */
+  readonly overlapMs: number;
+}
+
 /** Removes a key with its secrets, counter and window. Of several deletions of one key, one finds it. */
 export interface DeleteKey extends Change<"deleteKey"> {
   readonly keyId: string;
@@ -73,7 +85,8 @@ export type Query =
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
   | { readonly kind: "keptAnswer"; readonly lookup: string; readonly nowMs: number }
   | { readonly kind: "key"; readonly keyId: string }
-  | { readonly kind: "keyOfSecret"; readonly digest: string }
+  /** By any of its secrets that has not ended by then. */
+  | { readonly kind: "keyOfSecret"; readonly digest: string; readonly nowMs: number }
   | KeysQuery;
 
 /**

@@ -22,7 +22,7 @@ export interface Store {
   /** Absent if the store can always be used while it is open. */
   readonly health?: StoreHealth;
   /**
-   * Deletes what is no longer needed: expired idempotent answers, old changes of the feed, and rows of processes that have
+   * Deletes what is no longer needed: expired idempotent answers, secrets that have ended, old changes of the feed, and rows of processes that have
    * ended. Safe at any time. Throws `Unavailable`.
    */
   tidy(nowMs: number): Promise<void>;

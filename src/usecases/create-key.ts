@@ -49,10 +49,10 @@ export class ExpiresInThePast extends Error {
 }
 
 /** Throws `IdempotencyConflict` if the key was deleted since: its secret opens nothing any more. */
-async function stillThere(management: Management, created: CreatedKey): Promise<CreatedKey> {
+export async function stillThere(management: Management, created: CreatedKey): Promise<CreatedKey> {
   const { keyId } = created;
   if ((await management.read({ kind: "key", keyId })) !== undefined) return created;
-  throw new IdempotencyConflict(`this Idempotency-Key has created ${keyId}, which was deleted since`);
+  throw new IdempotencyConflict(`this Idempotency-Key was used for ${keyId}, which was deleted since`);
 }
 
 /** Answers only after COMMIT: a key that a caller has seen always verifies. */

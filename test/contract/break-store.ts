@@ -21,7 +21,7 @@ import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
 import { createKey, deleteKey, findKeptAnswer, setRateLimit } from "../support/manage.ts";
-import { createMemoryStore, type updatedCounter } from "../support/memory-store.ts";
+import { createMemoryStore, type rerolledSecrets, type updatedCounter } from "../support/memory-store.ts";
 
 /** A store with one plausible mistake: the simple store with one part replaced. */
 export interface BrokenStore {
@@ -77,6 +77,8 @@ function storeOf(calls: KeyCalls, inner: Store): Pick<Store, "keys" | "managemen
       }
       case "updateRemaining":
         return calls.updateRemaining(command);
+      case "rerollKey":
+        return inner.management.change(command, record);
     }
   };
   return {
@@ -191,6 +193,11 @@ export function permitRule(mistake: string, rule: typeof exchangePermits): Broke
 /** Changes counters by another rule. */
 export function updateRule(mistake: string, rule: typeof updatedCounter): BrokenStore {
   return { mistake, open: (clock) => createMemoryStore(clock, { update: rule }) };
+}
+
+/** Replaces secrets by another rule. */
+export function rerollRule(mistake: string, rule: typeof rerolledSecrets): BrokenStore {
+  return { mistake, open: (clock) => createMemoryStore(clock, { reroll: rule }) };
 }
 
 export function tidies(mistake: string, breakIt: (inner: Store["tidy"]) => Store["tidy"]): BrokenStore {

@@ -7,6 +7,7 @@ import { brokenKeyUpdates } from "./broken-key-updates.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
 import { brokenLists } from "./broken-lists.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
+import { brokenRerolls } from "./broken-rerolls.ts";
 import { brokenUpdates } from "./broken-updates.ts";
 import { storeContract } from "./store-contract.ts";
 
@@ -19,6 +20,7 @@ const brokenStores = [
   ...brokenPermitLedgers,
   ...brokenKeyUpdates,
   ...brokenUpdates,
+  ...brokenRerolls,
 ];
 
 /** The names of the contract's cases that each broken store fails, by its mistake. */

@@ -33,7 +33,8 @@ export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
 /** The key as a look-up must find it. */
 export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill: ____, ...found }: NewKey): Key {
   const { remaining, ...visible } = found;
-  return { ...visible, counter: remaining === undefined ? undefined : { remaining } };
+  const counter = remaining === undefined ? undefined : { remaining };
+  return { ...visible, counter, secretExpiresAtMs: undefined };
 }
 
 export const keptForMs = 24 * 60 * 60 * 1000;

@@ -12,6 +12,7 @@ import { permitCases } from "./permit-cases.ts";
 import { permitClockCases } from "./permit-clock-cases.ts";
 import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
+import { rerollCases } from "./reroll-cases.ts";
 import { rootKeyCases } from "./root-key-cases.ts";
 import { storedKeyCases } from "./stored-key-cases.ts";
 import { updateKeyCases } from "./update-key-cases.ts";
@@ -30,6 +31,7 @@ export const storeContract: readonly ContractCase[] = [
   ...refillCases,
   ...updateKeyCases,
   ...updateRemainingCases,
+  ...rerollCases,
   ...permitCases,
   ...permitClockCases,
   ...rateLimitCases,

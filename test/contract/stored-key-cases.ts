@@ -8,12 +8,14 @@ import { settle } from "./settle.ts";
 
 /** A new key as it is read, without a counter. */
 function readAs({ secretDigest: _, remaining: __, refill: ___, ...key }: NewKey): StoredKey {
-  return { ...key, updatedAtMs: key.createdAtMs, version: 1, counter: undefined };
+  const { start, createdAtMs } = key;
+  const secrets = [{ start, createdAtMs, expiresAtMs: undefined }];
+  return { ...key, updatedAtMs: createdAtMs, version: 1, counter: undefined, secrets };
 }
 
 const byId = ({ management }: Store, { id }: NewKey) => management.read({ kind: "key", keyId: id });
 const bySecret = ({ management }: Store, { secretDigest }: NewKey) =>
-  management.read({ kind: "keyOfSecret", digest: secretDigest });
+  management.read({ kind: "keyOfSecret", digest: secretDigest, nowMs: 1 });
 
 export const storedKeyCases: readonly ContractCase[] = [
   {
@@ -42,7 +44,7 @@ export const storedKeyCases: readonly ContractCase[] = [
       const key = sampleKey(clock);
       await createKey(store.management, key);
       expect(await store.management.read({ kind: "key", keyId: key.secretDigest })).toBeUndefined();
-      expect(await store.management.read({ kind: "keyOfSecret", digest: key.id })).toBeUndefined();
+      expect(await store.management.read({ kind: "keyOfSecret", digest: key.id, nowMs: 1 })).toBeUndefined();
       await deleteKey(store.management, key.id);
       expect([await byId(store, key), await bySecret(store, key)]).toEqual([undefined, undefined]);
     },

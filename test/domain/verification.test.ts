@@ -13,6 +13,7 @@ const key: Key = {
   expiresAtMs: undefined,
   rateLimit: undefined,
   counter: undefined,
+  secretExpiresAtMs: undefined,
 };
 const counted: Key = { ...key, counter: { remaining: 5 } };
 const foreign = { apiId: "api_2", nowMs };
@@ -22,6 +23,16 @@ const rateLimit = { limit: 10, remaining: 3, resetMs: nowMs + 500 };
 describe("planVerification", () => {
   it("answers NOT_FOUND and nothing more when there is no such key", () => {
     expect(planVerification(undefined, { apiId: "api_1", nowMs })).toEqual({ next: "answer", code: "NOT_FOUND" });
+  });
+
+  it("answers a secret that has ended like one that never was, and not a millisecond before", () => {
+    const unknown = planVerification(undefined, foreign);
+    for (const of of [key, { ...counted, enabled: false }, { ...key, expiresAtMs: nowMs }]) {
+      expect(planVerification({ ...of, secretExpiresAtMs: nowMs }, foreign)).toEqual(unknown);
+      expect(planVerification({ ...of, secretExpiresAtMs: nowMs }, { apiId: undefined, nowMs })).toEqual(unknown);
+    }
+    const living = { ...key, secretExpiresAtMs: nowMs + 1 };
+    expect(planVerification(living, { apiId: undefined, nowMs })).toEqual({ next: "count", key: living });
   });
 
   it("reveals nothing about a key of another API except that it exists", () => {

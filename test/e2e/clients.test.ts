@@ -65,23 +65,38 @@ describe.each(engines)("on $name", (engine) => {
       await expect(client.updateRemaining({ keyId, op: "decrement", value: 2 })).rejects.toThrow("fall below 0");
       expect(await client.getKey({ keyId })).toMatchObject({ remaining: 1, version: 4 });
 
+      const rerolled = await client.rerollKey({ keyId, overlap: 3_600_000 });
+      expect(rerolled).toEqual({ keyId, key: expect.stringMatching(/^acme_live_[0-9A-Za-z]{39}$/) });
+      expect(await client.verifyKey({ key: rerolled.key })).toMatchObject({ keyId, valid: true, remaining: 0 });
+      expect(await client.verifyKey({ key: created.key })).toMatchObject({ keyId, code: "USAGE_EXCEEDED" });
+      const start = rerolled.key.slice(0, "acme_live_".length + 4);
+      const both = [
+        { start, createdAt: expect.any(Number) },
+        { start: stored.start, createdAt: expect.any(Number), expires: expect.any(Number) },
+      ];
+      expect(await client.getKey({ key: created.key })).toMatchObject({ keyId, start, version: 5, secrets: both });
+      const last = await client.rerollKey({ keyId });
+      expect(await client.getKey({ keyId })).toMatchObject({ version: 6, secrets: [{ start: last.key.slice(0, 14) }] });
+      for (const { key } of [created, rerolled])
+        expect(await client.verifyKey({ key })).toMatchObject({ valid: false, code: "NOT_FOUND" });
+      await client.updateRemaining({ keyId, op: "set", value: 1 });
       const updated = await client.updateKey({
         keyId,
-        ifVersion: 4,
+        ifVersion: 7,
         name: "second",
         enabled: false,
         ratelimit: { limit: 1, duration: 60_000 },
       });
-      expect(updated).toMatchObject({ ownerId: "user_1", name: "second", enabled: false, version: 5, remaining: 1 });
+      expect(updated).toMatchObject({ ownerId: "user_1", name: "second", enabled: false, version: 8, remaining: 1 });
       expect(updated).toEqual(await client.getKey({ keyId }));
-      expect(await client.verifyKey({ key: created.key })).toMatchObject({ code: "DISABLED", name: "second" });
-      await expect(client.updateKey({ keyId, ifVersion: 4, enabled: true })).rejects.toThrow("read it again");
+      expect(await client.verifyKey({ key: last.key })).toMatchObject({ code: "DISABLED", name: "second" });
+      await expect(client.updateKey({ keyId, ifVersion: 7, enabled: true })).rejects.toThrow("read it again");
       await client.updateKey({ keyId, enabled: true });
-      expect(await client.verifyKey({ key: created.key })).toMatchObject({ valid: true, ratelimit: { limit: 1 } });
-      expect(await client.verifyKey({ key: created.key })).toMatchObject({ code: "RATE_LIMITED" });
+      expect(await client.verifyKey({ key: last.key })).toMatchObject({ valid: true, ratelimit: { limit: 1 } });
+      expect(await client.verifyKey({ key: last.key })).toMatchObject({ code: "RATE_LIMITED" });
 
       expect(await client.deleteKey({ keyId: created.keyId })).toEqual({});
-      expect(await client.verifyKey({ key: created.key })).toEqual({
+      expect(await client.verifyKey({ key: last.key })).toEqual({
         valid: false,
         code: "NOT_FOUND",
         meta: {},

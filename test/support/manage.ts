@@ -9,6 +9,7 @@ import {
   type NewEvent,
   type Outcome,
   pageKeysMax,
+  type RerollKey,
   type UpdateRemaining,
 } from "../../src/store/management.ts";
 
@@ -54,6 +55,16 @@ export function updateRemaining(
   atMs = 1,
 ): Promise<Outcome<"updateRemaining">> {
   return management.change({ kind: "updateRemaining", keyId, op, value, event: testEvent(atMs) });
+}
+
+export function rerollKey(
+  management: Changes,
+  keyId: string,
+  given: Partial<Omit<RerollKey, "kind" | "keyId">> & { readonly secretDigest: string },
+  record?: IdempotencyRecord,
+): Promise<Outcome> {
+  const defaults = { start: "live_wxyz", overlapMs: 0, event: testEvent() };
+  return management.change({ kind: "rerollKey", keyId, ...defaults, ...given }, record);
 }
 
 export function findKeptAnswer(

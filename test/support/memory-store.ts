@@ -1,5 +1,7 @@
 import type { Clock } from "../../src/ambient/clock.ts";
-import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
+import { isExpired } from "../../src/domain/expiry.ts";
+import type { Key, KeyFieldChanges, NewKey, StoredKey, StoredSecret } from "../../src/domain/key.ts";
+import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import { latestBoundaryMs } from "../../src/domain/refill-calendar.ts";
 import {
@@ -20,6 +22,7 @@ import type {
   KeysQuery,
   Outcome,
   Query,
+  RerollKey,
   UpdateRemaining,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
@@ -31,13 +34,16 @@ export interface StoreRules {
   readonly exchange?: typeof exchangePermits;
   readonly update?: typeof updatedCounter;
   readonly refill?: typeof withRefill;
+  readonly reroll?: typeof rerolledSecrets;
 }
 
 /** The simplest store that keeps the contract. Tests compare the SQL engines with it. */
 export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
-  const { exchange = exchangePermits, update = updatedCounter, refill = withRefill } = rules;
+  const { exchange = exchangePermits, update = updatedCounter } = rules;
+  const { refill = withRefill, reroll = rerolledSecrets } = rules;
   const keys = new Map<string, NewKey>();
-  const keyIdsByDigest = new Map<string, string>();
+  /** The secrets of each key, the newest first. */
+  const secrets = new Map<string, readonly KeptSecret[]>();
   const counters = new Map<string, UsageCounter>();
   const windows = new Map<string, PermitWindow>();
   const idempotency = new Map<string, IdempotencyRecord>();
@@ -48,7 +54,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
 
   function create(key: NewKey): Outcome {
     keys.set(key.id, key);
-    keyIdsByDigest.set(key.secretDigest, key.id);
+    const { secretDigest: digest, start, createdAtMs } = key;
+    secrets.set(key.id, [{ digest, start, createdAtMs, expiresAtMs: undefined }]);
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
     if (key.rateLimit?.mode === "strict") windows.set(key.id, neverOpened);
     return { outcome: "done", changed: [] };
@@ -66,10 +73,23 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "key":
         return storedKey(query.keyId);
       case "keyOfSecret":
-        return storedKey(keyIdsByDigest.get(query.digest) ?? "");
+        return storedKey(keyIdOf(query.digest, query.nowMs));
       case "keys":
         return listKeys(query);
     }
+  }
+
+  function keyIdOf(digest: string, nowMs: number): string {
+    const [keyId, secret] = secretOf(digest);
+    return isExpired(secret?.expiresAtMs, nowMs) ? "" : keyId;
+  }
+
+  function secretOf(digest: string): [keyId: string, secret: KeptSecret | undefined] {
+    for (const [keyId, kept] of secrets) {
+      const secret = kept.find((it) => it.digest === digest);
+      if (secret !== undefined) return [keyId, secret];
+    }
+    return ["", undefined];
   }
 
   function storedKey(keyId: string): StoredKey | undefined {
@@ -81,6 +101,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       ...visible,
       ...(changed.get(keyId) ?? unchanged(key)),
       counter: counter && refilled(counter, clock.nowMs()),
+      secrets: secretsOf(keyId).map(({ digest: ____, ...shown }) => shown),
     };
   }
 
@@ -102,11 +123,17 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   }
 
   async function findByDigest(digest: string): Promise<Key | undefined> {
-    const key = keys.get(keyIdsByDigest.get(digest) ?? "");
+    const [keyId, secret] = secretOf(digest);
+    const key = keys.get(keyId);
     if (key === undefined) return undefined;
     const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ...visible } = key;
     const counter = counters.get(key.id);
-    return { ...visible, counter: counter && { remaining: counter.remaining } };
+    const secretExpiresAtMs = secret?.expiresAtMs;
+    return { ...visible, counter: counter && { remaining: counter.remaining }, secretExpiresAtMs };
+  }
+
+  function secretsOf(keyId: string): readonly KeptSecret[] {
+    return secrets.get(keyId) ?? [];
   }
 
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
@@ -122,7 +149,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const { keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
-    const told = { keyId, digests: [key.secretDigest] };
+    const told = { keyId, digests: secretsOf(keyId).map(({ digest }) => digest) };
     switch (command.kind) {
       case "updateRemaining": {
         const counter = update(counters.get(keyId), command, clock.nowMs());
@@ -133,6 +160,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         changes.push({ kind: "key", ...told });
         return { outcome: "done", changed: [told], answer: { remaining: counter?.remaining, version } };
       }
+      case "rerollKey":
+        secrets.set(keyId, reroll(secretsOf(keyId), command));
+        keys.set(keyId, { ...key, start: command.start });
+        noteChange(keyId, command.event.atMs);
+        break;
       case "deleteKey":
         deleteKey(key);
         break;
@@ -166,9 +198,9 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     if (fields.rateLimit?.mode === "strict" && !windows.has(key.id)) windows.set(key.id, neverOpened);
   }
 
-  function deleteKey({ id, secretDigest }: NewKey): void {
+  function deleteKey({ id }: NewKey): void {
     keys.delete(id);
-    keyIdsByDigest.delete(secretDigest);
+    secrets.delete(id);
     counters.delete(id);
     windows.delete(id);
   }
@@ -216,6 +248,12 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],
     async tidy(nowMs) {
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
+      const endedBy = nowMs - endedSecretKeptMs;
+      for (const [keyId, kept] of secrets)
+        secrets.set(
+          keyId,
+          kept.filter(({ expiresAtMs }) => !isExpired(expiresAtMs, endedBy)),
+        );
     },
     close: async () => {},
   };
@@ -223,6 +261,19 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
 
 function unchanged({ createdAtMs }: NewKey): Pick<StoredKey, "version" | "updatedAtMs"> {
   return { version: 1, updatedAtMs: createdAtMs };
+}
+
+export interface KeptSecret extends StoredSecret {
+  readonly digest: string;
+}
+
+/** The secrets of a key after it was rerolled: the new one, and the one before if there is an overlap. */
+export function rerolledSecrets(
+  [newest]: readonly KeptSecret[],
+  { secretDigest: digest, start, overlapMs, event: { atMs } }: RerollKey,
+): KeptSecret[] {
+  const made = { digest, start, createdAtMs: atMs, expiresAtMs: undefined };
+  return newest === undefined || overlapMs === 0 ? [made] : [made, { ...newest, expiresAtMs: atMs + overlapMs }];
 }
 
 /** The counter with every refill that is due, and with another rule if one is given. */

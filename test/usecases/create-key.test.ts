@@ -174,7 +174,7 @@ describe("a key asked for with an idempotency key", () => {
       name: "a repeat after the key was deleted is a conflict",
       given: request,
       answers: { create: { outcome: "repeated", record: keptFor(request) } as const, isGone: true },
-      outcome: new IdempotencyConflict("this Idempotency-Key has created key_earlier, which was deleted since"),
+      outcome: new IdempotencyConflict("this Idempotency-Key was used for key_earlier, which was deleted since"),
       stores: 1,
     },
     {

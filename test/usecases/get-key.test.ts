@@ -13,7 +13,7 @@ it("getKey finds a key by its id or its secret, and nothing else", async () => {
   const secret = "the secret of a key";
   const key = sampleKey(clock, { secretDigest: sha256(secret) });
   await createKey(management, key);
-  const idBy = async (by: Parameters<typeof getKey>[1]) => (await getKey(management, by))?.id;
+  const idBy = async (by: Parameters<typeof getKey>[1]) => (await getKey(management, by, { clock }))?.id;
   expect(await idBy({ keyId: key.id })).toBe(key.id);
   expect(await idBy({ key: new Secret(secret) })).toBe(key.id);
   expect(await idBy({ keyId: secret })).toBeUndefined();

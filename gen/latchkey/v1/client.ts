@@ -143,7 +143,7 @@ export interface GetKeyRequest {
 export interface Key {
   /** Identifier of the key. */
   keyId: string;
-  /** The first characters of its secret, by which people recognise it. */
+  /** The first characters of its newest secret, by which people recognise it. */
   start: string;
   /** Identifier of the API the key belongs to. */
   apiId: string;
@@ -167,7 +167,7 @@ export interface Key {
   refill?: RefillState;
   /** Its rate limit. Absent when it has none. */
   ratelimit?: KeyRatelimit;
-  /** Its secrets: one, or two while one is being replaced. */
+  /** Its secrets, the newest first: one, or two while one is being replaced. */
   secrets: KeySecret[];
   /** Counts the changes of the key, its creation included. Verifications do not change it. */
   version: number;
@@ -201,6 +201,8 @@ export interface KeySecret {
   start: string;
   /** When it was made, Unix time in milliseconds. */
   createdAt: number;
+  /** When it ends, because it was replaced: Unix time in milliseconds. Absent for the newest one. */
+  expires?: number;
 }
 
 /** The keys to list: of `apiId`, of `ownerId` or of both. Each filter leaves fewer of them. */
@@ -283,6 +285,24 @@ export interface UpdateRemainingRequest {
 export interface UpdateRemainingResponse {
   /** Verifications left. Absent when the key has no counter any more. */
   remaining?: number;
+}
+
+/** The key that gets a new secret. */
+export interface RerollKeyRequest {
+  /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
+  keyId: string;
+  /** How long the secret before can still be used, in milliseconds: 0 to 7776000000 (90 days). Default: 0. */
+  overlap?: number;
+  /** Random bytes in the new secret: 16 to 255. Default: 24. */
+  byteLength?: number;
+}
+
+/** The key with its new secret. */
+export interface RerollKeyResponse {
+  /** Identifier of the key, as before. */
+  keyId: string;
+  /** The new secret. This is the only time it is shown. */
+  key: string;
 }
 
 /** The key to delete. */
@@ -414,6 +434,16 @@ export const methods = {
         "value",
       ],
     },
+    rerollKey: {
+      path: "/v1/keys.rerollKey",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "keyId",
+        "overlap",
+        "byteLength",
+      ],
+    },
     deleteKey: {
       path: "/v1/keys.deleteKey",
       isPublic: false,
@@ -476,6 +506,16 @@ export interface KeysClient {
    * then nothing has changed. `set` keeps the refill rule.
    */
   updateRemaining(request: UpdateRemainingRequest, options?: IdempotentCallOptions): Promise<UpdateRemainingResponse>;
+  /**
+   * Gives a key a new secret, with the prefix of the one before. The answer is the only copy of it. Everything else of the key
+   * stays: its id, its counter, its window. The secret before can be used for `overlap` milliseconds more, and both spend the
+   * same counter and the same window. After that it verifies as `NOT_FOUND`, at that moment on every replica, by the
+   * replica's clock.
+   *
+   * A key has two secrets at most: rerolling again within an overlap ends the oldest one at once, as an overlap of 0 ends the
+   * one before. "At once" is immediately on this replica, within two seconds on all others, within one if they share a Redis.
+   */
+  rerollKey(request: RerollKeyRequest, options?: IdempotentCallOptions): Promise<RerollKeyResponse>;
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds
    * on all others, within one if they share a Redis.

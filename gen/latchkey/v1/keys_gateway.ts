@@ -14,6 +14,7 @@ export const routes = [
   { verb: "GET", path: "/v1/apis.listKeys", method: KeysService.method.listKeys },
   { verb: "POST", path: "/v1/keys.updateKey", method: KeysService.method.updateKey },
   { verb: "POST", path: "/v1/keys.updateRemaining", method: KeysService.method.updateRemaining },
+  { verb: "POST", path: "/v1/keys.rerollKey", method: KeysService.method.rerollKey },
   { verb: "POST", path: "/v1/keys.deleteKey", method: KeysService.method.deleteKey },
 ] as const satisfies readonly {
   readonly verb: "GET" | "POST";

@@ -391,7 +391,7 @@ export declare type Key = Message<"latchkey.v1.Key"> & {
   keyId: string;
 
   /**
-   * The first characters of its secret, by which people recognise it.
+   * The first characters of its newest secret, by which people recognise it.
    *
    * @generated from field: string start = 2;
    */
@@ -475,7 +475,7 @@ export declare type Key = Message<"latchkey.v1.Key"> & {
   ratelimit?: KeyRatelimit | undefined;
 
   /**
-   * Its secrets: one, or two while one is being replaced.
+   * Its secrets, the newest first: one, or two while one is being replaced.
    *
    * @generated from field: repeated latchkey.v1.KeySecret secrets = 14;
    */
@@ -589,6 +589,13 @@ export declare type KeySecret = Message<"latchkey.v1.KeySecret"> & {
    * @generated from field: double created_at = 2;
    */
   createdAt: number;
+
+  /**
+   * When it ends, because it was replaced: Unix time in milliseconds. Absent for the newest one.
+   *
+   * @generated from field: optional double expires = 3;
+   */
+  expires?: number | undefined;
 };
 
 /**
@@ -837,6 +844,67 @@ export declare type UpdateRemainingResponse = Message<"latchkey.v1.UpdateRemaini
 export declare const UpdateRemainingResponseSchema: GenMessage<UpdateRemainingResponse>;
 
 /**
+ * The key that gets a new secret.
+ *
+ * @generated from message latchkey.v1.RerollKeyRequest
+ */
+export declare type RerollKeyRequest = Message<"latchkey.v1.RerollKeyRequest"> & {
+  /**
+   * Identifier of the key, as `createKey` returned it: 1 to 64 characters.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * How long the secret before can still be used, in milliseconds: 0 to 7776000000 (90 days). Default: 0.
+   *
+   * @generated from field: optional double overlap = 2;
+   */
+  overlap?: number | undefined;
+
+  /**
+   * Random bytes in the new secret: 16 to 255. Default: 24.
+   *
+   * @generated from field: optional int32 byte_length = 3;
+   */
+  byteLength?: number | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.RerollKeyRequest.
+ * Use `create(RerollKeyRequestSchema)` to create a new message.
+ */
+export declare const RerollKeyRequestSchema: GenMessage<RerollKeyRequest>;
+
+/**
+ * The key with its new secret.
+ *
+ * @generated from message latchkey.v1.RerollKeyResponse
+ */
+export declare type RerollKeyResponse = Message<"latchkey.v1.RerollKeyResponse"> & {
+  /**
+   * Identifier of the key, as before.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The new secret. This is the only time it is shown.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+};
+
+/**
+ * Describes the message latchkey.v1.RerollKeyResponse.
+ * Use `create(RerollKeyResponseSchema)` to create a new message.
+ */
+export declare const RerollKeyResponseSchema: GenMessage<RerollKeyResponse>;
+
+/**
  * The key to delete.
  *
  * @generated from message latchkey.v1.DeleteKeyRequest
@@ -958,6 +1026,22 @@ export declare const KeysService: GenService<{
     methodKind: "unary";
     input: typeof UpdateRemainingRequestSchema;
     output: typeof UpdateRemainingResponseSchema;
+  },
+  /**
+   * Gives a key a new secret, with the prefix of the one before. The answer is the only copy of it. Everything else of the key
+   * stays: its id, its counter, its window. The secret before can be used for `overlap` milliseconds more, and both spend the
+   * same counter and the same window. After that it verifies as `NOT_FOUND`, at that moment on every replica, by the
+   * replica's clock.
+   *
+   * A key has two secrets at most: rerolling again within an overlap ends the oldest one at once, as an overlap of 0 ends the
+   * one before. "At once" is immediately on this replica, within two seconds on all others, within one if they share a Redis.
+   *
+   * @generated from rpc latchkey.v1.KeysService.RerollKey
+   */
+  rerollKey: {
+    methodKind: "unary";
+    input: typeof RerollKeyRequestSchema;
+    output: typeof RerollKeyResponseSchema;
   },
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds

@@ -5,6 +5,7 @@ import type { LedgerWatch } from "../ledger-watch.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { limitConcurrency } from "../sql/limit-concurrency.ts";
 import { migrateUp } from "../sql/migrate.ts";
+import { removeEndedSecrets } from "../sql/reroll-key.ts";
 import type { Schema } from "../sql/schema.ts";
 import { tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
@@ -87,6 +88,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     check: engine.check,
     async tidy(nowMs) {
       await forgetExpiredAnswers(engine, nowMs);
+      await removeEndedSecrets(engine, nowMs);
       await engine.atomically([CompiledQuery.raw(forgetText), CompiledQuery.raw(forgetReadersText)]);
       await tidyChanges(engine);
     },

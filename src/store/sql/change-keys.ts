@@ -41,8 +41,8 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
       ...(refill === undefined ? [] : [setRefill(engine, keyId, refill, nowMs, event)]),
       selectStoredKey(engine, "id", keyId).compile(),
     ],
-    outcomeOf([touched, version], rest) {
-      const outcome = changedKey(keyId, touched);
+    outcomeOf([, version], rest, told) {
+      const outcome = changedKey(keyId, told);
       if (outcome.outcome === "missing") {
         return version?.rows.length ? { outcome: "conflict", reason: "version" } : outcome;
       }
@@ -58,11 +58,11 @@ export function deleteKeyPlan(engine: SqlEngine, { keyId, event }: DeleteKey): P
     feed: addKeyChange(engine, keyId, event),
     // Secrets, counter and window go with the key, by their foreign keys.
     rest: [engine.db.deleteFrom("keys").where("id", "=", keyId).compile()],
-    outcomeOf: ([touched]) => changedKey(keyId, touched),
+    outcomeOf: (_, __, told) => changedKey(keyId, told),
   };
 }
 
-/** Sets columns of a key and notes the change in its row. Answers the key's digest and version, if it is there. */
+/** Sets columns of a key and notes the change in its row. Answers the key's version, if it is there. */
 export function touchKey(
   { db }: SqlEngine,
   keyId: string,
@@ -75,13 +75,14 @@ export function touchKey(
     .set({ ...columns, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
     .where("id", "=", keyId)
     .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number));
-  return update.returning(["digest", "version"]).compile();
+  return update.returning("version").compile();
 }
 
-/** `keys` has the digest of the key if it was changed. */
-export function changedKey(keyId: string, keys: Rows | undefined): Outcome {
-  const row = keys?.rows[0] as { digest: string } | undefined;
-  return row === undefined ? { outcome: "missing" } : { outcome: "done", changed: [{ keyId, digests: [row.digest] }] };
+/** `told` is the answer of `addKeyChange`: the digests of the key, if it was changed. */
+export function changedKey(keyId: string, told: Rows | undefined): Outcome {
+  const row = told?.rows[0] as { digests: string } | undefined;
+  if (row === undefined) return { outcome: "missing" };
+  return { outcome: "done", changed: [{ keyId, digests: row.digests.split(",") }] };
 }
 
 /** Tells a key with another version from one that is not there. */

@@ -58,6 +58,7 @@ export const migrations: readonly Migration[] = [
         .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
         .modifyEnd(inPrimaryKey)
         .compile(),
+      db.schema.createIndex("ending_secrets_expiry").on("ending_secrets").column("expires_at_ms").compile(),
       // For lists. What they filter by is in the index too, so that keys which do not match need not be read.
       db.schema.createIndex("keys_by_api").on("keys").columns(["api_id", "id", "enabled", "expires_at_ms"]).compile(),
       db.schema

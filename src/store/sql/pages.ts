@@ -104,7 +104,7 @@ export async function readFound<Row extends { readonly id: string }>(
 ): Promise<FoundPage<Row> | undefined> {
   const statement = sql`
     WITH ${tables}
-    SELECT ${sql.join(what.columns.map((column) => sql.ref(column)))}, ${reached} AS reached, ${tooMany} AS too_many
+    SELECT ${sql.join(what.columns.map(toSql))}, ${reached} AS reached, ${tooMany} AS too_many
     FROM (SELECT 1 AS one) AS one
     LEFT JOIN page ON 1 = 1
     ${what.joins}
@@ -114,6 +114,12 @@ export async function readFound<Row extends { readonly id: string }>(
   const [{ reached: end, too_many: isTooMany }] = rows as readonly FoundRow[] as readonly [FoundRow];
   if (isTooMany === 1) return undefined;
   return { rows: rows.filter((row): row is FoundRow & Row => row.id !== null), reached: end ?? undefined };
+}
+
+/** `table.column`, or `table.column as name`. */
+function toSql(column: string): RawBuilder<unknown> {
+  const [from = "", name] = column.split(" as ");
+  return name === undefined ? sql.ref(from) : sql`${sql.ref(from)} AS ${sql.ref(name)}`;
 }
 
 interface FoundRow {

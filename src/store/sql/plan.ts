@@ -13,7 +13,12 @@ export interface Plan {
   /** Adds a row to the change feed. Absent: no cache can know the target. */
   readonly feed?: CompiledQuery;
   readonly rest: readonly CompiledQuery[];
-  outcomeOf(first: readonly Rows[], rest: readonly Rows[]): MaybePromise<Outcome<Command["kind"]>>;
+  /** `told`: what `feed` answers. */
+  outcomeOf(
+    first: readonly Rows[],
+    rest: readonly Rows[],
+    told: Rows | undefined,
+  ): MaybePromise<Outcome<Command["kind"]>>;
 }
 
 /** What a change is about: the row with this id. */

@@ -1,5 +1,5 @@
 import type { QueryResult } from "kysely";
-import type { JsonObject, StoredKey } from "../../domain/key.ts";
+import type { JsonObject, StoredKey, StoredSecret } from "../../domain/key.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { refilled } from "../../domain/usage.ts";
@@ -17,11 +17,31 @@ export async function readKey(
   return row && withDueRefill(engine, toStoredKey(row));
 }
 
-export function selectStoredKey({ db }: SqlEngine, column: "id" | "digest", value: string) {
+/** The key that has this digest of a secret, unless the secret has ended by then. */
+export async function readKeyOfSecret(
+  engine: SqlEngine,
+  digest: string,
+  nowMs: number,
+): Promise<StoredKey | undefined> {
+  const found = await readKey(engine, "digest", digest);
+  if (found !== undefined) return found;
+  // In this order: secrets move from `keys` to `ending_secrets`, and never back.
+  const row = await selectStoredKeys(engine)
+    .where("ending_secrets.digest", "=", digest)
+    .where("ending_secrets.expires_at_ms", ">", nowMs)
+    .executeTakeFirst();
+  return row && withDueRefill(engine, toStoredKey(row));
+}
+
+export function selectStoredKey(engine: SqlEngine, column: "id" | "digest", value: string) {
+  return selectStoredKeys(engine).where(`keys.${column}`, "=", value);
+}
+
+function selectStoredKeys({ db }: SqlEngine) {
   return db
     .selectFrom("keys")
     .leftJoin("key_usage", "key_usage.key_id", "keys.id")
-    .where(column, "=", value)
+    .leftJoin("ending_secrets", "ending_secrets.key_id", "keys.id")
     .select(storedKeyColumns);
 }
 
@@ -34,7 +54,7 @@ function withDueRefill(engine: SqlEngine, key: StoredKey): MaybePromise<StoredKe
   return andThen(withDueRefills(engine, [key]), ([only]) => only as StoredKey);
 }
 
-/** Of `keys` joined with `key_usage`: a `StoredKeyRow`. */
+/** Of `keys` joined with `key_usage` and `ending_secrets`: a `StoredKeyRow`. */
 export const storedKeyColumns = [
   "keys.id",
   "keys.api_id",
@@ -55,6 +75,10 @@ export const storedKeyColumns = [
   "key_usage.refill_amount",
   "key_usage.refill_carry_over",
   "key_usage.refilled_through_ms",
+  "keys.secret_created_at_ms",
+  "ending_secrets.start as ending_start",
+  "ending_secrets.created_at_ms as ending_created_at_ms",
+  "ending_secrets.expires_at_ms as ending_expires_at_ms",
 ] as const;
 
 /** The keys with every refill that is due, by the clock that refills go by: it is what the next verification finds. */
@@ -84,6 +108,11 @@ export interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
   readonly updated_at_ms: number;
   readonly version: number;
   readonly remaining: number | null;
+  readonly secret_created_at_ms: number;
+  /** These three are set together, or none of them. */
+  readonly ending_start: string | null;
+  readonly ending_created_at_ms: number | null;
+  readonly ending_expires_at_ms: number | null;
 }
 
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
@@ -102,7 +131,16 @@ export function toStoredKey({ remaining, ...row }: StoredKeyRow): StoredKey {
     updatedAtMs: row.updated_at_ms,
     version: row.version,
     counter: remaining === null ? undefined : readCounter({ ...row, remaining }),
+    secrets: secretsOf(row),
   };
+}
+
+function secretsOf(row: Omit<StoredKeyRow, "remaining">): StoredSecret[] {
+  const { start, secret_created_at_ms: createdAtMs } = row;
+  const newest = { start, createdAtMs, expiresAtMs: undefined };
+  const { ending_start, ending_created_at_ms, ending_expires_at_ms } = row;
+  if (ending_start === null || ending_created_at_ms === null || ending_expires_at_ms === null) return [newest];
+  return [newest, { start: ending_start, createdAtMs: ending_created_at_ms, expiresAtMs: ending_expires_at_ms }];
 }
 
 function readCounter(row: CounterRow) {

@@ -9,7 +9,11 @@ export const changesReadMax = 10_000;
 /** Rows that are removed in one transaction. */
 const tidyStep = 500;
 
-/** To be part of the transaction that changes the key, after the key's row is locked. A change that is not made adds nothing. */
+/**
+ * To be part of the transaction that changes the key, after the key's row is locked and before its secrets change. A change
+ * that is not made adds nothing. Answers the digests of all secrets that caches may know the key by. A statement of its own:
+ * one that waited for the row's lock may not see a secret that was replaced by the change it waited for.
+ */
 export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
   return db
     .insertInto("changes")
@@ -19,10 +23,14 @@ export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string, 
         .selectFrom("keys")
         .where("id", "=", keyId)
         .where("event_id", "=", event.id)
-        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id", "digest"]),
+        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id", digests.as("digests")]),
     )
+    .returning("digests")
     .compile();
 }
+
+const digests = sql<string>`keys.digest || coalesce(
+  (SELECT ',' || ending_secrets.digest FROM ending_secrets WHERE ending_secrets.key_id = keys.id), '')`;
 
 /** To be part of the transaction that stores the first root key. One that was not stored adds nothing. */
 export function addRootKeyChange({ db, thisTransaction }: SqlEngine, digest: string): CompiledQuery {

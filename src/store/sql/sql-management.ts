@@ -7,7 +7,8 @@ import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
 import { listKeys } from "./list-keys.ts";
 import type { Plan } from "./plan.ts";
-import { readKey } from "./read-keys.ts";
+import { readKey, readKeyOfSecret } from "./read-keys.ts";
+import { rerollKeyPlan } from "./reroll-key.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 import { updateRemainingPlan } from "./update-remaining.ts";
 
@@ -31,7 +32,7 @@ export function createSqlManagement(engine: SqlEngine): Management {
       case "key":
         return readKey(engine, "id", query.keyId);
       case "keyOfSecret":
-        return readKey(engine, "digest", query.digest);
+        return readKeyOfSecret(engine, query.digest, query.nowMs);
       case "keys":
         return listKeys(engine, query);
     }
@@ -45,6 +46,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return updateKeyPlan(engine, command);
       case "updateRemaining":
         return updateRemainingPlan(engine, command);
+      case "rerollKey":
+        return rerollKeyPlan(engine, command);
       case "deleteKey":
         return deleteKeyPlan(engine, command);
     }
@@ -76,7 +79,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
     ];
     try {
       const results = await engine.atomically([...first, ...noted, ...rest]);
-      return await outcomeOf(results.slice(0, first.length), results.slice(first.length + noted.length));
+      const told = feed && results[first.length + noted.length - 1];
+      return await outcomeOf(results.slice(0, first.length), results.slice(first.length + noted.length), told);
     } catch (error) {
       const reason = error instanceof CheckViolation ? conflictOf(error) : undefined;
       if (reason !== undefined) return { outcome: "conflict", reason };

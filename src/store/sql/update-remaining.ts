@@ -20,8 +20,8 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining)
     first: [touchKey(engine, keyId, event, { has_counter })],
     feed: addKeyChange(engine, keyId, event),
     rest: changeCounter(),
-    outcomeOf([touched], rest) {
-      const outcome = changedKey(keyId, touched);
+    outcomeOf([touched], rest, told) {
+      const outcome = changedKey(keyId, told);
       const key = touched?.rows[0] as { version: number } | undefined;
       if (key === undefined) return outcome;
       const counter = rest.at(-1)?.rows[0] as { remaining: number } | undefined;

@@ -5,6 +5,7 @@ import { guardStore } from "../guard-store.ts";
 import type { KeyLookup } from "../key-lookup.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { migrateUp } from "../sql/migrate.ts";
+import { removeEndedSecrets } from "../sql/reroll-key.ts";
 import type { Schema } from "../sql/schema.ts";
 import { createSqlChangeFeed, tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
@@ -89,6 +90,7 @@ function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
     permitLanes: [engine.writer],
     async tidy(nowMs) {
       await forgetExpiredAnswers(engine, nowMs);
+      await removeEndedSecrets(engine, nowMs);
       await tidyChanges(engine);
     },
     close,

@@ -1,13 +1,24 @@
 import { expect, it } from "vitest";
-import { counterKeyIfAny, selectKeys } from "../../../src/store/sql/find-keys.ts";
+import { counterKeyIfAny, selectKeys, selectKeysOfEndingSecrets } from "../../../src/store/sql/find-keys.ts";
 import { openTestEngine, readRows } from "./open-test-engine.ts";
 
 it("a look-up searches keys and counters once each, by primary keys that hold the rows", async () => {
   const { engine, file } = await openTestEngine();
-  const { sql } = selectKeys(engine.db, counterKeyIfAny).where("digest", "=", "").compile();
+  const { sql } = selectKeys(engine.db, counterKeyIfAny).where("keys.digest", "=", "").compile();
   const steps = readRows(file, `EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail);
   expect(steps).toEqual([
     "SEARCH keys USING PRIMARY KEY (digest=?)",
+    "SEARCH key_usage USING PRIMARY KEY (key_id=?) LEFT-JOIN",
+  ]);
+});
+
+it("a look-up by a secret that was replaced searches it, its key and the counter once each", async () => {
+  const { engine, file } = await openTestEngine();
+  const query = selectKeysOfEndingSecrets(engine.db, counterKeyIfAny).where("ending_secrets.digest", "=", "");
+  const steps = readRows(file, `EXPLAIN QUERY PLAN ${query.compile().sql}`).map(({ detail }) => detail);
+  expect(steps).toEqual([
+    "SEARCH ending_secrets USING PRIMARY KEY (digest=?)",
+    expect.stringMatching(/^SEARCH keys USING INDEX \S+ \(id=\?\)$/),
     "SEARCH key_usage USING PRIMARY KEY (key_id=?) LEFT-JOIN",
   ]);
 });

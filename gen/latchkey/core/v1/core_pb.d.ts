@@ -514,6 +514,13 @@ export declare type Key = Message<"latchkey.core.v1.Key"> & {
    * @generated from field: optional double remaining = 9;
    */
   remaining?: number | undefined;
+
+  /**
+   * When the secret that it was looked up by ends: Unix time in milliseconds. Absent for its newest secret.
+   *
+   * @generated from field: optional double secret_expires_at_ms = 10;
+   */
+  secretExpiresAtMs?: number | undefined;
 };
 
 /**
