@@ -6,7 +6,7 @@ import pg from "pg";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
-import { type KeysQuery, pageKeysMax } from "../../src/store/management.ts";
+import { type KeysQuery, pageLimitMax } from "../../src/store/management.ts";
 import { openPostgresStore } from "../../src/store/postgres/open-postgres-store.ts";
 import { claimDataFolder } from "../../src/store/sqlite/data-folder.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -44,7 +44,7 @@ const creators = 16;
 
 export const lists: Section<`${"sqlite" | "pg"}${"Last" | "Empty" | "Create"}`> = {
   title: "Lists",
-  how: `Pages of ${pageKeysMax} keys of one API, one at a time, asked of the store itself. Beside the time of a page, how it compares with the first. A page that finds nothing is one call: it examines a bounded number of keys, and then answers with a cursor. Last, keys with name and owner are created, ${creators} at a time, with the indexes of the lists and then without. A million keys, or as many as \`npm run bench -- lists keys=100000\` says.`,
+  how: `Pages of ${pageLimitMax} keys of one API, one at a time, asked of the store itself. Beside the time of a page, how it compares with the first. A page that finds nothing is one call: it examines a bounded number of keys, and then answers with a cursor. Last, keys with name and owner are created, ${creators} at a time, with the indexes of the lists and then without. A million keys, or as many as \`npm run bench -- lists keys=100000\` says.`,
   goals: {
     sqliteLast: { what: "embedded store, last page beside the first", unit: "×", atMost: 1.5 },
     sqliteEmpty: { what: "embedded store, slowest page that finds nothing beside the first", unit: "×", atMost: 10 },
@@ -133,10 +133,10 @@ async function measurePostgres(bench: Bench): Promise<Result> {
 }
 
 async function measureStore(bench: Bench, store: Store, dropIndexes: () => Promise<void>): Promise<Result> {
-  const places = { middle: filledId(Math.floor(bench.growthKeys / 2)), end: filledId(pageKeysMax + 1) };
+  const places = { middle: filledId(Math.floor(bench.growthKeys / 2)), end: filledId(pageLimitMax + 1) };
   const runs = Object.entries<Partial<KeysQuery>>(pages).map(([page, { after, ...filters }]) => {
     const place = places[after as keyof typeof places] as string | undefined;
-    const query: KeysQuery = { kind: "keys", apiId: "bench", limit: pageKeysMax, ...filters, after: place };
+    const query: KeysQuery = { kind: "keys", apiId: "bench", limit: pageLimitMax, ...filters, after: place };
     return [page, (ms: number) => keepBusy(1, ms, () => store.management.read(query))];
   });
   const turns = { ...bench.turns, warmUpMs: 1000 };

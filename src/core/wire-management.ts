@@ -6,11 +6,12 @@ import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
 import {
   type Command,
+  type EventsQuery,
   type IdempotencyRecord,
   type KeysQuery,
   type NewEvent,
   type Outcome,
-  pageKeysMax,
+  pageLimitMax,
   type Query,
   type UpdateRemaining,
 } from "../store/management.ts";
@@ -157,6 +158,12 @@ const commands: ByKind<Command> = {
   deleteKey: object({ kind: oneOf("deleteKey"), keyId: text, event }),
 };
 
+/** What a root key is limited to is not known to an edge. */
+const setHere: Check<undefined> = (value, name) => {
+  if (value !== undefined) throw impossible(name);
+  return undefined;
+};
+
 const keysFields = object<KeysQuery>({
   kind: oneOf("keys"),
   apiId: optional(text),
@@ -164,7 +171,8 @@ const keysFields = object<KeysQuery>({
   enabled: optional(truth),
   expiresBeforeMs: optional(moment),
   search: optional(text),
-  limit: wholeNumber(1, pageKeysMax),
+  apiIds: setHere,
+  limit: wholeNumber(1, pageLimitMax),
   after: optional(text),
 });
 
@@ -179,6 +187,17 @@ const queries: ByKind<Query> = {
   key: object({ kind: oneOf("key"), keyId: text }),
   keyOfSecret: object({ kind: oneOf("keyOfSecret"), digest, nowMs: moment }),
   keys: keysQuery,
+  events: object<EventsQuery>({
+    kind: oneOf("events"),
+    targetId: optional(text),
+    actor: optional(text),
+    method: optional(text),
+    sinceMs: optional(moment),
+    untilMs: optional(moment),
+    apiIds: setHere,
+    limit: wholeNumber(1, pageLimitMax),
+    after: optional(text),
+  }),
 };
 
 const idempotencyFields = object<IdempotencyRecord>({

@@ -25,3 +25,10 @@ export function formatId(kind: IdKind, nowMs: number, random: Uint8Array): strin
   ];
   return `${kind}_${encodeLimbs(limbs, width)}`;
 }
+
+/** Before every id of the kind that was made at that time or later, and behind those that were made before. */
+export function earliestId(kind: IdKind, atMs: number): string {
+  return formatId(kind, atMs, noRandom);
+}
+
+const noRandom = new Uint8Array(idRandomLength);

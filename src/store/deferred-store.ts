@@ -31,7 +31,7 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
       exchange: async (asks) => real().permitLanes[lane]?.exchange(asks) ?? [],
     })),
     roundTripMs: () => fulfilled?.roundTripMs?.() ?? 0,
-    tidy: async (nowMs) => real().tidy(nowMs),
+    tidy: async (...args) => real().tidy(...args),
     close: async () => fulfilled?.close(),
   };
   return {

@@ -51,8 +51,8 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       },
       async read(query) {
         const answer = await whileUsable(() => management.read(query));
-        // A list says of a key that is not in it that there is none.
-        const isAbsence = answer === undefined || query.kind === "keys";
+        // A list says of what is not in it that there is none.
+        const isAbsence = answer === undefined || query.kind === "keys" || query.kind === "events";
         if (isAbsence && health.doubt !== undefined) throw health.doubt;
         return answer;
       },
@@ -70,7 +70,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     usageLanes: store.usageLanes.map((lane) => ({ settle: (charges) => missingIsFailed(() => lane.settle(charges)) })),
     permitLanes: store.permitLanes.map((lane) => ({ exchange: (asks) => missingIsFailed(() => lane.exchange(asks)) })),
     health,
-    tidy: (nowMs) => whileUsable(() => store.tidy(nowMs)),
+    tidy: (...args) => whileUsable(() => store.tidy(...args)),
     close: () => store.close(),
   };
 }

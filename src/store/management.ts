@@ -87,7 +87,8 @@ export type Query =
   | { readonly kind: "key"; readonly keyId: string }
   /** By any of its secrets that has not ended by then. */
   | { readonly kind: "keyOfSecret"; readonly digest: string; readonly nowMs: number }
-  | KeysQuery;
+  | KeysQuery
+  | EventsQuery;
 
 /**
  * A page of keys, newest first. `apiId` or `ownerId` is given, or both. A page examines a bounded number of keys, so that a
@@ -102,18 +103,56 @@ export interface KeysQuery {
   readonly expiresBeforeMs?: number | undefined;
   /** Only keys whose name or `start` begins with this, letter case included. */
   readonly search?: string | undefined;
+  /** Only keys of these APIs. Set where root keys are known, for one that is limited to them. */
+  readonly apiIds?: readonly string[] | undefined;
   readonly limit: number;
   /** The cursor of the page before. */
   readonly after?: string | undefined;
 }
 
-/** Most keys of a page. */
-export const pageKeysMax = 100;
+/** Most keys or events of a page. */
+export const pageLimitMax = 100;
 
 export interface KeyPage {
   readonly keys: readonly StoredKey[];
   /** Given if there may be more keys: the id of the last key that was examined. */
   readonly cursor?: string;
+}
+
+/** A page of events, newest first by the clocks of those who made them. It examines a bounded number of events, as a page of keys. */
+export interface EventsQuery {
+  readonly kind: "events";
+  readonly targetId?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly method?: string | undefined;
+  /** Only events of then or later. */
+  readonly sinceMs?: number | undefined;
+  /** Only events before then. */
+  readonly untilMs?: number | undefined;
+  /** Only events that concern one of these APIs. Set where root keys are known, for one that is limited to them. */
+  readonly apiIds?: readonly string[] | undefined;
+  readonly limit: number;
+  /** The cursor of the page before. */
+  readonly after?: string | undefined;
+}
+
+export interface EventPage {
+  readonly events: readonly StoredEvent[];
+  /** Given if there may be more events: the id of the last event that was examined. */
+  readonly cursor?: string;
+}
+
+/** One change, as it was made. */
+export interface StoredEvent extends NewEvent {
+  /** As it is called in JSON, such as `keys.createKey`. */
+  readonly method: string;
+  readonly targetId: string;
+  /** The API that it concerns; undefined: it concerns the service. */
+  readonly apiId: string | undefined;
+  /** The names of the fields that were changed; never their values. */
+  readonly fields: readonly string[];
+  /** The target's, after the change. */
+  readonly version: number | undefined;
 }
 
 /** The answers, by the kind of the question. */
@@ -122,6 +161,7 @@ export interface Answers {
   readonly key: StoredKey | undefined;
   readonly keyOfSecret: StoredKey | undefined;
   readonly keys: KeyPage;
+  readonly events: EventPage;
 }
 
 /** What a command that was carried out answers, by its kind. Others answer nothing. */

@@ -22,10 +22,10 @@ export interface Store {
   /** Absent if the store can always be used while it is open. */
   readonly health?: StoreHealth;
   /**
-   * Deletes what is no longer needed: expired idempotent answers, secrets that have ended, old changes of the feed, and rows of processes that have
-   * ended. Safe at any time. Throws `Unavailable`.
+   * Deletes what is no longer needed: expired idempotent answers, secrets that have ended, old changes of the feed, rows of
+   * processes that have ended, and events of before that moment, if one is given. Safe at any time. Throws `Unavailable`.
    */
-  tidy(nowMs: number): Promise<void>;
+  tidy(nowMs: number, eventsBeforeMs?: number): Promise<void>;
   /** Finishes the work under way and releases the data. */
   close(): Promise<void>;
 }

@@ -9,8 +9,6 @@ import type {
   Command,
   IdempotencyRecord,
   KeptAnswer,
-  KeyPage,
-  KeysQuery,
   Outcome,
   Query,
   UpdateKey,
@@ -164,26 +162,28 @@ export function permits(
   };
 }
 
-export function lists(
-  mistake: string,
-  breakIt: (inner: ListKeys, query: KeysQuery, store: Store) => Promise<KeyPage>,
-): BrokenStore {
-  return {
+/** Answers one kind of question in another way. */
+function answers<Kind extends Query["kind"]>(kind: Kind) {
+  type Asked = Extract<Query, { readonly kind: Kind }>;
+  type Answer = Promise<Answers[Kind]>;
+  return (
+    mistake: string,
+    breakIt: (inner: (query: Asked) => Answer, query: Asked, store: Store) => Answer,
+  ): BrokenStore => ({
     mistake,
     open(clock) {
       const inner = createMemoryStore(clock);
       const { management } = inner;
-      const list: ListKeys = (query) => management.read(query);
-      const read = <Asked extends Query>(query: Asked) =>
-        query.kind === "keys"
-          ? (breakIt(list, query, inner) as Promise<Answers[Asked["kind"]]>)
-          : management.read(query);
+      const ask = (query: Asked) => management.read(query) as Answer;
+      const read = ((query: Query) =>
+        query.kind === kind ? breakIt(ask, query as Asked, inner) : management.read(query)) as typeof management.read;
       return { ...inner, management: { ...management, read } };
     },
-  };
+  });
 }
 
-type ListKeys = (query: KeysQuery) => Promise<KeyPage>;
+export const lists = answers("keys");
+export const eventLists = answers("events");
 
 /** Settles asks by another rule. */
 export function permitRule(mistake: string, rule: typeof exchangePermits): BrokenStore {

@@ -23,6 +23,10 @@ export const brokenLists: readonly BrokenStore[] = [
   lists("forgets the API where there is an owner", (list, query) =>
     list(query.ownerId === undefined ? query : { ...query, apiId: undefined }),
   ),
+  lists("shows a limited root key the keys of all APIs", (list, query) => list({ ...query, apiIds: undefined })),
+  lists("lets an API be named that is not among those allowed", (list, query) =>
+    list(query.apiId === undefined ? query : { ...query, apiIds: undefined }),
+  ),
   lists("ignores the owner", (list, query) =>
     list(query.apiId === undefined ? query : { ...query, ownerId: undefined }),
   ),

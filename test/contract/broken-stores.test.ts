@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { TestClock } from "../support/test-clock.ts";
 import type { BrokenStore } from "./break-store.ts";
+import { brokenEvents } from "./broken-events.ts";
 import { brokenFeeds } from "./broken-feeds.ts";
 import { brokenKeyStores } from "./broken-key-stores.ts";
 import { brokenKeyUpdates } from "./broken-key-updates.ts";
@@ -14,6 +15,7 @@ import { storeContract } from "./store-contract.ts";
 const brokenStores = [
   ...brokenKeyStores,
   ...brokenLists,
+  ...brokenEvents,
   ...brokenRootKeyStores,
   ...brokenFeeds,
   ...brokenLedgers,

@@ -204,6 +204,28 @@ export const listCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "a list for some APIs shows no keys of others",
+    async run(target, clock) {
+      const [ours, others] = [newApi(clock), newApi(clock)];
+      const ownerId = `owner of ${ours.apiId}`;
+      const keys = [ours.next({ ownerId }), others.next({ ownerId }), ours.next({ ownerId, enabled: false })];
+      await store(target, keys);
+      const idsAt = (...at: number[]) => at.map((i) => (keys[i] as NewKey).id);
+      for (const limit of [1, 100]) {
+        const ids = (filters: Filters) => idsOf(target, filters, limit);
+        const ofOurs = { apiIds: ["none", ours.apiId] };
+        expect(await ids({ ownerId, ...ofOurs })).toEqual(idsAt(2, 0));
+        expect(await ids({ ownerId, ...ofOurs, enabled: true })).toEqual(idsAt(0));
+        expect(await ids({ ownerId, ...ofOurs, search: "live" })).toEqual(idsAt(2, 0));
+        expect(await ids({ ownerId, apiIds: [] })).toEqual([]);
+        for (const more of [{}, { ownerId }, { search: "live" }]) {
+          expect(await ids({ apiId: ours.apiId, ...more, ...ofOurs })).toEqual(idsAt(2, 0));
+          expect(await ids({ apiId: others.apiId, ...more, ...ofOurs })).toEqual([]);
+        }
+      }
+    },
+  },
+  {
     name: "a filter shows exactly the keys that it matches, by API and by owner",
     async run(target, clock) {
       for (const [what, filters, matching, others] of filterSamples) {

@@ -4,6 +4,7 @@ import { TestClock } from "../support/test-clock.ts";
 import { agreementCase } from "./agreement-case.ts";
 import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
+import { eventActorCases, eventCases } from "./event-cases.ts";
 import { idempotencyCases } from "./idempotency-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { listCases } from "./list-cases.ts";
@@ -24,6 +25,8 @@ export const storeContract: readonly ContractCase[] = [
   ...keyCases,
   ...storedKeyCases,
   ...listCases,
+  ...eventCases,
+  ...eventActorCases,
   ...idempotencyCases,
   ...rootKeyCases,
   ...changeCases,
@@ -39,10 +42,17 @@ export const storeContract: readonly ContractCase[] = [
   permitAgreementCase,
 ];
 
+/** What is promised where the actor of each event is set by the check of the root key. */
+export const checkedStoreContract = storeContract.filter((each) => !eventActorCases.includes(each));
+
 /** Tests a store against the contract. Each case gets a new, empty store that uses the given clock. */
-export function describeStoreContract(name: string, open: (clock: TestClock) => Promise<Store>): void {
+export function describeStoreContract(
+  name: string,
+  open: (clock: TestClock) => Promise<Store>,
+  cases: readonly ContractCase[] = storeContract,
+): void {
   describe(`the ${name} store keeps the contract`, () => {
-    it.each(storeContract)("$name", async ({ run }) => {
+    it.each(cases)("$name", async ({ run }) => {
       const clock = new TestClock();
       const store = await open(clock);
       onTestFinished(() => store.close());

@@ -10,13 +10,17 @@ import { createMemoryStore } from "../support/memory-store.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { createLayeredStore } from "./layered-store.ts";
-import { describeStoreContract } from "./store-contract.ts";
+import { checkedStoreContract, describeStoreContract } from "./store-contract.ts";
 
 const ambient = () => ({ metrics: createMetrics(), random: createSystemRandom() });
 
 describeStoreContract("memory", async (clock) => createMemoryStore(clock));
 
-describeStoreContract("layered", async (clock) => createLayeredStore(createMemoryStore(clock), clock));
+describeStoreContract(
+  "layered",
+  async (clock) => createLayeredStore(createMemoryStore(clock), clock),
+  checkedStoreContract,
+);
 
 describeStoreContract("SQLite", (clock) =>
   openSqliteStore({

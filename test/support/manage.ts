@@ -1,6 +1,8 @@
 import type { NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import {
+  type EventPage,
+  type EventsQuery,
   type IdempotencyRecord,
   type KeptAnswer,
   type KeyPage,
@@ -8,7 +10,7 @@ import {
   type Management,
   type NewEvent,
   type Outcome,
-  pageKeysMax,
+  pageLimitMax,
   type RerollKey,
   type UpdateRemaining,
 } from "../../src/store/management.ts";
@@ -75,19 +77,40 @@ export function findKeptAnswer(
   return management.read({ kind: "keptAnswer", lookup, nowMs });
 }
 
-/** All pages, one after the other. `between` is called before each page but the first. */
-export async function listPages(
-  management: Pick<Management, "read">,
-  query: Omit<KeysQuery, "kind" | "limit" | "after">,
-  { limit = pageKeysMax, between = async () => {} }: { limit?: number; between?: () => Promise<unknown> } = {},
-): Promise<readonly KeyPage[]> {
-  const pages: KeyPage[] = [];
+interface Paging {
+  readonly limit?: number;
+  /** Called before each page but the first. */
+  readonly between?: () => Promise<unknown>;
+}
+
+/** All pages, one after the other. */
+async function pagesOf<Page extends { readonly cursor?: string }>(
+  read: (limit: number, after: string | undefined) => Promise<Page>,
+  { limit = pageLimitMax, between = async () => {} }: Paging,
+): Promise<readonly Page[]> {
+  const pages: Page[] = [];
   for (let after: string | undefined; pages.length === 0 || after !== undefined; after = pages.at(-1)?.cursor) {
     if (pages.length > 0) await between();
-    pages.push(await management.read({ kind: "keys", ...query, limit, after }));
+    pages.push(await read(limit, after));
     if (pages.length > 100_000) throw new Error("the list has no end");
   }
   return pages;
+}
+
+export function listPages(
+  management: Pick<Management, "read">,
+  query: Omit<KeysQuery, "kind" | "limit" | "after">,
+  paging: Paging = {},
+): Promise<readonly KeyPage[]> {
+  return pagesOf((limit, after) => management.read({ kind: "keys", ...query, limit, after }), paging);
+}
+
+export function listEventPages(
+  management: Pick<Management, "read">,
+  query: Omit<EventsQuery, "kind" | "limit" | "after">,
+  paging: Paging = {},
+): Promise<readonly EventPage[]> {
+  return pagesOf((limit, after) => management.read({ kind: "events", ...query, limit, after }), paging);
 }
 
 function digestsOf(outcome: Outcome<"updateKey">): readonly string[] | undefined {

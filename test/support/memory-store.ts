@@ -13,17 +13,22 @@ import {
   type UsageCounter,
 } from "../../src/domain/usage.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
-import type {
-  Answers,
-  Command,
-  ConflictReason,
-  IdempotencyRecord,
-  KeyPage,
-  KeysQuery,
-  Outcome,
-  Query,
-  RerollKey,
-  UpdateRemaining,
+import { fieldsOf, methodOf } from "../../src/store/events.ts";
+import {
+  type Answers,
+  type Command,
+  type ConflictReason,
+  type EventPage,
+  type EventsQuery,
+  type IdempotencyRecord,
+  type KeyPage,
+  type KeysQuery,
+  keyIdOf,
+  type Outcome,
+  type Query,
+  type RerollKey,
+  type StoredEvent,
+  type UpdateRemaining,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -49,6 +54,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const idempotency = new Map<string, IdempotencyRecord>();
   const rootDigests: string[] = [];
   const changes: Change[] = [];
+  const events = new Map<string, StoredEvent>();
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
 
@@ -73,13 +79,15 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "key":
         return storedKey(query.keyId);
       case "keyOfSecret":
-        return storedKey(keyIdOf(query.digest, query.nowMs));
+        return storedKey(keyIdOfSecret(query.digest, query.nowMs));
       case "keys":
         return listKeys(query);
+      case "events":
+        return listEvents(query);
     }
   }
 
-  function keyIdOf(digest: string, nowMs: number): string {
+  function keyIdOfSecret(digest: string, nowMs: number): string {
     const [keyId, secret] = secretOf(digest);
     return isExpired(secret?.expiresAtMs, nowMs) ? "" : keyId;
   }
@@ -106,9 +114,10 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   }
 
   function listKeys(query: KeysQuery): KeyPage {
-    const { apiId, ownerId, enabled, expiresBeforeMs, search, limit, after } = query;
+    const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds, limit, after } = query;
     const ids = [...keys.values()]
       .filter((key) => apiId === undefined || key.apiId === apiId)
+      .filter((key) => apiIds?.includes(key.apiId) ?? true)
       .filter((key) => ownerId === undefined || key.ownerId === ownerId)
       .filter((key) => enabled === undefined || key.enabled === enabled)
       .filter(({ expiresAtMs = Infinity }) => expiresBeforeMs === undefined || expiresAtMs < expiresBeforeMs)
@@ -120,6 +129,21 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const page = ids.slice(0, limit);
     const shown = page.map((id) => storedKey(id) as StoredKey);
     return ids.length > limit ? { keys: shown, cursor: page.at(-1) as string } : { keys: shown };
+  }
+
+  function listEvents(query: EventsQuery): EventPage {
+    const { targetId, actor, method, sinceMs = 0, untilMs = Infinity, apiIds, limit, after } = query;
+    const found = [...events.values()]
+      .filter((event) => targetId === undefined || event.targetId === targetId)
+      .filter((event) => actor === undefined || event.actor === actor)
+      .filter((event) => method === undefined || event.method === method)
+      .filter(({ apiId }) => apiIds === undefined || (apiId !== undefined && apiIds.includes(apiId)))
+      .filter(({ atMs }) => atMs >= sinceMs && atMs < untilMs)
+      .filter(({ id }) => after === undefined || id < after)
+      .sort((a, b) => (a.id < b.id ? 1 : -1));
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    return last !== undefined && found.length > limit ? { events: page, cursor: last.id } : { events: page };
   }
 
   async function findByDigest(digest: string): Promise<Key | undefined> {
@@ -139,7 +163,9 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
     const kept = record && keptAt(record.lookup, record.createdAtMs);
     if (kept !== undefined) return { outcome: "repeated", record: kept };
+    const before = keys.get(keyIdOf(command));
     const outcome = carryOut(command);
+    if (outcome.outcome === "done") noteEvent(command, before);
     if (record !== undefined && outcome.outcome === "done") idempotency.set(record.lookup, record);
     return outcome;
   }
@@ -166,6 +192,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         noteChange(keyId, command.event.atMs);
         break;
       case "deleteKey":
+        noteChange(keyId, command.event.atMs);
         deleteKey(key);
         break;
       case "updateKey": {
@@ -182,6 +209,14 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     }
     changes.push({ kind: "key", ...told });
     return { outcome: "done", changed: [told] };
+  }
+
+  function noteEvent(command: Command, before: NewKey | undefined): void {
+    const targetId = keyIdOf(command);
+    const { apiId } = keys.get(targetId) ?? (before as NewKey);
+    const version = changed.get(targetId)?.version ?? 1;
+    const [method, fields] = [methodOf[command.kind], fieldsOf(command)];
+    events.set(command.event.id, { ...command.event, method, targetId, apiId, fields, version });
   }
 
   /** Answers the new version. */
@@ -246,7 +281,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
     permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],
-    async tidy(nowMs) {
+    async tidy(nowMs, eventsBeforeMs = 0) {
+      for (const [id, { atMs }] of events) if (atMs < eventsBeforeMs) events.delete(id);
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
       const endedBy = nowMs - endedSecretKeptMs;
       for (const [keyId, kept] of secrets)

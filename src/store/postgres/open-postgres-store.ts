@@ -2,6 +2,7 @@ import { CompiledQuery, Kysely, sql } from "kysely";
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
+import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { limitConcurrency } from "../sql/limit-concurrency.ts";
 import { migrateUp } from "../sql/migrate.ts";
@@ -86,11 +87,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     permitLanes,
     roundTripMs: () => roundTrip.ms,
     check: engine.check,
-    async tidy(nowMs) {
+    async tidy(nowMs, eventsBeforeMs) {
       await forgetExpiredAnswers(engine, nowMs);
       await removeEndedSecrets(engine, nowMs);
       await engine.atomically([CompiledQuery.raw(forgetText), CompiledQuery.raw(forgetReadersText)]);
       await tidyChanges(engine);
+      if (eventsBeforeMs !== undefined) await tidyEvents(engine, eventsBeforeMs);
     },
     close,
   };

@@ -22,11 +22,15 @@ export const pgMigrations: readonly Migration[] = [
         .addColumn("updated_at", "timestamptz", (column) => column.notNull())
         .compile(),
       // Compared byte by byte, as the embedded engine does: ids then sort by time, and a prefix is a range.
-      ...Object.entries({ keys: ["id", "start", "name"], key_usage: ["key_id"], key_permits: ["key_id"] }).flatMap(
-        ([table, columns]) =>
-          columns.map((column) =>
-            sql`ALTER TABLE ${sql.ref(table)} ALTER COLUMN ${sql.ref(column)} TYPE text COLLATE "C"`.compile(db),
-          ),
+      ...Object.entries({
+        keys: ["id", "start", "name"],
+        key_usage: ["key_id"],
+        key_permits: ["key_id"],
+        events: ["id"],
+      }).flatMap(([table, columns]) =>
+        columns.map((column) =>
+          sql`ALTER TABLE ${sql.ref(table)} ALTER COLUMN ${sql.ref(column)} TYPE text COLLATE "C"`.compile(db),
+        ),
       ),
       // Rows that change with every batch keep their new version on the same page, beside the old one.
       ...Object.entries({ usage_writers: 20, change_readers: 20, key_usage: 50, key_permits: 50 }).map(

@@ -1,4 +1,5 @@
 import { type CompiledQuery, sql } from "kysely";
+import { earliestId } from "../../domain/id.ts";
 import { fieldsOf, methodOf } from "../events.ts";
 import type { Command } from "../management.ts";
 import type { Target } from "./plan.ts";
@@ -28,4 +29,21 @@ export function addEvent({ db }: SqlEngine, command: Command, target: Target): C
         ]),
     )
     .compile();
+}
+
+const tidyStep = 500;
+
+/** Removes events of before that moment, oldest first, in small transactions: a large one would hold up others. */
+export async function tidyEvents({ db }: SqlEngine, beforeMs: number): Promise<void> {
+  const oldest = db
+    .selectFrom("events")
+    .select("id")
+    .where("id", "<", earliestId("evt", beforeMs))
+    .orderBy("id")
+    .limit(tidyStep);
+  for (;;) {
+    const { numDeletedRows } = await db.deleteFrom("events").where("id", "in", oldest).executeTakeFirst();
+    // Fewer also if another process removes them at the same time: then that one goes on.
+    if (numDeletedRows < tidyStep) return;
+  }
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { endOfPrefix } from "../../domain/prefix-range.ts";
 import type { KeyPage, KeysQuery } from "../management.ts";
-import { and, behindAllIds, type Filters, type Finding, readFound, walk } from "./pages.ts";
+import { and, behindAllIds, type Filters, type Finding, isOneOf, readFound, walk } from "./pages.ts";
 import { type StoredKeyRow, storedKeyColumns, toStoredKey, withDueRefills } from "./read-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -24,8 +24,10 @@ const rangeMax = 1000;
 /** Metadata of a page's keys, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
 const pageMetaMax = 512 * 1024;
 
-export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<KeyPage> {
-  const { apiId, search } = query;
+export async function listKeys(engine: SqlEngine, { apiIds, ...asked }: KeysQuery): Promise<KeyPage> {
+  const { apiId, search } = asked;
+  if (apiId !== undefined && apiIds?.includes(apiId) === false) return { keys: [] };
+  const query = apiId === undefined ? { ...asked, apiIds } : asked;
   if (apiId !== undefined && search !== undefined) {
     const found = await readPage(engine, query, searchFor(query, apiId, search));
     if (found !== undefined) return found;
@@ -81,12 +83,17 @@ function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
   };
 }
 
-function filtersOf({ apiId, ownerId, enabled, expiresBeforeMs, search }: Omit<KeysQuery, "kind" | "limit">): Filters {
+function filtersOf(query: Omit<KeysQuery, "kind" | "limit">): Filters {
+  const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds } = query;
   const columns: RawBuilder<unknown>[] = [];
   const conditions: RawBuilder<unknown>[] = [];
   if (apiId !== undefined) {
     columns.push(sql`api_id`);
     conditions.push(sql`api_id = ${apiId}`);
+  }
+  if (apiIds !== undefined) {
+    columns.push(sql`api_id`);
+    conditions.push(isOneOf(sql`api_id`, apiIds));
   }
   if (ownerId !== undefined) {
     columns.push(sql`owner_id`);

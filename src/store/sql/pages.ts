@@ -89,6 +89,11 @@ export function and(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unkn
   return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` AND `);
 }
 
+/** Whether it is one of the values, of which there may be none. */
+export function isOneOf(column: RawBuilder<unknown>, values: readonly string[]): RawBuilder<unknown> {
+  return values.length === 0 ? sql`1 = 0` : sql`${column} IN (${sql.join(values)})`;
+}
+
 export interface FoundPage<Row> {
   /** Up to one more than asked for. */
   readonly rows: readonly Row[];

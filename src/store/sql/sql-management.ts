@@ -5,6 +5,7 @@ import { createKeyPlan, deleteKeyPlan, updateKeyPlan } from "./change-keys.ts";
 import { conflictOf } from "./conflicts.ts";
 import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
+import { listEvents } from "./list-events.ts";
 import { listKeys } from "./list-keys.ts";
 import type { Plan } from "./plan.ts";
 import { readKey, readKeyOfSecret } from "./read-keys.ts";
@@ -35,6 +36,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return readKeyOfSecret(engine, query.digest, query.nowMs);
       case "keys":
         return listKeys(engine, query);
+      case "events":
+        return listEvents(engine, query);
     }
   }
 

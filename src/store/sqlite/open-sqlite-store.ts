@@ -3,6 +3,7 @@ import { Kysely, sql } from "kysely";
 import type { Log } from "../../ambient/log.ts";
 import { guardStore } from "../guard-store.ts";
 import type { KeyLookup } from "../key-lookup.ts";
+import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import { removeEndedSecrets } from "../sql/reroll-key.ts";
@@ -88,10 +89,11 @@ function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
     changes: createSqlChangeFeed(engine),
     usageLanes: [engine.writer],
     permitLanes: [engine.writer],
-    async tidy(nowMs) {
+    async tidy(nowMs, eventsBeforeMs) {
       await forgetExpiredAnswers(engine, nowMs);
       await removeEndedSecrets(engine, nowMs);
       await tidyChanges(engine);
+      if (eventsBeforeMs !== undefined) await tidyEvents(engine, eventsBeforeMs);
     },
     close,
   };

@@ -1,0 +1,122 @@
+import type { Command, IdempotencyRecord, StoredEvent } from "../../src/store/management.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
+import { type BrokenStore, eventLists, tidies } from "./break-store.ts";
+
+/** How many events each cursor of a broken store has passed. */
+const passed = (cursor: string | undefined) => Number(cursor ?? 0);
+
+/** Shows every event in another way. */
+function shows(mistake: string, change: (event: StoredEvent) => StoredEvent): BrokenStore {
+  return eventLists(mistake, async (list, query) => {
+    const page = await list(query);
+    return { ...page, events: page.events.map(change) };
+  });
+}
+
+/** Makes changes in another way. */
+function changes(mistake: string, breakIt: (inner: Store, command: Command) => Command): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const { management } = inner;
+      const change = (command: Command, record?: IdempotencyRecord) =>
+        management.change(breakIt(inner, command), record);
+      return { ...inner, management: { ...management, change: change as typeof management.change } };
+    },
+  };
+}
+
+export const brokenEvents: readonly BrokenStore[] = [
+  eventLists("pages events by number", async (list, query) => {
+    const { events, cursor } = await list({ ...query, after: undefined, limit: passed(query.after) + query.limit });
+    const page = { events: events.slice(passed(query.after)) };
+    return cursor === undefined ? page : { ...page, cursor: `${passed(query.after) + query.limit}` };
+  }),
+  eventLists("begins a page with the last event of the one before", async (list, query) => {
+    const page = await list(query);
+    return page.cursor === undefined ? page : { ...page, cursor: `${page.cursor}0` };
+  }),
+  eventLists("shows the oldest events first", async (list, query) => {
+    const page = await list(query);
+    return { ...page, events: page.events.toReversed() };
+  }),
+  eventLists("gives a cursor where no event follows", async (list, query) => {
+    const page = await list(query);
+    const last = page.events.at(-1);
+    return last === undefined ? page : { ...page, cursor: last.id };
+  }),
+  eventLists("forgets the cursor of a full page of events", async (list, query) => {
+    const { events } = await list(query);
+    return { events };
+  }),
+  eventLists("ignores the target", (list, query) => list({ ...query, targetId: undefined })),
+  eventLists("ignores the actor", (list, query) => list({ ...query, actor: undefined })),
+  eventLists("ignores the method", (list, query) => list({ ...query, method: undefined })),
+  eventLists("ignores the method where there is a target", (list, query) =>
+    list(query.targetId === undefined ? query : { ...query, method: undefined }),
+  ),
+  eventLists("ignores when events begin", (list, query) => list({ ...query, sinceMs: undefined })),
+  eventLists("ignores when events end", (list, query) => list({ ...query, untilMs: undefined })),
+  eventLists("leaves out events of the first moment", (list, query) =>
+    list({ ...query, sinceMs: query.sinceMs && query.sinceMs + 1 }),
+  ),
+  eventLists("shows events of the moment at which they end", (list, query) =>
+    list({ ...query, untilMs: query.untilMs && query.untilMs + 1 }),
+  ),
+  eventLists("shows events of other APIs", (list, query) => list({ ...query, apiIds: undefined })),
+  eventLists("shows events of other APIs where a target is named", (list, query) =>
+    list(query.targetId === undefined ? query : { ...query, apiIds: undefined }),
+  ),
+  eventLists("takes no APIs for all", (list, query) =>
+    list(query.apiIds?.length === 0 ? { ...query, apiIds: undefined } : query),
+  ),
+  eventLists("shows events of the first API only", (list, query) =>
+    list({ ...query, apiIds: query.apiIds?.slice(0, 1) }),
+  ),
+  eventLists("shows events of keys that are there", async (list, query, { management }) => {
+    const page = await list(query);
+    const keys = page.events.map(({ targetId }) => management.read({ kind: "key", keyId: targetId }));
+    const isThere = await Promise.all(keys);
+    return { ...page, events: page.events.filter((_, i) => isThere[i] !== undefined) };
+  }),
+  shows("names no fields", (event) => ({ ...event, fields: [] })),
+  shows("has the version of before the change", (event) => ({ ...event, version: (event.version ?? 1) - 1 })),
+  shows("names another actor", (event) => ({ ...event, actor: "root_0" })),
+  changes("calls every update of a counter one of the key", (_, command) =>
+    command.kind === "updateRemaining"
+      ? { ...command, kind: "updateKey", changes: { enabled: true, meta: {} } }
+      : command,
+  ),
+  {
+    mistake: "has an event of a change that was not made",
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const { management } = inner;
+      const change = async (command: Command, record?: IdempotencyRecord) => {
+        const outcome = await management.change(command, record);
+        if (outcome.outcome !== "done") {
+          const { event } = command;
+          const key = { id: event.id, apiId: "api", start: "s", createdAtMs: 1, secretDigest: event.id };
+          const plain = { ownerId: undefined, name: undefined, meta: {}, enabled: true, expiresAtMs: undefined };
+          const unlimited = { rateLimit: undefined, remaining: undefined, refill: undefined };
+          await management.change({ kind: "createKey", key: { ...key, ...plain, ...unlimited }, event });
+        }
+        return outcome;
+      };
+      return { ...inner, management: { ...management, change: change as typeof management.change } };
+    },
+  },
+  tidies(
+    "tidies events of the first moment that is to be kept",
+    (inner) => (nowMs, beforeMs) => inner(nowMs, beforeMs && beforeMs + 1),
+  ),
+  tidies("tidies no events", (inner) => (nowMs) => inner(nowMs)),
+  tidies(
+    "tidies all events where no moment is given",
+    (inner) =>
+      (nowMs, beforeMs = nowMs) =>
+        inner(nowMs, beforeMs),
+  ),
+];
