@@ -11,6 +11,7 @@ import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
 import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
 import { listPages } from "../support/manage.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { blocksOf, type PlanNode, rowsExamined } from "./examined-rows.ts";
 import { openTestEngine } from "./sqlite/open-test-engine.ts";
 
 const examinedMax = 10_000;
@@ -146,8 +147,8 @@ describe("a page examines a bounded number of keys, whatever it finds, and all p
         for (const { sql, parameters } of statements) {
           const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, [...parameters]);
           const plan = rows[0]["QUERY PLAN"][0].Plan as PlanNode;
-          examined += rowsExamined(plan);
-          blocks += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
+          examined += rowsExamined(plan, "keys");
+          blocks += blocksOf(plan);
         }
         expect(examined, `${what}, ${when}`).toBeLessThanOrEqual(examinedMax);
         // Entries of an index that were passed over are not among the rows. Reading each key takes a few blocks at most.
@@ -167,21 +168,3 @@ describe("a page examines a bounded number of keys, whatever it finds, and all p
     });
   });
 });
-
-interface PlanNode {
-  readonly "Relation Name"?: string;
-  readonly "Actual Rows": number;
-  readonly "Actual Loops": number;
-  readonly "Rows Removed by Filter"?: number;
-  readonly "Rows Removed by Index Recheck"?: number;
-  readonly "Shared Hit Blocks": number;
-  readonly "Shared Read Blocks": number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-/** Rows of the table of keys that the plan read, the ones that it dropped included. */
-function rowsExamined(node: PlanNode): number {
-  const dropped = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Index Recheck"] ?? 0);
-  const own = node["Relation Name"] === "keys" ? (node["Actual Rows"] + dropped) * node["Actual Loops"] : 0;
-  return (node.Plans ?? []).reduce((sum, inner) => sum + rowsExamined(inner), own);
-}

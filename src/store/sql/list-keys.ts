@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { endOfPrefix } from "../../domain/prefix-range.ts";
 import type { KeyPage, KeysQuery } from "../management.ts";
-import { and, behindAllIds, type Filters, type Finding, isOneOf, readFound, walk } from "./pages.ts";
+import { and, behindAllIds, type Filter, type Finding, isOneOf, readFound, walk } from "./pages.ts";
 import { type StoredKeyRow, storedKeyColumns, toStoredKey, withDueRefills } from "./read-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -49,11 +49,20 @@ function walkKeys(query: KeysQuery): Finding {
           { ...query, ownerId: undefined },
         ];
   const most = search === undefined ? walkMax : searchWalkMax;
-  return walk({ table: "keys", group, before: after, filters: filtersOf(others), walkMax: most, limit });
+  return walk({
+    table: "keys",
+    group,
+    before: after,
+    columns: ["id"],
+    filters: filtersOf(others),
+    walkMax: most,
+    limit,
+  });
 }
 
 function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
-  const { conditions } = filtersOf({ ...query, apiId: undefined, search: undefined });
+  const filters = filtersOf({ ...query, apiId: undefined, search: undefined });
+  const conditions = filters.map(({ condition }) => condition);
   const end = endOfPrefix(search);
   // Whether a key is still in the range is asked of what the inner part has read: Postgres would go on behind the end.
   const range = (column: string) => {
@@ -83,36 +92,21 @@ function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
   };
 }
 
-function filtersOf(query: Omit<KeysQuery, "kind" | "limit">): Filters {
+function filtersOf(query: Omit<KeysQuery, "kind" | "limit">): readonly Filter[] {
   const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds } = query;
-  const columns: RawBuilder<unknown>[] = [];
-  const conditions: RawBuilder<unknown>[] = [];
-  if (apiId !== undefined) {
-    columns.push(sql`api_id`);
-    conditions.push(sql`api_id = ${apiId}`);
-  }
-  if (apiIds !== undefined) {
-    columns.push(sql`api_id`);
-    conditions.push(isOneOf(sql`api_id`, apiIds));
-  }
-  if (ownerId !== undefined) {
-    columns.push(sql`owner_id`);
-    conditions.push(sql`owner_id = ${ownerId}`);
-  }
-  if (enabled !== undefined) {
-    columns.push(sql`enabled`);
-    conditions.push(sql`enabled = ${Number(enabled)}`);
-  }
-  if (expiresBeforeMs !== undefined) {
-    columns.push(sql`expires_at_ms`);
-    conditions.push(sql`expires_at_ms < ${expiresBeforeMs}`);
-  }
+  const filters: Filter[] = [];
+  const add = (condition: RawBuilder<unknown>, ...columns: string[]) => void filters.push({ columns, condition });
+  if (apiId !== undefined) add(sql`api_id = ${apiId}`, "api_id");
+  if (apiIds !== undefined) add(isOneOf("api_id", apiIds), "api_id");
+  if (ownerId !== undefined) add(sql`owner_id = ${ownerId}`, "owner_id");
+  if (enabled !== undefined) add(sql`enabled = ${Number(enabled)}`, "enabled");
+  if (expiresBeforeMs !== undefined) add(sql`expires_at_ms < ${expiresBeforeMs}`, "expires_at_ms");
   if (search !== undefined) {
     const end = endOfPrefix(search);
-    columns.push(sql`name`, sql`start`);
-    conditions.push(sql`((name >= ${search} AND name < ${end}) OR (start >= ${search} AND start < ${end}))`);
+    const begins = sql`((name >= ${search} AND name < ${end}) OR (start >= ${search} AND start < ${end}))`;
+    add(begins, "name", "start");
   }
-  return { columns, conditions };
+  return filters;
 }
 
 const found = {

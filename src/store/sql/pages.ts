@@ -10,7 +10,7 @@ import type { SqlEngine } from "./sql-engine.ts";
 /** Behind every id. */
 export const behindAllIds = "\u{10ffff}";
 
-/** Parts of a statement. It is a WITH clause that has `page`, the ids of up to one row more than asked for. */
+/** Parts of a statement. It is a WITH clause that has `page`, with the ids of up to one row more than asked for. */
 export interface Finding {
   readonly tables: RawBuilder<unknown>;
   /** The id at which the walk ended because of its bound. */
@@ -19,10 +19,10 @@ export interface Finding {
   readonly tooMany: RawBuilder<unknown>;
 }
 
-/** The conditions of filters, and the columns that they need. */
-export interface Filters {
-  readonly columns: readonly RawBuilder<unknown>[];
-  readonly conditions: readonly RawBuilder<unknown>[];
+/** A condition, and the columns that it needs. */
+export interface Filter {
+  readonly columns: readonly string[];
+  readonly condition: RawBuilder<unknown>;
 }
 
 export interface Walk {
@@ -33,7 +33,9 @@ export interface Walk {
   readonly before: string;
   /** Only this id and those behind it. */
   readonly from?: string | undefined;
-  readonly filters: Filters;
+  /** Columns that `page` has, with the id. */
+  readonly columns: readonly string[];
+  readonly filters: readonly Filter[];
   /** Most rows that are walked. They are walked twice if the page is not full: once for what matches, once for the end. */
   readonly walkMax: number;
   readonly limit: number;
@@ -41,33 +43,62 @@ export interface Walk {
 
 /**
  * Rows are examined in the order of the list, up to a bound. If the page is not full at the bound, the cursor is the row that
- * was examined last.
- *
- * With a group it compares rows of columns, and orders by the group too although one value of it is wanted: so no other
- * index than the intended one can give that order, whatever an engine believes about its data. With `api_id = ?` Postgres may
- * walk the ids of all APIs if it believes that most keys are of this one.
+ * was examined last. Without filters, the first rows are the page.
  */
-export function walk({ table, group, before, from, filters, walkMax, limit }: Walk): Finding {
-  const name = sql.table(table);
-  const column = group && sql.ref(group.column);
-  const order = column === undefined ? sql`id DESC` : sql`${column} DESC, id DESC`;
-  const range = group === undefined ? rangeOfIds(before, from) : rangeOfGroup(group, before, from);
-  const walked = (columns: readonly RawBuilder<unknown>[]) =>
-    sql`(SELECT ${sql.join(columns)} FROM ${name} WHERE ${and(range)} ORDER BY ${order} LIMIT ${sql.lit(walkMax)}) AS walked`;
-  const ordered = column === undefined ? [sql`id`] : [column, sql`id`];
+export function walk(asked: Walk): Finding {
+  const { group, columns, filters, walkMax, limit } = asked;
+  if (filters.length === 0) return foundIn(walked(asked, columns, limit + 1));
+  const needed = new Set([
+    ...columns,
+    ...(group ? [group.column] : []),
+    ...filters.flatMap((filter) => filter.columns),
+  ]);
+  const conditions = and(filters.map(({ condition }) => condition));
   const isShort = sql`(SELECT count(*) FROM page) <= ${sql.lit(limit)}`;
   return {
     tables: sql`
       page AS MATERIALIZED (
-        SELECT id FROM ${walked([...ordered, ...filters.columns])} WHERE ${and(filters.conditions)}
-        ORDER BY ${order} LIMIT ${sql.lit(limit + 1)}
+        SELECT ${list(columns)} FROM (${walked(asked, [...needed], walkMax)}) AS walked
+        WHERE ${conditions} ORDER BY ${orderOf(group)} LIMIT ${sql.lit(limit + 1)}
       ), reached AS MATERIALIZED (
-        SELECT id FROM ${walked([sql`id`])}
+        SELECT id FROM (${walked(asked, ["id"], walkMax)}) AS walked
         LIMIT (CASE WHEN ${isShort} THEN 1 ELSE 0 END) OFFSET ${sql.lit(walkMax - 1)}
       )`,
     reached: sql`(SELECT id FROM reached)`,
     tooMany: sql`0`,
   };
+}
+
+/** The first rows of several walks without filters, together. */
+export function walkAll(walks: readonly [Walk, ...Walk[]]): Finding {
+  const [{ columns, limit }] = walks;
+  const each = walks.map((asked) => sql`SELECT * FROM (${walked(asked, columns, limit + 1)}) AS walked`);
+  return foundIn(
+    sql`SELECT * FROM (${sql.join(each, sql` UNION ALL `)}) AS walks ORDER BY id DESC LIMIT ${sql.lit(limit + 1)}`,
+  );
+}
+
+/** A page that ends where there are no more rows. */
+function foundIn(rows: RawBuilder<unknown>): Finding {
+  return { tables: sql`page AS MATERIALIZED (${rows})`, reached: sql`NULL`, tooMany: sql`0` };
+}
+
+/**
+ * With a group it compares rows of columns, and orders by the group too although one value of it is wanted: so no other
+ * index than the intended one can give that order, whatever an engine believes about its data. With `api_id = ?` Postgres may
+ * walk the ids of all APIs if it believes that most keys are of this one.
+ */
+function walked({ table, group, before, from }: Walk, columns: readonly string[], most: number) {
+  const range = group === undefined ? rangeOfIds(before, from) : rangeOfGroup(group, before, from);
+  return sql`SELECT ${list(columns)} FROM ${sql.table(table)} WHERE ${and(range)} ORDER BY ${orderOf(group)} LIMIT ${sql.lit(most)}`;
+}
+
+function list(columns: readonly string[]): RawBuilder<unknown> {
+  return sql.join(columns.map(toSql));
+}
+
+function orderOf(group: Walk["group"]): RawBuilder<unknown> {
+  return group === undefined ? sql`id DESC` : sql`${sql.ref(group.column)} DESC, id DESC`;
 }
 
 function rangeOfIds(before: string, from: string | undefined): readonly RawBuilder<unknown>[] {
@@ -80,9 +111,9 @@ function rangeOfGroup(
   from: string | undefined,
 ): readonly RawBuilder<unknown>[] {
   const group = sql.ref(column);
-  const begins = from === undefined ? [] : [sql`(${group}, id) >= (${value}, ${from})`];
-  // Without the second one, Postgres does not see that an index of rows that have a value in this column can be used.
-  return [sql`(${group}, id) < (${value}, ${before})`, sql`${group} >= ${value}`, ...begins];
+  // Of the group alone where that is enough: then Postgres sees that an index of rows with a value in the column can be used.
+  const begins = from === undefined ? sql`${group} >= ${value}` : sql`(${group}, id) >= (${value}, ${from})`;
+  return [sql`(${group}, id) < (${value}, ${before})`, begins];
 }
 
 export function and(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
@@ -90,8 +121,8 @@ export function and(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unkn
 }
 
 /** Whether it is one of the values, of which there may be none. */
-export function isOneOf(column: RawBuilder<unknown>, values: readonly string[]): RawBuilder<unknown> {
-  return values.length === 0 ? sql`1 = 0` : sql`${column} IN (${sql.join(values)})`;
+export function isOneOf(column: string, values: readonly string[]): RawBuilder<unknown> {
+  return values.length === 0 ? sql`1 = 0` : sql`${sql.ref(column)} IN (${sql.join(values)})`;
 }
 
 export interface FoundPage<Row> {
@@ -104,15 +135,15 @@ export interface FoundPage<Row> {
 export async function readFound<Row extends { readonly id: string }>(
   engine: SqlEngine,
   { tables, reached, tooMany }: Finding,
-  /** The columns, and the tables that they are of, joined to `page`. */
-  what: { readonly columns: readonly string[]; readonly joins: RawBuilder<unknown> },
+  /** The columns, and what has to be joined to `page` for them. */
+  what: { readonly columns: readonly string[]; readonly joins?: RawBuilder<unknown> },
 ): Promise<FoundPage<Row> | undefined> {
   const statement = sql`
     WITH ${tables}
-    SELECT ${sql.join(what.columns.map(toSql))}, ${reached} AS reached, ${tooMany} AS too_many
+    SELECT ${list(what.columns)}, ${reached} AS reached, ${tooMany} AS too_many
     FROM (SELECT 1 AS one) AS one
     LEFT JOIN page ON 1 = 1
-    ${what.joins}
+    ${what.joins ?? sql``}
     ORDER BY page.id DESC`;
   // There is always a row: one without an id if nothing was found.
   const rows = (await engine.scan(statement.compile(engine.db))) as readonly (FoundRow & (Row | { id: null }))[];
