@@ -19,7 +19,7 @@ const alone = [
 const inPairs = [
   "test/faults/{damaged-file,hostile-http1,hostile-streams,hostile-tls,lost-file}.test.ts",
   "test/faults/edges/held-commit.test.ts",
-  "test/faults/postgres/{database-up,frozen-primary,lane,outage,permit-locks,slow}.test.ts",
+  "test/faults/postgres/{database-up,frozen-primary,index-build,lane,outage,permit-locks,slow}.test.ts",
   "test/faults/redis/{outage,overshoot,restart}.test.ts",
   "test/faults/strict/ledger-clock-set.test.ts",
   "test/hostile/{attack-findings,cuts}.test.ts",

@@ -1,4 +1,4 @@
-// Long runs: `npm run soak -- <minutes>`, `npm run soak -- news` and `npm run soak -- regions [scenario]`.
+// Long runs: `npm run soak -- <minutes>`, `npm run soak -- news`, `npm run soak -- index` and `npm run soak -- regions [scenario]`.
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,13 +6,14 @@ import { join } from "node:path";
 
 const usage = `usage: npm run soak -- <minutes>              strict limits under load, faults and repairs; 10 unless told
        npm run soak -- news                   what edges hear of changes: 20 restarts, a commit held for a minute
+       npm run soak -- index                  indexes are built on a million rows while verifications run
        npm run soak -- regions [scenario]     regions far apart; as root; only scenarios whose name contains the text`;
 
 const [what = "10", ...rest] = process.argv.slice(2);
 const minutes = Number(what);
 const isRegions = what === "regions";
-const isNews = what === "news" && rest.length === 0;
-if (!isRegions && !isNews && !(minutes > 0 && minutes <= 1440 && rest.length === 0)) {
+const isNamed = ["index", "news"].includes(what) && rest.length === 0;
+if (!isRegions && !isNamed && !(minutes > 0 && minutes <= 1440 && rest.length === 0)) {
   console.error(usage);
   process.exit(2);
 }
@@ -22,7 +23,7 @@ const folder = mkdtempSync(join(tmpdir(), "latchkey-soak-"));
 // Postgres, which does not run as root, has its folder in it.
 chmodSync(folder, 0o755);
 const ofRegions = ["regions.soak", ...(rest.length > 0 ? ["-t", rest.join(" ")] : [])];
-const filter = isRegions ? ofRegions : [isNews ? "news.soak" : "strict.soak"];
+const filter = isRegions ? ofRegions : [isNamed ? `${what}.soak` : "strict.soak"];
 const child = spawn("vitest", ["run", "--config", "test/soak/vitest.config.ts", ...filter], {
   cwd: root,
   stdio: "inherit",

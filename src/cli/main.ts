@@ -54,7 +54,9 @@ async function migrate(action: "status" | "up"): Promise<void> {
   // This loads both database engines. A server needs only one of them.
   const { applyMigrations, readMigrations } = await import("../server/migrations.ts");
   if (action === "up") {
-    const applied = await applyMigrations(settings, systemClock);
+    const applied = await applyMigrations(settings, systemClock, (index, by) =>
+      console.error(`the index ${index} is being built by ${by}`),
+    );
     console.log(applied.length === 0 ? "nothing to apply" : applied.map((name) => `applied ${name}`).join("\n"));
   } else {
     const { applied, missing } = await readMigrations(settings, systemClock);

@@ -1,6 +1,7 @@
 import type { Clock } from "../ambient/clock.ts";
 import { createMetrics } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
+import type { BuildIndexOptions } from "../store/postgres/build-index.ts";
 import { openPgEngine } from "../store/postgres/open-postgres-store.ts";
 import { orRefused } from "../store/postgres/pg-error.ts";
 import { pgMigrations } from "../store/postgres/pg-migrations.ts";
@@ -21,17 +22,22 @@ export function readMigrations(settings: Settings, clock: Clock) {
 }
 
 /** Applies what is missing and answers the names. */
-export function applyMigrations(settings: Settings, clock: Clock): Promise<readonly string[]> {
-  return withEngine(settings, clock, (engine, known) => migrateUp(engine, clock.nowMs(), known));
+export function applyMigrations(
+  settings: Settings,
+  clock: Clock,
+  onIndexBuild?: BuildIndexOptions["onIndexBuild"],
+): Promise<readonly string[]> {
+  return withEngine(settings, clock, (engine, known) => migrateUp(engine, clock.nowMs(), known), onIndexBuild);
 }
 
 async function withEngine<Result>(
   { databaseUrl, dataDir }: Settings,
   clock: Clock,
   use: (engine: SqlEngine, known: readonly Migration[]) => Promise<Result>,
+  onIndexBuild?: BuildIndexOptions["onIndexBuild"],
 ): Promise<Result> {
   if (databaseUrl !== undefined) {
-    const engine = openPgEngine({ url: databaseUrl.reveal(), connectionsMax: 1 });
+    const engine = openPgEngine({ url: databaseUrl.reveal(), connectionsMax: 1, onIndexBuild });
     try {
       return await use(engine, pgMigrations);
     } catch (error) {

@@ -57,18 +57,23 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
   const options = { lanes, usageTimeoutMs, connectionsMax };
   const { store, fulfil } = createDeferredStore(lanes);
   const watch = new DatabaseWatch(ambient);
-  let closed = false;
+  // An index may be under construction for hours: who waits for it must be able to stop.
+  const closing = new AbortController();
+  const { signal } = closing;
+  const onIndexBuild = (index: string, by: string) =>
+    ambient.log.info("an index is built; this replica is ready afterwards", { index, by });
   const open = async () => {
     let toldReason: string | undefined;
     const { openPostgresStore } = await import("../store/postgres/open-postgres-store.ts");
-    for (let tries = 0; !closed; tries++) {
+    for (let tries = 0; !signal.aborted; tries++) {
       try {
-        const opened = await openPostgresStore({ ...ambient, ...options, url: url.reveal() });
+        const opened = await openPostgresStore({ ...ambient, ...options, url: url.reveal(), signal, onIndexBuild });
         fulfil(opened);
-        if (!closed) watch.start(opened.check);
+        if (!signal.aborted) watch.start(opened.check);
         return;
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error;
+        if (signal.aborted) return;
         const reason = reasonOf(error);
         if (tries === 0 || reason !== toldReason) ambient.log.warn("waiting for the database", { reason });
         toldReason = reason;
@@ -80,7 +85,7 @@ function openPostgres(url: Secret, { settings, ...ambient }: OpenStoreOptions): 
   // A failure reaches the callers that await `usable`. There may be none yet, so it must not count as unhandled.
   usable.catch(() => {});
   const close = async () => {
-    closed = true;
+    closing.abort();
     watch.stop();
     await usable.catch(() => {});
     await store.close();

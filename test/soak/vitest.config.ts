@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** The soak is not part of the test command: `npm run soak -- <minutes>`, `npm run soak -- news`, `npm run soak -- regions`. */
+/** The soak is not part of the test command: see `tools/soak.ts`. */
 export default defineConfig({
   test: {
     include: ["test/soak/**/*.soak.ts"],

@@ -6,6 +6,7 @@ import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { limitConcurrency } from "../sql/limit-concurrency.ts";
 import { migrateUp } from "../sql/migrate.ts";
+import type { Migration } from "../sql/migrations.ts";
 import { removeEndedSecrets } from "../sql/reroll-key.ts";
 import type { Schema } from "../sql/schema.ts";
 import { tidyChanges } from "../sql/sql-change-feed.ts";
@@ -13,6 +14,7 @@ import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import type { Store } from "../store.ts";
+import { type BuildIndexOptions, buildIndex } from "./build-index.ts";
 import { databaseNowMs, forgetText, nowText } from "./guarded-statement.ts";
 import { PermitLane } from "./permit-lane.ts";
 import { forgetReadersText, PgChangeFeed } from "./pg-change-feed.ts";
@@ -27,7 +29,7 @@ import { refilledCounter } from "./refill-steps.ts";
 import { RoundTrip } from "./round-trip.ts";
 import { UsageLane } from "./usage-lane.ts";
 
-interface PgEngineOptions extends Omit<PgPoolOptions, "servers"> {
+interface PgEngineOptions extends Omit<PgPoolOptions, "servers">, Omit<BuildIndexOptions, "servers"> {
   /** May name several servers: the primary among them is used. */
   readonly url: string;
   /** Replaces the database's clock in tests. */
@@ -39,6 +41,8 @@ export interface PostgresStoreOptions extends PgEngineOptions, Pick<Ambient, "cl
   readonly lanes: number;
   readonly usageTimeoutMs: number;
   readonly watch?: LedgerWatch;
+  /** Replaces the migrations, in tests. */
+  readonly migrations?: readonly Migration[];
 }
 
 export interface PostgresStore extends Store {
@@ -69,7 +73,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await engine.close();
   };
   try {
-    await migrateUp(engine, options.clock.nowMs(), pgMigrations);
+    await migrateUp(engine, options.clock.nowMs(), options.migrations ?? pgMigrations);
     // Connects each lane and prepares its statements now: that can take longer than the first uses may wait.
     await Promise.all(lanes.map((lane) => lane.connect()));
     await Promise.all(lanes.map((lane) => lane.apply([])));
@@ -124,6 +128,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
       const { rows } = await scanInTurn(() => pool.query(toQuery(query), writeTimeouts));
       return rows;
     },
+    buildIndex: (index) => buildIndex(index, { ...options, servers }),
     inPrimaryKey: sql``,
     thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,
     oldestOpenTransaction: sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,

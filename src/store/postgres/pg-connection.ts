@@ -62,6 +62,8 @@ export interface PgConnectionOptions {
   readonly onOpenFailed?: (error: unknown) => void;
   /** Called when an open connection is lost. */
   readonly onLost?: () => void;
+  /** Replaces the settings that are sent when it connects. */
+  readonly settings?: readonly string[] | undefined;
   /** Replaces how a connection is made, in tests. */
   readonly createSocket?: () => PgSocket;
 }
@@ -80,7 +82,7 @@ const slowAttemptMs = 1000;
 export class PgConnection {
   readonly #servers: PgServers;
   readonly #options: PgConnectionOptions;
-  readonly #startup = new StartupSettings();
+  readonly #startup: StartupSettings;
   /** Whether prepared statements stay available. Not behind a pooler that pools by transaction. */
   #keepsPrepared = true;
   #open: OpenClient | undefined;
@@ -95,6 +97,7 @@ export class PgConnection {
   constructor(servers: PgServers, options: PgConnectionOptions = {}) {
     this.#servers = servers;
     this.#options = options;
+    this.#startup = new StartupSettings(options.settings);
   }
 
   get isReady(): boolean {

@@ -20,20 +20,28 @@ export const beginSafely = [
 ].join("; ");
 
 /** Helpful settings that nothing depends on: plans are made once, and the server ends statements without a caller. */
-const helpfulSettings = [
+const helpfulSettings: readonly string[] = [
   "plan_cache_mode=force_generic_plan",
   "default_transaction_isolation=read\\ committed",
   "lock_timeout=400ms",
   "statement_timeout=5s",
 ];
 
-/** The helpful settings. They are sent with the connection request, until a pooler refuses them. */
+/** For the connections that build an index, which takes as long as it takes, whatever the role's own time-outs are. */
+export const settingsOfBuilds: readonly string[] = ["lock_timeout=0", "statement_timeout=0"];
+
+/** Settings that are sent with the connection request, until a pooler refuses them. */
 export class StartupSettings {
+  readonly #settings: readonly string[];
   #isRefused = false;
+
+  constructor(settings = helpfulSettings) {
+    this.#settings = settings;
+  }
 
   /** For node-postgres. `options` in the URL override them. */
   get options(): string | undefined {
-    return this.#isRefused ? undefined : helpfulSettings.map((setting) => `-c ${setting}`).join(" ");
+    return this.#isRefused ? undefined : this.#settings.map((setting) => `-c ${setting}`).join(" ");
   }
 
   /** Whether these settings were refused. Then they are left out from now on, and connecting again can help. */

@@ -7,9 +7,10 @@ export class SchemaTooNew extends Error {
 }
 
 /**
- * Applies the missing migrations, each in its own transaction, so that an interrupted run can continue. Any number of
- * processes may do so at the same time: each transaction first inserts the migration's name. The others wait there for
- * it to end, and then find that the name exists.
+ * Applies the missing migrations, so that an interrupted run can continue, and answers the names of those that it has
+ * applied itself. Any number of processes may do so at the same time. Statements run in a transaction that first inserts
+ * the migration's name: the others wait there for it to end, and then find that the name exists. An index gets its name
+ * when it is complete.
  */
 export async function migrateUp(
   engine: SqlEngine,
@@ -19,9 +20,9 @@ export async function migrateUp(
   const applied: string[] = [];
   for (const migration of (await migrationStatus(engine, known)).missing) {
     const mark = engine.db.insertInto("schema_migrations").values({ name: migration.name, applied_at_ms: nowMs });
-    const isOurs = await unlessTaken(
-      engine.atomically([mark.compile(), ...migration.up(engine.db, engine.inPrimaryKey)]),
-    );
+    if ("index" in migration) await engine.buildIndex(migration.index);
+    const statements = "up" in migration ? migration.up(engine.db, engine.inPrimaryKey) : [];
+    const isOurs = await unlessTaken(engine.atomically([mark.compile(), ...statements]));
     if (isOurs) applied.push(migration.name);
     else if (!(await appliedNames(engine)).has(migration.name))
       throw new Error(`${migration.name} breaks a unique key`);

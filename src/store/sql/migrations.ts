@@ -1,15 +1,28 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from "kysely";
 import { remainingMax } from "../../domain/usage.ts";
+import type { IndexDefinition } from "./index-definition.ts";
 import { hasCounterCheck, remainingMaxCheck, remainingMinCheck, type Schema } from "./schema.ts";
 
-export interface Migration {
+export type Migration = StatementsMigration | IndexMigration;
+
+/** Statements that are applied in one transaction. They must be quick: replicas serve on the same tables meanwhile. */
+export interface StatementsMigration {
   readonly name: string;
   /** `inPrimaryKey`: see `SqlEngine`. */
   up(db: Kysely<Schema>, inPrimaryKey: RawBuilder<unknown>): readonly CompiledQuery[];
 }
 
+/**
+ * An index on a table that may have many rows. On Postgres it is built while replicas serve, outside a transaction, and
+ * without the time-outs of requests. (An index on a table that is made by the same migration belongs into `up`.)
+ */
+export interface IndexMigration {
+  readonly name: string;
+  readonly index: IndexDefinition;
+}
+
 /** In the order in which they are applied. Never edit one that has been released: add another. */
-export const migrations: readonly Migration[] = [
+export const migrations: readonly StatementsMigration[] = [
   {
     name: "0001-first",
     up: (db, inPrimaryKey) => [

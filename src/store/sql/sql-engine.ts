@@ -1,4 +1,5 @@
 import type { CompiledQuery, Kysely, QueryResult, RawBuilder } from "kysely";
+import type { IndexDefinition } from "./index-definition.ts";
 import type { Schema } from "./schema.ts";
 
 /** What the shared queries need from a database. */
@@ -20,6 +21,13 @@ export interface SqlEngine {
    * `Unavailable`, also if too many wait.
    */
   scan(query: CompiledQuery): Promise<readonly unknown[]>;
+
+  /**
+   * Resolves when the index exists and is complete, also if it was there before or another process has built it. If it is
+   * interrupted it can be called again. Where other processes use the tables, they can read and write meanwhile.
+   * Throws `Unavailable`.
+   */
+  buildIndex(index: IndexDefinition): Promise<void>;
 
   /** In SQL: the end of CREATE TABLE for a table whose rows are kept in its primary key, where the engine can do that. */
   readonly inPrimaryKey: RawBuilder<unknown>;

@@ -5,6 +5,7 @@ import { guardStore } from "../guard-store.ts";
 import type { KeyLookup } from "../key-lookup.ts";
 import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
+import { createIndexQuery } from "../sql/index-definition.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import { removeEndedSecrets } from "../sql/reroll-key.ts";
 import type { Schema } from "../sql/schema.ts";
@@ -135,6 +136,10 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
       return results.map((result) => toQueryResult(result));
     },
     scan: (query) => lists.run(toStatement(query)),
+    // No other process uses the file, and this one does not serve before its migrations are applied.
+    async buildIndex(index) {
+      await writer.run([toStatement(createIndexQuery(index))]);
+    },
     inPrimaryKey: sql`WITHOUT ROWID`,
     // There is one writer: the transaction that has not ended is the one that comes next.
     thisTransaction: nextTransaction,

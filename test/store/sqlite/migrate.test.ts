@@ -1,16 +1,20 @@
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
-import { type Migration, migrations } from "../../../src/store/sql/migrations.ts";
+import { type Migration, migrations, type StatementsMigration } from "../../../src/store/sql/migrations.ts";
 import { openSqliteEngine } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { readRows, testOptions } from "./open-test-engine.ts";
 
 /** One more than there are, as a later version has it. */
-const later: Migration = {
+const later: StatementsMigration = {
   name: "0002-later",
   up: (db) => [db.schema.createTable("later").addColumn("id", "text").compile()],
 };
-const known = [...migrations, later];
+const index: Migration = {
+  name: "0003-index",
+  index: { name: "keys_by_name", table: "keys", columns: ["name", "id"], where: "name IS NOT NULL" },
+};
+const known = [...migrations, later, index];
 const names = known.map(({ name }) => name);
 
 async function openEmptyEngine() {
@@ -27,19 +31,21 @@ describe("migrations", () => {
     expect(await migrateUp(engine, 2, known)).toEqual([]);
     const applied = readRows(file, "SELECT * FROM schema_migrations ORDER BY name");
     expect(applied).toEqual(names.map((name) => ({ name, applied_at_ms: 1n })));
+    const made = readRows(file, "SELECT sql FROM sqlite_master WHERE name = 'keys_by_name'");
+    expect(made).toEqual([{ sql: expect.stringContaining("ON keys (name, id) WHERE name IS NOT NULL") }]);
   });
 
   it("go on where an earlier version stopped, and keep its data", async () => {
     const { engine, file } = await openEmptyEngine();
     await migrateUp(engine, 1);
     await engine.writer.run([{ sql: "INSERT INTO apis VALUES ('api', NULL, '{}', 0, 1, 1, 1, '')", parameters: [] }]);
-    expect(await migrateUp(engine, 2, known)).toEqual([later.name]);
+    expect(await migrateUp(engine, 2, known)).toEqual([later.name, index.name]);
     expect(readRows(file, "SELECT id FROM apis")).toEqual([{ id: "api" }]);
   });
 
   it("that fail half-way leave nothing of themselves, keep those before them, and can go on later", async () => {
     const { engine, file } = await openEmptyEngine();
-    const failing: Migration = {
+    const failing: StatementsMigration = {
       ...later,
       up: (db, end) => [...later.up(db, end), sql`SELECT * FROM nowhere`.compile(db)],
     };
@@ -48,6 +54,6 @@ describe("migrations", () => {
       migrations.map(({ name }) => ({ name })),
     );
     expect(readRows(file, "SELECT name FROM sqlite_master WHERE name = 'later'")).toEqual([]);
-    expect(await migrateUp(engine, 2, known)).toEqual([later.name]);
+    expect(await migrateUp(engine, 2, known)).toEqual([later.name, index.name]);
   });
 });
