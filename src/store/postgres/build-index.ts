@@ -2,10 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { createIndexQuery, type IndexDefinition } from "../sql/index-definition.ts";
 import { UniqueViolation } from "../sql/sql-engine.ts";
-import { PgConnection } from "./pg-connection.ts";
+import { PatientConnection } from "./patient-connection.ts";
 import { DatabaseRefused, sqlStateOf, toStoreError } from "./pg-error.ts";
 import type { PgServers } from "./pg-servers.ts";
-import { settingsOfBuilds } from "./pg-session.ts";
 
 export interface BuildIndexOptions {
   readonly servers: PgServers;
@@ -15,10 +14,6 @@ export interface BuildIndexOptions {
   readonly onIndexBuild?: ((index: string, by: "this process" | "another process") => void) | undefined;
 }
 
-/** For statements that only look. */
-const lookMs = 5000;
-/** The most that Node's timers can wait: a build takes as long as it takes. */
-const anyTimeMs = 2 ** 31 - 1;
 /** How often a process that waits for the index looks again. */
 const lookEveryMs = 500;
 
@@ -32,8 +27,8 @@ const lookEveryMs = 500;
  * server, where the build would wait for them. If the lock is lost, the server still tells that it builds.
  */
 export async function buildIndex(index: IndexDefinition, options: BuildIndexOptions): Promise<void> {
-  const builder = new PgConnection(options.servers, { settings: settingsOfBuilds });
-  const lock = new PgConnection(options.servers, { settings: settingsOfBuilds });
+  const builder = new PatientConnection(options.servers);
+  const lock = new PatientConnection(options.servers);
   const close = () => {
     builder.close();
     lock.close();
@@ -50,8 +45,8 @@ export async function buildIndex(index: IndexDefinition, options: BuildIndexOpti
 }
 
 async function buildWith(
-  builder: PgConnection,
-  lock: PgConnection,
+  builder: PatientConnection,
+  lock: PatientConnection,
   index: IndexDefinition,
   { signal, onIndexBuild }: BuildIndexOptions,
 ): Promise<void> {
@@ -63,7 +58,7 @@ async function buildWith(
   for (let isLocked = false; ; ) {
     isLocked ||= await takeLock(lock);
     // Not in the transaction of the lock, which would go on seeing what it has seen of other sessions.
-    const { rows } = await builder.run({ text: stateText, values: [index.table, index.name] }, lookMs);
+    const { rows } = await builder.run(stateText, [index.table, index.name]);
     const [{ is_valid, is_being_built } = { is_valid: null, is_being_built: false }] = rows as unknown as StateRow[];
     if (is_valid) return;
     if (!isLocked || is_being_built) {
@@ -73,9 +68,8 @@ async function buildWith(
     }
     tell("this process");
     // What a build has left that was interrupted. It cannot be continued, but every change of the table maintains it.
-    if (is_valid === false)
-      await builder.run({ text: `DROP INDEX CONCURRENTLY IF EXISTS ${index.name}`, values: [] }, anyTimeMs);
-    await builder.run({ text: createIndexQuery(index, "CONCURRENTLY").sql, values: [] }, anyTimeMs);
+    if (is_valid === false) await builder.run(`DROP INDEX CONCURRENTLY IF EXISTS ${index.name}`);
+    await builder.run(createIndexQuery(index, "CONCURRENTLY").sql);
   }
 }
 
@@ -92,23 +86,22 @@ SELECT (SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexre
   EXISTS (SELECT FROM pg_stat_progress_create_index WHERE relid = $1::regclass) AS is_being_built`;
 
 /** Whether we have the lock. It is released when the connection is closed. */
-async function takeLock(connection: PgConnection): Promise<boolean> {
-  const run = (text: string) => connection.run({ text, values: [] }, lookMs);
-  await run(
+async function takeLock(connection: PatientConnection): Promise<boolean> {
+  await connection.run(
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0",
   );
-  const { rows } = await run(
+  const { rows } = await connection.run(
     "SELECT pg_try_advisory_xact_lock(hashtextextended('latchkey builds an index', 0)) AS taken",
   );
   if (rows[0]?.taken === true) return true;
-  await run("ROLLBACK");
+  await connection.run("ROLLBACK");
   return false;
 }
 
 /** The error that callers get. Behind a pooler the role's time-outs count, which only its owner can change. */
-async function explained(error: unknown, builder: PgConnection): Promise<unknown> {
+async function explained(error: unknown, builder: PatientConnection): Promise<unknown> {
   if (/^(57014|55P03)$/.test(sqlStateOf(error) ?? "")) {
-    const { rows } = await builder.run({ text: timeoutsText, values: [] }, lookMs).catch(() => ({ rows: [] }));
+    const { rows } = await builder.run(timeoutsText).catch(() => ({ rows: [] }));
     if (rows.length > 0) {
       const names = rows.map(({ name }) => name).join(" and ");
       return new DatabaseRefused(

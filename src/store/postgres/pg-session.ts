@@ -27,8 +27,8 @@ const helpfulSettings: readonly string[] = [
   "statement_timeout=5s",
 ];
 
-/** For the connections that build an index, which takes as long as it takes, whatever the role's own time-outs are. */
-export const settingsOfBuilds: readonly string[] = ["lock_timeout=0", "statement_timeout=0"];
+/** Replace the time-outs of the role and of the database, for work that is no request. */
+export const settingsWithoutTimeouts: readonly string[] = ["lock_timeout=0", "statement_timeout=0"];
 
 /** Settings that are sent with the connection request, until a pooler refuses them. */
 export class StartupSettings {
@@ -64,11 +64,11 @@ export function clientConfig(url: string): ClientConfig {
 }
 
 /** Throws `DatabaseRefused` if the URL cannot be used, for example because it names a missing certificate file. */
-export function checkUrl(url: string): void {
+export function checkUrl(url: string, name = "DATABASE_URL"): void {
   try {
     for (const connectionString of splitPostgresUrl(url)) new pg.Client({ connectionString });
   } catch (error) {
-    throw new DatabaseRefused(`DATABASE_URL cannot be used: ${(error as Error).message}`);
+    throw new DatabaseRefused(`${name} cannot be used: ${(error as Error).message}`);
   }
 }
 
