@@ -3,12 +3,14 @@ import { findPackageJSON } from "node:module";
 import { parseArgs } from "node:util";
 import { systemClock } from "../ambient/clock.ts";
 import { backUpDataFolder } from "../store/sqlite/backup.ts";
+import { copy } from "./copy.ts";
 import { serve } from "./serve.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; settings come from the environment
          --role ROLE            all (default), edge or coordinator; the same as LATCHKEY_ROLE
        latchkey backup FILE     copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served
+       latchkey copy            copy the data of LATCHKEY_DATA_DIR to the Postgres that LATCHKEY_COPY_TO names
        latchkey migrate status  list which changes of the schema the store has and lacks
        latchkey migrate up      apply those it lacks, as every start does
        latchkey --version`;
@@ -35,6 +37,9 @@ export async function main(args: readonly string[]): Promise<void> {
         (error: unknown) => exitWithProblems("latchkey cannot back up", error),
       );
     }
+    case "copy":
+      if (operands.length > 0) return exitWithUsage("copy takes no operands: LATCHKEY_COPY_TO names the target");
+      return copy();
     case "migrate":
       if ((target !== "status" && target !== "up") || operands.length > 1) {
         return exitWithUsage("migrate takes status or up");

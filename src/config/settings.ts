@@ -18,6 +18,8 @@ export interface Settings {
   readonly dataDir: string;
   /** Absent: the embedded store. */
   readonly databaseUrl: Secret | undefined;
+  /** Where `latchkey copy` copies the embedded store to. */
+  readonly copyTo: Secret | undefined;
   readonly databaseConnectionsMax: number;
   readonly usageLanes: number;
   readonly usageTimeoutMs: number;
@@ -72,6 +74,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   workers: { name: "LATCHKEY_WORKERS", fallback: "1", parse: wholeNumber(1, 64) },
   dataDir: { name: "LATCHKEY_DATA_DIR", fallback: "./data", parse: nonEmpty },
   databaseUrl: { name: "DATABASE_URL", fallback: "", secret: true, parse: databaseUrl },
+  copyTo: { name: "LATCHKEY_COPY_TO", fallback: "", secret: true, parse: databaseUrl },
   databaseConnectionsMax: {
     name: "LATCHKEY_DATABASE_CONNECTIONS_MAX",
     fallback: "10",

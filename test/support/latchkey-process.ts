@@ -24,16 +24,20 @@ function bareEnvironment(extra: Record<string, string>): Record<string, string> 
   return { PATH: process.env.PATH ?? "", HOME: join(artefactFolder(), "home"), ...extra };
 }
 
-/** Runs `latchkey` for real and resolves when it has ended by itself. */
+/** Runs `latchkey` for real and resolves when it has ended, by itself unless it is killed for what it has printed. */
 export async function runLatchkey(
   args: readonly string[],
   environment: Record<string, string> = {},
   program = builtProgram(),
+  isKilledAt: (stderr: string) => boolean = () => false,
 ) {
   const child = spawn(process.execPath, [program, ...args], { env: bareEnvironment(environment) });
   atTestEnd(() => void child.kill("SIGKILL"));
   const output = collect(child);
-  const [code] = (await once(child, "close")) as [number];
+  child.stderr.on("data", () => {
+    if (isKilledAt(output().stderr)) child.kill("SIGKILL");
+  });
+  const [code] = (await once(child, "close")) as [number | null];
   return { code, ...output() };
 }
 

@@ -13,13 +13,14 @@ import { tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
+import { findUnfinishedCopy } from "../sql/unfinished-copy.ts";
 import type { Store } from "../store.ts";
 import { type BuildIndexOptions, buildIndex } from "./build-index.ts";
 import { databaseNowMs, forgetText, nowText } from "./guarded-statement.ts";
 import { PermitLane } from "./permit-lane.ts";
 import { forgetReadersText, PgChangeFeed } from "./pg-change-feed.ts";
 import { createPgDialect, toQuery, toQueryResult, writeTimeouts } from "./pg-dialect.ts";
-import { orRefused } from "./pg-error.ts";
+import { DatabaseRefused, orRefused } from "./pg-error.ts";
 import { PgLookups } from "./pg-lookups.ts";
 import { pgMigrations } from "./pg-migrations.ts";
 import { PgPool, type PgPoolOptions, type Timeouts } from "./pg-pool.ts";
@@ -74,6 +75,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   };
   try {
     await migrateUp(engine, options.clock.nowMs(), options.migrations ?? pgMigrations);
+    if ((await findUnfinishedCopy(engine)) !== undefined) throw new DatabaseRefused(unfinishedCopyText);
     // Connects each lane and prepares its statements now: that can take longer than the first uses may wait.
     await Promise.all(lanes.map((lane) => lane.connect()));
     await Promise.all(lanes.map((lane) => lane.apply([])));
@@ -101,6 +103,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     close,
   };
 }
+
+const unfinishedCopyText =
+  "the database has an unfinished copy of an embedded store: run latchkey copy again, or empty the database";
 
 /** It locks nothing, but only a server that accepts writes runs it; a read-only one fails with its own code. */
 const checkText = "SELECT FROM usage_writers WHERE false FOR UPDATE";

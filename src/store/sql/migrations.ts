@@ -172,6 +172,15 @@ export const migrations: readonly StatementsMigration[] = [
         .addColumn("tidied_before", "bigint", (column) => column.notNull())
         .addColumn("has_imported_keys", "integer", (column) => column.notNull())
         .compile(),
+      db.schema
+        .createTable("unfinished_copy")
+        // Always 1: there is one row at most.
+        .addColumn("slot", "integer", (column) => column.primaryKey())
+        .addColumn("id", "text", (column) => column.notNull())
+        .addColumn("source", "text")
+        .addColumn("copied_table", "text")
+        .addColumn("copied_through", "text")
+        .compile(),
       sql`INSERT INTO change_feed VALUES (1, CAST(random() AS text), 0, 0)`.compile(db),
     ],
   },

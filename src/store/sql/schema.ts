@@ -118,6 +118,14 @@ export interface Schema {
   };
   /** One row, about the feed as a whole. */
   change_feed: { slot: number; epoch: string; tidied_before: number; has_imported_keys: number };
+  /** See `unfinished-copy.ts`. Only a target has more than the id. */
+  unfinished_copy: {
+    slot: number;
+    id: string;
+    source: string | null;
+    copied_table: string | null;
+    copied_through: string | null;
+  };
   schema_migrations: { name: string; applied_at_ms: number };
 }
 

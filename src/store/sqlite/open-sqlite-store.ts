@@ -13,6 +13,7 @@ import { createSqlChangeFeed, tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
+import { forgetCopy } from "../sql/unfinished-copy.ts";
 import type { Store } from "../store.ts";
 import { noteClosed, noteOpened, readDataFileState } from "./clean-stop.ts";
 import { DataFolderError } from "./data-folder.ts";
@@ -67,7 +68,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     engine = await openSqliteEngine({ ...options, checkFirst, onDamage });
     if (engine.writer.checked !== undefined) await health.applyCheck(engine.writer.checked);
     // Nothing is written to a damaged file.
-    if (health.problem === undefined) await migrateUp(engine, options.clock.nowMs());
+    if (health.problem === undefined) {
+      await migrateUp(engine, options.clock.nowMs());
+      await forgetCopy(engine);
+    }
   } catch (error) {
     await health.stop();
     // Otherwise the writer thread would keep the process alive.

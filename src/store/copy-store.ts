@@ -1,0 +1,93 @@
+import type { CopyTarget } from "./postgres/copy-target.ts";
+import { DatabaseRefused } from "./postgres/pg-error.ts";
+import { type CopiedTable, copiedTables } from "./sql/copied-tables.ts";
+import type { SqlEngine } from "./sql/sql-engine.ts";
+import { findUnfinishedCopy, noteCopyBegun } from "./sql/unfinished-copy.ts";
+
+export interface TableCounts {
+  readonly table: string;
+  readonly source: number;
+  readonly target: number;
+}
+
+export interface CopyOptions {
+  readonly nowMs: number;
+  readonly newId: () => string;
+  /** Told after every batch. */
+  readonly onProgress: (table: string, copied: number, total: number) => void;
+}
+
+const batchRows = 1000;
+
+/**
+ * Copies a store that is not being served into an empty database, or continues a copy that was interrupted. The target
+ * can be served when all of it is there, and not before. Answers the number of rows in each table; if they differ the
+ * copy is not finished.
+ */
+export async function copyStore(
+  source: SqlEngine,
+  target: CopyTarget,
+  options: CopyOptions,
+): Promise<readonly TableCounts[]> {
+  const feed = await source.db.selectFrom("change_feed").selectAll().executeTakeFirstOrThrow();
+  const unfinished = await target.inspect();
+  if (unfinished !== undefined && unfinished.source !== feed.epoch) {
+    throw new DatabaseRefused("the database of LATCHKEY_COPY_TO has an unfinished copy of another store: empty it");
+  }
+  await target.migrate(options.nowMs);
+  const { id, from } = await beginOrContinue();
+
+  for (const copied of copiedTables.slice(from.table)) {
+    const isContinued = copied === copiedTables[from.table] && from.after !== undefined;
+    let after = isContinued ? from.after : undefined;
+    let count = isContinued ? await target.count(copied) : 0;
+    const total = await countRows(source, copied);
+    for (;;) {
+      const rows = await readRows(source, copied, after);
+      if (rows.length === 0) break;
+      await target.add(id, copied, rows);
+      after = rows.at(-1)?.[copied.key];
+      count += rows.length;
+      options.onProgress(copied.table, count, total);
+    }
+  }
+  const counts: TableCounts[] = [];
+  for (const copied of copiedTables) {
+    const [inSource, inTarget] = await Promise.all([countRows(source, copied), target.count(copied)]);
+    counts.push({ table: copied.table, source: inSource, target: inTarget });
+  }
+  if (counts.every((count) => count.source === count.target)) await target.finish(id, feed.has_imported_keys);
+  return counts;
+
+  /** A copy is continued if the source was not served since it was begun. Otherwise it begins again. */
+  async function beginOrContinue(): Promise<{ id: string; from: { table: number; after?: unknown } }> {
+    if (unfinished !== undefined && unfinished.id === (await findUnfinishedCopy(source))) {
+      const table = copiedTables.findIndex((copied) => copied.table === unfinished.copied_table);
+      const from = table < 0 ? { table: 0 } : { table, after: JSON.parse(unfinished.copied_through ?? "null") };
+      return { id: unfinished.id, from };
+    }
+    const id = options.newId();
+    await noteCopyBegun(source, id);
+    await target.begin(id, feed.epoch, unfinished);
+    return { id, from: { table: 0 } };
+  }
+}
+
+type Row = Record<string, unknown>;
+
+/** In the order of the primary key, after the one given. */
+async function readRows({ db }: SqlEngine, { table, key }: CopiedTable, after: unknown): Promise<readonly Row[]> {
+  // The queries are alike for every table: the compiler checks them for one.
+  const [name, column] = [table as "keys", key as "digest"];
+  let query = db.selectFrom(name).selectAll().orderBy(column).limit(batchRows);
+  if (after !== undefined) query = query.where(column, ">", after as string);
+  return query.execute();
+}
+
+async function countRows({ db }: SqlEngine, { table }: CopiedTable): Promise<number> {
+  const { n } = await db
+    .selectFrom(table as "keys")
+    .select(({ fn }) => fn.countAll<number>().as("n"))
+    .executeTakeFirstOrThrow();
+  return Number(n);
+}

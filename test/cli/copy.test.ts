@@ -1,0 +1,336 @@
+import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient } from "../../src/sdk/index.ts";
+import { copiedTables } from "../../src/store/sql/copied-tables.ts";
+import { builtProgram } from "../support/artefact.ts";
+import { damageEveryFourthPage } from "../support/damage-file.ts";
+import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
+import { query } from "../support/run-statement.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { testRootKey } from "../support/test-root-key.ts";
+
+const minuteMs = 60_000;
+const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
+const tables = copiedTables.map(({ table }) => table);
+/** The last line of a copy that is finished. */
+const finishedText = "The copy is finished. Serve it with DATABASE_URL, and do not serve this data folder again.";
+
+function copy(dataDir: string, url: string, isKilledAt?: (stderr: string) => boolean) {
+  const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO: url };
+  return runLatchkey(["copy"], environment, builtProgram(), isKilledAt);
+}
+
+/** Why a command ends without having done anything. */
+async function refusalOf(args: readonly string[], environment: Record<string, string>): Promise<string> {
+  const { code, stdout, stderr } = await runLatchkey(args, { ...ports, ...environment });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^latchkey cannot (copy|start):\n( {2}- .*\n)+$/);
+  return stderr;
+}
+
+type StoreOfService = { LATCHKEY_DATA_DIR: string; DATABASE_URL?: string; LATCHKEY_ROOT_KEY?: string };
+
+/** The service on a store. Without a root key of ours it has the generated one. */
+async function startService(environment: StoreOfService) {
+  const server = await startLatchkey({ ...environment, LATCHKEY_DRAIN_MS: "0" }, undefined, (undo) => undos.push(undo));
+  const rootKey =
+    environment.LATCHKEY_ROOT_KEY ?? readFileSync(join(environment.LATCHKEY_DATA_DIR, "root-key"), "utf8");
+  const stop = async () => {
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+  };
+  return { keys: createClient({ baseUrl: server.baseUrl, rootKey: rootKey.trim() }).keys, stop };
+}
+
+/** Uses the service on a store, and stops it in order. */
+async function serving<Result>(
+  environment: StoreOfService,
+  use: (keys: Awaited<ReturnType<typeof startService>>["keys"]) => Promise<Result>,
+): Promise<Result> {
+  const { keys, stop } = await startService(environment);
+  const result = await use(keys);
+  await stop();
+  return result;
+}
+
+function inFile<Result>(dataDir: string, use: (db: DatabaseSync) => Result): Result {
+  const db = new DatabaseSync(join(dataDir, "latchkey.db"));
+  try {
+    return use(db);
+  } finally {
+    db.close();
+  }
+}
+
+const others = 8000;
+let template: { folder: string; key: string };
+const undos: (() => void)[] = [];
+
+/** One key that has 100 uses, and many others like it. */
+beforeAll(async () => {
+  const folder = tempFolder((undo) => undos.push(undo));
+  const { keys, stop } = await startService({ LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey });
+  const { key } = await keys.createKey({ apiId: "api", remaining: 100 });
+  await stop();
+  inFile(folder, (db) => {
+    for (const [table, changed] of [
+      ["keys", { digest: "'bulk ' || n", id: "'bulk ' || n" }],
+      ["key_usage", { key_id: "'bulk ' || n" }],
+    ] as const) {
+      const columns = (db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]).map(({ name }) => name);
+      const values = columns.map((name) => (changed as Record<string, string>)[name] ?? name);
+      db.exec(`WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${others})
+        INSERT INTO ${table} SELECT ${values.join(", ")} FROM ${table} JOIN numbers`);
+    }
+  });
+  template = { folder, key };
+});
+afterAll(() => {
+  for (const undo of undos) undo();
+});
+
+/** A stopped store of the test's own. */
+function largeStore(): { dataDir: string; key: string } {
+  const dataDir = join(tempFolder(), "data");
+  cpSync(template.folder, dataDir, { recursive: true });
+  return { dataDir, key: template.key };
+}
+
+/** An empty target that takes its time over one row in the middle, so that a copy can be killed meanwhile. */
+async function slowTarget(): Promise<string> {
+  const url = await createTestDatabase();
+  await runLatchkey(["migrate", "up"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
+  await query(
+    url,
+    `CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END';
+    CREATE TRIGGER slow BEFORE INSERT ON keys FOR EACH ROW WHEN (NEW.id = 'bulk 5000') EXECUTE FUNCTION be_slow();
+    CREATE TRIGGER slow BEFORE INSERT ON key_usage FOR EACH ROW WHEN (NEW.key_id = 'bulk 5000') EXECUTE FUNCTION be_slow()`,
+  );
+  return url;
+}
+
+/** Every copied row of both sides, table by table, in the order of its JSON. */
+async function rowsOf(dataDir: string, url: string): Promise<{ source: unknown; target: unknown }> {
+  const ordered = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row, sortedKeys)).sort();
+  const source = tables.map((table) => ordered(inFile(dataDir, (db) => db.prepare(`SELECT * FROM ${table}`).all())));
+  const target: string[][] = [];
+  for (const table of tables) {
+    const { rows } = await query(url, `SELECT to_json(t) AS row FROM ${table} t`);
+    target.push(ordered(rows.map(({ row }) => row)));
+  }
+  return { source, target };
+}
+
+function sortedKeys(_: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort());
+}
+
+/** Everything in the database that a command could have changed. */
+async function contentsOf(url: string): Promise<unknown> {
+  const { rows } = await query(
+    url,
+    "SELECT c.relname, pg_stat_get_tuples_inserted(c.oid), c.relfilenode FROM pg_class c WHERE relnamespace = 'public'::regnamespace ORDER BY 1",
+  );
+  return rows;
+}
+
+describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
+  it("takes keys with everything that they carry to Postgres, where the same root key and secrets go on", async () => {
+    const dataDir = join(tempFolder(), "data");
+    const url = await createTestDatabase();
+    const meta = {
+      "k \u2028 'quoted' \"too\" \\ $1": ["ключ", "鍵", "🔑", "\u0001", null, 1e-7, { __proto__x: {} }],
+    };
+    const expires = Date.now() + 60 * minuteMs;
+    const before = await serving({ LATCHKEY_DATA_DIR: dataDir }, async (keys) => {
+      const refill = { interval: "daily", amount: 1000, carryOver: true } as const;
+      const counted = await keys.createKey({
+        apiId: "api 'one'",
+        remaining: 10,
+        refill,
+        name: "ключ 🔑",
+        ownerId: "o\\'",
+      });
+      const strict = await keys.createKey({
+        apiId: "api",
+        ratelimit: { async: false, limit: 5, duration: 60 * minuteMs },
+      });
+      const ending = await keys.createKey({ apiId: "api", meta, expires }, { idempotencyKey: "order-1" });
+      const local = await keys.createKey({ apiId: "api", ratelimit: { limit: 3, duration: minuteMs } });
+      const disabled = await keys.createKey({ apiId: "api" });
+      await keys.updateKey({ keyId: disabled.keyId, enabled: false, name: "off" });
+      const deleted = await keys.createKey({ apiId: "api", remaining: 1 });
+      await keys.deleteKey({ keyId: deleted.keyId });
+      for (let i = 0; i < 3; i++) await keys.verifyKey({ key: counted.key });
+      for (let i = 0; i < 4; i++) await keys.verifyKey({ key: strict.key });
+      const all = { counted, strict, ending, local, disabled };
+      const read = await Promise.all(Object.values(all).map(({ keyId }) => keys.getKey({ keyId })));
+      return { ...all, deleted, read, reset: (await keys.verifyKey({ key: strict.key })).ratelimit?.reset };
+    });
+    const targetFile = join(tempFolder(), "target");
+    writeFileSync(targetFile, `${url}\n`);
+    const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO_FILE: targetFile };
+    const { code, stdout, stderr } = await runLatchkey(["copy"], environment);
+
+    const sizes = {
+      apis: 2,
+      keys: 5,
+      ending_secrets: 0,
+      key_usage: 1,
+      key_permits: 1,
+      root_keys: 1,
+      events: 8,
+      idempotency: 1,
+    };
+    const lines = Object.entries({ table: "source", ...sizes }).map(
+      ([table, n]) => `${table} ${n} ${n === "source" ? "target" : n}`,
+    );
+    expect({ code, lines: stdout.replaceAll(/ +/g, " ") }).toEqual({
+      code: 0,
+      lines: `${[...lines, finishedText].join("\n")}\n`,
+    });
+    expect(stderr).toContain("keys: 5 of 5\n");
+    expect(stdout + stderr).not.toContain(url);
+    const { source, target } = await rowsOf(dataDir, url);
+    expect(target).toEqual(source);
+    await serving({ LATCHKEY_DATA_DIR: dataDir, DATABASE_URL: url }, async (keys) => {
+      const { counted, strict, ending, local, disabled, deleted } = before;
+      const verify = ({ key }: { key: string }) => keys.verifyKey({ key });
+      const all = [counted, strict, ending, local, disabled];
+      expect(await Promise.all(all.map(({ keyId }) => keys.getKey({ keyId })))).toEqual(before.read);
+      expect(await verify(counted)).toMatchObject({ code: "VALID", remaining: 6 });
+      const { reset } = before;
+      expect(await verify(strict)).toMatchObject({
+        code: "RATE_LIMITED",
+        ratelimit: { limit: 5, remaining: 0, reset },
+      });
+      expect(await verify(ending)).toMatchObject({ code: "VALID", meta });
+      expect(await verify(local)).toMatchObject({ code: "VALID" });
+      expect(await verify(disabled)).toMatchObject({ code: "DISABLED" });
+      expect(await verify(deleted)).toMatchObject({ code: "NOT_FOUND" });
+      expect(await keys.createKey({ apiId: "api", meta, expires }, { idempotencyKey: "order-1" })).toEqual(ending);
+      expect((await keys.createKey({ apiId: "new" })).key).toMatch(/./);
+    });
+    expect(existsSync(join(dataDir, "root-key-postgres"))).toBe(false);
+  });
+
+  it("goes on where it was killed, twice, and the target is not served before it is finished", async () => {
+    const { dataDir, key } = largeStore();
+    inFile(dataDir, (db) => db.exec("UPDATE change_feed SET has_imported_keys = 1"));
+    const url = await slowTarget();
+    const feed = async () => (await query(url, "SELECT epoch, has_imported_keys FROM change_feed")).rows[0];
+    const { epoch } = await feed();
+    const seen: number[] = [];
+    for (const table of ["keys", "key_usage"]) {
+      const killed = await copy(dataDir, url, (stderr) => new RegExp(`^${table}:`, "m").test(stderr));
+      expect(killed).toMatchObject({ code: null, stdout: "" });
+      const { rows } = await query(url, "SELECT copied_table FROM unfinished_copy");
+      expect(rows).toEqual([{ copied_table: table }]);
+      seen.push((await query(url, `SELECT count(*)::int AS n FROM ${table}`)).rows[0].n);
+      const refusal = await refusalOf(["serve"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
+      expect(refusal).toContain("the database has an unfinished copy of an embedded store: run latchkey copy again");
+    }
+    expect(Math.min(...seen)).toBeGreaterThan(0);
+    expect(Math.max(...seen)).toBeLessThan(others);
+    const { code, stdout, stderr } = await copy(dataDir, url);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(finishedText) });
+    expect(stderr).not.toContain("keys:");
+    expect(await feed()).toEqual({ epoch: expect.not.stringMatching(`^${epoch}$`), has_imported_keys: 1 });
+    const [first] = /(?<=^key_usage: )\d+/m.exec(stderr) ?? [];
+    expect(Number(first)).toBeGreaterThan(seen[1] as number);
+    const { source, target } = await rowsOf(dataDir, url);
+    expect(target).toEqual(source);
+    const served = { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url, LATCHKEY_ROOT_KEY: testRootKey };
+    const verified = await serving(served, (keys) => keys.verifyKey({ key }));
+    expect(verified).toMatchObject({ code: "VALID", remaining: 99 });
+  });
+
+  it("begins again if the source was served after it was killed", async () => {
+    const { dataDir, key } = largeStore();
+    const url = await slowTarget();
+    await copy(dataDir, url, (stderr) => stderr.includes("key_usage:"));
+    const served = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: testRootKey };
+    expect(await serving(served, (keys) => keys.verifyKey({ key }))).toMatchObject({ remaining: 99 });
+    expect(await copy(dataDir, url)).toMatchObject({ code: 0, stderr: expect.stringContaining("apis: 1 of 1\n") });
+    const { source, target } = await rowsOf(dataDir, url);
+    expect(target).toEqual(source);
+    const { rows } = await query(url, "SELECT remaining::int FROM key_usage WHERE key_id NOT LIKE 'bulk%'");
+    expect(rows).toEqual([{ remaining: 99 }]);
+  });
+
+  it("fails if the target has other rows at the end, and leaves it unserved", async () => {
+    const { dataDir } = largeStore();
+    const url = await slowTarget();
+    await copy(dataDir, url, (stderr) => stderr.includes("key_usage:"));
+    await query(url, "DELETE FROM keys WHERE id = 'bulk 1'");
+    const { code, stdout, stderr } = await copy(dataDir, url);
+    expect({ code, stdout: stdout.replaceAll(/ +/g, " ") }).toEqual({
+      code: 1,
+      stdout: expect.stringContaining(`keys ${others + 1} ${others}\n`),
+    });
+    expect(stderr).toContain(
+      "latchkey has not finished the copy:\n  - the target does not have the rows of the source",
+    );
+    const refusal = await refusalOf(["serve"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
+    expect(refusal).toContain("unfinished copy");
+  });
+
+  it("writes nothing to a database that holds something else, or is served", async () => {
+    const { dataDir } = largeStore();
+    const [used, other, served] = await Promise.all([createTestDatabase(), slowTarget(), createTestDatabase()]);
+    const environment = (LATCHKEY_COPY_TO = "") => ({ LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO });
+    const stranger = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey };
+    await serving({ ...stranger, DATABASE_URL: used as string }, (keys) => keys.createKey({ apiId: "other" }));
+    const { dataDir: otherDir } = largeStore();
+    inFile(otherDir, (db) => db.exec("UPDATE change_feed SET epoch = 'of another store'"));
+    await copy(otherDir, other as string, (stderr) => stderr.includes("key_usage:"));
+    await startLatchkey({ ...stranger, DATABASE_URL: served as string });
+
+    for (const [url, why] of [
+      [used, "has rows in apis that are not from an unfinished copy"],
+      [other, "has an unfinished copy of another store"],
+      [served, "is served by a running process, or was a moment ago"],
+    ]) {
+      const before = url === served ? undefined : await contentsOf(url as string);
+      expect(await refusalOf(["copy"], environment(url))).toContain(`the database of LATCHKEY_COPY_TO ${why}`);
+      if (before !== undefined) expect(await contentsOf(url as string)).toEqual(before);
+    }
+    expect((await query(served as string, "SELECT FROM unfinished_copy")).rowCount).toBe(0);
+  });
+
+  it("needs a stopped and sound store, an address, and nothing else", async () => {
+    const { dataDir } = largeStore();
+    const url = await createTestDatabase();
+    const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO: url };
+    const empty = join(tempFolder(), "empty");
+    expect(await refusalOf(["copy"], { ...environment, LATCHKEY_DATA_DIR: empty })).toContain(
+      "there is no Latchkey data in",
+    );
+    expect(existsSync(empty)).toBe(false);
+    expect(await refusalOf(["copy"], { LATCHKEY_DATA_DIR: dataDir })).toContain(
+      "LATCHKEY_COPY_TO must name the Postgres",
+    );
+    expect(await refusalOf(["copy"], { ...environment, DATABASE_URL: url })).toContain("DATABASE_URL must not be set");
+    const away = `${url.replace(/:\d+\//, ":1/").replace("@", ":p4ssw0rd@")}`;
+    const refusal = await refusalOf(["copy"], { ...environment, LATCHKEY_COPY_TO: away });
+    expect(refusal).toContain("the database did not answer: ECONNREFUSED");
+    expect(refusal).not.toContain("p4ssw0rd");
+    const operand = await runLatchkey(["copy", "postgres://user:p4ssw0rd@host/db"], environment);
+    expect(operand).toMatchObject({ code: 2, stdout: "" });
+    expect(operand.stderr).toContain("copy takes no operands: LATCHKEY_COPY_TO names the target");
+    expect(operand.stderr).not.toContain("p4ssw0rd");
+
+    const server = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: testRootKey });
+    expect(await refusalOf(["copy"], environment)).toContain("is in use by another process");
+    server.kill("SIGKILL");
+    await server.exited;
+    inFile(dataDir, (db) => db.exec("PRAGMA wal_checkpoint(TRUNCATE)"));
+    damageEveryFourthPage(join(dataDir, "latchkey.db"));
+    expect(await refusalOf(["copy"], environment)).toMatch(/is not sound|cannot be opened|cannot be read/);
+    expect(await contentsOf(url)).toEqual([]);
+  });
+});
