@@ -1,15 +1,17 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
 import { copiedTables } from "../../src/store/sql/copied-tables.ts";
 import { builtProgram } from "../support/artefact.ts";
-import { damageEveryFourthPage } from "../support/damage-file.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { query } from "../support/run-statement.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 const minuteMs = 60_000;
@@ -18,9 +20,14 @@ const tables = copiedTables.map(({ table }) => table);
 /** The last line of a copy that is finished. */
 const finishedText = "The copy is finished. Serve it with DATABASE_URL, and do not serve this data folder again.";
 
-function copy(dataDir: string, url: string, isKilledAt?: (stderr: string) => boolean) {
+function copy(dataDir: string, url: string, killed?: Promise<unknown>) {
   const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO: url };
-  return runLatchkey(["copy"], environment, builtProgram(), isKilledAt);
+  return runLatchkey(["copy"], environment, builtProgram(), killed);
+}
+
+/** A copy that is killed when a batch of this table is under way in the target. */
+async function copyInto(target: PausedTarget, table: PausedTable, dataDir: string): Promise<void> {
+  expect(await copy(dataDir, target.url, target.paused(table))).toMatchObject({ code: null, stdout: "" });
 }
 
 /** Why a command ends without having done anything. */
@@ -99,17 +106,43 @@ function largeStore(): { dataDir: string; key: string } {
   return { dataDir, key: template.key };
 }
 
-/** An empty target that takes its time over one row in the middle, so that a copy can be killed meanwhile. */
-async function slowTarget(): Promise<string> {
+const pausedTables = ["keys", "key_usage"] as const;
+type PausedTable = (typeof pausedTables)[number];
+
+interface PausedTarget {
+  readonly url: string;
+  /** Resolves when a batch of the table waits. */
+  paused(table: PausedTable): Promise<void>;
+  release(table: PausedTable): Promise<void>;
+}
+
+/** An empty target in which a row in the middle of each of these tables waits until it is released. */
+async function pausedTarget(): Promise<PausedTarget> {
   const url = await createTestDatabase();
   await runLatchkey(["migrate", "up"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
-  await query(
+  const holder = new pg.Client({ connectionString: url });
+  let isOver = false;
+  atTestEnd(() => {
+    isOver = true;
+    return holder.end();
+  });
+  await holder.connect();
+  await holder.query(`CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock_shared(TG_ARGV[0]::int); RETURN NEW; END'`);
+  for (const [lock, table] of pausedTables.entries()) {
+    await holder.query(`CREATE TRIGGER pause BEFORE INSERT ON ${table} FOR EACH ROW
+      WHEN (NEW.${table === "keys" ? "id" : "key_id"} = 'bulk 5000') EXECUTE FUNCTION pause(${lock})`);
+    await holder.query(`SELECT pg_advisory_lock(${lock})`);
+  }
+  const waiting = (lock: number) => `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted AND objid = ${lock}`;
+  return {
     url,
-    `CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END';
-    CREATE TRIGGER slow BEFORE INSERT ON keys FOR EACH ROW WHEN (NEW.id = 'bulk 5000') EXECUTE FUNCTION be_slow();
-    CREATE TRIGGER slow BEFORE INSERT ON key_usage FOR EACH ROW WHEN (NEW.key_id = 'bulk 5000') EXECUTE FUNCTION be_slow()`,
-  );
-  return url;
+    async paused(table) {
+      while (!isOver && (await query(url, waiting(pausedTables.indexOf(table)))).rowCount === 0) await delay(10);
+    },
+    release: async (table) => void (await holder.query(`SELECT pg_advisory_unlock(${pausedTables.indexOf(table)})`)),
+  };
 }
 
 /** Every copied row of both sides, table by table, in the order of its JSON. */
@@ -221,29 +254,33 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
   it("goes on where it was killed, twice, and the target is not served before it is finished", async () => {
     const { dataDir, key } = largeStore();
     inFile(dataDir, (db) => db.exec("UPDATE change_feed SET has_imported_keys = 1"));
-    const url = await slowTarget();
+    const target = await pausedTarget();
+    const { url } = target;
     const feed = async () => (await query(url, "SELECT epoch, has_imported_keys FROM change_feed")).rows[0];
     const { epoch } = await feed();
-    const seen: number[] = [];
-    for (const table of ["keys", "key_usage"]) {
-      const killed = await copy(dataDir, url, (stderr) => new RegExp(`^${table}:`, "m").test(stderr));
-      expect(killed).toMatchObject({ code: null, stdout: "" });
-      const { rows } = await query(url, "SELECT copied_table FROM unfinished_copy");
-      expect(rows).toEqual([{ copied_table: table }]);
-      seen.push((await query(url, `SELECT count(*)::int AS n FROM ${table}`)).rows[0].n);
-      const refusal = await refusalOf(["serve"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
-      expect(refusal).toContain("the database has an unfinished copy of an embedded store: run latchkey copy again");
-    }
-    expect(Math.min(...seen)).toBeGreaterThan(0);
-    expect(Math.max(...seen)).toBeLessThan(others);
+    await copyInto(target, "keys", dataDir);
+    const refusal = await refusalOf(["serve"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
+    expect(refusal).toContain("the database has an unfinished copy of an embedded store: run latchkey copy again");
+
+    // The next one finds the batch of the killed one still under way.
+    const second = copyInto(target, "key_usage", dataDir);
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database()
+      AND wait_event_type = 'Lock' AND wait_event <> 'advisory' AND query LIKE '%unfinished_copy%'`;
+    while ((await query(url, waiting)).rowCount === 0) await delay(10);
+    await target.release("keys");
+    await second;
+    expect((await query(url, "SELECT copied_table FROM unfinished_copy")).rows).toEqual([
+      { copied_table: "key_usage" },
+    ]);
+
+    await target.release("key_usage");
     const { code, stdout, stderr } = await copy(dataDir, url);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(finishedText) });
     expect(stderr).not.toContain("keys:");
+    expect(Number(/(?<=^key_usage: )\d+/m.exec(stderr)?.[0])).toBeGreaterThan(2000);
     expect(await feed()).toEqual({ epoch: expect.not.stringMatching(`^${epoch}$`), has_imported_keys: 1 });
-    const [first] = /(?<=^key_usage: )\d+/m.exec(stderr) ?? [];
-    expect(Number(first)).toBeGreaterThan(seen[1] as number);
-    const { source, target } = await rowsOf(dataDir, url);
-    expect(target).toEqual(source);
+    const rows = await rowsOf(dataDir, url);
+    expect(rows.target).toEqual(rows.source);
     const served = { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url, LATCHKEY_ROOT_KEY: testRootKey };
     const verified = await serving(served, (keys) => keys.verifyKey({ key }));
     expect(verified).toMatchObject({ code: "VALID", remaining: 99 });
@@ -251,23 +288,30 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
 
   it("begins again if the source was served after it was killed", async () => {
     const { dataDir, key } = largeStore();
-    const url = await slowTarget();
-    await copy(dataDir, url, (stderr) => stderr.includes("key_usage:"));
+    const target = await pausedTarget();
+    await target.release("keys");
+    await copyInto(target, "key_usage", dataDir);
+    await target.release("key_usage");
     const served = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: testRootKey };
     expect(await serving(served, (keys) => keys.verifyKey({ key }))).toMatchObject({ remaining: 99 });
-    expect(await copy(dataDir, url)).toMatchObject({ code: 0, stderr: expect.stringContaining("apis: 1 of 1\n") });
-    const { source, target } = await rowsOf(dataDir, url);
-    expect(target).toEqual(source);
-    const { rows } = await query(url, "SELECT remaining::int FROM key_usage WHERE key_id NOT LIKE 'bulk%'");
-    expect(rows).toEqual([{ remaining: 99 }]);
+    expect(await copy(dataDir, target.url)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("apis: 1 of 1\n"),
+    });
+    const rows = await rowsOf(dataDir, target.url);
+    expect(rows.target).toEqual(rows.source);
+    const used = await query(target.url, "SELECT remaining::int FROM key_usage WHERE key_id NOT LIKE 'bulk%'");
+    expect(used.rows).toEqual([{ remaining: 99 }]);
   });
 
   it("fails if the target has other rows at the end, and leaves it unserved", async () => {
     const { dataDir } = largeStore();
-    const url = await slowTarget();
-    await copy(dataDir, url, (stderr) => stderr.includes("key_usage:"));
-    await query(url, "DELETE FROM keys WHERE id = 'bulk 1'");
-    const { code, stdout, stderr } = await copy(dataDir, url);
+    const target = await pausedTarget();
+    await target.release("keys");
+    await copyInto(target, "key_usage", dataDir);
+    await target.release("key_usage");
+    await query(target.url, "DELETE FROM keys WHERE id = 'bulk 1'");
+    const { code, stdout, stderr } = await copy(dataDir, target.url);
     expect({ code, stdout: stdout.replaceAll(/ +/g, " ") }).toEqual({
       code: 1,
       stdout: expect.stringContaining(`keys ${others + 1} ${others}\n`),
@@ -275,31 +319,32 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
     expect(stderr).toContain(
       "latchkey has not finished the copy:\n  - the target does not have the rows of the source",
     );
-    const refusal = await refusalOf(["serve"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
+    const refusal = await refusalOf(["serve"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: target.url });
     expect(refusal).toContain("unfinished copy");
   });
 
   it("writes nothing to a database that holds something else, or is served", async () => {
     const { dataDir } = largeStore();
-    const [used, other, served] = await Promise.all([createTestDatabase(), slowTarget(), createTestDatabase()]);
-    const environment = (LATCHKEY_COPY_TO = "") => ({ LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO });
+    const [used, other, served] = await Promise.all([createTestDatabase(), pausedTarget(), createTestDatabase()]);
+    const environment = (LATCHKEY_COPY_TO: string) => ({ LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO });
     const stranger = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey };
-    await serving({ ...stranger, DATABASE_URL: used as string }, (keys) => keys.createKey({ apiId: "other" }));
+    await serving({ ...stranger, DATABASE_URL: used }, (keys) => keys.createKey({ apiId: "other" }));
     const { dataDir: otherDir } = largeStore();
     inFile(otherDir, (db) => db.exec("UPDATE change_feed SET epoch = 'of another store'"));
-    await copy(otherDir, other as string, (stderr) => stderr.includes("key_usage:"));
-    await startLatchkey({ ...stranger, DATABASE_URL: served as string });
+    await copyInto(other, "keys", otherDir);
+    await other.release("keys");
+    await startLatchkey({ ...stranger, DATABASE_URL: served });
 
     for (const [url, why] of [
       [used, "has rows in apis that are not from an unfinished copy"],
-      [other, "has an unfinished copy of another store"],
+      [other.url, "has an unfinished copy of another store"],
       [served, "is served by a running process, or was a moment ago"],
-    ]) {
-      const before = url === served ? undefined : await contentsOf(url as string);
+    ] as const) {
+      const before = url === served ? undefined : await contentsOf(url);
       expect(await refusalOf(["copy"], environment(url))).toContain(`the database of LATCHKEY_COPY_TO ${why}`);
-      if (before !== undefined) expect(await contentsOf(url as string)).toEqual(before);
+      if (before !== undefined) expect(await contentsOf(url)).toEqual(before);
     }
-    expect((await query(served as string, "SELECT FROM unfinished_copy")).rowCount).toBe(0);
+    expect((await query(served, "SELECT FROM unfinished_copy")).rowCount).toBe(0);
   });
 
   it("needs a stopped and sound store, an address, and nothing else", async () => {
@@ -328,9 +373,8 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
     expect(await refusalOf(["copy"], environment)).toContain("is in use by another process");
     server.kill("SIGKILL");
     await server.exited;
-    inFile(dataDir, (db) => db.exec("PRAGMA wal_checkpoint(TRUNCATE)"));
-    damageEveryFourthPage(join(dataDir, "latchkey.db"));
-    expect(await refusalOf(["copy"], environment)).toMatch(/is not sound|cannot be opened|cannot be read/);
+    inFile(dataDir, (db) => db.exec("PRAGMA foreign_keys = OFF; DELETE FROM apis"));
+    expect(await refusalOf(["copy"], environment)).toContain("is not sound (a row of keys belongs to nothing)");
     expect(await contentsOf(url)).toEqual([]);
   });
 });

@@ -24,19 +24,17 @@ function bareEnvironment(extra: Record<string, string>): Record<string, string> 
   return { PATH: process.env.PATH ?? "", HOME: join(artefactFolder(), "home"), ...extra };
 }
 
-/** Runs `latchkey` for real and resolves when it has ended, by itself unless it is killed for what it has printed. */
+/** Runs `latchkey` for real and resolves when it has ended, by itself unless it is killed before. */
 export async function runLatchkey(
   args: readonly string[],
   environment: Record<string, string> = {},
   program = builtProgram(),
-  isKilledAt: (stderr: string) => boolean = () => false,
+  killed: Promise<unknown> = new Promise(() => {}),
 ) {
   const child = spawn(process.execPath, [program, ...args], { env: bareEnvironment(environment) });
   atTestEnd(() => void child.kill("SIGKILL"));
   const output = collect(child);
-  child.stderr.on("data", () => {
-    if (isKilledAt(output().stderr)) child.kill("SIGKILL");
-  });
+  void killed.then(() => child.kill("SIGKILL"));
   const [code] = (await once(child, "close")) as [number | null];
   return { code, ...output() };
 }
