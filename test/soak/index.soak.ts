@@ -22,7 +22,7 @@ const quietMs = 3000;
 
 /** One on each large table: the second is written with every verification of a counted key. */
 const indexes: readonly IndexMigration[] = [
-  { name: "9998-index", index: { name: "keys_by_start", table: "keys", columns: ["start", "id"] } },
+  { name: "9998-index", index: { name: "keys_by_time", table: "keys", columns: ["created_at_ms", "id"] } },
   usageIndex,
 ];
 

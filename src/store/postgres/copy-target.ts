@@ -71,10 +71,10 @@ export class CopyTarget {
   async begin(id: string, source: string, replaced: UnfinishedCopy | undefined): Promise<void> {
     if (replaced !== undefined) {
       const tables = copiedTables.map(({ table }) => table).join(", ");
-      await this.#atomically(async (run) => {
-        const removed = await run("DELETE FROM unfinished_copy WHERE id = $1", [replaced.id]);
+      await this.#transaction(async () => {
+        const removed = await this.#run("DELETE FROM unfinished_copy WHERE id = $1", [replaced.id]);
         if (removed.rowCount !== 1) throw new Unavailable(movedOn);
-        await run(`TRUNCATE ${tables}`);
+        await this.#run(`TRUNCATE ${tables}`);
       });
     }
     this.#position = { copied_table: null, copied_through: null };
@@ -118,9 +118,11 @@ export class CopyTarget {
   async finish(id: string, hasImportedKeys: number): Promise<void> {
     // So that the first look-ups do not go by what the server knew of empty tables.
     await this.#run(`ANALYZE ${copiedTables.map(({ table }) => table).join(", ")}`);
-    await this.#atomically(async (run) => {
-      await run("UPDATE change_feed SET epoch = CAST(random() AS text), has_imported_keys = $1", [hasImportedKeys]);
-      const finished = await run(`DELETE FROM unfinished_copy WHERE id = $1 AND NOT ${isServed}`, [id]);
+    await this.#transaction(async () => {
+      await this.#run("UPDATE change_feed SET epoch = CAST(random() AS text), has_imported_keys = $1", [
+        hasImportedKeys,
+      ]);
+      const finished = await this.#run(`DELETE FROM unfinished_copy WHERE id = $1 AND NOT ${isServed}`, [id]);
       if (finished.rowCount !== 1) throw refused("was served by a running process before the copy was finished");
     });
   }
@@ -134,27 +136,18 @@ export class CopyTarget {
     return this.#connection.run(text, values).catch((error: unknown) => throwRefused(toStoreError(error)));
   }
 
+  /** The errors of the work are already those that callers get. */
+  #transaction(work: () => Promise<void>): Promise<void> {
+    return this.#connection.transaction(work).catch((error: unknown) => {
+      throw error instanceof DatabaseRefused ? error : orRefused(toStoreError(error));
+    });
+  }
+
   async #is(condition: string): Promise<boolean> {
     const { rows } = await this.#run(`SELECT ${condition} AS yes`);
     return rows[0]?.yes === true;
   }
-
-  /** With this commit, everything that was committed before is on the disk, and confirmed by a synchronous standby. */
-  async #atomically(work: (run: Run) => Promise<void>): Promise<void> {
-    const run: Run = (text, values) => this.#run(text, values);
-    await run("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on");
-    try {
-      await work(run);
-    } catch (error) {
-      await run("ROLLBACK").catch(() => {});
-      throw error;
-    }
-    const { doubtful } = await run("COMMIT");
-    if (doubtful) throw new Unavailable("the standby has not confirmed the commit");
-  }
 }
-
-type Run = PatientConnection["run"];
 
 function throwRefused(error: unknown): never {
   // Every table that is written to was empty when the copy began.

@@ -15,6 +15,7 @@ import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
 import { findUnfinishedCopy } from "../sql/unfinished-copy.ts";
 import type { Store } from "../store.ts";
+import { applyMigration } from "./apply-migration.ts";
 import { type BuildIndexOptions, buildIndex } from "./build-index.ts";
 import { databaseNowMs, forgetText, nowText } from "./guarded-statement.ts";
 import { PermitLane } from "./permit-lane.ts";
@@ -133,6 +134,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
       const { rows } = await scanInTurn(() => pool.query(toQuery(query), writeTimeouts));
       return rows;
     },
+    migrate: (claim, statements) => applyMigration(servers, claim, statements),
     buildIndex: (index) => buildIndex(index, { ...options, servers }),
     inPrimaryKey: sql``,
     thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,

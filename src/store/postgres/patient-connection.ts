@@ -1,9 +1,18 @@
+import { Unavailable } from "../../domain/unavailable.ts";
 import { PgConnection, type PgReply } from "./pg-connection.ts";
 import type { PgServers } from "./pg-servers.ts";
 import { settingsWithoutTimeouts } from "./pg-session.ts";
 
 /** The most that Node's timers can wait. */
 const anyTimeMs = 2 ** 31 - 1;
+
+/** For itself alone, because a pooler may lead to a session with other settings. */
+const begin = [
+  "BEGIN ISOLATION LEVEL READ COMMITTED",
+  "SET LOCAL synchronous_commit = on",
+  "SET LOCAL lock_timeout = 0",
+  "SET LOCAL statement_timeout = 0",
+].join("; ");
 
 /** A connection for work that takes as long as it takes, whatever the time-outs of requests and of the role are. */
 export class PatientConnection {
@@ -18,6 +27,22 @@ export class PatientConnection {
     // An attempt to connect ends by itself.
     await this.#connection.ready();
     return this.#connection.session().run({ text, values }, anyTimeMs);
+  }
+
+  /**
+   * Runs the work as one transaction on this connection. When it resolves, this and everything that was committed before is
+   * on the disk. Throws as `run` does, and `Unavailable` if the synchronous standby has not confirmed the commit.
+   */
+  async transaction(work: () => Promise<void>): Promise<void> {
+    await this.run(begin);
+    try {
+      await work();
+    } catch (error) {
+      await this.run("ROLLBACK").catch(() => {});
+      throw error;
+    }
+    const { doubtful } = await this.run("COMMIT");
+    if (doubtful) throw new Unavailable("the standby has not confirmed the commit");
   }
 
   /** What is under way may or may not happen. */

@@ -19,10 +19,10 @@ export async function migrateUp(
 ): Promise<readonly string[]> {
   const applied: string[] = [];
   for (const migration of (await migrationStatus(engine, known)).missing) {
-    const mark = engine.db.insertInto("schema_migrations").values({ name: migration.name, applied_at_ms: nowMs });
+    const claim = engine.db.insertInto("schema_migrations").values({ name: migration.name, applied_at_ms: nowMs });
     if ("index" in migration) await engine.buildIndex(migration.index);
     const statements = "up" in migration ? migration.up(engine.db, engine.inPrimaryKey) : [];
-    const isOurs = await unlessTaken(engine.atomically([mark.compile(), ...statements]));
+    const isOurs = await unlessTaken(engine.migrate(claim.compile(), statements));
     if (isOurs) applied.push(migration.name);
     else if (!(await appliedNames(engine)).has(migration.name))
       throw new Error(`${migration.name} breaks a unique key`);

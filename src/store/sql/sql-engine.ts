@@ -23,6 +23,12 @@ export interface SqlEngine {
   scan(query: CompiledQuery): Promise<readonly unknown[]>;
 
   /**
+   * Runs the statement that claims a migration, and then its statements, as one transaction like `atomically`. It waits at
+   * the claim for other processes, and no time-out of a request applies.
+   */
+  migrate(claim: CompiledQuery, statements: readonly CompiledQuery[]): Promise<void>;
+
+  /**
    * Resolves when the index exists and is complete, also if it was there before or another process has built it. If it is
    * interrupted it can be called again. Where other processes use the tables, they can read and write meanwhile.
    * Throws `Unavailable`.

@@ -140,6 +140,9 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
       return results.map((result) => toQueryResult(result));
     },
     scan: (query) => lists.run(toStatement(query)),
+    async migrate(claim, statements) {
+      await writer.run([claim, ...statements].map(toStatement));
+    },
     // No other process uses the file, and this one does not serve before its migrations are applied.
     async buildIndex(index) {
       await writer.run([toStatement(createIndexQuery(index))]);

@@ -1,8 +1,12 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { toStoreError } from "../../../src/store/postgres/pg-error.ts";
 import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
+import type { Migration } from "../../../src/store/sql/migrations.ts";
 import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
@@ -10,6 +14,27 @@ import { createTestDatabase, hasPostgres } from "../../support/test-database.ts"
 it.each(["23505", "42P07", "42710"])("a loser of a race knows it by SQLSTATE %s", (code) => {
   expect(toStoreError(Object.assign(new Error(), { code, severity: "ERROR" }))).toBeInstanceOf(UniqueViolation);
 });
+
+/** One more than there are, as a later version has it. */
+const next: Migration = {
+  name: "9999-next",
+  up: (db) => [db.schema.alterTable("keys").addColumn("later", "text").compile()],
+};
+/** Longer than a request of ours may wait for a lock. */
+const longMs = 600;
+
+/** A database with its tables, and another process that has a transaction open in it. */
+async function migratedBesides(statement: string) {
+  const url = await createTestDatabase();
+  const engine = openPgEngine({ url, connectionsMax: 1 });
+  onTestFinished(() => engine.close());
+  await migrateUp(engine, 0, pgMigrations);
+  const other = new pg.Client({ connectionString: url });
+  onTestFinished(() => other.end());
+  await other.connect();
+  await other.query(`BEGIN; ${statement}`);
+  return { engine, other };
+}
 
 describe.runIf(hasPostgres)("migrations", () => {
   // Which of several errors a loser gets depends on how far it came: hence many races, and many in each.
@@ -25,4 +50,19 @@ describe.runIf(hasPostgres)("migrations", () => {
       expect(applied.flat().sort()).toEqual(pgMigrations.map(({ name }) => name).sort());
     },
   );
+
+  it("wait for another process that applies them, longer than a request may wait for a lock", async () => {
+    const { engine, other } = await migratedBesides("INSERT INTO schema_migrations VALUES ('9999-next', 0)");
+    const applying = migrateUp(engine, 0, [...pgMigrations, next]);
+    await delay(longMs);
+    await other.query("ROLLBACK");
+    expect(await applying).toEqual([next.name]);
+  });
+
+  it("give up soon on a table that is in use, because its users would wait behind them", async () => {
+    const { engine, other } = await migratedBesides("SELECT * FROM keys");
+    await expect(migrateUp(engine, 0, [...pgMigrations, next])).rejects.toThrow(Unavailable);
+    await other.query("COMMIT");
+    expect(await migrateUp(engine, 0, [...pgMigrations, next])).toEqual([next.name]);
+  });
 });

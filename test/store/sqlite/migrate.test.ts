@@ -12,7 +12,7 @@ const later: StatementsMigration = {
 };
 const index: Migration = {
   name: "0003-index",
-  index: { name: "keys_by_name", table: "keys", columns: ["name", "id"], where: "name IS NOT NULL" },
+  index: { name: "keys_of_a_later_version", table: "keys", columns: ["name", "id"], where: "name IS NOT NULL" },
 };
 const known = [...migrations, later, index];
 const names = known.map(({ name }) => name);
@@ -31,7 +31,7 @@ describe("migrations", () => {
     expect(await migrateUp(engine, 2, known)).toEqual([]);
     const applied = readRows(file, "SELECT * FROM schema_migrations ORDER BY name");
     expect(applied).toEqual(names.map((name) => ({ name, applied_at_ms: 1n })));
-    const made = readRows(file, "SELECT sql FROM sqlite_master WHERE name = 'keys_by_name'");
+    const made = readRows(file, "SELECT sql FROM sqlite_master WHERE name = 'keys_of_a_later_version'");
     expect(made).toEqual([{ sql: expect.stringContaining("ON keys (name, id) WHERE name IS NOT NULL") }]);
   });
 
