@@ -19,7 +19,8 @@ import type { RootKeyStore } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { UsageEngine } from "../../src/store/usage-ledger.ts";
 import { createKey, deleteKey, findKeptAnswer, setRateLimit } from "../support/manage.ts";
-import { createMemoryStore, type rerolledSecrets, type updatedCounter } from "../support/memory-store.ts";
+import type { rerolledSecrets, updatedCounter } from "../support/memory-rules.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 
 /** A store with one plausible mistake: the simple store with one part replaced. */
 export interface BrokenStore {

@@ -2,7 +2,8 @@ import { refilled } from "../../src/domain/usage.ts";
 import type { Command, Outcome, UpdateKey } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { createMemoryStore, withRefill } from "../support/memory-store.ts";
+import { withRefill } from "../support/memory-rules.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 import type { BrokenStore } from "./break-store.ts";
 
 type Change = Store["management"]["change"];

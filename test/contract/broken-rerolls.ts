@@ -1,7 +1,8 @@
 import type { Command, IdempotencyRecord, Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { createMemoryStore, rerolledSecrets } from "../support/memory-store.ts";
+import { rerolledSecrets } from "../support/memory-rules.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 import { type BrokenStore, feed, keys, rerollRule, shows, tidies } from "./break-store.ts";
 
 /** Stores that get `rerollKey` wrong. */

@@ -1,7 +1,8 @@
 import { refilled } from "../../src/domain/usage.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { createMemoryStore, updatedCounter } from "../support/memory-store.ts";
+import { updatedCounter } from "../support/memory-rules.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 import { type BrokenStore, keys, updateRule } from "./break-store.ts";
 
 /** Stores that get `updateRemaining` wrong. */

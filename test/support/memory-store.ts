@@ -1,23 +1,14 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import { isExpired } from "../../src/domain/expiry.ts";
-import type { Key, KeyFieldChanges, NewKey, StoredKey, StoredSecret } from "../../src/domain/key.ts";
+import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
-import { latestBoundaryMs } from "../../src/domain/refill-calendar.ts";
-import {
-  newCounter,
-  type RefillRule,
-  refilled,
-  remainingMax,
-  settle,
-  type UsageCounter,
-} from "../../src/domain/usage.ts";
+import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import {
   type Answers,
   type Command,
-  type ConflictReason,
   type EventPage,
   type EventsQuery,
   type IdempotencyRecord,
@@ -26,13 +17,12 @@ import {
   keyIdOf,
   type Outcome,
   type Query,
-  type RerollKey,
   type StoredEvent,
-  type UpdateRemaining,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
+import { type KeptSecret, rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
 
 /** Rules that broken stores replace. */
 export interface StoreRules {
@@ -297,41 +287,4 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
 
 function unchanged({ createdAtMs }: NewKey): Pick<StoredKey, "version" | "updatedAtMs"> {
   return { version: 1, updatedAtMs: createdAtMs };
-}
-
-export interface KeptSecret extends StoredSecret {
-  readonly digest: string;
-}
-
-/** The secrets of a key after it was rerolled: the new one, and the one before if there is an overlap. */
-export function rerolledSecrets(
-  [newest]: readonly KeptSecret[],
-  { secretDigest: digest, start, overlapMs, event: { atMs } }: RerollKey,
-): KeptSecret[] {
-  const made = { digest, start, createdAtMs: atMs, expiresAtMs: undefined };
-  return newest === undefined || overlapMs === 0 ? [made] : [made, { ...newest, expiresAtMs: atMs + overlapMs }];
-}
-
-/** The counter with every refill that is due, and with another rule if one is given. */
-export function withRefill(counter: UsageCounter, rule: RefillRule | null | undefined, nowMs: number): UsageCounter {
-  if (rule === undefined) return counter;
-  const { remaining, refill: before } = refilled(counter, nowMs);
-  if (rule === null) return { remaining, refill: undefined };
-  const begun = latestBoundaryMs(rule.interval, nowMs);
-  return { remaining, refill: { ...rule, refilledThroughMs: Math.max(begun, before?.refilledThroughMs ?? begun) } };
-}
-
-/** The counter after the command, or why it is refused. */
-export function updatedCounter(
-  counter: UsageCounter | undefined,
-  { op, value }: Pick<UpdateRemaining, "op" | "value">,
-  nowMs: number,
-): UsageCounter | undefined | ConflictReason {
-  const due = counter && refilled(counter, nowMs);
-  if (value === undefined) return undefined;
-  if (op === "set") return { refill: due?.refill, remaining: value };
-  if (due === undefined) return "noCounter";
-  const remaining = op === "increment" ? due.remaining + value : due.remaining - value;
-  if (remaining < 0) return "belowZero";
-  return remaining > remainingMax ? "aboveMax" : { ...due, remaining };
 }
