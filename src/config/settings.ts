@@ -43,6 +43,8 @@ export interface Settings {
   readonly internalCa: string | undefined;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;
+  /** How many days audit events are kept. 0: for ever. */
+  readonly auditDays: number;
   /** Most calls that may wait at the same time, for a look-up, a permit or a commit. */
   readonly callsMax: number;
   /** Most open connections on the public port. */
@@ -96,6 +98,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   internalCa: { name: "LATCHKEY_INTERNAL_CA", fallback: "", secret: true, parse: certificates("LATCHKEY_INTERNAL_CA") },
   cacheTtlMs: { name: "LATCHKEY_CACHE_TTL_MS", fallback: "60000", parse: wholeNumber(0, 86_400_000) },
   cacheKeysMax: { name: "LATCHKEY_CACHE_KEYS_MAX", fallback: "100000", parse: wholeNumber(1, 10_000_000) },
+  auditDays: { name: "LATCHKEY_AUDIT_DAYS", fallback: "365", parse: wholeNumber(0, 36_500) },
   callsMax: { name: "LATCHKEY_CALLS_MAX", fallback: "10000", parse: wholeNumber(1, 1_000_000) },
   connectionsMax: { name: "LATCHKEY_CONNECTIONS_MAX", fallback: "20000", parse: wholeNumber(1, 1_000_000) },
   fastPath: { name: "LATCHKEY_FAST_PATH", fallback: "on", parse: onOrOff },

@@ -32,6 +32,7 @@ export interface LocalCore extends OpenedCore {
 }
 
 const tidyEveryMs = 3_600_000;
+const dayMs = 86_400_000;
 
 /** A core in this process: the store with its ledgers, and the root keys. */
 export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCore> {
@@ -49,7 +50,11 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
   const rootKeys = new RootKeys({ ...options, configured: settings.rootKeys, store: store.rootKeys });
   const tidy = () => {
     // After a failure the next run, or another process, does it.
-    store.tidy(clock.nowMs()).catch((error: Error) => log.warn("could not tidy the store", { reason: error.message }));
+    const nowMs = clock.nowMs();
+    const eventsBeforeMs = settings.auditDays === 0 ? undefined : nowMs - settings.auditDays * dayMs;
+    store
+      .tidy(nowMs, eventsBeforeMs)
+      .catch((error: Error) => log.warn("could not tidy the store", { reason: error.message }));
   };
   let tidying: NodeJS.Timeout | undefined;
   teardown.add("tidying", () => clearInterval(tidying));

@@ -4,6 +4,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
+import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createGateway } from "../rpc/gateway.ts";
@@ -63,7 +64,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const shownServices = [...services, Health];
   const runCall = createRunCall(deps);
   /** The methods of all services. */
-  const endpoints = [...createKeysEndpoints(deps)];
+  const endpoints = [...createKeysEndpoints(deps), ...createAuditEndpoints()];
   const health = createHealth(
     readiness,
     shownServices.map((service) => service.typeName),

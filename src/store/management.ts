@@ -1,3 +1,4 @@
+import type { StoredEvent } from "../domain/event.ts";
 import type { KeyFieldChanges, NewKey, StoredKey } from "../domain/key.ts";
 import type { KeyChange } from "./key-changes.ts";
 
@@ -140,19 +141,6 @@ export interface EventPage {
   readonly events: readonly StoredEvent[];
   /** Given if there may be more events: the id of the last event that was examined. */
   readonly cursor?: string;
-}
-
-/** One change, as it was made. */
-export interface StoredEvent extends NewEvent {
-  /** As it is called in JSON, such as `keys.createKey`. */
-  readonly method: string;
-  readonly targetId: string;
-  /** The API that it concerns; undefined: it concerns the service. */
-  readonly apiId: string | undefined;
-  /** The names of the fields that were changed; never their values. */
-  readonly fields: readonly string[];
-  /** The target's, after the change. */
-  readonly version: number | undefined;
 }
 
 /** The answers, by the kind of the question. */

@@ -45,6 +45,7 @@ describe("settings", () => {
       internalCa: undefined,
       cacheTtlMs: 60_000,
       cacheKeysMax: 100_000,
+      auditDays: 365,
       callsMax: 10_000,
       connectionsMax: 20_000,
       fastPath: true,

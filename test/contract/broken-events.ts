@@ -1,4 +1,5 @@
-import type { Command, IdempotencyRecord, StoredEvent } from "../../src/store/management.ts";
+import type { StoredEvent } from "../../src/domain/event.ts";
+import type { Command, IdempotencyRecord } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { type BrokenStore, eventLists, tidies } from "./break-store.ts";

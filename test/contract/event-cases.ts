@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect } from "vitest";
+import type { StoredEvent } from "../../src/domain/event.ts";
 import { formatId, idRandomLength } from "../../src/domain/id.ts";
-import type { EventsQuery, NewEvent, StoredEvent } from "../../src/store/management.ts";
+import type { EventsQuery, NewEvent } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import { listEventPages } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";

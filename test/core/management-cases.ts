@@ -118,6 +118,24 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       expect(second.cursor).toBeUndefined();
     });
 
+    it("lists events, page by page", async () => {
+      const key = realKey();
+      const { core } = await setUp(key);
+      const management = core.manage(rootKey);
+      await setRateLimit(management, key.id, undefined, 2);
+      await deleteKey(management, key.id);
+      const query = { kind: "events", targetId: key.id, limit: 2 } as const;
+      const first = await management.read(query);
+      expect(first.events).toMatchObject([
+        { method: "keys.deleteKey", targetId: key.id, apiId: key.apiId, fields: [], version: 3 },
+        { method: "keys.updateKey", fields: ["ratelimit"], version: 2 },
+      ]);
+      const second = await management.read({ ...query, after: first.cursor });
+      expect(second).toMatchObject({ events: [{ method: "keys.createKey", version: 1 }] });
+      expect(second.cursor).toBeUndefined();
+      await expect(core.manage(wrongRootKey).read(query)).rejects.toThrow(RootKeyRefused);
+    });
+
     it("deletes a key once, with the digests that it had", async () => {
       const key = realKey({ remaining: 5 });
       const { core } = await setUp(key);

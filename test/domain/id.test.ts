@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatId, idRandomLength } from "../../src/domain/id.ts";
+import { earliestId, formatId, idRandomLength } from "../../src/domain/id.ts";
 
 const anyMoment = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 const anyRandom = fc.uint8Array({ minLength: idRandomLength, maxLength: idRandomLength });
@@ -39,4 +39,13 @@ describe("formatId", () => {
     }
     expect(ids.size).toBe(81);
   });
+});
+
+it("earliestId is behind all ids of before a moment, and behind none of then or later", () => {
+  fc.assert(
+    fc.property(anyMoment, anyMoment, anyRandom, (atMs, otherMs, random) => {
+      expect(formatId("evt", otherMs, random) < earliestId("evt", atMs)).toBe(otherMs < atMs);
+      expect(formatId("evt", atMs, random) < earliestId("evt", atMs)).toBe(false);
+    }),
+  );
 });

@@ -11,6 +11,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from "../../gen/health/v1/health_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { services as ourServices } from "../../gen/latchkey/v1/services.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { createClient as createSdkClient } from "../../src/sdk/index.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -18,17 +19,18 @@ import { connectWire, type HttpAnswer } from "./exchange.ts";
 import { frame } from "./protocols.ts";
 
 const keysService = "latchkey.v1.KeysService";
-const services = [keysService, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+const ours = ourServices.map(({ typeName }) => typeName);
+const services = [...ours, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
 
 describe("grpc.health.v1", () => {
   it("says that the server and each service serve, and knows no others", async () => {
     const { baseUrl } = await startTestServer();
     const health = createClient(Health, createGrpcTransport({ baseUrl }));
-    for (const service of ["", keysService]) {
+    for (const service of ["", ...ours]) {
       expect(await health.check({ service })).toMatchObject({ status: Status.SERVING });
     }
     const { statuses } = await health.list({});
-    expect(Object.keys(statuses).sort()).toEqual(["", "grpc.health.v1.Health", keysService]);
+    expect(Object.keys(statuses).sort()).toEqual(["", "grpc.health.v1.Health", ...ours]);
     await expect(health.check({ service: "cnry" })).rejects.toMatchObject({
       code: Code.NotFound,
       rawMessage: "there is no such service",

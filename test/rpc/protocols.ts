@@ -1,21 +1,33 @@
-import { type DescMethod, fromJson, getOption, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import {
+  type DescMessage,
+  type DescMethod,
+  fromJson,
+  getOption,
+  type JsonValue,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse } from "@connectrpc/connect/protocol-grpc-web";
+import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { public$ } from "../../gen/latchkey/v1/options_pb.js";
 import { routes } from "../../gen/latchkey/v1/services.ts";
 import type { HttpAnswer } from "./exchange.ts";
 
-export type CallName = keyof typeof KeysService.method;
+const methods = { ...AuditService.method, ...KeysService.method };
 
-const calls = Object.keys(KeysService.method) as CallName[];
+/** The methods of all services. */
+export type CallName = keyof typeof methods;
+
+const calls = Object.keys(methods) as CallName[];
 /** The methods that only a caller with the root key may call. */
-export const rootCalls = calls.filter((call) => !getOption(KeysService.method[call], public$));
+export const rootCalls = calls.filter((call) => !getOption(methods[call], public$));
 /** The methods that name a key by its id. */
-export const keyIdCalls = calls.filter((call) => "keyId" in KeysService.method[call].input.field);
+export const keyIdCalls = calls.filter((call) => "keyId" in methods[call].input.field);
 
 /** One protocol that a message can be sent in. */
 export interface Protocol {
@@ -57,8 +69,12 @@ export function encode(protocol: Protocol, call: CallName, json: JsonValue): Uin
   const bytes =
     protocol.codec === "json"
       ? Buffer.from(JSON.stringify(json))
-      : toBinary(KeysService.method[call].input, fromJson(KeysService.method[call].input, json));
+      : toBinary(inputOf(call), fromJson(inputOf(call), json));
   return protocol.framed ? frame(bytes) : bytes;
+}
+
+function inputOf(call: CallName): DescMessage {
+  return methods[call].input;
 }
 
 /** The envelope of gRPC: a flag, the length, the message. */
@@ -78,7 +94,7 @@ export function readGatewayError({ status, body }: HttpAnswer): Refusal | undefi
 
 function gateway(name: string, version: 1 | 2): Protocol {
   const pathOf = (call: CallName) => {
-    const method: DescMethod = KeysService.method[call];
+    const method: DescMethod = methods[call];
     return routes.find((route) => route.method === method)?.path ?? "";
   };
   const contentType = "application/json";
@@ -92,7 +108,7 @@ function rpc(
   contentType: string,
   readError: Protocol["readError"],
 ): Protocol {
-  const pathOf = (call: CallName) => `/${KeysService.typeName}/${KeysService.method[call].name}`;
+  const pathOf = (call: CallName) => `/${methods[call].parent.typeName}/${methods[call].name}`;
   return { name, http: version, codec, framed: contentType.includes("grpc"), contentType, pathOf, readError };
 }
 

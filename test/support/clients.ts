@@ -1,5 +1,6 @@
 import {
   type DescMethod,
+  type DescService,
   fromBinary,
   fromJson,
   type JsonValue,
@@ -10,8 +11,9 @@ import {
 import { createClient as createConnectClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import * as grpc from "@grpc/grpc-js";
+import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
-import { createClient, type IdempotentCallOptions, type KeysClient } from "../../src/sdk/index.ts";
+import { createClient, type IdempotentCallOptions, type KeysClient, type LatchkeyClient } from "../../src/sdk/index.ts";
 import { atTestEnd } from "./test-end.ts";
 
 /** Every way to call the service, each behind the SDK's interface: JSON in, JSON out, errors thrown. */
@@ -19,18 +21,25 @@ export const clientKinds = ["sdk", "connect-json", "connect-binary", "grpc", "gr
 export type ClientKind = (typeof clientKinds)[number];
 
 /** A client of that kind. Errors of the RPC kinds are ConnectError or grpc.ServiceError as the library made them. */
-export function clientOf(kind: ClientKind, baseUrl: string, rootKey: string): KeysClient {
-  if (kind === "sdk") return createClient({ baseUrl, rootKey }).keys;
+export function latchkeyOf(kind: ClientKind, baseUrl: string, rootKey: string): LatchkeyClient {
+  if (kind === "sdk") return createClient({ baseUrl, rootKey });
   const call = kind === "grpc-js" ? grpcJsCaller(baseUrl, rootKey) : connectCaller(transportOf(kind, baseUrl), rootKey);
-  return Object.fromEntries(
-    KeysService.methods.map((method) => [
-      method.localName,
-      async (request: object, options?: IdempotentCallOptions) => {
-        const answer = await call(method, fromJson(method.input, request as JsonValue), options);
-        return toJson(method.output, answer, { alwaysEmitImplicit: true });
-      },
-    ]),
-  ) as unknown as KeysClient;
+  const groupOf = (service: DescService) =>
+    Object.fromEntries(
+      service.methods.map((method) => [
+        method.localName,
+        async (request: object, options?: IdempotentCallOptions) => {
+          const answer = await call(method, fromJson(method.input, request as JsonValue), options);
+          return toJson(method.output, answer, { alwaysEmitImplicit: true });
+        },
+      ]),
+    );
+  return { audit: groupOf(AuditService), keys: groupOf(KeysService) } as unknown as LatchkeyClient;
+}
+
+/** Its methods on keys. */
+export function clientOf(kind: ClientKind, baseUrl: string, rootKey: string): KeysClient {
+  return latchkeyOf(kind, baseUrl, rootKey).keys;
 }
 
 type Caller = (method: DescMethod, request: Message, options?: IdempotentCallOptions) => Promise<Message>;
@@ -49,8 +58,8 @@ function transportOf(kind: Exclude<ClientKind, "sdk" | "grpc-js">, baseUrl: stri
 }
 
 function connectCaller(transport: Transport, rootKey: string): Caller {
-  const client = createConnectClient(KeysService, transport);
   return (method, request, options) => {
+    const client = createConnectClient(method.parent as typeof KeysService, transport);
     const headers = headersOf(rootKey, options);
     const invoke = client[method.localName as "verifyKey"] as unknown as (
       request: Message,

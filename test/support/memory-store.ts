@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/ambient/clock.ts";
+import type { StoredEvent } from "../../src/domain/event.ts";
 import { isExpired } from "../../src/domain/expiry.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
@@ -17,7 +18,6 @@ import {
   keyIdOf,
   type Outcome,
   type Query,
-  type StoredEvent,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -156,6 +156,20 @@ export const rules: BadRequest[] = [
     list(`expiresBefore ${expiresBefore}`, "expiresBefore", { expiresBefore }),
   ),
   ...badCursors.map(([name, cursor]) => list(`a cursor ${name}`, "cursor", { cursor })),
+  ...(["targetId", "rootKeyId", "method"] as const).flatMap((field) => [
+    broken(`an empty ${field}`, "listEvents", field, { [field]: "" }),
+    broken(`a ${field} of 256 characters`, "listEvents", field, { [field]: long(256) }),
+  ]),
+  ...(["since", "until"] as const).flatMap((field) =>
+    [0, -digits, digits + 0.5, 253402300800000, digits * 1e15].map((moment) =>
+      broken(`${field} ${moment}`, "listEvents", field, { method: textCanary, [field]: moment }),
+    ),
+  ),
+  ...[0, -digits, 101].map((limit) => broken(`limit ${limit}`, "listEvents", "limit", { method: textCanary, limit })),
+  ...badCursors.map(([name, cursor]) =>
+    broken(`a cursor ${name}`, "listEvents", "cursor", { method: textCanary, cursor }),
+  ),
+  broken("a cursor of keys", "listEvents", "cursor", { cursor: base64url("key_0000000000000000000000") }),
   broken("another op", "updateRemaining", "op", { keyId: textCanary, op: textCanary, value: 5 }),
   broken("no op", "updateRemaining", "op", { keyId: textCanary, value: 5 }),
   broken("a value below 0", "updateRemaining", "value", { keyId: textCanary, op: "set", value: -7391 }),

@@ -45,6 +45,13 @@ const wrongTypes: [CallName, string, string[]][] = [
   ["listKeys", "search", wrongForText],
   ["listKeys", "limit", wrongForWhole],
   ["listKeys", "cursor", wrongForText],
+  ["listEvents", "targetId", wrongForText],
+  ["listEvents", "rootKeyId", wrongForText],
+  ["listEvents", "method", wrongForText],
+  ["listEvents", "since", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
+  ["listEvents", "until", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
+  ["listEvents", "limit", wrongForWhole],
+  ["listEvents", "cursor", wrongForText],
   ...keyIdCalls.map((call): [CallName, string, string[]] => [call, "keyId", wrongForText]),
 ];
 
@@ -161,6 +168,9 @@ nulls.push(["verifyKey", "key"], ["verifyKey", "apiId"]);
 for (const call of keyIdCalls) nulls.push([call, "keyId"]);
 for (const field of ["apiId", "ownerId", "enabled", "expiresBefore", "search", "limit", "cursor"]) {
   nulls.push(["listKeys", field]);
+}
+for (const field of ["targetId", "rootKeyId", "method", "since", "until", "limit", "cursor"]) {
+  nulls.push(["listEvents", field]);
 }
 
 export const types: BadRequest[] = [

@@ -1,0 +1,11 @@
+import type { EventPage, EventsQuery, Management } from "../store/management.ts";
+
+const limitDefault = 50;
+
+/** A page of events, newest first. */
+export function listEvents(
+  management: Pick<Management, "read">,
+  { limit = limitDefault, ...request }: Omit<EventsQuery, "kind" | "limit"> & { readonly limit?: number | undefined },
+): Promise<EventPage> {
+  return management.read({ kind: "events", limit, ...request });
+}
