@@ -37,7 +37,7 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const verifyKey = createVerifyKey(verifyDeps);
   const endpoints = createKeysEndpoints(verifyDeps);
   const [hot] = hotEndpointsOf(endpoints);
-  const runCall = createRunCall({ ...deps, rootAccess: { isRootKey: unused, manage: unused } });
+  const runCall = createRunCall({ ...deps, rootAccess: { check: unused, manage: unused } });
   const newRequestId = createRequestIds(deps);
   const { key } = formatKey("live", random.bytes(16));
   const body = Buffer.from(JSON.stringify({ key }));

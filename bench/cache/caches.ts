@@ -44,7 +44,7 @@ export const caches = {
     cache.newsIsCurrent(systemClock.monotonicMs());
     return {
       findByDigest: (digest) => cache.findByDigest(digest),
-      forgetKey: (keyId) => cache.invalidate({ keyId, digests: undefined }),
+      forgetKey: (keyId) => cache.invalidate({ kind: "key", keyId, digests: undefined }),
       forgetAll: () => cache.invalidateAll(),
     };
   },

@@ -31,6 +31,8 @@ export interface Settings {
   /** Addresses of the coordinators of an edge. */
   readonly coordinators: readonly string[];
   readonly rootKeys: readonly Secret[];
+  /** Whether a verification needs a root key too. */
+  readonly verifyAuth: "open" | "required";
   readonly internalHost: string;
   readonly internalPort: number;
   readonly internalSecret: Secret | undefined;
@@ -89,6 +91,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
   coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
+  verifyAuth: { name: "LATCHKEY_VERIFY_AUTH", fallback: "open", parse: oneOf("open", "required") },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
   internalSecret: { name: "LATCHKEY_INTERNAL_SECRET", fallback: "", secret: true, parse: optionalSecret },

@@ -6,12 +6,12 @@ import type {
   FeedPosition as WirePosition,
 } from "../../gen/latchkey/core/v1/core_pb.js";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { FeedNews, FeedPosition } from "../store/change-feed.ts";
+import type { FeedChange, FeedNews, FeedPosition } from "../store/change-feed.ts";
 import { InvalidMessage } from "./wire.ts";
 
 /*
- * The change feed as it goes over the internal streams. Changes of root keys stay at the coordinator, and so does what was
- * told beyond a position: it means something in one session of the database only.
+ * The change feed as it goes over the internal streams. What was told beyond a position stays at the coordinator: it means
+ * something in one session of the database only.
  */
 
 export function toWirePosition(position: FeedPosition): MessageInitShape<typeof FeedPositionSchema> {
@@ -45,12 +45,14 @@ export function toWireNews({ position, changed, ageMs }: FeedNews): MessageInitS
     position: toWirePosition(position),
     everything,
     keys: keys.map(({ keyId, digests }) => ({ keyId, digests: [...digests] })),
+    rootKeys: !everything && changed.some(({ kind }) => kind === "rootKeys"),
     ageMs,
   };
 }
 
-export function fromWireNews({ position, everything, keys, ageMs }: WireNews): FeedNews {
+export function fromWireNews({ position, everything, keys, rootKeys, ageMs }: WireNews): FeedNews {
   if (position === undefined) throw new Unavailable("the coordinator has told news without a position");
-  const changes = keys.map(({ keyId, digests }) => ({ kind: "key", keyId, digests }) as const);
+  const changes: FeedChange[] = keys.map(({ keyId, digests }) => ({ kind: "key", keyId, digests }));
+  if (rootKeys) changes.push({ kind: "rootKeys" });
   return { position: fromWirePosition(position), changed: everything ? "everything" : changes, ageMs };
 }

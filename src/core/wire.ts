@@ -9,6 +9,7 @@ import type {
   Call as WireCall,
   PermitGrant as WireGrant,
 } from "../../gen/latchkey/core/v1/core_pb.js";
+import { Forbidden } from "../domain/forbidden.ts";
 import type { PermitAsk } from "../domain/permit-window.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
@@ -53,6 +54,8 @@ export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wa
       throw new NotExecuted("the call was too old");
     case "rootKeyRefused":
       throw new RootKeyRefused();
+    case "forbidden":
+      throw new Forbidden(received.value.message);
     case "failure": {
       const { reason, retryAfterMs, ofOneKey: affectsOneKeyOnly } = received.value;
       throw new Unavailable(reason, { retryAfterMs, affectsOneKeyOnly });
@@ -65,6 +68,7 @@ export function answerOf<Wanted extends Kind>(received: ReceivedAnswer, kind: Wa
 /** What an error says to an edge. Of one that is not ours it says nothing: that is for the log of the coordinator. */
 export function toWireFailure(error: unknown): Answered {
   if (error instanceof RootKeyRefused) return { case: "rootKeyRefused", value: {} };
+  if (error instanceof Forbidden) return { case: "forbidden", value: { message: error.message } };
   if (!(error instanceof Unavailable)) return failure("the coordinator has failed", 1000, false);
   return failure(error.message, error.retryAfterMs, error.affectsOneKeyOnly);
 }

@@ -1,6 +1,7 @@
 import { isExpired } from "./expiry.ts";
 import type { Key } from "./key.ts";
 import type { RateLimitState } from "./rate-limit.ts";
+import { includesApi } from "./root-key.ts";
 
 /** The answer to a verification. A refusal is a statement about the key, never about the service. */
 export type Verdict =
@@ -33,10 +34,19 @@ export type Plan =
   /** What remains are the rate limit and the counter, in this order. */
   | { readonly next: "count"; readonly key: Key };
 
+export interface PlannedRequest {
+  /** The API that asks; undefined: it is not checked. */
+  readonly apiId: string | undefined;
+  /** The APIs that the caller's root key is limited to. Keys of others do not exist for it. Absent: all. */
+  readonly apiIds?: readonly string[] | undefined;
+  readonly nowMs: number;
+}
+
 /** Everything that can be decided without a counter. A caller of another API learns nothing about the key. */
-export function planVerification(key: Key | undefined, request: { apiId: string | undefined; nowMs: number }): Plan {
-  // A secret that has ended is answered like one that never was.
-  if (key === undefined || isExpired(key.secretExpiresAtMs, request.nowMs))
+export function planVerification(key: Key | undefined, request: PlannedRequest): Plan {
+  const { apiIds, nowMs } = request;
+  // A secret that has ended, and a key that the caller may not know of, are answered like those that never were.
+  if (key === undefined || isExpired(key.secretExpiresAtMs, nowMs) || !includesApi(apiIds, key.apiId))
     return { next: "answer", code: "NOT_FOUND" };
   if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", code: "FORBIDDEN" };
   if (!key.enabled) return { next: "refuse", code: "DISABLED", key };

@@ -59,7 +59,7 @@ export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> &
   function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
     if (endpoint.isPublic) return endpoint.handle(call.read(), { call, caller: anyone });
-    const caller = authorise(presentedIn(headerOf(call.headers, "authorization")));
+    const caller = authorise(presentedIn(headerOf(call.headers, "authorization")), endpoint.permission);
     // Only then: an unauthorised caller learns nothing of its message.
     return andThen(caller, (authorised) => endpoint.handle(call.read(), { call, caller: authorised }));
   }

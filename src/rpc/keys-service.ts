@@ -53,12 +53,12 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       return created;
     },
 
-    verifyKey(request, { call }) {
+    verifyKey(request, { call, caller: { apiIds } }) {
       const answer = (verdict: Verdict) => {
         metrics.verified(verdict.code);
         return toVerification(verdict, call.requestId);
       };
-      return andThen(verifyKey({ key: new Secret(request.key), apiId: request.apiId }), answer);
+      return andThen(verifyKey({ key: new Secret(request.key), apiId: request.apiId, apiIds }), answer);
     },
 
     async getKey({ keyId, key = "" }, { caller }) {

@@ -1,7 +1,8 @@
+import { Forbidden } from "../domain/forbidden.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { StateConflict } from "../usecases/conflict.ts";
-import { ExpiresInThePast } from "../usecases/create-key.ts";
+import { ExpiresInThePast, NoSuchApi } from "../usecases/create-key.ts";
 import { IdempotencyConflict } from "../usecases/idempotency.ts";
 import { ApiError } from "./api-error.ts";
 import { InvalidRequest } from "./invalid-request.ts";
@@ -20,6 +21,8 @@ export function toApiError(error: unknown): ApiError {
   }
   if (error instanceof IdempotencyConflict || error instanceof StateConflict)
     return new ApiError("CONFLICT", error.message, { cause: error });
+  if (error instanceof NoSuchApi) return new ApiError("NOT_FOUND", error.message, { cause: error });
+  if (error instanceof Forbidden) return new ApiError("FORBIDDEN", error.message, { cause: error });
   if (error instanceof RootKeyRefused) return new ApiError("UNAUTHORIZED", error.message, { cause: error });
   if (error instanceof Unavailable) return phrased.get(error) ?? unavailable(error);
   return new ApiError("INTERNAL_SERVER_ERROR", "something went wrong inside the service", { cause: error });

@@ -1,16 +1,14 @@
 import type { Ambient } from "../ambient/ambient.ts";
-import type { MaybePromise } from "../domain/maybe-promise.ts";
-import type { Change, ChangeFeed, FeedNews, FeedPosition } from "../store/change-feed.ts";
-import type { KeyCache } from "../store/key-changes.ts";
+import type { ChangeFeed, FeedNews, FeedPosition } from "../store/change-feed.ts";
+import type { Change, ChangeCache } from "../store/changes.ts";
 import { reasonOf } from "./database-watch.ts";
 
 export interface ChangeFollowerDeps extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly feed: ChangeFeed;
-  /** Are told of every change of a key, and as of when news is current. */
-  readonly caches: readonly KeyCache[];
-  readonly onKeyChanged: (keyId: string) => void;
-  /** If it rejects, the same news is told again with the next round. */
-  readonly onRootKeysChanged: () => MaybePromise<void>;
+  /** Are told of every change, and as of when news is current. */
+  readonly caches: readonly ChangeCache[];
+  /** Called for each change, after the caches; not if everything counts as changed. */
+  readonly onChange: (change: Change) => void;
   /** Gets all news of each round, after the caches. Every change before `currentAtMs` is part of it or of earlier news. */
   readonly onNews?: (news: FeedNews, currentAtMs: number) => void;
   /** The shortest time between two rounds that succeed. Much shorter for a feed whose reads wait until there is news. */
@@ -97,8 +95,7 @@ export class ChangeFollower {
     try {
       const news = await feed.read(this.#position);
       if (this.#isStopped) return;
-      await this.#apply(news);
-      // Only now: after a failure the same changes are told again.
+      this.#apply(news);
       this.#position = news.position;
       this.#currentAtMs = askedAtMs - news.ageMs;
       for (const cache of caches) cache.newsIsCurrent(this.#currentAtMs);
@@ -112,23 +109,17 @@ export class ChangeFollower {
     }
   }
 
-  async #apply({ changed }: FeedNews): Promise<void> {
-    const { log, caches, onRootKeysChanged } = this.#deps;
+  #apply({ changed }: FeedNews): void {
+    const { log, caches, onChange } = this.#deps;
     if (changed === "everything") {
       // At the start there is nothing to forget.
       if (this.#position !== undefined) log.warn("changes may have been missed: everything remembered is forgotten");
       for (const cache of caches) cache.invalidateAll();
-      await onRootKeysChanged();
       return;
     }
-    for (const change of changed) this.#applyKeyChange(change);
-    if (changed.some(({ kind }) => kind === "rootKeys")) await onRootKeysChanged();
-  }
-
-  #applyKeyChange(change: Change): void {
-    if (change.kind !== "key") return;
-    const { keyId, digests } = change;
-    for (const cache of this.#deps.caches) cache.invalidate({ keyId, digests });
-    this.#deps.onKeyChanged(keyId);
+    for (const change of changed) {
+      for (const cache of caches) cache.invalidate(change);
+      onChange(change);
+    }
   }
 }

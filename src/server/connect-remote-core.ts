@@ -1,6 +1,7 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
+import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import type { OpenedCore } from "./opened-core.ts";
 import type { Teardown } from "./teardown.ts";
 
@@ -14,7 +15,7 @@ export interface RemoteCoreDeps extends Ambient {
 
 /** A core behind coordinators. An edge knows no root keys, and makes none. */
 export async function connectRemoteCore(deps: RemoteCoreDeps): Promise<OpenedCore> {
-  const { settings, metrics, teardown } = deps;
+  const { settings, clock, metrics, teardown } = deps;
   // Loaded only if used.
   const { RemoteCore } = await import("../core/remote/remote-core.ts");
   const { coordinators: addresses, internalSecret: secret, internalCa: ca } = settings;
@@ -34,6 +35,6 @@ export async function connectRemoteCore(deps: RemoteCoreDeps): Promise<OpenedCor
     health: undefined,
     prepare: async () => true,
     completeStart: async () => undefined,
-    async onRootKeysChanged() {},
+    verdicts: new CachedVerdicts(core.check, settings.cacheTtlMs, clock),
   };
 }

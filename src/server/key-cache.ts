@@ -2,7 +2,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKeyLookup } from "../store/cached-key-lookup.ts";
-import type { KeyCache, KeyChanges } from "../store/key-changes.ts";
+import { audienceOf, type ChangeAudience, type ChangeCache } from "../store/changes.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
 import type { ServingThreadPool } from "./serving-thread-pool.ts";
 
@@ -19,10 +19,10 @@ export function cacheKeys(
   keys: KeyLookup,
   threads: ServingThreadPool | undefined,
   { settings, waitingRoom, ...ambient }: KeyCacheDeps,
-): { readonly keys: KeyLookup; readonly memory: KeyCache; readonly changes: KeyChanges } {
+): { readonly keys: KeyLookup; readonly memory: ChangeCache; readonly changes: ChangeAudience } {
   if (threads !== undefined) return { keys, memory: threads, changes: threads };
   const { cacheTtlMs: ttlMs, cacheKeysMax: keysMax } = settings;
   const cached = new CachedKeyLookup(keys, { ttlMs, keysMax, waitingRoom }, ambient);
   ambient.metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => cached.size);
-  return { keys: cached, memory: cached, changes: { broadcast: async (change) => cached.invalidate(change) } };
+  return { keys: cached, memory: cached, changes: audienceOf(cached) };
 }

@@ -5,8 +5,10 @@ import type { Core } from "../core/core.ts";
 import { LedgerProbe } from "../core/serve/ledger-probe.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
+import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
+import type { CheckRootKey } from "../store/root-access.ts";
 import type { Store } from "../store/store.ts";
 import { createRootAccess } from "../usecases/root-access.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
@@ -48,6 +50,14 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
     probe?.stop();
   });
   const rootKeys = new RootKeys({ ...options, configured: settings.rootKeys, store: store.rootKeys });
+  const check: CheckRootKey = (presented) => rootKeys.check(presented);
+  const verdicts = new CachedVerdicts(check, settings.cacheTtlMs, clock);
+  // Edges remember what a coordinator says, and may know of newer changes than it does: it asks the store each time.
+  const rootAccess = createRootAccess(
+    settings.role === "coordinator" ? check : verdicts.check,
+    store.management,
+    clock,
+  );
   const tidy = () => {
     // After a failure the next run, or another process, does it.
     const nowMs = clock.nowMs();
@@ -63,7 +73,7 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
       keys: store.keys,
       usage,
       changes: store.changes,
-      ...createRootAccess(rootKeys, store.management),
+      ...rootAccess,
       joinPermits: (onRecall) => coordinator.join(onRecall),
       windows: undefined,
       get pathMs() {
@@ -75,18 +85,15 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
     probe,
     usable,
     health: store.health,
-    async prepare(isStopping) {
-      await untilAvailable(() => rootKeys.read(), isStopping);
-      return rootKeys.areKnown;
-    },
+    verdicts,
+    prepare: (isStopping) => untilAvailable(() => rootKeys.areAny(), isStopping),
     async completeStart() {
       // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.
-      const generated = await rootKeys.load((rootKey) => writeRootKey(rootKeyFileOf(settings), rootKey));
+      const generated = await rootKeys.generateFirst((rootKey) => writeRootKey(rootKeyFileOf(settings), rootKey));
       tidy();
       tidying = setInterval(tidy, tidyEveryMs).unref();
       return generated;
     },
-    onRootKeysChanged: () => rootKeys.refresh(),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Core } from "../core/core.ts";
 import type { Secret } from "../domain/secret.ts";
+import type { CachedVerdicts } from "../store/cached-verdicts.ts";
 import type { StoreHealth } from "../store/store-health.ts";
 
 /** A core as a process starts with it: in the process, or behind coordinators. */
@@ -13,6 +14,6 @@ export interface OpenedCore {
   prepare(isStopping: () => boolean): Promise<boolean>;
   /** The last step of a start, after the port was bound. Answers a root key that was just generated. */
   completeStart(): Promise<Secret | undefined>;
-  /** Root keys were added, changed or removed. */
-  onRootKeysChanged(): Promise<void>;
+  /** What the core says of root keys, remembered in this process. */
+  readonly verdicts: CachedVerdicts;
 }

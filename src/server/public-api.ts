@@ -35,6 +35,8 @@ export interface PublicApiDeps extends Ambient {
   readonly rootAccess: RootAccess;
   /** Whether hot methods are served by hand and by their codecs where they can be. */
   readonly fastPath: boolean;
+  /** `required`: methods that are public otherwise need a root key with their permission too. */
+  readonly verifyAuth: "open" | "required";
   readonly timeouts?: Timeouts;
   /** Open connections at most. */
   readonly connectionsMax: number;
@@ -64,7 +66,9 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const shownServices = [...services, Health];
   const runCall = createRunCall(deps);
   /** The methods of all services. */
-  const endpoints = [...createKeysEndpoints(deps), ...createAuditEndpoints()];
+  const endpoints = [...createKeysEndpoints(deps), ...createAuditEndpoints()].map((endpoint) =>
+    deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint,
+  );
   const health = createHealth(
     readiness,
     shownServices.map((service) => service.typeName),

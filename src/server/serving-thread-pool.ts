@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { monotonicOriginMs } from "../ambient/clock.ts";
 import { type MetricsRegistry, renderMerged } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
-import type { KeyCache, KeyChange, KeyChanges } from "../store/key-changes.ts";
+import type { Change, ChangeAudience, ChangeCache } from "../store/changes.ts";
 import { createMainThreadMethods, type MainThread } from "../threads/main-thread-methods.ts";
 import type { MainThreadMethods, ServingMethods, ServingSetup, WindowMemory } from "../threads/methods.ts";
 import { type Answer, type Args, ThreadLink } from "../threads/thread-link.ts";
@@ -19,7 +19,7 @@ const followClockMs = 100;
  * The threads that serve the public port. The system spreads the connections over them. This, the main thread, answers
  * their questions and sends them commands.
  */
-export class ServingThreadPool implements Serving, KeyChanges, KeyCache {
+export class ServingThreadPool implements Serving, ChangeAudience, ChangeCache {
   readonly #onFatal: (cause: unknown) => void;
   readonly #links = new Map<Worker, Link>();
   #followingClock: NodeJS.Timeout | undefined;
@@ -44,6 +44,7 @@ export class ServingThreadPool implements Serving, KeyChanges, KeyCache {
         cacheKeysMax: settings.cacheKeysMax,
         connectionsMax: Math.ceil(settings.connectionsMax / settings.workers),
         fastPath: settings.fastPath,
+        verifyAuth: settings.verifyAuth,
         debug: mainThread.log.debugEnabled,
       };
       this.#run(setup, createMainThreadMethods(mainThread, thread));
@@ -68,12 +69,12 @@ export class ServingThreadPool implements Serving, KeyChanges, KeyCache {
     await this.#askAll("setReady", ready);
   }
 
-  /** Resolves when no thread serves the key as it was. */
-  async broadcast(change: KeyChange): Promise<void> {
+  /** Resolves when no thread serves what was changed as it was. */
+  async broadcast(change: Change): Promise<void> {
     await this.#askAll("invalidate", change);
   }
 
-  invalidate(change: KeyChange): void {
+  invalidate(change: Change): void {
     this.#notifyAll("invalidate", change);
   }
 

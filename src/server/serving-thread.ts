@@ -9,6 +9,7 @@ import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import { SharedRowGuard } from "../ratelimit/local/shared-row-guard.ts";
 import { numbersFrom } from "../ratelimit/local/window-numbers.ts";
 import { CachedKeyLookup } from "../store/cached-key-lookup.ts";
+import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import type { MainThreadMethods, ServingMethods, ServingSetup } from "../threads/methods.ts";
 import {
   type MainThreadLink,
@@ -38,9 +39,15 @@ const methods: ServingMethods = {
   listen: (port, host) => onePort.listen(port, host, { reusePort: true }),
   setReady: (ready) => setReady(ready),
   setUnixOffset: (unixOffsetMs) => localLimiter.setUnixOffset(unixOffsetMs),
-  invalidate: (change) => keys.invalidate(change),
-  invalidateAll: () => keys.invalidateAll(),
-  newsIsCurrent: (atMs) => keys.newsIsCurrent(atMs),
+  invalidate(change) {
+    for (const cache of caches()) cache.invalidate(change);
+  },
+  invalidateAll() {
+    for (const cache of caches()) cache.invalidateAll();
+  },
+  newsIsCurrent(atMs) {
+    for (const cache of caches()) cache.newsIsCurrent(atMs);
+  },
   snapshot: () => metrics.snapshot(),
   startShutdown: () => onePort.startShutdown(),
   stopStreams: () => stopStreams(),
@@ -59,6 +66,9 @@ const keys = new CachedKeyLookup(
   },
   { clock, metrics },
 );
+const rootAccess = remoteRootAccess(mainThread);
+const verdicts = new CachedVerdicts(rootAccess.check, setup.cacheTtlMs, clock);
+const caches = () => [keys, verdicts];
 const localLimiter = new SharedLimiter({
   rows: new WindowRows(setup.windows.rows, numbersFrom(random)),
   guard: new SharedRowGuard(setup.windows.guard),
@@ -75,12 +85,13 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   keys,
   usage: remoteUsage(mainThread),
   limiter: limiterByMode({ local: localLimiter, strict: remoteStrictLimiter(mainThread) }),
-  rootAccess: remoteRootAccess(mainThread),
+  rootAccess: { check: verdicts.check, manage: rootAccess.manage },
   clock,
   random,
   log: remoteLog(mainThread, setup.debug),
   metrics,
   fastPath: setup.fastPath,
+  verifyAuth: setup.verifyAuth,
   connectionsMax: setup.connectionsMax,
   refreshReadiness: () => mainThread.ask("refreshReadiness"),
 });

@@ -13,8 +13,8 @@ import { announceChanges } from "../store/announce-changes.ts";
 import { FeedRelay } from "../store/feed-relay.ts";
 import { becomeReady } from "./become-ready.ts";
 import { ChangeFollower } from "./change-follower.ts";
+import { connectChanges } from "./changes.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
-import { connectKeyChanges } from "./key-changes.ts";
 import { type LocalCore, openLocalCore } from "./open-local-core.ts";
 import { storeWaitMs } from "./open-store.ts";
 import { Guard } from "./port/guard.ts";
@@ -38,14 +38,13 @@ export async function startCoordinator(options: StartOptions): Promise<RunningSe
     ...options,
     feed: core.changes,
     caches: [],
-    onKeyChanged: () => {},
-    onRootKeysChanged: opened.onRootKeysChanged,
+    onChange: () => {},
     onNews: (news, currentAtMs) => relay.onNews(news, currentAtMs),
   });
   teardown.add("change feed", () => follower.stop());
   // A message of another replica says that there is news.
-  const onKeyChanged = () => follower.hurry();
-  const changes = await connectKeyChanges({ ...options, caches: [], onKeyChanged, replica });
+  const onChange = () => follower.hurry();
+  const changes = await connectChanges({ ...options, caches: [], onChange, replica });
   teardown.add("messages about changes", () => changes.close());
   const served: ServedCore = {
     ...core,

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { announceChanges } from "../store/announce-changes.ts";
+import { audienceOf, type Change } from "../store/changes.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import { becomeReady } from "./become-ready.ts";
 import { ChangeFollower } from "./change-follower.ts";
+import { connectChanges } from "./changes.ts";
 import { connectRemoteCore } from "./connect-remote-core.ts";
 import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
 import { cacheKeys } from "./key-cache.ts";
-import { connectKeyChanges } from "./key-changes.ts";
 import { openLocalCore } from "./open-local-core.ts";
 import { storeWaitMs } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
@@ -28,23 +29,26 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   const threads = settings.workers > 1 ? new ServingThreadPool(options.onFatal) : undefined;
 
   // The core.
-  const onOldAnswer = (digest: string) => cache.memory.invalidate({ keyId: "", digests: [digest] });
+  const onOldAnswer = (digest: string) => cache.memory.invalidate({ kind: "key", keyId: "", digests: [digest] });
   const opened = await (settings.role === "edge"
     ? connectRemoteCore({ ...options, onOldAnswer })
     : openLocalCore(options));
-  const { core, usable, health } = opened;
+  const { core, usable, health, verdicts } = opened;
 
   // The front's own state: keys in memory, windows and permits.
   const cache = cacheKeys(core.keys, threads, options);
   const rateLimits = await startRateLimits({ ...options, core });
   teardown.add("rate limits", () => rateLimits.stop());
-  const onKeyChanged = (keyId: string) => rateLimits.keyChanged(keyId);
-  const caches = [cache.memory];
-  const changes = await connectKeyChanges({ ...options, caches, onKeyChanged, replica: rateLimits.local.replica });
+  const onChange = (change: Change) => {
+    if (change.kind === "key") rateLimits.keyChanged(change.keyId);
+  };
+  // What serving threads forget they ask this thread for again: it forgets first.
+  const caches = [verdicts, cache.memory];
+  const changes = await connectChanges({ ...options, caches, onChange, replica: rateLimits.local.replica });
   teardown.add("messages about changes", () => changes.close());
   const rootAccess: RootAccess = {
-    isRootKey: (presented) => core.isRootKey(presented),
-    manage: (rootKey) => announceChanges(core.manage(rootKey), [cache.changes, changes]),
+    check: verdicts.check,
+    manage: (rootKey) => announceChanges(core.manage(rootKey), [audienceOf(verdicts), cache.changes, changes]),
   };
 
   // What serves the public port: this thread, or others.
@@ -57,8 +61,9 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   };
   threads?.start(settings, { ...services, log }, rateLimits.local);
   teardown.add("threads", () => threads?.end());
-  const { fastPath, connectionsMax } = settings;
-  const serving = threads ?? serveHere(createPublicApi({ ...options, ...services, fastPath, connectionsMax }));
+  const { fastPath, verifyAuth, connectionsMax } = settings;
+  const served = { ...options, ...services, fastPath, verifyAuth, connectionsMax };
+  const serving = threads ?? serveHere(createPublicApi(served));
   const internal = await startInternalListener({
     ...options,
     metrics: threads?.mergeMetrics(metrics) ?? metrics,
@@ -70,13 +75,11 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   });
   teardown.add("internal port", () => internal.close());
 
-  const { onRootKeysChanged } = opened;
   const follower = new ChangeFollower({
     ...options,
     feed: core.changes,
     caches,
-    onKeyChanged,
-    onRootKeysChanged,
+    onChange,
     // A coordinator answers when there is news.
     ...(settings.role === "edge" && { everyMs: edgeReadsEveryMs }),
   });

@@ -1,21 +1,19 @@
-import type { KeyChange, KeyChanges } from "./key-changes.ts";
-import { keyIdOf, type Management } from "./management.ts";
+import type { Change, ChangeAudience } from "./changes.ts";
+import { type Command, keyIdOf, type Management, type Outcome } from "./management.ts";
 
 /**
- * Announces every change of an existing key after COMMIT, also one whose outcome is not known, to each of these in their
- * order. The caches of this process come first: when a change is answered, none of them serves the key as it was.
+ * Announces every change of what may be remembered somewhere after COMMIT, also one whose outcome is not known, to each of
+ * these in their order. The caches of this process come first: when a change is answered, none of them serves what was
+ * changed as it was.
  */
-export function announceChanges(management: Management, audiences: readonly KeyChanges[]): Management {
+export function announceChanges(management: Management, audiences: readonly ChangeAudience[]): Management {
   return {
     read: (query) => management.read(query),
     async change(command, idempotency) {
-      // No cache knows a key that is being created.
-      if (command.kind === "createKey") return management.change(command, idempotency);
-      let changed: readonly KeyChange[] = [{ keyId: keyIdOf(command), digests: undefined }];
+      let changed = changesOf(command, undefined);
       try {
         const outcome = await management.change(command, idempotency);
-        if (outcome.outcome === "done") changed = outcome.changed;
-        if (outcome.outcome === "conflict") changed = [];
+        changed = changesOf(command, outcome);
         return outcome;
       } finally {
         await announceAll(changed, audiences);
@@ -24,8 +22,17 @@ export function announceChanges(management: Management, audiences: readonly KeyC
   };
 }
 
+/** What the command may have changed. `outcome` is undefined while it is not known. */
+function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefined): readonly Change[] {
+  // Nothing was changed, or no cache knows a key that is being created.
+  if (outcome?.outcome === "conflict" || command.kind === "createKey") return [];
+  // One that is missing too: it may have been deleted by a change whose answer was lost.
+  if (outcome?.outcome !== "done") return [{ kind: "key", keyId: keyIdOf(command), digests: undefined }];
+  return outcome.changed.map((change) => ({ kind: "key", ...change }));
+}
+
 /** One that fails does not keep the others from being told. */
-async function announceAll([first, ...others]: readonly KeyChange[], audiences: readonly KeyChanges[]): Promise<void> {
+async function announceAll([first, ...others]: readonly Change[], audiences: readonly ChangeAudience[]): Promise<void> {
   if (first === undefined) return;
   try {
     await announce(first, audiences);
@@ -35,7 +42,7 @@ async function announceAll([first, ...others]: readonly KeyChange[], audiences: 
 }
 
 /** One that fails does not keep the change from the others. */
-async function announce(change: KeyChange, [first, ...others]: readonly KeyChanges[]): Promise<void> {
+async function announce(change: Change, [first, ...others]: readonly ChangeAudience[]): Promise<void> {
   try {
     await first?.broadcast(change);
   } finally {

@@ -5,8 +5,8 @@ import type { Key } from "../domain/key.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKey, Interner } from "./cached-key.ts";
+import type { Change, ChangeCache } from "./changes.ts";
 import { DigestMap } from "./digest-map.ts";
-import type { KeyCache, KeyChange } from "./key-changes.ts";
 import type { KeyLookup } from "./key-lookup.ts";
 import { type Pending, PendingTable } from "./pending-table.ts";
 
@@ -27,7 +27,7 @@ const outdatedMax = 10_000;
  * key: that answer may be older than a change that the caller knows of. The store answers callers with the same promise
  * if they can share a look-up.
  */
-export class CachedKeyLookup implements KeyLookup, KeyCache {
+export class CachedKeyLookup implements KeyLookup, ChangeCache {
   readonly #store: KeyLookup;
   readonly #options: KeyCacheOptions;
   readonly #clock: Clock;
@@ -111,9 +111,10 @@ export class CachedKeyLookup implements KeyLookup, KeyCache {
   }
 
   /** The key was changed or deleted, here or on another replica. */
-  invalidate({ keyId, digests }: KeyChange): void {
-    if (digests === undefined) this.#markOutdated(keyId);
-    else this.#evict(digests);
+  invalidate(change: Change): void {
+    if (change.kind !== "key") return;
+    if (change.digests === undefined) this.#markOutdated(change.keyId);
+    else this.#evict(change.digests);
   }
 
   /** Any key may have been changed or deleted. */

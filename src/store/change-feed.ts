@@ -1,4 +1,4 @@
-import type { KeyChange } from "./key-changes.ts";
+import type { Change, KeyChange } from "./changes.ts";
 
 /** Every change of keys and root keys, as its transaction has left it in the store. Why it is built so: adr 18. */
 export interface ChangeFeed {
@@ -25,12 +25,12 @@ export interface FeedPosition {
 export interface FeedNews {
   /** Where the next read begins. */
   readonly position: FeedPosition;
-  readonly changed: "everything" | readonly Change[];
+  readonly changed: "everything" | readonly FeedChange[];
   /** How old the news already was when it was asked for: 0 if it comes from the store itself. */
   readonly ageMs: number;
 }
 
-export type Change =
-  | ({ readonly kind: "key" } & KeyChange & { readonly digests: readonly string[] })
-  /** Root keys were added, changed or removed. */
-  | { readonly kind: "rootKeys" };
+/** A change with everything that is to be known of it: the digests of a key are. */
+export type FeedChange =
+  | Exclude<Change, { readonly kind: "key" }>
+  | ({ readonly kind: "key" } & KeyChange & { readonly digests: readonly string[] });

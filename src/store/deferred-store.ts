@@ -20,7 +20,8 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
       read: async (query) => real().management.read(query),
     },
     rootKeys: {
-      digests: async () => real().rootKeys.digests(),
+      findByDigest: async (digest) => real().rootKeys.findByDigest(digest),
+      hasAny: async () => real().rootKeys.hasAny(),
       addFirst: async (...args) => real().rootKeys.addFirst(...args),
     },
     changes: { read: async (since) => real().changes.read(since) },

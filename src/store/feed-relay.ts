@@ -1,6 +1,6 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { Change, ChangeFeed, FeedNews, FeedPosition } from "./change-feed.ts";
+import type { ChangeFeed, FeedChange, FeedNews, FeedPosition } from "./change-feed.ts";
 
 export interface FeedRelayDeps extends Pick<Ambient, "clock"> {
   /** The store's own feed, for positions that this relay does not know. */
@@ -111,7 +111,7 @@ export class FeedRelay implements ChangeFeed {
     const at = number - (this.#log[0] as Reading).number;
     let upTo = this.#log[at] as Reading;
     let count = 0;
-    const lists: (readonly Change[])[] = [];
+    const lists: (readonly FeedChange[])[] = [];
     for (const reading of this.#log.slice(at + 1)) {
       count += reading.changes.length;
       if (count > this.#bounds.answerMax && lists.length > 0) break;
@@ -197,7 +197,7 @@ interface Reading {
   readonly number: number;
   readonly position: FeedPosition;
   /** Empty if everything counted as changed. */
-  changes: readonly Change[];
+  changes: readonly FeedChange[];
   readonly currentAtMs: number;
 }
 

@@ -58,11 +58,16 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       },
     },
     rootKeys: {
-      async digests() {
-        const digests = await whileUsable(() => rootKeys.digests());
-        // An empty answer would cause a new root key to be generated.
-        if (digests.length === 0 && health.doubt !== undefined) throw health.doubt;
-        return digests;
+      async findByDigest(digest) {
+        const verdict = await whileUsable(() => rootKeys.findByDigest(digest));
+        if (verdict === undefined && health.doubt !== undefined) throw health.doubt;
+        return verdict;
+      },
+      async hasAny() {
+        const hasAny = await whileUsable(() => rootKeys.hasAny());
+        // This answer would cause a new root key to be generated.
+        if (!hasAny && health.doubt !== undefined) throw health.doubt;
+        return hasAny;
       },
       addFirst: (...args) => whileUsable(() => rootKeys.addFirst(...args)),
     },

@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../domain/event.ts";
 import type { KeyFieldChanges, NewKey, StoredKey } from "../domain/key.ts";
-import type { KeyChange } from "./key-changes.ts";
+import type { KeyChange } from "./changes.ts";
 
 /** Everything that the holder of a root key can do with stored data. Every method may throw `Unavailable`. */
 export interface Management {
@@ -167,7 +167,7 @@ export type Outcome<Kind extends Command["kind"] = never> =
       readonly changed: readonly KeyChange[];
       readonly answer?: Kind extends keyof ChangeAnswers ? ChangeAnswers[Kind] : never;
     }
-  /** There is no such key. */
+  /** There is no such key; with `createKey`, no such API. */
   | { readonly outcome: "missing" }
   /** The key is in a state that does not allow it. Nothing has changed. */
   | { readonly outcome: "conflict"; readonly reason: ConflictReason }

@@ -1,10 +1,18 @@
+import type { RootKeyVerdict } from "../domain/root-key.ts";
+
 /** The id of the root key that was generated at the first start. */
 export const generatedRootKeyId = "root_generated";
 
-/** Digests of generated root keys. Separate from issued keys, so that one can never be used as the other. */
+/** Root keys as they are found when one is presented. Separate from issued keys, so that one can never be used as the other. */
 export interface RootKeyStore {
-  digests(): Promise<readonly string[]>;
+  /** Undefined: there is none with this digest. */
+  findByDigest(digest: string): Promise<RootKeyVerdict | undefined>;
 
-  /** Stores the digest if there is none yet; returns whether it did. Of several concurrent callers one succeeds. */
-  addFirst(digest: string, nowMs: number): Promise<boolean>;
+  hasAny(): Promise<boolean>;
+
+  /**
+   * Stores the generated root key, which may do everything, if there is no root key yet; returns whether it did. Of several
+   * concurrent callers one succeeds.
+   */
+  addFirst(digest: string, start: string, nowMs: number): Promise<boolean>;
 }

@@ -1,4 +1,5 @@
 import type { Log } from "../ambient/log.ts";
+import { Forbidden } from "../domain/forbidden.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
@@ -38,7 +39,7 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
 
   return {
     findByDigest: (digest, options) => keys.findByDigest(digest, options),
-    isRootKey: (presented) => rootAccess.isRootKey(new Secret(presented)),
+    check: (presented) => rootAccess.check(new Secret(presented)),
     change: (rootKey, ...args) => ifAllowed(manage(rootKey).change(...args)),
     read: (rootKey, query) => ifAllowed(manage(rootKey).read(query)),
     spend: (keyId) => usage.spend(keyId),
@@ -78,6 +79,7 @@ async function ifAllowed<Answer>(answering: Promise<Answer>): Promise<IfAllowed<
     return { isAllowed: true, answer: await answering };
   } catch (error) {
     if (error instanceof RootKeyRefused) return { isAllowed: false };
+    if (error instanceof Forbidden) return { isAllowed: false, forbidden: error.message };
     throw error;
   }
 }

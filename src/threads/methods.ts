@@ -2,9 +2,10 @@ import type { LogFields, LogLevel } from "../ambient/log.ts";
 import type { MetricsSnapshot } from "../ambient/metrics.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
+import type { RootKeyVerdict } from "../domain/root-key.ts";
 import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
-import type { KeyCache } from "../store/key-changes.ts";
+import type { ChangeCache } from "../store/changes.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
 import type { Answers, Command, Management, Outcome, Query } from "../store/management.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
@@ -13,7 +14,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 
 /** What a serving thread can ask the main thread. Only the main thread knows the root keys: it checks each one presented. */
 export interface MainThreadMethods extends KeyLookup, UsageLedger {
-  isRootKey(presented: string): MaybePromise<boolean>;
+  check(presented: string): MaybePromise<RootKeyVerdict | undefined>;
   change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome<Command["kind"]>>>;
   read(rootKey: string, query: Query): Promise<IfAllowed<Answers[Query["kind"]]>>;
   /** The row in which verifications of a key with a local limit are counted; undefined if all rows are in use. */
@@ -30,7 +31,10 @@ export interface MainThreadMethods extends KeyLookup, UsageLedger {
 }
 
 /** The answer to a call that needs a root key. A refusal is data: of errors, the link preserves only `Unavailable`. */
-export type IfAllowed<Answer> = { readonly isAllowed: true; readonly answer: Answer } | { readonly isAllowed: false };
+export type IfAllowed<Answer> =
+  | { readonly isAllowed: true; readonly answer: Answer }
+  /** `forbidden`: the root key is valid, but may not do this. */
+  | { readonly isAllowed: false; readonly forbidden?: string };
 
 /** A row of the shared windows, valid while it belongs to the key. */
 export interface Row {
@@ -45,7 +49,7 @@ export interface RemotePermitState extends RateLimitState {
 }
 
 /** What the main thread can ask a serving thread. */
-export interface ServingMethods extends KeyCache {
+export interface ServingMethods extends ChangeCache {
   /** Resolves when this thread accepts connections on the port. */
   listen(port: number, host: string): Promise<number>;
   setReady(ready: boolean): void;
@@ -71,6 +75,7 @@ export interface ServingSetup {
   readonly cacheKeysMax: number;
   readonly connectionsMax: number;
   readonly fastPath: boolean;
+  readonly verifyAuth: "open" | "required";
   readonly debug: boolean;
 }
 

@@ -1,4 +1,5 @@
 import type { Log } from "../ambient/log.ts";
+import { Forbidden } from "../domain/forbidden.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
@@ -23,7 +24,7 @@ export function remoteKeys(mainThread: MainThreadLink): KeyLookup {
 /** Every call sends the root key that was presented: this thread cannot judge it. */
 export function remoteRootAccess(mainThread: MainThreadLink): RootAccess {
   return {
-    isRootKey: (presented) => mainThread.ask("isRootKey", presented.reveal()),
+    check: (presented) => mainThread.ask("check", presented.reveal()),
     manage: (rootKey) => ({
       async change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord) {
         const outcome = allowed(await mainThread.ask("change", rootKey.reveal(), command, idempotency));
@@ -38,8 +39,8 @@ export function remoteRootAccess(mainThread: MainThreadLink): RootAccess {
 }
 
 function allowed<Answer>(given: IfAllowed<Answer>): Answer {
-  if (!given.isAllowed) throw new RootKeyRefused();
-  return given.answer;
+  if (given.isAllowed) return given.answer;
+  throw given.forbidden === undefined ? new RootKeyRefused() : new Forbidden(given.forbidden);
 }
 
 export function remoteUsage(mainThread: MainThreadLink): UsageLedger {

@@ -1,5 +1,8 @@
 import type { Ambient } from "../ambient/ambient.ts";
+import { lacksPermission } from "../domain/forbidden.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
+import { covers } from "../domain/permissions.ts";
+import { isInForce, type RootKeyVerdict } from "../domain/root-key.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
@@ -10,17 +13,22 @@ import { type RootAccess, refusedManagement } from "../store/root-access.ts";
 export interface Caller {
   /** Undefined for public methods, whatever was presented. */
   readonly rootKey: Secret | undefined;
+  /** The APIs that the caller may know of; undefined: all. */
+  readonly apiIds: readonly string[] | undefined;
   /** What this caller may do. For public methods every call rejects with `RootKeyRefused`. */
   readonly management: Management;
 }
 
 /** The caller of every public method. */
-export const anyone: Caller = { rootKey: undefined, management: refusedManagement };
+export const anyone: Caller = { rootKey: undefined, apiIds: undefined, management: refusedManagement };
 
-/** Throws, or rejects with, `RootKeyRefused` or `Unavailable`. Answers synchronously where the root keys are known. */
-export type Authorise = (presented: Secret) => MaybePromise<Caller>;
+/**
+ * Throws, or rejects with, `RootKeyRefused`, `Forbidden` or `Unavailable`. Answers synchronously where it is known what the
+ * root key allows.
+ */
+export type Authorise = (presented: Secret, permission: string) => MaybePromise<Caller>;
 
-export interface AuthoriseDeps extends Pick<Ambient, "metrics"> {
+export interface AuthoriseDeps extends Pick<Ambient, "metrics" | "clock"> {
   readonly rootAccess: RootAccess;
 }
 
@@ -30,23 +38,24 @@ export interface AuthoriseDeps extends Pick<Ambient, "metrics"> {
  */
 const checksMax = 1000;
 
-export function createAuthorise({ rootAccess, metrics }: AuthoriseDeps): Authorise {
+export function createAuthorise({ rootAccess, metrics, clock }: AuthoriseDeps): Authorise {
   let checks = 0;
 
-  function isRootKey(presented: Secret): MaybePromise<boolean> {
+  function check(presented: Secret): MaybePromise<RootKeyVerdict | undefined> {
     if (checks >= checksMax) {
       metrics.shed("call");
       throw new Unavailable("too many root keys are being checked");
     }
-    const checked = rootAccess.isRootKey(presented);
+    const checked = rootAccess.check(presented);
     if (!(checked instanceof Promise)) return checked;
     checks++;
     return checked.finally(() => checks--);
   }
 
-  return (presented) =>
-    andThen(isRootKey(presented), (isValid) => {
-      if (!isValid) throw new RootKeyRefused();
-      return { rootKey: presented, management: rootAccess.manage(presented) };
+  return (presented, permission) =>
+    andThen(check(presented), (verdict) => {
+      if (!isInForce(verdict, clock.nowMs())) throw new RootKeyRefused();
+      if (!covers(verdict.permissions, permission)) throw lacksPermission(permission);
+      return { rootKey: presented, apiIds: verdict.apiIds, management: rootAccess.manage(presented) };
     });
 }

@@ -48,6 +48,15 @@ export class ExpiresInThePast extends Error {
   }
 }
 
+/** There is no such API for this caller. Safe to show to the caller. */
+export class NoSuchApi extends Error {
+  override readonly name = "NoSuchApi";
+
+  constructor() {
+    super("there is no such API");
+  }
+}
+
 /** Throws `IdempotencyConflict` if the key was deleted since: its secret opens nothing any more. */
 export async function stillThere(management: Management, created: CreatedKey): Promise<CreatedKey> {
   const { keyId } = created;
@@ -75,6 +84,7 @@ export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
     const command = { kind: "createKey", key: newKey, event: newEvent({ clock, random }, nowMs) } as const;
     const record = idempotency?.record(created, created.keyId, nowMs, random);
     const result = await management.change(command, record);
+    if (result.outcome === "missing") throw new NoSuchApi();
     if (result.outcome !== "repeated" || idempotency === undefined) return created;
     return stillThere(management, idempotency.open(result.record));
   };

@@ -1,24 +1,35 @@
+import type { Clock } from "../ambient/clock.ts";
+import { lacksPermission } from "../domain/forbidden.ts";
+import { isInForce, type RootKeyVerdict } from "../domain/root-key.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
-import type { Secret } from "../domain/secret.ts";
-import type { Management } from "../store/management.ts";
-import type { RootAccess } from "../store/root-access.ts";
+import type { Command, Management, Outcome, Query } from "../store/management.ts";
+import type { CheckRootKey, RootAccess } from "../store/root-access.ts";
+import { isWithin, missingPermission, readWithin } from "./access-rules.ts";
 
 /** Access where the root keys are known: every call is checked immediately before it is passed on. */
-export function createRootAccess(rootKeys: { has(presented: Secret): boolean }, management: Management): RootAccess {
+export function createRootAccess(check: CheckRootKey, management: Management, clock: Pick<Clock, "nowMs">): RootAccess {
   return {
-    isRootKey: (presented) => rootKeys.has(presented),
+    check,
     manage(rootKey) {
-      const checkRootKey = () => {
-        if (!rootKeys.has(rootKey)) throw new RootKeyRefused();
+      /** What the root key allows at this moment, if it allows this. */
+      const requireFor = async (asked: Command | Query): Promise<RootKeyVerdict> => {
+        const verdict = await check(rootKey);
+        if (!isInForce(verdict, clock.nowMs())) throw new RootKeyRefused();
+        const missing = missingPermission(asked, verdict.permissions);
+        if (missing !== undefined) throw lacksPermission(missing);
+        return verdict;
       };
       return {
-        async change(command, idempotency) {
-          checkRootKey();
-          return management.change({ ...command, event: { ...command.event, actor: "root" } }, idempotency);
+        async change<Made extends Command>(command: Made, idempotency: Parameters<Management["change"]>[1]) {
+          const { rootKeyId: actor, apiIds } = await requireFor(command);
+          if (apiIds !== undefined && !(await isWithin(command, apiIds, management))) {
+            return { outcome: "missing" } as Outcome<Made["kind"]>;
+          }
+          return management.change({ ...command, event: { ...command.event, actor } }, idempotency);
         },
         async read(query) {
-          checkRootKey();
-          return management.read(query);
+          const { apiIds } = await requireFor(query);
+          return apiIds === undefined ? management.read(query) : readWithin(query, apiIds, management);
         },
       };
     },

@@ -1,66 +1,65 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
-import { formatKey } from "../domain/key-format.ts";
+import { formatKey, isWellFormedKey } from "../domain/key-format.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
+import { type RootKeyVerdict, unlimitedRootKey } from "../domain/root-key.ts";
 import { Secret } from "../domain/secret.ts";
-import { Unavailable } from "../domain/unavailable.ts";
-import type { RootKeyStore } from "../store/root-key-store.ts";
+import { generatedRootKeyId, type RootKeyStore } from "../store/root-key-store.ts";
 
-const rootKeyBytes = 32;
+/** Begins every root key that is stored. */
+export const rootKeyPrefix = "lk_root";
+export const rootKeyBytes = 32;
+
+/** Of every root key from the settings. */
+const configured = unlimitedRootKey("configured");
 
 /**
- * The root keys from the settings, if any. Then only those are valid, so that setting one retires a generated one.
- * Otherwise the root key that was generated at the first start. Neither they nor their digests leave this object.
+ * The root keys from the settings, which are never stored, and those of the store. Setting one retires the generated one;
+ * others that are stored stay valid.
  */
 export class RootKeys {
   readonly #deps: RootKeysDeps;
-  #digests: readonly string[] | undefined;
+  readonly #configured: readonly string[];
 
   constructor(deps: RootKeysDeps) {
     this.#deps = deps;
-    if (deps.configured.length > 0) this.#digests = deps.configured.map((key) => sha256(key.reveal()));
+    this.#configured = deps.configured.map((key) => sha256(key.reveal()));
   }
 
-  get areKnown(): boolean {
-    return this.#digests !== undefined;
+  /** Whether there is a root key that a caller may have. */
+  async areAny(): Promise<boolean> {
+    return this.#configured.length > 0 || this.#deps.store.hasAny();
   }
 
-  /** Compares in constant time. Throws `Unavailable` until the root keys are known. */
-  has(presented: Secret): boolean {
-    if (this.#digests === undefined) throw new Unavailable("the root keys are not known yet");
-    const digest = sha256(presented.reveal());
-    // Every digest is compared, also after a match.
-    return this.#digests.filter((known) => equalDigests(known, digest)).length > 0;
+  /** As `RootAccess` has it. Garbage costs the store nothing. */
+  check(presented: Secret): MaybePromise<RootKeyVerdict | undefined> {
+    const text = presented.reveal();
+    const digest = sha256(text);
+    // Every digest is compared, in constant time, also after a match.
+    if (this.#configured.filter((known) => equalDigests(known, digest)).length > 0) return configured;
+    return text.startsWith(`${rootKeyPrefix}_`) && isWellFormedKey(text) ? this.#find(digest) : undefined;
   }
 
-  /** Reads the root keys from the store, if there are any. */
-  async read(): Promise<void> {
-    this.#digests ??= await storedDigests(this.#deps.store);
-  }
-
-  /** Reads the root keys from the store again, because they may have changed. */
-  async refresh(): Promise<void> {
-    if (this.#deps.configured.length > 0) return;
-    const before = this.#digests;
-    const stored = await storedDigests(this.#deps.store);
-    // `load` may have stored the first one meanwhile.
-    if (this.#digests === before) this.#digests = stored;
+  async #find(digest: string): Promise<RootKeyVerdict | undefined> {
+    const verdict = await this.#deps.store.findByDigest(digest);
+    const isRetired = this.#configured.length > 0 && verdict?.rootKeyId === generatedRootKeyId;
+    return isRetired ? undefined : verdict;
   }
 
   /**
-   * Reads the root keys from the store. If there are none, generates one and returns it, this one time only. `write`
-   * writes it to a file before it becomes valid, so that a crash never loses it.
+   * If there are no root keys, generates one and returns it, this one time only. `write` writes it to a file before it
+   * becomes valid, so that a crash never loses it.
    */
-  async load(write: (rootKey: Secret) => WrittenRootKey): Promise<Secret | undefined> {
+  async generateFirst(write: (rootKey: Secret) => WrittenRootKey): Promise<Secret | undefined> {
     const { store, clock, random } = this.#deps;
-    await this.read();
-    if (this.#digests !== undefined) return undefined;
+    if (await this.areAny()) return undefined;
 
-    const generated = new Secret(formatKey("lk_root", random.bytes(rootKeyBytes)).key);
+    const { key, start } = formatKey(rootKeyPrefix, random.bytes(rootKeyBytes));
+    const generated = new Secret(key);
     const written = write(generated);
-    const isFirst = await store.addFirst(sha256(generated.reveal()), clock.nowMs());
+    const isFirst = await store.addFirst(sha256(key), start, clock.nowMs());
     if (isFirst) written.commit();
     else written.rollback();
-    this.#digests = await storedDigests(store);
     return isFirst ? generated : undefined;
   }
 }
@@ -76,9 +75,4 @@ export interface WrittenRootKey {
 interface RootKeysDeps extends Pick<Ambient, "clock" | "random"> {
   readonly configured: readonly Secret[];
   readonly store: RootKeyStore;
-}
-
-async function storedDigests(store: RootKeyStore): Promise<readonly string[] | undefined> {
-  const digests = await store.digests();
-  return digests.length === 0 ? undefined : digests;
 }

@@ -20,6 +20,8 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 export interface VerifyKeyRequest {
   readonly key: Secret;
   readonly apiId: string | undefined;
+  /** The APIs that the caller's root key is limited to; absent: all, or the caller needs no root key. */
+  readonly apiIds?: readonly string[] | undefined;
 }
 
 export type VerifyKey = (request: VerifyKeyRequest) => MaybePromise<Verdict>;
@@ -37,18 +39,18 @@ export interface VerifyKeyDeps extends Pick<Ambient, "clock"> {
 export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
   const { keys, limiter, usage, clock } = deps;
 
-  return function verifyKey({ key: presented, apiId }) {
+  return function verifyKey({ key: presented, apiId, apiIds }) {
     const text = presented.reveal();
     // Garbage ends here: a text with a wrong checksum was never issued, and the store need not be asked.
     if (!isWellFormedKey(text)) return { code: "NOT_FOUND" };
 
     const digest = sha256(text);
-    const question = { digest, apiId, isFresh: false };
+    const question = { digest, apiId, apiIds, isFresh: false };
     return andThen(keys.findByDigest(digest), (found) => decide(found, question));
   };
 
   function decide(found: Key | undefined, question: Lookup): MaybePromise<Verdict> {
-    const plan = planVerification(found, { apiId: question.apiId, nowMs: clock.nowMs() });
+    const plan = planVerification(found, { apiId: question.apiId, apiIds: question.apiIds, nowMs: clock.nowMs() });
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
     if (plan.next === "refuse") {
@@ -66,10 +68,10 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
    * The ledger has no such window or counter, so the cached key is out of date: it was deleted, or has lost its limit or its
    * counter. It is read again and decided again, once. If it has changed again by then, only a key that is gone is refused.
    */
-  async function decideFresh({ digest, apiId, isFresh }: Lookup): Promise<Verdict> {
+  async function decideFresh({ digest, apiId, apiIds, isFresh }: Lookup): Promise<Verdict> {
     const found = await keys.findByDigest(digest, { fresh: true });
     if (isFresh && found !== undefined) throw new Unavailable("the key is being changed", { affectsOneKeyOnly: true });
-    return decide(found, { digest, apiId, isFresh: true });
+    return decide(found, { digest, apiId, apiIds, isFresh: true });
   }
 
   function decideWithPermit(permit: Permit | undefined, key: Key, question: Lookup): MaybePromise<Verdict> {
@@ -110,6 +112,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 interface Lookup {
   readonly digest: string;
   readonly apiId: string | undefined;
+  readonly apiIds: readonly string[] | undefined;
   readonly isFresh: boolean;
 }
 

@@ -12,7 +12,7 @@ export interface Room {
 export const storeInterfaces = [
   "src/store/key-lookup.ts",
   "src/store/management.ts",
-  "src/store/key-changes.ts",
+  "src/store/changes.ts",
   "src/store/change-feed.ts",
   "src/store/root-key-store.ts",
   "src/store/root-access.ts",

@@ -36,6 +36,7 @@ describe("settings", () => {
       windowsMax: 1_000_000,
       coordinators: [],
       rootKeys: [],
+      verifyAuth: "open",
       internalHost: "127.0.0.1",
       internalPort: 8081,
       internalSecret: undefined,

@@ -1,14 +1,14 @@
-import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
+import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import { type BrokenStore, feed } from "./break-store.ts";
 
-const nothing: readonly Change[] = [];
+const nothing: readonly FeedChange[] = [];
 
 /** Tells other changes than there are. */
 function tells(mistake: string, change: (news: FeedNews, since: FeedPosition | undefined) => FeedNews): BrokenStore {
   return feed(mistake, (read) => async (since) => change(await read(since), since));
 }
 
-/** Change feeds with one plausible mistake each. */
+/** FeedChange feeds with one plausible mistake each. */
 export const brokenFeeds: readonly BrokenStore[] = [
   tells("tells a new reader that nothing has changed", (news, since) =>
     since === undefined ? { ...news, changed: nothing } : news,
@@ -61,7 +61,7 @@ export const brokenFeeds: readonly BrokenStore[] = [
     };
   }),
   feed("tells of new keys too", (read, store) => {
-    const created: Change[] = [];
+    const created: FeedChange[] = [];
     const { change } = store.management;
     store.management.change = async (command, record) => {
       if (command.kind === "createKey") {

@@ -1,4 +1,5 @@
 import type { Key } from "../../src/domain/key.ts";
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
@@ -7,16 +8,19 @@ import { type BrokenStore, onClock, rootKeys, shared, usage } from "./break-stor
 
 export const brokenRootKeyStores: readonly BrokenStore[] = [
   rootKeys("says of every root key that it is the first", (inner) => ({
-    addFirst: async (digest, nowMs) => (await inner.addFirst(digest, nowMs)) || true,
+    addFirst: async (...first) => (await inner.addFirst(...first)) || true,
   })),
   rootKeys("keeps every root key", () => {
     const kept: string[] = [];
-    return { addFirst: async (digest) => kept.push(digest) === 1, digests: async () => kept };
+    return {
+      addFirst: async (digest) => kept.push(digest) === 1,
+      findByDigest: async (digest) => (kept.includes(digest) ? unlimitedRootKey("root_generated") : undefined),
+    };
   }),
   rootKeys("looks for a root key before it keeps one", () => {
     let kept: string | undefined;
     return {
-      digests: async () => (kept === undefined ? [] : [kept]),
+      findByDigest: async (digest) => (kept === digest ? unlimitedRootKey("root_generated") : undefined),
       async addFirst(digest) {
         const none = kept === undefined;
         await Promise.resolve();
@@ -25,15 +29,23 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
       },
     };
   }),
-  rootKeys("starts with a root key", (inner) => ({
-    digests: async () => [...(await inner.digests()), "built in"].slice(0, 1),
+  rootKeys("says that there is a root key when there is none", () => ({ hasAny: async () => true })),
+  rootKeys("says that there is no root key when there is one", () => ({ hasAny: async () => false })),
+  rootKeys("finds a root key by any digest", (inner) => ({
+    findByDigest: async () => ((await inner.hasAny()) ? unlimitedRootKey("root_generated") : undefined),
+  })),
+  rootKeys("limits the generated root key", (inner) => ({
+    async findByDigest(digest) {
+      const verdict = await inner.findByDigest(digest);
+      return verdict && { ...verdict, apiIds: [] };
+    },
   })),
   {
     mistake: "keeps root keys among the issued keys",
     open(clock) {
       const inner = createMemoryStore(clock);
       const findByDigest: KeyLookup["findByDigest"] = async (digest) =>
-        (await inner.rootKeys.digests()).includes(digest) ? ({ id: "root" } as Key) : inner.keys.findByDigest(digest);
+        (await inner.rootKeys.findByDigest(digest)) ? ({ id: "root" } as Key) : inner.keys.findByDigest(digest);
       return { ...inner, keys: { ...inner.keys, findByDigest } };
     },
   },

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Change, FeedPosition } from "../../src/store/change-feed.ts";
+import type { FeedChange, FeedPosition } from "../../src/store/change-feed.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
@@ -14,7 +14,7 @@ async function positionOf({ changes }: Store): Promise<FeedPosition> {
   return (await changes.read(undefined)).position;
 }
 
-async function changedSince({ changes }: Store, since: FeedPosition): Promise<"everything" | readonly Change[]> {
+async function changedSince({ changes }: Store, since: FeedPosition): Promise<"everything" | readonly FeedChange[]> {
   return (await changes.read(since)).changed;
 }
 
@@ -111,8 +111,8 @@ export const changeCases: readonly ContractCase[] = [
     name: "the first root key is told, and one that was not stored is not",
     async run(store, clock) {
       const since = await positionOf(store);
-      await store.rootKeys.addFirst("first", clock.nowMs());
-      await store.rootKeys.addFirst("second", clock.nowMs());
+      await store.rootKeys.addFirst("first", "lk_root_abcd", clock.nowMs());
+      await store.rootKeys.addFirst("second", "lk_root_abcd", clock.nowMs());
       expect(await changedSince(store, since)).toEqual([{ kind: "rootKeys" }]);
     },
   },

@@ -4,13 +4,14 @@ import { Secret } from "../../src/domain/secret.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
 import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
+import { audienceOf } from "../../src/store/changes.ts";
 import { createDeferredStore } from "../../src/store/deferred-store.ts";
 import { guardStore } from "../../src/store/guard-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { remoteKeys, remoteRootAccess } from "../../src/threads/remote-main-thread.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { connectThreads } from "../support/connect-threads.ts";
-import { testRootKey } from "../support/test-root-key.ts";
+import { checkTestRootKey, testRootKey } from "../support/test-root-key.ts";
 
 /**
  * A store as a serving thread sees it: behind guard, deferred store, cache, announcements, the check of the root key and
@@ -22,8 +23,8 @@ export function createLayeredStore(real: Store, clock: Clock): Store {
   fulfil(guardStore(real, { problem: undefined, doubt: undefined, refresh: async () => {}, onChange() {} }));
   const bounds = { ttlMs: 0, keysMax: 100, waitingRoom: new WaitingRoom(1000) };
   const cache = new CachedKeyLookup(store.keys, bounds, { clock, metrics: createMetrics() });
-  const announced = announceChanges(store.management, [{ broadcast: async (change) => cache.invalidate(change) }]);
-  const rootAccess = createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, announced);
+  const announced = announceChanges(store.management, [audienceOf(cache)]);
+  const rootAccess = createRootAccess(checkTestRootKey, announced, clock);
   const { serving, close } = connectThreads({ keys: cache, rootAccess });
   return {
     ...store,

@@ -1,32 +1,45 @@
 import { expect } from "vitest";
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createKey } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey } from "./sample-keys.ts";
+
+const generated = unlimitedRootKey("root_generated");
+
+/** What is found of these digests. */
+function found(store: Store, ...digests: string[]) {
+  return Promise.all(digests.map((digest) => store.rootKeys.findByDigest(digest)));
+}
 
 export const rootKeyCases: readonly ContractCase[] = [
   {
     name: "a new store has no root key",
     async run(store, clock) {
-      await createKey(store.management, sampleKey(clock));
-      expect(await store.rootKeys.digests()).toEqual([]);
+      const key = sampleKey(clock);
+      await createKey(store.management, key);
+      expect(await store.rootKeys.hasAny()).toBe(false);
+      expect(await found(store, key.secretDigest, "")).toEqual([undefined, undefined]);
     },
   },
   {
     name: "the first root key is kept and no other after it, not even the same again",
     async run(store, clock) {
-      expect(await store.rootKeys.addFirst("first", clock.nowMs())).toBe(true);
-      expect(await store.rootKeys.addFirst("second", clock.nowMs())).toBe(false);
-      expect(await store.rootKeys.addFirst("first", clock.nowMs())).toBe(false);
-      expect(await store.rootKeys.digests()).toEqual(["first"]);
+      const add = (digest: string) => store.rootKeys.addFirst(digest, "lk_root_abcd", clock.nowMs());
+      expect(await add("first")).toBe(true);
+      expect(await add("second")).toBe(false);
+      expect(await add("first")).toBe(false);
+      expect(await found(store, "first", "second")).toEqual([generated, undefined]);
+      expect(await store.rootKeys.hasAny()).toBe(true);
     },
   },
   {
     name: "of several first root keys at once, one is kept and only its caller is told so",
     async run(store, clock) {
       const digests = Array.from({ length: 10 }, (_, i) => `digest ${i}`);
-      const kept = await Promise.all(digests.map((digest) => store.rootKeys.addFirst(digest, clock.nowMs())));
+      const kept = await Promise.all(digests.map((digest) => store.rootKeys.addFirst(digest, "start", clock.nowMs())));
       expect(kept.filter(Boolean)).toHaveLength(1);
-      expect(await store.rootKeys.digests()).toEqual(digests.filter((_, i) => kept[i]));
+      expect(await found(store, ...digests)).toEqual(kept.map((isKept) => (isKept ? generated : undefined)));
     },
   },
   {
@@ -34,8 +47,8 @@ export const rootKeyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock);
       await createKey(store.management, key);
-      await store.rootKeys.addFirst("root", clock.nowMs());
-      expect(await store.rootKeys.digests()).toEqual(["root"]);
+      await store.rootKeys.addFirst("root", "start", clock.nowMs());
+      expect(await found(store, "root", key.secretDigest)).toEqual([generated, undefined]);
       expect(await store.keys.findByDigest("root")).toBeUndefined();
     },
   },

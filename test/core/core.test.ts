@@ -61,13 +61,13 @@ describe("a core behind a coordinator", () => {
     expect(buildLocalCore(newStore(), ambient).core.windows).toBeUndefined();
   });
 
-  it("keeps changes of root keys to itself", async () => {
+  it("tells of changes of root keys", async () => {
     const { address, store } = await startTestCoordinator();
     const edge = await joinEdge([address]);
     const { position } = await edge.changes.read(undefined);
-    await store.rootKeys.addFirst("digest of a root key", 0);
+    await store.rootKeys.addFirst("digest of a root key", "start", 0);
     const news = await edge.changes.read(position);
-    expect(news.changed).toEqual([]);
+    expect(news.changed).toEqual([{ kind: "rootKeys" }]);
     expect(news.position).not.toEqual(position);
   });
 

@@ -8,7 +8,7 @@ import type { FeedPosition } from "../../src/store/change-feed.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
-import { testRootKey } from "../support/test-root-key.ts";
+import { checkTestRootKey } from "../support/test-root-key.ts";
 
 export interface LocalCore {
   /** As a front in this process uses it. */
@@ -34,7 +34,7 @@ export function buildLocalCore(store: Store, ambient: Pick<Ambient, "clock" | "r
         return news;
       },
     },
-    ...createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, store.management),
+    ...createRootAccess(checkTestRootKey, store.management, clock),
   };
   return {
     core: { ...shared, joinPermits: (onRecall) => coordinator.join(onRecall), windows: undefined, pathMs: 0 },

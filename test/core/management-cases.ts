@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import type { IdempotencyRecord } from "../../src/store/management.ts";
@@ -185,11 +186,11 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
     it("knows its root key, and refuses every other without doing anything", async () => {
       const [key, another] = [realKey(), realKey()];
       const { core } = await setUp(key);
-      expect(await core.isRootKey(rootKey)).toBe(true);
+      expect(await core.check(rootKey)).toEqual(unlimitedRootKey("root_test"));
       const record = recordOf("refused", "answer");
       const wrong = ["", wrongRootKey.reveal(), testRootKey.slice(1), key.secretDigest, "x".repeat(20_000)];
       for (const presented of wrong.map((text) => new Secret(text))) {
-        expect(await core.isRootKey(presented)).toBe(false);
+        expect(await core.check(presented)).toBeUndefined();
         const keys = core.manage(presented);
         await expect(createKey(keys, another, record)).rejects.toThrow(RootKeyRefused);
         await expect(deleteKey(keys, key.id)).rejects.toThrow(RootKeyRefused);

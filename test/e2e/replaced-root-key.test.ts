@@ -3,6 +3,8 @@ import http from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { formatKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { query } from "../support/run-statement.ts";
@@ -40,7 +42,7 @@ describe.runIf(hasPostgres)("a root key that is replaced in the database", { tim
 /** Replaces the generated root key, and holds each front to it. */
 async function replaceRootKey(url: string, dataDir: string, baseUrls: readonly string[]): Promise<void> {
   const before = readFileSync(join(dataDir, "root-key-postgres"), "utf8").trim();
-  const after = "another-root-key-of-some-length-and-more";
+  const after = formatKey("lk_root", createSystemRandom().bytes(32)).key;
   const statusesOf = async (rootKey: string) => {
     const callsOf = (baseUrl: string) =>
       Array.from({ length: connections }, () => createOverNewConnection(baseUrl, rootKey));

@@ -55,8 +55,8 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
   it("carries changes of keys", async () => {
     const [a, b] = [new RedisReplica(cluster.url, "a"), new RedisReplica(cluster.url, "b")];
     for (const replica of [a, b]) await replica.isUp(true);
-    await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });
-    await vi.waitFor(() => expect(b.heard).toEqual([{ keyId: "key_1", digests: ["d"] }]), soon);
+    await a.changes.broadcast({ kind: "key", keyId: "key_1", digests: ["d"] });
+    await vi.waitFor(() => expect(b.heard).toEqual([{ kind: "key", keyId: "key_1", digests: ["d"] }]), soon);
   });
 
   it.each([true, false])(
@@ -138,8 +138,8 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
     expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);
     await a.tell(4, lost, kept);
     expect(await b.tell(1, lost, kept)).toMatchObject([{ others: 4 }, { others: 4 }]);
-    await a.changes.broadcast({ keyId: "key_2", digests: ["d"] });
-    await vi.waitFor(() => expect(b.heard).toEqual([{ keyId: "key_2", digests: ["d"] }]), soon);
+    await a.changes.broadcast({ kind: "key", keyId: "key_2", digests: ["d"] });
+    await vi.waitFor(() => expect(b.heard).toEqual([{ kind: "key", keyId: "key_2", digests: ["d"] }]), soon);
     await vi.waitFor(() => expect(a.logged.windows.at(-1)).toBe("Redis is back"), soon);
     expect(a.logged.windows).toContain("Redis is away: another server took its place");
   });

@@ -66,8 +66,8 @@ describe.runIf(hasRedis)("a Redis that answers with errors", () => {
     // Without a window to report, too.
     await expect(b.tell(1)).rejects.toThrow(/^OOM/);
     // It can still carry messages.
-    await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });
-    await vi.waitFor(() => expect(b.heard).toContainEqual({ keyId: "key_1", digests: ["d"] }), soon);
+    await a.changes.broadcast({ kind: "key", keyId: "key_1", digests: ["d"] });
+    await vi.waitFor(() => expect(b.heard).toContainEqual({ kind: "key", keyId: "key_1", digests: ["d"] }), soon);
     expect([a.changes.isUp, a.logged.changes]).toEqual([true, []]);
 
     await server.command("CONFIG SET maxmemory 0");

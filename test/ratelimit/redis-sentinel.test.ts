@@ -38,8 +38,8 @@ describe.runIf(hasRedis)("a master that a Sentinel knows", () => {
     for (const one of [a, b]) await one.isUp(true);
     await a.tell(3, "k");
     expect(await b.tell(1, "k")).toMatchObject([{ others: 3 }]);
-    await a.changes.broadcast({ keyId: "key_1", digests: ["d"] });
-    await vi.waitFor(() => expect(b.heard).toEqual([{ keyId: "key_1", digests: ["d"] }]), soon);
+    await a.changes.broadcast({ kind: "key", keyId: "key_1", digests: ["d"] });
+    await vi.waitFor(() => expect(b.heard).toEqual([{ kind: "key", keyId: "key_1", digests: ["d"] }]), soon);
     const before = await a.hub.exchange([]);
 
     await master.kill();
@@ -48,8 +48,8 @@ describe.runIf(hasRedis)("a master that a Sentinel knows", () => {
     expect((await a.hub.exchange([])).epoch).not.toBe(before.epoch);
     await a.tell(4, "k");
     expect(await b.tell(1, "k")).toMatchObject([{ others: 4 }]);
-    await a.changes.broadcast({ keyId: "key_2", digests: ["d"] });
-    await vi.waitFor(() => expect(b.heard.slice(1)).toEqual([{ keyId: "key_2", digests: ["d"] }]), soon);
+    await a.changes.broadcast({ kind: "key", keyId: "key_2", digests: ["d"] });
+    await vi.waitFor(() => expect(b.heard.slice(1)).toEqual([{ kind: "key", keyId: "key_2", digests: ["d"] }]), soon);
     for (const { logged, logText } of [a, b]) {
       expect(logged.windows.at(-1)).toBe("Redis is back");
       for (const password of Object.values(passwords)) expect(logText.join()).not.toContain(password);

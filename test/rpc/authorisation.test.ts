@@ -6,44 +6,43 @@ import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { NewKey } from "../../src/domain/key.ts";
-import type { Secret } from "../../src/domain/secret.ts";
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import { createHotGrpc } from "../../src/rpc/hot/hot-grpc.ts";
 import type { Management } from "../../src/store/management.ts";
-import type { RootAccess } from "../../src/store/root-access.ts";
+import type { CheckRootKey, RootAccess } from "../../src/store/root-access.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { composePublicApi } from "../support/compose-public-api.ts";
 import { createKey } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
-import { testRootKey } from "../support/test-root-key.ts";
+import { checkTestRootKey, testRootKey } from "../support/test-root-key.ts";
 import { connectWire } from "./exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols, rootCalls } from "./protocols.ts";
 
-const isTestRootKey = (presented: Secret) => presented.reveal() === testRootKey;
 const callsAtOnce = 24;
 
 /** Checks root keys a few turns of the event loop later, as another thread or process does. */
-function checkLater({ isRootKey, manage }: RootAccess): RootAccess {
+function checkLater({ check, manage }: RootAccess): RootAccess {
   return {
     manage,
-    async isRootKey(presented) {
+    async check(presented) {
       for (let turns = 0; turns < 5; turns++) await nextTurn();
-      return isRootKey(presented);
+      return check(presented);
     },
   };
 }
 
 /** The public API with root keys that are checked later. `created` are the keys that reached the store. */
-async function start(has: (presented: Secret) => boolean = isTestRootKey) {
+async function start(check: CheckRootKey = checkTestRootKey) {
   const created: NewKey[] = [];
   const { onePort, store, logLines } = composePublicApi(({ store: { management } }) => {
     const change: Management["change"] = (command, record) => {
       if (command.kind === "createKey") created.push(command.key);
       return management.change(command, record);
     };
-    return { rootAccess: checkLater(createRootAccess({ has }, { ...management, change })) };
+    return { rootAccess: checkLater(createRootAccess(check, { ...management, change }, systemClock)) };
   });
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));
@@ -97,12 +96,12 @@ describe.each(protocols)("over $name, while root keys are checked elsewhere", (p
 
   it("a root key that is retired between its check and the change is refused, and nothing is changed", async () => {
     let isRetired = false;
-    const has = () => {
+    const check = () => {
       const isValid = !isRetired;
       isRetired = true;
-      return isValid;
+      return isValid ? unlimitedRootKey("root_test") : undefined;
     };
-    const { port, store, created } = await start(has);
+    const { port, store, created } = await start(check);
     const key = sampleKey(new TestClock());
     await createKey(store.management, key);
     const bodies = { createKey: { apiId: "api" }, deleteKey: { keyId: key.id } };
@@ -131,7 +130,7 @@ describe("a hot method that needs a root key", () => {
         },
       }),
     );
-    const rootAccess = checkLater(createRootAccess({ has: isTestRootKey }, {} as Management));
+    const rootAccess = checkLater(createRootAccess(checkTestRootKey, {} as Management, systemClock));
     const log = createLog("warn", () => {});
     const runCall = createRunCall({ clock: systemClock, log, metrics: createMetrics(), rootAccess });
     const take = createHotGrpc({ endpoints, runCall, newRequestId: () => "req_0000000000000000000000" });

@@ -3,18 +3,19 @@ import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
+import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { type Call, createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import type { RootAccess } from "../../src/store/root-access.ts";
 import type { Caller } from "../../src/usecases/authorise.ts";
 import { createKey, findKeptAnswer } from "../support/manage.ts";
 import { sumMetric } from "../support/read-metric.ts";
 
-/** Root keys whose checks end when the test says so. */
-function setUp() {
-  const checks: ((isValid: boolean) => void)[] = [];
+/** Root keys that are known, or whose checks end when the test says so. */
+function setUp(known?: RootAccess["check"]) {
+  const checks: ((verdict: RootKeyVerdict | undefined) => void)[] = [];
   const metrics = createMetrics();
   const rootAccess: RootAccess = {
-    isRootKey: () => new Promise<boolean>((resolve) => checks.push(resolve)),
+    check: known ?? (() => new Promise((resolve) => checks.push(resolve))),
     manage: () => ({}) as ReturnType<RootAccess["manage"]>,
   };
   const callers: Caller[] = [];
@@ -50,18 +51,35 @@ describe("a call of a public method", () => {
   });
 });
 
+describe("a call of a method that needs a root key", () => {
+  it("is answered synchronously where it is known what the root key allows", () => {
+    const { run, callers } = setUp(() => ({ ...unlimitedRootKey("root"), apiIds: ["api"] }));
+    expect(run(false)).toEqual({});
+    expect(callers).toMatchObject([{ apiIds: ["api"] }]);
+  });
+
+  it.each<[string, Partial<RootKeyVerdict>, string]>([
+    ["without its permission", { permissions: ["keys.read"] }, "FORBIDDEN"],
+    ["that has expired", { permissions: [], expiresAtMs: 1 }, "UNAUTHORIZED"],
+  ])("is refused to a root key %s", (_, allowed, code) => {
+    const { run, callers } = setUp(() => ({ ...unlimitedRootKey("root"), ...allowed }));
+    expect(() => run(false)).toThrow(expect.objectContaining({ code }));
+    expect(callers).toEqual([]);
+  });
+});
+
 describe("calls whose root keys are checked elsewhere", () => {
   it("wait in a bounded number, because each holds its body; others get 503 and are counted", async () => {
     const { run, checks, callers, metrics } = setUp();
     const waiting = Array.from({ length: 1000 }, () => Promise.resolve(run(false)));
     expect(() => run(false)).toThrow(expect.objectContaining({ code: "SERVICE_UNAVAILABLE" }));
     expect(sumMetric(await metrics.render(), 'latchkey_shed_total{what="call"}')).toBe(1);
-    for (const answer of checks.splice(0)) answer(true);
+    for (const answer of checks.splice(0)) answer(unlimitedRootKey("root"));
     await Promise.all(waiting);
     expect(callers).toHaveLength(1000);
 
     const refused = run(false);
-    checks[0]?.(false);
+    checks[0]?.(undefined);
     await expect(refused).rejects.toMatchObject({ code: "UNAUTHORIZED" });
     expect(callers).toHaveLength(1000);
   });

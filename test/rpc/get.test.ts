@@ -12,7 +12,7 @@ import { Guard } from "../../src/server/port/guard.ts";
 import { OnePort } from "../../src/server/port/one-port.ts";
 import type { Management } from "../../src/store/management.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
-import { testRootKey } from "../support/test-root-key.ts";
+import { checkTestRootKey, testRootKey } from "../support/test-root-key.ts";
 import { compileWidgets } from "../support/widgets.ts";
 import { connectWire, type HttpRequest } from "./exchange.ts";
 
@@ -25,7 +25,7 @@ async function serve() {
   const metrics = createMetrics();
   const handlers = { getWidget: (asked: Message) => ({ asked: JSON.stringify(toJson(input, asked)) }) };
   const endpoints = createEndpoints(widgets.service, handlers as unknown as Handlers<never>);
-  const rootAccess = createRootAccess({ has: (presented) => presented.reveal() === testRootKey }, {} as Management);
+  const rootAccess = createRootAccess(checkTestRootKey, {} as Management, systemClock);
   const runCall = createRunCall({ clock: systemClock, log, metrics, rootAccess });
   const gateway = createGateway({ routes: widgets.routes, endpoints, runCall, codecs: [] });
   const newRequestId = () => "req_0000000000000000000000";

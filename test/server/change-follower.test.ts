@@ -3,19 +3,15 @@ import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { ChangeFollower, type ChangeFollowerDeps } from "../../src/server/change-follower.ts";
-import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
+import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import { sumMetric } from "../support/read-metric.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const position = (transaction: number): FeedPosition => ({ epoch: "e", transaction });
-const key = (keyId: string): Change => ({ kind: "key", keyId, digests: [`digest of ${keyId}`] });
+const key = (keyId: string): FeedChange => ({ kind: "key", keyId, digests: [`digest of ${keyId}`] });
 
 /** A follower of a feed that gives these answers, in turn; `did` holds what it did. */
-function follow(
-  answers: (Partial<FeedNews> | Error)[],
-  refresh: () => Promise<void> = async () => {},
-  deps: Partial<ChangeFollowerDeps> = {},
-) {
+function follow(answers: (Partial<FeedNews> | Error)[], deps: Partial<ChangeFollowerDeps> = {}) {
   const clock = new TestClock();
   const metrics = createMetrics();
   const did: string[] = [];
@@ -36,17 +32,14 @@ function follow(
     },
     caches: [
       {
-        invalidate: ({ keyId, digests }) => void did.push(`invalidate ${keyId} by ${digests}`),
+        invalidate: (change) =>
+          void did.push(change.kind === "key" ? `invalidate ${change.keyId} by ${change.digests}` : "root keys"),
         invalidateAll: () => void did.push("invalidate all"),
         newsIsCurrent: (atMs) => void did.push(`current at ${atMs}`),
       },
     ],
     onNews: (news, currentAtMs) => heard.push([news, currentAtMs]),
-    onKeyChanged: (keyId) => void did.push(`changed ${keyId}`),
-    onRootKeysChanged: async () => {
-      did.push("root keys");
-      await refresh();
-    },
+    onChange: (change) => void did.push(`changed ${change.kind === "key" ? change.keyId : change.kind}`),
     ...deps,
   });
   const gauge = async (name: string) => sumMetric(await metrics.render(), `latchkey_change_feed_${name}`);
@@ -63,9 +56,10 @@ describe("the change follower", () => {
       "current at 0",
       "invalidate a by digest of a",
       "changed a",
+      "root keys",
+      "changed rootKeys",
       "invalidate b by digest of b",
       "changed b",
-      "root keys",
       "current at 700",
     ]);
     expect(asked).toEqual([undefined, position(1)]);
@@ -79,31 +73,25 @@ describe("the change follower", () => {
   });
 
   it("passes on the news of rounds that succeeded, each since the one before", async () => {
-    const isAway = [false, false, true, false];
-    const refresh = async () => {
-      if (isAway.shift()) throw new Unavailable("away");
-    };
     const all = { changed: "everything" } as const;
     const rootKeys = { changed: [{ kind: "rootKeys" }] } as const;
-    const { follower, clock, heard } = follow([all, new Unavailable("away"), rootKeys, rootKeys, rootKeys], refresh);
-    for (let round = 0; round < 5; round++) {
+    const { follower, clock, heard } = follow([all, new Unavailable("away"), rootKeys]);
+    for (let round = 0; round < 3; round++) {
       clock.advance(500);
       await follower.round();
     }
     expect(heard).toEqual([
       [{ ...all, position: position(1), ageMs: 0 }, 500],
       [{ ...rootKeys, position: position(3), ageMs: 0 }, 1500],
-      // Not the fourth: this process could not apply it, and its position counts as not read.
-      [{ ...rootKeys, position: position(5), ageMs: 0 }, 2500],
     ]);
   });
 
-  it("forgets everything and reads root keys again when it must, and says so, but not at the start", async () => {
+  it("forgets everything when it must, and says so, but not at the start", async () => {
     const { follower, did, logged } = follow([{ changed: "everything" }, { changed: "everything" }]);
     await follower.round();
     expect(logged).toEqual([]);
     await follower.round();
-    expect(did).toEqual(["invalidate all", "root keys", "current at 0", "invalidate all", "root keys", "current at 0"]);
+    expect(did).toEqual(["invalidate all", "current at 0", "invalidate all", "current at 0"]);
     expect(logged).toEqual(["changes may have been missed: everything remembered is forgotten"]);
   });
 
@@ -114,20 +102,6 @@ describe("the change follower", () => {
     expect(asked).toEqual([undefined, position(1), position(1), position(1)]);
     expect(did).toEqual(["current at 0", "invalidate a by digest of a", "changed a", "current at 0"]);
     expect(logged).toEqual(["the change feed cannot be read", "the change feed is read again"]);
-  });
-
-  it("tells the same news again if root keys could not be read", async () => {
-    let tries = 0;
-    const refresh = async () => {
-      if (++tries === 1) throw new Unavailable("away");
-    };
-    const { follower, did, asked } = follow(
-      [{}, { changed: [{ kind: "rootKeys" }] }, { changed: [{ kind: "rootKeys" }] }],
-      refresh,
-    );
-    for (let round = 0; round < 3; round++) await follower.round();
-    expect(asked).toEqual([undefined, position(1), position(1)]);
-    expect(did).toEqual(["current at 0", "root keys", "root keys", "current at 0"]);
   });
 
   it("is up while news is current: not before the first, not after a failure, not after two seconds", async () => {
@@ -149,7 +123,7 @@ describe("the change follower", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const failure = [{}, {}, new Unavailable("away"), {}];
-    const often = follow([...failure], undefined, { everyMs: 20 });
+    const often = follow([...failure], { everyMs: 20 });
     const seldom = follow([...failure]);
     await Promise.all([often.follower.start(), seldom.follower.start()]);
     const readsAfter = async (ms: number) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
-import type { KeyChange } from "../../src/store/key-changes.ts";
+import type { Change } from "../../src/store/changes.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { createKey, deleteKey, done, setRateLimit, updateRemaining } from "../support/manage.ts";
@@ -9,17 +9,19 @@ import { HeldKeyStore } from "./held-key-store.ts";
 import { strict } from "./key-cache-fixture.ts";
 
 /** A store with the key `k`, whose changes are announced to a cache and to others. `told` lists who was told what. */
-function setUp(cache: (change: KeyChange) => Promise<void> = async () => {}) {
+function setUp(cache: (change: Change) => Promise<void> = async () => {}) {
   const store = new HeldKeyStore().add("k");
   const told: [string, string, readonly string[] | undefined][] = [];
-  const note = (who: string, { keyId, digests }: KeyChange) => void told.push([who, keyId, digests]);
+  const note = (who: string, change: Change) => {
+    if (change.kind === "key") told.push([who, change.keyId, change.digests]);
+  };
   const ownCache = {
-    async broadcast(change: KeyChange) {
+    async broadcast(change: Change) {
       note("cache", change);
       await cache(change);
     },
   };
-  const others = { broadcast: async (change: KeyChange) => note("others", change) };
+  const others = { broadcast: async (change: Change) => note("others", change) };
   return { store, told, keys: announceChanges(store, [ownCache, others]), ownCache, others };
 }
 

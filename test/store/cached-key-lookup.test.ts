@@ -60,7 +60,7 @@ describe("CachedKeyLookup", () => {
     }
     all.clock.advance(100_000);
     await deleteKey(all.store, "id of b");
-    all.cache.invalidate({ keyId: "id of b", digests: ["b"] });
+    all.cache.invalidate({ kind: "key", keyId: "id of b", digests: ["b"] });
     all.cache.newsIsCurrent(all.clock.monotonicMs());
     expect(await find(all, "a")).toBeDefined();
     expect(all.store.asked).toEqual(["a", "b"]);
@@ -125,7 +125,7 @@ describe("CachedKeyLookup", () => {
     const all = setUp({ keysMax: 2 });
     for (const digest of ["a", "b", "c"]) all.store.add(digest);
     for (const digest of ["a", "b"]) await find(all, digest);
-    all.cache.invalidate({ keyId: "id of a", digests: ["a"] });
+    all.cache.invalidate({ kind: "key", keyId: "id of a", digests: ["a"] });
     for (const digest of ["a", "c", "a"]) await find(all, digest);
     expect(all.store.asked).toEqual(["a", "b", "a", "c"]);
   });
@@ -223,7 +223,7 @@ describe("CachedKeyLookup", () => {
     all.store.add("k").add("other");
     const [first, other] = [all.cache.findByDigest("k"), all.cache.findByDigest("other")];
     await nextTurn();
-    all.cache.invalidate({ keyId: "id of other", digests: ["other"] });
+    all.cache.invalidate({ kind: "key", keyId: "id of other", digests: ["other"] });
     all.store.answerAll();
     await Promise.all([first, other]);
     expect(all.cache.size).toBe(1);

@@ -17,7 +17,7 @@ describe("CachedKeyLookup", () => {
     await find(all, "k");
     await find(all, "other");
     change(all);
-    all.cache.invalidate({ keyId: "id of k", digests: undefined });
+    all.cache.invalidate({ kind: "key", keyId: "id of k", digests: undefined });
     // News that was asked for before the change does not tell of it.
     all.cache.newsIsCurrent(all.clock.monotonicMs());
     const again = await find(all, "k");
@@ -25,7 +25,7 @@ describe("CachedKeyLookup", () => {
     await find(all, "other");
     all.clock.advance(1);
     // Its feed tells the digests, if it was changed.
-    all.cache.invalidate({ keyId: "id of k", digests: ["k"] });
+    all.cache.invalidate({ kind: "key", keyId: "id of k", digests: ["k"] });
     all.cache.newsIsCurrent(all.clock.monotonicMs());
     const last = [await find(all, "k"), await find(all, "k")];
     expect(last[1]).toBe(last[0]);
@@ -45,9 +45,9 @@ describe("CachedKeyLookup", () => {
     await nextTurn();
     const answerBefore = all.store.readNow();
     await deleteKey(all.store, "id of k");
-    all.cache.invalidate({ keyId: "id of k", digests: undefined });
+    all.cache.invalidate({ kind: "key", keyId: "id of k", digests: undefined });
     all.clock.advance(1);
-    all.cache.invalidate({ keyId: "id of k", digests: ["k"] });
+    all.cache.invalidate({ kind: "key", keyId: "id of k", digests: ["k"] });
     all.cache.newsIsCurrent(all.clock.monotonicMs());
     answerBefore();
     await before;
@@ -61,7 +61,7 @@ describe("CachedKeyLookup", () => {
     await nextTurn();
     const answerBefore = store.readNow();
     await deleteKey(store, "id of k");
-    cache.invalidate({ keyId: "id of k", digests: undefined });
+    cache.invalidate({ kind: "key", keyId: "id of k", digests: undefined });
     const after = cache.findByDigest("k");
     answerBefore();
     await before;
@@ -73,7 +73,8 @@ describe("CachedKeyLookup", () => {
     const all = setUp({ keysMax: 10_000 });
     all.store.add("k");
     await find(all, "k");
-    for (let i = 0; i <= 10_000; i++) all.cache.invalidate({ keyId: `id of somebody ${i}`, digests: undefined });
+    for (let i = 0; i <= 10_000; i++)
+      all.cache.invalidate({ kind: "key", keyId: `id of somebody ${i}`, digests: undefined });
     expect(all.cache.size).toBe(0);
     all.clock.advance(1);
     expect(await find(all, "k")).toBeDefined();

@@ -4,8 +4,9 @@ import { isExpired } from "../../src/domain/expiry.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
+import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
-import type { Change, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
+import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import {
   type Answers,
@@ -20,6 +21,7 @@ import {
   type Query,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import { generatedRootKeyId } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
 import { type KeptSecret, rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
@@ -42,8 +44,9 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const counters = new Map<string, UsageCounter>();
   const windows = new Map<string, PermitWindow>();
   const idempotency = new Map<string, IdempotencyRecord>();
-  const rootDigests: string[] = [];
-  const changes: Change[] = [];
+  /** By their digests. */
+  const rootKeys = new Map<string, RootKeyVerdict>();
+  const changes: FeedChange[] = [];
   const events = new Map<string, StoredEvent>();
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
@@ -231,8 +234,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   }
 
   async function addFirst(digest: string): Promise<boolean> {
-    if (rootDigests.length > 0) return false;
-    rootDigests.push(digest);
+    if (rootKeys.size > 0) return false;
+    rootKeys.set(digest, unlimitedRootKey(generatedRootKeyId));
     changes.push({ kind: "rootKeys" });
     return true;
   }
@@ -267,7 +270,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       change: async (command, record) => (await change(command, record)) as Outcome<(typeof command)["kind"]>,
       read: <Asked extends Query>(query: Asked) => read(query) as Promise<Answers[Asked["kind"]]>,
     },
-    rootKeys: { digests: async () => [...rootDigests], addFirst },
+    rootKeys: {
+      findByDigest: async (digest) => rootKeys.get(digest),
+      hasAny: async () => rootKeys.size > 0,
+      addFirst,
+    },
     changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
     permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],

@@ -4,9 +4,9 @@ import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import type { WindowNews } from "../../src/domain/shared-window.ts";
-import { RedisKeyChanges } from "../../src/ratelimit/redis/redis-key-changes.ts";
+import { RedisChanges } from "../../src/ratelimit/redis/redis-changes.ts";
 import { RedisWindowHub } from "../../src/ratelimit/redis/redis-window-hub.ts";
-import type { KeyChange } from "../../src/store/key-changes.ts";
+import type { Change } from "../../src/store/changes.ts";
 import { redisAccess } from "./redis-access.ts";
 import { atTestEnd } from "./test-end.ts";
 
@@ -14,12 +14,12 @@ import { atTestEnd } from "./test-end.ts";
 export const soon = { timeout: 20_000, interval: 10 };
 const durationMs = 2_000_000;
 
-/** The parts of a replica that use Redis: windows and changes of keys. Closed with the test. */
+/** The parts of a replica that use Redis: windows and changes. Closed with the test. */
 export class RedisReplica {
   readonly name: string;
   readonly hub: RedisWindowHub;
-  readonly changes: RedisKeyChanges;
-  readonly heard: KeyChange[] = [];
+  readonly changes: RedisChanges;
+  readonly heard: Change[] = [];
   /** What was logged of windows, and of changes: the message and, after a colon, the reason. */
   readonly logged = { windows: [] as string[], changes: [] as string[] };
   readonly logText: string[] = [];
@@ -28,7 +28,7 @@ export class RedisReplica {
     const access = redisAccess(url, ca);
     this.name = name;
     this.hub = new RedisWindowHub({ access, random: createSystemRandom(), log: this.#logTo(this.logged.windows) });
-    this.changes = new RedisKeyChanges({
+    this.changes = new RedisChanges({
       access,
       replica: name,
       clock: systemClock,

@@ -1,3 +1,4 @@
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
@@ -14,9 +15,9 @@ export async function sampleRootAccess(clock: TestClock) {
   const key = sampleKey(clock);
   await createKey(store.management, key);
   const root: { valid: string[] | undefined } = { valid: [sampleRootKey.reveal()] };
-  const has = (presented: Secret) => {
+  const check = (presented: Secret) => {
     if (root.valid === undefined) throw new Unavailable("the root keys are not known yet");
-    return root.valid.includes(presented.reveal());
+    return root.valid.includes(presented.reveal()) ? unlimitedRootKey("root_sample") : undefined;
   };
-  return { store, key, root, access: createRootAccess({ has }, store.management) };
+  return { store, key, root, access: createRootAccess(check, store.management, clock) };
 }

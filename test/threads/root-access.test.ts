@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
@@ -20,12 +21,12 @@ async function setUp() {
 }
 
 describe("root access of a serving thread", () => {
-  it("asks the main thread whether something is a root key", async () => {
+  it("asks the main thread what a root key allows", async () => {
     const { access, root } = await setUp();
-    expect(await access.isRootKey(rootKey)).toBe(true);
-    expect(await access.isRootKey(new Secret("another"))).toBe(false);
+    expect(await access.check(rootKey)).toEqual(unlimitedRootKey("root_sample"));
+    expect(await access.check(new Secret("another"))).toBeUndefined();
     root.valid = undefined;
-    await expect(access.isRootKey(rootKey)).rejects.toThrow(Unavailable);
+    await expect(access.check(rootKey)).rejects.toThrow(Unavailable);
   });
 
   it("manages keys in the main thread with the root key that was presented", async () => {
@@ -40,7 +41,7 @@ describe("root access of a serving thread", () => {
 
   it("is refused by the main thread once the root key is retired, and nothing is changed", async () => {
     const { access, key, root, store } = await setUp();
-    expect(await access.isRootKey(rootKey)).toBe(true);
+    expect(await access.check(rootKey)).toBeDefined();
     const keys = access.manage(rootKey);
     root.valid = [];
     const refused = [

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
@@ -20,7 +21,10 @@ const calls: [string, (keys: Management, keyId: string) => Promise<unknown>][] =
 describe("root access", () => {
   it("knows root keys from other secrets", async () => {
     const { access } = await sampleRootAccess(clock);
-    expect([rootKey, new Secret("another")].map((presented) => access.isRootKey(presented))).toEqual([true, false]);
+    expect([rootKey, new Secret("another")].map((presented) => access.check(presented))).toEqual([
+      unlimitedRootKey("root_sample"),
+      undefined,
+    ]);
   });
 
   it("passes the calls of a root key on, and their answers back", async () => {
@@ -44,7 +48,7 @@ describe("root access", () => {
 
     it("is refused once the root key is retired, also to a caller that was let in before", async () => {
       const { access, key, root, store } = await sampleRootAccess(clock);
-      expect(access.isRootKey(rootKey)).toBe(true);
+      expect(access.check(rootKey)).toBeDefined();
       const keys = access.manage(rootKey);
       root.valid = ["its successor"];
       await expect(call(keys, key.id)).rejects.toThrow(RootKeyRefused);

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
+import { formatKey } from "../../src/domain/key-format.ts";
+import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";
@@ -12,8 +14,10 @@ const clock = new TestClock();
 const random = createSystemRandom();
 const away = new Unavailable("away");
 const [one, two] = [new Secret("one"), new Secret("two")];
+const configuredVerdict = unlimitedRootKey("configured");
+const generatedVerdict = unlimitedRootKey("root_generated");
 
-/** Loads the root keys, and records the steps with a generated one, in order. */
+/** Generates the first root key, if there is none, and records the steps with it, in order. */
 async function load(
   store: RootKeyStore,
   options: { configured?: Secret[]; handOver?: (rootKey: Secret) => void; did?: string[] } = {},
@@ -21,7 +25,7 @@ async function load(
   const { configured = [], handOver = () => {}, did = [] } = options;
   const rootKeys = new RootKeys({ configured, store, clock, random });
   const handedOver: string[] = [];
-  const generated = await rootKeys.load((rootKey) => {
+  const generated = await rootKeys.generateFirst((rootKey) => {
     did.push("hand over");
     handedOver.push(rootKey.reveal());
     handOver(rootKey);
@@ -30,26 +34,31 @@ async function load(
   return { rootKeys, generated, handedOver, did };
 }
 
-/** A store that keeps the first digest. */
-function newStore(): RootKeyStore & { readonly kept: readonly string[] } {
-  const kept: string[] = [];
-  return {
-    kept,
-    digests: async () => [...kept],
-    addFirst: async (digest) => kept.length === 0 && kept.push(digest) > 0,
+/** A store that keeps the first root key. `asked` are the digests that were looked for. */
+function newStore(kept = new Map<string, RootKeyVerdict>()) {
+  const asked: string[] = [];
+  const store: RootKeyStore = {
+    async findByDigest(digest) {
+      asked.push(digest);
+      return kept.get(digest);
+    },
+    hasAny: async () => kept.size > 0,
+    addFirst: async (digest) => kept.size === 0 && kept.set(digest, generatedVerdict).size > 0,
   };
+  return { ...store, kept, asked };
 }
 
 /** A store with these answers. It records the calls. */
-function scripted(did: string[], script: { digests?: (string[] | Error)[]; first?: boolean | Error }): RootKeyStore {
-  const digests = inTurn("digests", script.digests);
+function scripted(did: string[], script: { any?: (boolean | Error)[]; first?: boolean | Error }): RootKeyStore {
+  const any = inTurn("answers", script.any);
   const first = inTurn("first digests", [script.first ?? true]);
   return {
-    async digests() {
-      did.push("read");
-      return digests();
+    findByDigest: async () => undefined,
+    async hasAny() {
+      did.push("look");
+      return any();
     },
-    async addFirst(_digest, nowMs) {
+    async addFirst(_digest, _start, nowMs) {
       did.push(`add first at ${nowMs - clock.nowMs()}`);
       return first();
     },
@@ -66,13 +75,13 @@ describe("a generated root key", () => {
     });
 
     await expect(lost).rejects.toThrow("no space left");
-    expect(store.kept).toEqual([]);
+    expect(store.kept.size).toBe(0);
     const { generated, handedOver, did } = await load(store);
     expect(handedOver).toEqual([generated?.reveal()]);
     expect(did).toEqual(["hand over", "keep"]);
   });
 
-  it("is shown by the start that made it only, and counts at every later one", async () => {
+  it("is shown by the start that made it only, and may do everything from then on", async () => {
     const store = newStore();
     const { generated, rootKeys } = await load(store);
     const later = await load(store);
@@ -81,8 +90,8 @@ describe("a generated root key", () => {
     expect(later.generated).toBeUndefined();
     expect(later.did).toEqual([]);
     for (const known of [rootKeys, later.rootKeys]) {
-      expect(known.has(generated as Secret)).toBe(true);
-      expect(known.has(new Secret(`${generated?.reveal()}x`))).toBe(false);
+      expect(await known.check(generated as Secret)).toEqual(generatedVerdict);
+      expect(await known.check(new Secret(`${generated?.reveal()}x`))).toBeUndefined();
     }
   });
 
@@ -94,7 +103,7 @@ describe("a generated root key", () => {
 
     expect(shown).toHaveLength(1);
     expect(new Set(takenBack.flatMap(({ handedOver }) => handedOver)).size).toBe(4);
-    for (const { rootKeys } of starts) expect(rootKeys.has(shown[0] as Secret)).toBe(true);
+    for (const { rootKeys } of starts) expect(await rootKeys.check(shown[0] as Secret)).toEqual(generatedVerdict);
   });
 
   it("does not count beside configured ones, which are not stored", async () => {
@@ -102,126 +111,107 @@ describe("a generated root key", () => {
     const { generated } = await load(store);
     const { rootKeys, did } = await load(store, { configured: [one, two] });
 
-    expect([one, two, generated as Secret].map((key) => rootKeys.has(key))).toEqual([true, true, false]);
-    expect(store.kept).toHaveLength(1);
+    const verdicts = await Promise.all([one, two, generated as Secret].map((key) => rootKeys.check(key)));
+    expect(verdicts).toEqual([configuredVerdict, configuredVerdict, undefined]);
+    expect(store.kept.size).toBe(1);
     expect(did).toEqual([]);
   });
 });
 
-describe("loading the root keys", () => {
-  const ofOne = [sha256("one")];
+describe("the first root key", () => {
   it.each([
-    { name: "asks no store for configured ones", configured: [two], script: {}, did: [], known: [false, true] },
-    { name: "generates none beside a stored one", script: { digests: [ofOne] }, did: ["read"], known: [true, false] },
+    { name: "is not looked for beside configured ones", configured: [two], script: {}, did: [] },
+    { name: "is not generated beside a stored one", script: { any: [true] }, did: ["look"] },
     {
-      name: "knows all that are stored",
-      script: { digests: [[...ofOne, sha256("two")]] },
-      did: ["read"],
-      known: [true, true],
+      name: "is kept where none is stored, once it counts",
+      script: { any: [false] },
+      did: ["look", "hand over", "add first at 0", "keep"],
     },
     {
-      name: "keeps a generated one where none is stored, once it counts",
-      script: { digests: [[], ofOne] },
-      did: ["read", "hand over", "add first at 0", "keep", "read"],
-      known: [true, false],
+      name: "is taken back if another process was first",
+      script: { any: [false], first: false },
+      did: ["look", "hand over", "add first at 0", "take back"],
     },
     {
-      name: "takes a generated one back if another process was first, and knows the other's",
-      script: { digests: [[], ofOne], first: false },
-      did: ["read", "hand over", "add first at 0", "take back", "read"],
-      known: [true, false],
+      name: "is not generated while it is not known whether one is stored",
+      script: { any: [away] },
+      did: ["look"],
+      fails: true,
     },
     {
-      name: "generates none while it is not known whether one is stored",
-      script: { digests: [away] },
-      did: ["read"],
-      known: away,
+      name: "stays in its file while it is unknown whether it became valid",
+      script: { any: [false], first: away },
+      did: ["look", "hand over", "add first at 0"],
+      fails: true,
     },
-    {
-      name: "leaves a generated one in its file while it is unknown whether it became valid",
-      script: { digests: [[]], first: away },
-      did: ["read", "hand over", "add first at 0"],
-      known: away,
-    },
-  ])("$name", async ({ configured = [], script, did: expected, known }) => {
+  ])("$name", async ({ configured = [], script, did: expected, fails }) => {
     const did: string[] = [];
     const loading = load(scripted(did, script), { configured, did });
-    if (known instanceof Error) await expect(loading).rejects.toBe(known);
-    else {
-      const { rootKeys, generated } = await loading;
-      expect([one, two].map((key) => rootKeys.has(key))).toEqual(known);
-      expect(generated !== undefined).toBe(did.includes("keep"));
-    }
+    if (fails) await expect(loading).rejects.toBe(away);
+    else expect((await loading).generated !== undefined).toBe(did.includes("keep"));
     expect(did).toEqual(expected);
   });
+});
 
-  it("is tried again after the store was away, and reads no more once they are known", async () => {
-    const did: string[] = [];
-    const store = scripted(did, { digests: [away, [], ofOne] });
+describe("a text that is presented", () => {
+  const stored = new Secret(formatKey("lk_root", random.bytes(32)).key);
+  const verdict: RootKeyVerdict = {
+    rootKeyId: "root_1",
+    permissions: ["keys.read"],
+    apiIds: ["api"],
+    expiresAtMs: 5,
+  };
+  const setUp = (configured: Secret[] = []) => {
+    const store = newStore(new Map([[sha256(stored.reveal()), verdict]]));
+    return { store, rootKeys: new RootKeys({ configured, store, clock, random }) };
+  };
+
+  it("is found by its digest, also beside configured ones", async () => {
+    for (const configured of [[], [one]]) {
+      const { rootKeys } = setUp(configured);
+      expect(await rootKeys.check(stored)).toEqual(verdict);
+    }
+  });
+
+  it("and is configured needs no store, and its answer is there at once", () => {
+    const { rootKeys, store } = setUp([one, two]);
+    expect([one, two].map((key) => rootKeys.check(key))).toEqual([configuredVerdict, configuredVerdict]);
+    expect(store.asked).toEqual([]);
+  });
+
+  it.each([
+    ["nothing", ""],
+    ["a word", "one"],
+    ["a root key with a typing error", `${stored.reveal().slice(0, -7)}${"0".repeat(7)}`],
+    ["a root key that is cut off", stored.reveal().slice(0, -1)],
+    ["an issued key", formatKey("live", random.bytes(24)).key],
+    ["a long text", `lk_root_${"a".repeat(10_000)}`],
+  ])("and cannot be a root key costs the store nothing: %s", (_, text) => {
+    const { rootKeys, store } = setUp([two]);
+    expect(rootKeys.check(new Secret(text))).toBeUndefined();
+    expect(store.asked).toEqual([]);
+  });
+
+  it("and is none, with the form of one, is looked for", async () => {
+    const { rootKeys, store } = setUp();
+    expect(await rootKeys.check(new Secret(formatKey("lk_root", random.bytes(32)).key))).toBeUndefined();
+    expect(store.asked).toHaveLength(1);
+  });
+
+  it("cannot be judged while the store is away", async () => {
+    const store = { ...newStore(), findByDigest: () => Promise.reject(away) };
     const rootKeys = new RootKeys({ configured: [], store, clock, random });
-    await expect(rootKeys.read()).rejects.toBe(away);
-    await rootKeys.read();
-    expect(() => rootKeys.has(one)).toThrow(Unavailable);
-    await rootKeys.read();
-    expect(rootKeys.has(one)).toBe(true);
-    await rootKeys.read();
-    expect(did).toEqual(["read", "read", "read"]);
+    await expect(rootKeys.check(stored)).rejects.toBe(away);
   });
 });
 
-describe("refreshing the root keys", () => {
-  it("reads them from the store again, also when there are others or none", async () => {
-    const store = scripted([], { digests: [[sha256("one")], [sha256("two")], []] });
-    const rootKeys = new RootKeys({ configured: [], store, clock, random });
-    await rootKeys.read();
-    await rootKeys.refresh();
-    expect([one, two].map((key) => rootKeys.has(key))).toEqual([false, true]);
-    await rootKeys.refresh();
-    expect(() => rootKeys.has(two)).toThrow(Unavailable);
-  });
-
-  it("keeps configured ones and asks no store", async () => {
+describe("whether a caller can have a root key", () => {
+  it("is known without the store where some are configured", async () => {
     const did: string[] = [];
-    const rootKeys = new RootKeys({ configured: [one], store: scripted(did, {}), clock, random });
-    await rootKeys.refresh();
-    expect([rootKeys.has(one), did]).toEqual([true, []]);
-  });
-
-  it("that began before the first one was stored does not make it unknown again", async () => {
-    const store = newStore();
-    let answer: (digests: readonly string[]) => void = () => {};
-    const slow = new Promise<readonly string[]>((resolve) => {
-      answer = resolve;
-    });
-    let reads = 0;
-    const digests = () => (++reads === 1 ? slow : store.digests());
-    const rootKeys = new RootKeys({ configured: [], store: { ...store, digests }, clock, random });
-    const refreshing = rootKeys.refresh();
-    const generated = await rootKeys.load(() => ({ commit() {}, rollback() {} }));
-    answer([]);
-    await refreshing;
-    expect(rootKeys.has(generated as Secret)).toBe(true);
-  });
-});
-
-describe("a secret", () => {
-  it("cannot be judged until the root keys are known; configured ones are known at once", () => {
-    const deps = { store: newStore(), clock, random };
-    expect(() => new RootKeys({ ...deps, configured: [] }).has(one)).toThrow(Unavailable);
-    expect(new RootKeys({ ...deps, configured: [one] }).has(one)).toBe(true);
-  });
-
-  it("is a root key while it is among those that are known", async () => {
-    const digests = [[sha256("one"), sha256("two")], [sha256("two")], []];
-    const known = new RootKeys({ configured: [], store: scripted([], { digests }), clock, random });
-    expect(known.areKnown).toBe(false);
-    await known.read();
-    expect([one, two, new Secret("three")].map((key) => known.has(key))).toEqual([true, true, false]);
-    expect(known.areKnown).toBe(true);
-    await known.refresh();
-    expect([one, two].map((key) => known.has(key))).toEqual([false, true]);
-    await known.refresh();
-    expect(() => known.has(two)).toThrow(Unavailable);
-    expect(known.areKnown).toBe(false);
+    const areAny = (configured: Secret[], any: (boolean | Error)[]) =>
+      new RootKeys({ configured, store: scripted(did, { any }), clock, random }).areAny();
+    expect([await areAny([one], []), did]).toEqual([true, []]);
+    expect([await areAny([], [false]), await areAny([], [true])]).toEqual([false, true]);
+    await expect(areAny([], [away])).rejects.toBe(away);
   });
 });

@@ -38,7 +38,7 @@ export class RemoteCore implements Core {
   readonly usage: UsageLedger;
   readonly changes: ChangeFeed;
   readonly windows: RemoteWindows;
-  readonly isRootKey: RootAccess["isRootKey"];
+  readonly check: RootAccess["check"];
   readonly manage: RootAccess["manage"];
   /**
    * Resolves when a coordinator with a ledger was reached for the first time, and all others were tried: edges that do not
@@ -72,7 +72,7 @@ export class RemoteCore implements Core {
         return news;
       },
     };
-    ({ isRootKey: this.isRootKey, manage: this.manage } = remoteAccess(coordinators, () => managementTimeoutMs));
+    ({ check: this.check, manage: this.manage } = remoteAccess(coordinators, () => managementTimeoutMs));
   }
 
   get pathMs(): number {

@@ -10,6 +10,7 @@ import {
 import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";
 import { fromWireOutcome, toWireChange } from "../wire-management.ts";
+import { fromWireVerdict } from "../wire-verdict.ts";
 import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 
@@ -24,11 +25,11 @@ export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number
   const change = (key: string, question: Question) => within(timeoutMs(), coordinators.call(key, question), late);
 
   return {
-    async isRootKey(presented: Secret) {
+    async check(presented: Secret) {
       const rootKey = presented.reveal();
-      if (rootKey.length > rootKeyMax) return false;
+      if (rootKey.length > rootKeyMax) return undefined;
       const question: Question = { case: "rootKey", value: { rootKey } };
-      return answerOf(await read("root keys", question), "rootKey").isValid;
+      return fromWireVerdict(answerOf(await read("root keys", question), "rootKey").verdict);
     },
 
     manage(presented: Secret): Management {

@@ -20,6 +20,7 @@ import {
 import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
 import { toWireKey } from "../wire-keys.ts";
 import { fromWireChange, fromWireQuery } from "../wire-management.ts";
+import { toWireVerdict } from "../wire-verdict.ts";
 
 /** What a coordinator answers the calls of its edges with. */
 export interface ServedCore extends RootAccess {
@@ -82,7 +83,7 @@ export async function answerCall(
       return { case: "feed", value: toWireNews(await core.changes.read(since)) };
     }
     case "rootKey":
-      return { case: "rootKey", value: { isValid: await core.isRootKey(presented(question.value.rootKey)) } };
+      return { case: "rootKey", value: toWireVerdict(await core.check(presented(question.value.rootKey))) };
     case "change": {
       const { command, idempotency } = fromWireChange(question.value);
       if (isLate) return notExecuted;

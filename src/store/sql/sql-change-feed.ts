@@ -1,6 +1,6 @@
 import { type CompiledQuery, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { Change, ChangeFeed, FeedNews, FeedPosition } from "../change-feed.ts";
+import type { ChangeFeed, FeedChange, FeedNews, FeedPosition } from "../change-feed.ts";
 import type { NewEvent } from "../management.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -88,8 +88,8 @@ export function newsOf(rows: readonly FeedRow[], since: FeedPosition | undefined
   return { position, changed: isKnown ? toChanges(rows) : "everything", ageMs: 0 };
 }
 
-function toChanges(rows: readonly FeedRow[]): Change[] | "everything" {
-  const changes: Change[] = [];
+function toChanges(rows: readonly FeedRow[]): FeedChange[] | "everything" {
+  const changes: FeedChange[] = [];
   for (const { kind, key_id: keyId, digests } of rows) {
     if (kind === null) continue;
     if (kind === "rootKeys") changes.push({ kind });

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { generatedRootKeyId, type RootKeyStore } from "../root-key-store.ts";
 import { addRootKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -5,24 +6,49 @@ import type { SqlEngine } from "./sql-engine.ts";
 export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
   const { db } = engine;
   return {
-    async digests() {
-      const rows = await db.selectFrom("root_keys").select("digest").execute();
-      return rows.map((row) => row.digest);
+    async findByDigest(digest) {
+      const row = await db
+        .selectFrom("root_keys")
+        .select(["id", "permissions", "api_ids", "expires_at_ms"])
+        .where("digest", "=", digest)
+        .executeTakeFirst();
+      return (
+        row && {
+          rootKeyId: row.id,
+          permissions: JSON.parse(row.permissions) as string[],
+          apiIds: row.api_ids === null ? undefined : (JSON.parse(row.api_ids) as string[]),
+          expiresAtMs: row.expires_at_ms ?? undefined,
+        }
+      );
     },
-    async addFirst(digest, nowMs) {
+
+    async hasAny() {
+      return (await db.selectFrom("root_keys").select("id").limit(1).executeTakeFirst()) !== undefined;
+    },
+
+    async addFirst(digest, start, nowMs) {
+      const text = (value: string) => sql<string>`CAST(${value} AS text)`;
+      const now = sql<number>`CAST(${nowMs} AS bigint)`;
       const [inserted] = await engine.atomically([
         db
           .insertInto("root_keys")
-          .values({
-            id: generatedRootKeyId,
-            digest,
-            start: "",
-            permissions: JSON.stringify(["*"]),
-            created_at_ms: nowMs,
-            updated_at_ms: nowMs,
-            version: 1,
-            event_id: "",
-          })
+          .columns(["id", "digest", "start", "permissions", "created_at_ms", "updated_at_ms", "version", "event_id"])
+          // `change_feed` has one row.
+          .expression(
+            db
+              .selectFrom("change_feed")
+              .where(({ not, exists, selectFrom }) => not(exists(selectFrom("root_keys").select("root_keys.id"))))
+              .select([
+                text(generatedRootKeyId).as("id"),
+                text(digest).as("digest"),
+                text(start).as("start"),
+                text(JSON.stringify(["*"])).as("permissions"),
+                now.as("created_at_ms"),
+                now.as("updated_at_ms"),
+                sql<number>`1`.as("version"),
+                text("").as("event_id"),
+              ]),
+          )
           .onConflict((conflict) => conflict.column("id").doNothing())
           .compile(),
         addRootKeyChange(engine, digest),

@@ -84,7 +84,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       await recycle(pooler, url);
       await createKey(store.management, { ...counted(1), id: `round ${round}` });
       if (round === 0) await Promise.all([createKey(store.management, key), createKey(store.management, strict)]);
-      if (round === 2) expect(await store.rootKeys.addFirst("digest", 1)).toBe(true);
+      if (round === 2) expect(await store.rootKeys.addFirst("digest", "start", 1)).toBe(true);
       // One of each ledger's replies is lost, so that its result is recovered; a lane that is new begins a writer.
       let cuts = round === 1 ? 1 : 0;
       proxy.onReply = () => (cuts-- > 0 ? "cut" : "pass");

@@ -126,7 +126,7 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
       keys: new CachedKeyLookup(failOnSome(parts.keys), cache, parts),
       usage: failOnOne(parts.usage),
       limiter: limiterByMode({ local: parts.limiter, strict }),
-      rootAccess: createRootAccess({ has: () => false }, parts.store.management),
+      rootAccess: createRootAccess(() => undefined, parts.store.management, clock),
       fastPath,
     };
   };

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
-import type { Change, FeedNews, FeedPosition } from "../../../src/store/change-feed.ts";
+import type { FeedChange, FeedNews, FeedPosition } from "../../../src/store/change-feed.ts";
 import { FeedRelay, type FeedRelayBounds } from "../../../src/store/feed-relay.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -10,7 +10,7 @@ const position = (count: number, reader = "this coordinator"): FeedPosition => (
   transaction: 7,
   heartbeat: { reader, count },
 });
-const keys = (...keyIds: string[]): readonly Change[] =>
+const keys = (...keyIds: string[]): readonly FeedChange[] =>
   keyIds.map((keyId) => ({ kind: "key", keyId, digests: [`digest of ${keyId}`] }));
 const bounds: FeedRelayBounds = { readingsMax: 10, changesMax: 10, answerMax: 5, storeReadsMax: 2 };
 

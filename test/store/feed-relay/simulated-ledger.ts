@@ -1,5 +1,5 @@
 import { Unavailable } from "../../../src/domain/unavailable.ts";
-import type { Change, ChangeFeed, FeedNews, FeedPosition } from "../../../src/store/change-feed.ts";
+import type { ChangeFeed, FeedChange, FeedNews, FeedPosition } from "../../../src/store/change-feed.ts";
 
 /** Changes that one read tells one by one: few, so that runs get beyond it. */
 const changesReadMax = 10;
@@ -143,7 +143,7 @@ export class SimulatedFeed implements ChangeFeed {
     const { commits, oldestOpen, tidiedBefore } = this.#ledger;
     const session = `${reader} on server ${server}`;
     const told = since?.told?.session === session ? since.told.snapshot.split(",") : [];
-    const changed = commits.flatMap(({ id, keyId }): Change[] =>
+    const changed = commits.flatMap(({ id, keyId }): FeedChange[] =>
       keyId !== undefined && id >= (since?.transaction ?? 0) && !told.includes(`${id}`)
         ? [{ kind: "key", keyId, digests: [keyId] }]
         : [],

@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { unlimitedRootKey } from "../../../src/domain/root-key.ts";
 import { SchemaTooNew } from "../../../src/store/sql/migrate.ts";
 import { DataFolderError } from "../../../src/store/sqlite/data-folder.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
@@ -17,7 +18,7 @@ describe("a data file that is opened again", () => {
     await createKey(before.management, key, sampleRecord(clock, "lookup", "first"));
     await createKey(before.management, gone);
     await deleteKey(before.management, gone.id);
-    await before.rootKeys.addFirst("root", clock.nowMs());
+    await before.rootKeys.addFirst("root", "start", clock.nowMs());
     clock.stepTo("2026-01-16T00:00:00.000Z");
     expect(await charge(before, key, 3)).toEqual(settled(3, 7));
     await before.close();
@@ -31,8 +32,8 @@ describe("a data file that is opened again", () => {
     expect(await charge(after, key, 1)).toEqual(settled(1, 9));
     expect(await createKey(after.management, sampleKey(clock), sampleRecord(clock, "other", "x"))).toEqual(done);
     clock.stepTo("2026-01-16T00:00:00.000Z");
-    expect(await after.rootKeys.digests()).toEqual(["root"]);
-    expect(await after.rootKeys.addFirst("another", clock.nowMs())).toBe(false);
+    expect(await after.rootKeys.findByDigest("root")).toEqual(unlimitedRootKey("root_generated"));
+    expect(await after.rootKeys.addFirst("another", "start", clock.nowMs())).toBe(false);
   });
 
   it("still knows the answers kept for repeated requests", async () => {

@@ -105,7 +105,7 @@ export declare type Call = Message<"latchkey.core.v1.Call"> & {
     case: "feed";
   } | {
     /**
-     * Whether a text is a root key.
+     * What a text allows as a root key.
      *
      * @generated from field: latchkey.core.v1.RootKeyCheck root_key = 7;
      */
@@ -253,7 +253,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
     case: "feed";
   } | {
     /**
-     * To `root_key`: whether it is one.
+     * To `root_key`: what it allows.
      *
      * @generated from field: latchkey.core.v1.RootKeyAnswer root_key = 7;
      */
@@ -307,6 +307,14 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
      */
     value: Answer_Failure;
     case: "failure";
+  } | {
+    /**
+     * The root key may not do this, and nothing was done.
+     *
+     * @generated from field: latchkey.core.v1.Answer.Forbidden forbidden = 15;
+     */
+    value: Answer_Forbidden;
+    case: "forbidden";
   } | { case: undefined; value?: undefined };
 };
 
@@ -357,6 +365,26 @@ export declare type Answer_RootKeyRefused = Message<"latchkey.core.v1.Answer.Roo
  * Use `create(Answer_RootKeyRefusedSchema)` to create a new message.
  */
 export declare const Answer_RootKeyRefusedSchema: GenMessage<Answer_RootKeyRefused>;
+
+/**
+ * The root key may not do this, and nothing was done.
+ *
+ * @generated from message latchkey.core.v1.Answer.Forbidden
+ */
+export declare type Answer_Forbidden = Message<"latchkey.core.v1.Answer.Forbidden"> & {
+  /**
+   * For the caller.
+   *
+   * @generated from field: string message = 1;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message latchkey.core.v1.Answer.Forbidden.
+ * Use `create(Answer_ForbiddenSchema)` to create a new message.
+ */
+export declare const Answer_ForbiddenSchema: GenMessage<Answer_Forbidden>;
 
 /**
  * Why there is no answer.
@@ -731,6 +759,13 @@ export declare type FeedNews = Message<"latchkey.core.v1.FeedNews"> & {
    * @generated from field: double age_ms = 4;
    */
   ageMs: number;
+
+  /**
+   * Whether root keys were added, changed or removed.
+   *
+   * @generated from field: bool root_keys = 5;
+   */
+  rootKeys: boolean;
 };
 
 /**
@@ -787,17 +822,17 @@ export declare type RootKeyCheck = Message<"latchkey.core.v1.RootKeyCheck"> & {
 export declare const RootKeyCheckSchema: GenMessage<RootKeyCheck>;
 
 /**
- * Whether it is a root key.
+ * What a root key allows.
  *
  * @generated from message latchkey.core.v1.RootKeyAnswer
  */
 export declare type RootKeyAnswer = Message<"latchkey.core.v1.RootKeyAnswer"> & {
   /**
-   * Whether it is one.
+   * Absent: the text is no root key.
    *
-   * @generated from field: bool is_valid = 1;
+   * @generated from field: latchkey.core.v1.RootKeyAnswer.Verdict verdict = 1;
    */
-  isValid: boolean;
+  verdict?: RootKeyAnswer_Verdict | undefined;
 };
 
 /**
@@ -805,6 +840,54 @@ export declare type RootKeyAnswer = Message<"latchkey.core.v1.RootKeyAnswer"> & 
  * Use `create(RootKeyAnswerSchema)` to create a new message.
  */
 export declare const RootKeyAnswerSchema: GenMessage<RootKeyAnswer>;
+
+/**
+ * What the holder of a root key may do. Mirrors the domain's `RootKeyVerdict`.
+ *
+ * @generated from message latchkey.core.v1.RootKeyAnswer.Verdict
+ */
+export declare type RootKeyAnswer_Verdict = Message<"latchkey.core.v1.RootKeyAnswer.Verdict"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string root_key_id = 1;
+   */
+  rootKeyId: string;
+
+  /**
+   * Such as `keys.read`, `keys.*` or `*`.
+   *
+   * @generated from field: repeated string permissions = 2;
+   */
+  permissions: string[];
+
+  /**
+   * Whether it is limited to some APIs.
+   *
+   * @generated from field: bool is_limited = 3;
+   */
+  isLimited: boolean;
+
+  /**
+   * Those APIs.
+   *
+   * @generated from field: repeated string api_ids = 4;
+   */
+  apiIds: string[];
+
+  /**
+   * When it expires: Unix time in milliseconds.
+   *
+   * @generated from field: optional double expires_at_ms = 5;
+   */
+  expiresAtMs?: number | undefined;
+};
+
+/**
+ * Describes the message latchkey.core.v1.RootKeyAnswer.Verdict.
+ * Use `create(RootKeyAnswer_VerdictSchema)` to create a new message.
+ */
+export declare const RootKeyAnswer_VerdictSchema: GenMessage<RootKeyAnswer_Verdict>;
 
 /**
  * A change. Secrets stay at the edge: only their digests are in it.

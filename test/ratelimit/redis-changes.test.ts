@@ -3,8 +3,8 @@ import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
-import { RedisKeyChanges } from "../../src/ratelimit/redis/redis-key-changes.ts";
-import type { KeyChange } from "../../src/store/key-changes.ts";
+import { RedisChanges } from "../../src/ratelimit/redis/redis-changes.ts";
+import type { Change } from "../../src/store/changes.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
 import { redisAccess } from "../support/redis-access.ts";
 import type { RedisServer } from "../support/redis-server.ts";
@@ -12,15 +12,15 @@ import { atTestEnd } from "../support/test-end.ts";
 import { hasRedis, startTestRedis } from "../support/test-redis.ts";
 
 const channel = "latchkey:key-changes";
-const change: KeyChange = { keyId: "key_1", digests: ["d1", "d2"] };
+const change: Change = { kind: "key", keyId: "key_1", digests: ["d1", "d2"] };
 /** Bounds a wait for something that comes by itself. */
 const soon = { timeout: 20_000, interval: 10 };
 
 /** A replica that hears. */
 function join(server: { readonly port: number }, replica: string) {
-  const heard: KeyChange[] = [];
+  const heard: Change[] = [];
   const events: string[] = [];
-  const changes = new RedisKeyChanges({
+  const changes = new RedisChanges({
     access: redisAccess(`redis://127.0.0.1:${server.port}`),
     replica,
     clock: systemClock,
@@ -50,7 +50,7 @@ function plainClient(server: RedisServer): Redis {
   return redis;
 }
 
-describe.runIf(hasRedis)("changes of keys over Redis", () => {
+describe.runIf(hasRedis)("changes over Redis", () => {
   it("are not up before the first connection", async () => {
     const replica = join(await startTestRedis(), "a");
     expect(replica.changes.isUp).toBe(false);
@@ -58,10 +58,11 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
     expect(replica.heard).toEqual([]);
   });
 
-  it.each([
+  it.each<[string, Change]>([
     ["with the digests", change],
-    ["without them", { keyId: "key_2", digests: undefined }],
-    ["of a key that has none", { keyId: "key_3", digests: [] }],
+    ["without them", { kind: "key", keyId: "key_2", digests: undefined }],
+    ["of a key that has none", { kind: "key", keyId: "key_3", digests: [] }],
+    ["of root keys", { kind: "rootKeys" }],
   ])("are heard by all others and not by the one that made them, %s", async (_, made) => {
     const [a, b, c] = (await joinAll(await startTestRedis(), "a", "b", "c")) as [Replica, Replica, Replica];
     await a.changes.broadcast(made);
@@ -79,10 +80,12 @@ describe.runIf(hasRedis)("changes of keys over Redis", () => {
     ["a number", "5"],
     ["an object without a key", "{}"],
     ["a list", "[1]"],
-    ["a key that is no text", '{"from":"z","keyId":7}'],
-    ["digests that are no list", '{"from":"z","keyId":"k","digests":5}'],
-    ["a digest that is no text", '{"from":"z","keyId":"k","digests":[1]}'],
-    ["no sender", '{"keyId":"k"}'],
+    ["a key that is no text", '{"from":"z","change":{"kind":"key","keyId":7}}'],
+    ["digests that are no list", '{"from":"z","change":{"kind":"key","keyId":"k","digests":5}}'],
+    ["a digest that is no text", '{"from":"z","change":{"kind":"key","keyId":"k","digests":[1]}}'],
+    ["no sender", '{"change":{"kind":"rootKeys"}}'],
+    ["no change", '{"from":"z"}'],
+    ["a change of another kind", '{"from":"z","change":{"kind":"toString","keyId":"k"}}'],
   ])("are ignored if they cannot be understood: %s", async (_, message) => {
     const server = await startTestRedis();
     const [a, b] = (await joinAll(server, "a", "b")) as [Replica, Replica];

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Ambient } from "../../ambient/ambient.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
-import type { KeyChange, KeyChanges } from "../../store/key-changes.ts";
+import type { Change, ChangeAudience } from "../../store/changes.ts";
 import { locateServer, type RedisAccess, WrongServer } from "./locate-server.ts";
 import { checkServer, RedisConnection } from "./redis-connection.ts";
 
@@ -10,23 +10,23 @@ const heartbeatMs = 250;
 /** Without a heartbeat of its own for this long, a replica may be missing what others say. */
 const silenceMaxMs = 1000;
 
-export interface RedisKeyChangesOptions extends Pick<Ambient, "clock" | "log" | "metrics"> {
+export interface RedisChangesOptions extends Pick<Ambient, "clock" | "log" | "metrics"> {
   readonly access: RedisAccess;
   readonly replica: string;
   /** A change made by another replica. */
-  readonly onChange: (change: KeyChange) => void;
+  readonly onChange: (change: Change) => void;
 }
 
 /**
- * Carries messages about changed keys over Redis' publish and subscribe. A message that gets lost does no harm: the change
+ * Carries messages about changes over Redis' publish and subscribe. A message that gets lost does no harm: the change
  * feed tells every replica of the change, a little later. To know whether messages arrive, each replica listens for
  * heartbeats that it sends to itself on the same path. When they stop, `isUp` says so, and the connection is renewed.
  *
  * In a cluster all replicas publish and subscribe at the node that serves the channel's name as a key. Any node would
  * carry messages to all others, but one that is cut off goes on doing so among those that are cut off with it.
  */
-export class RedisKeyChanges implements KeyChanges {
-  readonly #options: RedisKeyChangesOptions;
+export class RedisChanges implements ChangeAudience {
+  readonly #options: RedisChangesOptions;
   readonly #publisher: RedisConnection;
   readonly #subscriber: RedisConnection;
   #hearing: Redis | undefined;
@@ -37,7 +37,7 @@ export class RedisKeyChanges implements KeyChanges {
   #onHeartbeat: () => void = () => {};
   #isBeating = false;
 
-  constructor(options: RedisKeyChangesOptions) {
+  constructor(options: RedisChangesOptions) {
     this.#options = options;
     this.#heartbeatChannel = `latchkey:heartbeat:${options.replica}`;
     this.#heardAtMs = Number.NEGATIVE_INFINITY;
@@ -72,8 +72,8 @@ export class RedisKeyChanges implements KeyChanges {
     return this.#subscriber.isUp && this.#options.clock.monotonicMs() - this.#heardAtMs <= silenceMaxMs;
   }
 
-  async broadcast(change: KeyChange): Promise<void> {
-    if (await this.#publish({ ...change, from: this.#options.replica })) {
+  async broadcast(change: Change): Promise<void> {
+    if (await this.#publish({ from: this.#options.replica, change })) {
       this.#options.metrics.keyChange("announced");
       return;
     }
@@ -140,26 +140,30 @@ export class RedisKeyChanges implements KeyChanges {
     const heard = parse(message);
     if (heard === undefined || heard.from === this.#options.replica) return;
     this.#options.metrics.keyChange("heard");
-    this.#options.onChange({ keyId: heard.keyId, digests: heard.digests });
+    this.#options.onChange(heard.change);
   }
 }
 
-interface Message extends KeyChange {
+interface Message {
   readonly from: string;
+  readonly change: Change;
 }
 
 /** Undefined for a message that we do not understand. It is ignored: the change feed tells what has changed. */
 function parse(message: string): Message | undefined {
   try {
-    const heard = JSON.parse(message) as Message;
-    return isMessage(heard) ? heard : undefined;
+    const { from, change } = JSON.parse(message) as Message;
+    const known = knownChange(change);
+    return typeof from === "string" && known !== undefined ? { from, change: known } : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** Other clients of Redis can publish anything, and handling a change must never throw. */
-function isMessage({ from, keyId, digests }: Message): boolean {
+function knownChange(change: Change): Change | undefined {
+  if (change.kind === "rootKeys") return { kind: "rootKeys" };
+  const { kind, keyId, digests } = change;
   const areDigests = digests === undefined || (Array.isArray(digests) && digests.every((it) => typeof it === "string"));
-  return typeof from === "string" && typeof keyId === "string" && areDigests;
+  return kind === "key" && typeof keyId === "string" && areDigests ? { kind, keyId, digests } : undefined;
 }

@@ -1,0 +1,36 @@
+/** A change of stored data, as caches are told of it. Plain data: it goes to other threads, replicas and edges. */
+export type Change =
+  | ({ readonly kind: "key" } & KeyChange)
+  /** Root keys were added, changed or removed. */
+  | { readonly kind: "rootKeys" };
+
+/** `digests` are those of the key's secrets. Undefined: they are unknown, and a cache has to check its entries by key id. */
+export interface KeyChange {
+  readonly keyId: string;
+  readonly digests: readonly string[] | undefined;
+}
+
+/** Who is told of changes that are made in this process: its own caches, and other replicas. */
+export interface ChangeAudience {
+  /**
+   * Own caches: resolves when none of them serves what was changed as it was, and rejects with `Unavailable` if that is not
+   * known. Other replicas: resolves when the message was sent, or cannot be sent now. Then they learn of the change from
+   * the change feed alone, a little later.
+   */
+  broadcast(change: Change): Promise<void>;
+}
+
+/** A cache of stored data: of this thread, or of several. */
+export interface ChangeCache {
+  /** Something was changed or removed. A cache that holds nothing of this kind does nothing. */
+  invalidate(change: Change): void;
+  /** Anything may have been changed or removed. */
+  invalidateAll(): void;
+  /** Every change that was committed before this moment has been told, by monotonic time. */
+  newsIsCurrent(atMs: number): void;
+}
+
+/** Tells a cache of this thread. */
+export function audienceOf(cache: Pick<ChangeCache, "invalidate">): ChangeAudience {
+  return { broadcast: async (change) => cache.invalidate(change) };
+}

@@ -1,0 +1,197 @@
+import {
+  type DescMethodUnary,
+  fromBinary,
+  fromJson,
+  getOption,
+  type JsonValue,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { beforeAll, describe, expect, it } from "vitest";
+import { permission } from "../../gen/latchkey/v1/options_pb.js";
+import { routes, services } from "../../gen/latchkey/v1/services.ts";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { sha256 } from "../../src/ambient/crypto.ts";
+import { createSystemRandom } from "../../src/ambient/random.ts";
+import { formatKey } from "../../src/domain/key-format.ts";
+import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
+import { createRootAccess } from "../../src/usecases/root-access.ts";
+import { sampleKey } from "../contract/sample-keys.ts";
+import { type ComposedApi, composePublicApi } from "../support/compose-public-api.ts";
+import { createKey } from "../support/manage.ts";
+import { TestClock } from "../support/test-clock.ts";
+import { connectWire, type HttpAnswer } from "./exchange.ts";
+import { frame, protocols, readGatewayError } from "./protocols.ts";
+
+/*
+ * Every method × every permission × a foreign API, over JSON and gRPC. The methods are those of the generated descriptors, so
+ * that one that is added without a sample fails here.
+ */
+
+/** What a request is about. */
+interface Subject {
+  readonly apiId: string;
+  readonly keyId: string;
+  readonly key: string;
+}
+
+/** A good request of each method, by its path in JSON. */
+const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
+  "keys.createKey": ({ apiId }) => ({ apiId }),
+  "keys.verifyKey": ({ key }) => ({ key }),
+  "keys.getKey": ({ keyId }) => ({ keyId }),
+  "keys.updateKey": ({ keyId }) => ({ keyId, name: "name" }),
+  "keys.updateRemaining": ({ keyId }) => ({ keyId, op: "set", value: 5 }),
+  "keys.listKeys": ({ apiId }) => ({ apiId }),
+  "keys.rerollKey": ({ keyId }) => ({ keyId }),
+  "keys.deleteKey": ({ keyId }) => ({ keyId }),
+};
+
+const methods = services.flatMap((service) => service.methods as DescMethodUnary[]);
+const nameOf = (method: DescMethodUnary) =>
+  routes.find((route) => route.method === method && route.verb === "POST")?.path.replace("/v1/", "") ?? "";
+const permissions = [...new Set(methods.map((method) => getOption(method, permission)))];
+
+const random = createSystemRandom();
+let api: ComposedApi;
+let port: number;
+
+beforeAll(async () => {
+  api = composePublicApi(({ store, clock }) => ({
+    // Each root key says by itself what it may do.
+    rootAccess: createRootAccess(
+      (presented) => JSON.parse(Buffer.from(presented.reveal(), "base64url").toString()) as RootKeyVerdict,
+      store.management,
+      clock,
+    ),
+    verifyAuth: "required",
+  }));
+  port = await api.onePort.listen(0, "127.0.0.1");
+  return () => api.onePort.close(0);
+});
+
+function rootKeyFor(allowed: Partial<RootKeyVerdict>): string {
+  const verdict = { rootKeyId: "root_1", permissions: ["*"], ...allowed };
+  return Buffer.from(JSON.stringify(verdict)).toString("base64url");
+}
+
+function unknown(apiId = "unknown"): Subject {
+  return { apiId, keyId: `key_${random.bytes(4).join("")}`, key: formatKey(undefined, random.bytes(24)).key };
+}
+
+/** A new key of this API. */
+async function newKey(apiId: string): Promise<Subject> {
+  const subject = unknown(apiId);
+  const properties = { id: subject.keyId, apiId, secretDigest: sha256(subject.key), remaining: 5 };
+  await createKey(api.store.management, sampleKey(new TestClock(systemClock.nowMs()), properties));
+  return subject;
+}
+
+/** The answer as text, without the request's id. `code` is undefined for a success. */
+interface Told {
+  readonly code: string | undefined;
+  readonly text: string;
+}
+
+type Send = (method: DescMethodUnary, body: JsonValue, rootKey: string, headers?: object) => Promise<Told>;
+
+const overJson: Send = async (method, body, rootKey, headers) => {
+  const answer = await connectWire(port).over1({
+    method: "POST",
+    path: `/v1/${nameOf(method)}`,
+    headers: { "content-type": "application/json", authorization: `Bearer ${rootKey}`, ...headers },
+    body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
+  });
+  const told = `${answer.status} ${answer.body}`;
+  return { code: readGatewayError(answer)?.code, text: withoutId(told, answer) };
+};
+
+const overGrpc: Send = async (method, body, rootKey, headers) => {
+  const message = typeof body === "string" ? Buffer.of(0xff) : toBinary(method.input, fromJson(method.input, body));
+  const answer = await connectWire(port).over2({
+    method: "POST",
+    path: `/${method.parent.typeName}/${method.name}`,
+    headers: { "content-type": "application/grpc", authorization: `Bearer ${rootKey}`, ...headers },
+    body: frame(message),
+  });
+  const refusal = protocols.find(({ name }) => name === "grpc")?.readError(answer);
+  if (refusal !== undefined) return { code: refusal.code, text: withoutId(refusal.told, answer) };
+  const { output } = method;
+  return {
+    code: undefined,
+    text: withoutId(JSON.stringify(toJson(output, fromBinary(output, answer.body.subarray(5)))), answer),
+  };
+};
+
+function withoutId(text: string, answer: HttpAnswer): string {
+  return text.replaceAll(answer.headers.get("x-request-id") as string, "<id>");
+}
+
+describe.each([
+  ["JSON", overJson],
+  ["gRPC", overGrpc],
+])("over %s", (_, send) => {
+  it("every method has a sample", () => {
+    expect(methods.map(nameOf).sort()).toEqual(Object.keys(samples).sort());
+  });
+
+  describe.each(methods.map((method) => [nameOf(method), method] as const))("%s", (name, method) => {
+    const needed = getOption(method, permission);
+    const bodyFor = (subject: Subject) => samples[name]?.(subject) as JsonValue;
+
+    it("is forbidden to a root key with all permissions but its own, whatever the message, and names it", async () => {
+      const rootKey = rootKeyFor({ permissions: permissions.filter((other) => other !== needed) });
+      const subject = await newKey("mine");
+      const answers = [bodyFor(subject), bodyFor(unknown()), '{"x"'].map((body) => send(method, body, rootKey));
+      const [first, ...others] = await Promise.all(answers);
+      expect(first).toMatchObject({ code: "FORBIDDEN", text: expect.stringContaining(`the permission ${needed}`) });
+      for (const other of others) expect(other).toEqual(first);
+    });
+
+    it("is allowed by its own permission alone, and by a pattern that covers it", async () => {
+      for (const granted of [needed, `${needed.split(".")[0]}.*`, "*"]) {
+        const answer = await send(method, bodyFor(await newKey("mine")), rootKeyFor({ permissions: [granted] }));
+        expect([granted, answer.code]).toEqual([granted, undefined]);
+      }
+    });
+
+    it("answers alike about what belongs to an API of another root key and about what does not exist", async () => {
+      const rootKey = rootKeyFor({ apiIds: ["mine"] });
+      const foreign = await newKey("theirs");
+      const [ofForeign, ofUnknown] = [
+        await send(method, bodyFor(foreign), rootKey),
+        await send(method, bodyFor(unknown()), rootKey),
+      ];
+      expect(ofForeign).toEqual(ofUnknown);
+      expect(JSON.stringify(ofForeign)).not.toContain("theirs");
+      // And nothing was done: it is as it was for its own root key.
+      const read = await api.store.management.read({ kind: "key", keyId: foreign.keyId });
+      expect(read).toMatchObject({ version: 1, counter: { remaining: 5 } });
+    });
+
+    it("is served to a root key that is limited to the API in question", async () => {
+      const answer = await send(method, bodyFor(await newKey("mine")), rootKeyFor({ apiIds: ["other", "mine"] }));
+      expect(answer.code).toBeUndefined();
+    });
+
+    it("is refused to a root key that has expired, and served until then", async () => {
+      const subject = await newKey("mine");
+      const nowMs = systemClock.nowMs();
+      const over = await send(method, bodyFor(subject), rootKeyFor({ expiresAtMs: nowMs }));
+      expect(over.code).toBe("UNAUTHORIZED");
+      const later = await send(method, bodyFor(subject), rootKeyFor({ expiresAtMs: nowMs + 60_000 }));
+      expect(later.code).toBeUndefined();
+    });
+  });
+
+  it("an Idempotency-Key of a foreign API's root key tells nothing", async () => {
+    const [create] = methods;
+    const body = { apiId: "theirs" };
+    const headers = { "idempotency-key": `order of ${random.bytes(4).join("")}`.replaceAll(" ", "-") };
+    expect((await send(create as DescMethodUnary, body, rootKeyFor({}), headers)).code).toBeUndefined();
+    const limited = rootKeyFor({ apiIds: ["mine"] });
+    const repeated = await send(create as DescMethodUnary, body, limited, headers);
+    expect(repeated).toEqual(await send(create as DescMethodUnary, { apiId: "unknown" }, limited, headers));
+    expect(repeated.code).toBe("NOT_FOUND");
+  });
+});
