@@ -52,6 +52,13 @@ export const brokenEvents: readonly BrokenStore[] = [
     const { events } = await list(query);
     return { events };
   }),
+  eventLists("sorts ids of events by language", async (list, { after, ...query }) => {
+    const { events } = await list({ ...query, limit: 1e6 });
+    const sorted = events.toSorted((a, b) => b.id.localeCompare(a.id, "en"));
+    const at = after === undefined ? 0 : sorted.findIndex(({ id }) => id === after) + 1;
+    const page = sorted.slice(at, at + query.limit);
+    return at + query.limit < sorted.length ? { events: page, cursor: page.at(-1)?.id as string } : { events: page };
+  }),
   eventLists("ignores the target", (list, query) => list({ ...query, targetId: undefined })),
   eventLists("ignores the actor", (list, query) => list({ ...query, actor: undefined })),
   eventLists("ignores the method", (list, query) => list({ ...query, method: undefined })),

@@ -128,6 +128,22 @@ export const eventCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "ids of events are in the order of their bytes",
+    async run(store, clock) {
+      const base = eventAt(clock.nowMs());
+      const changes = ["0", "9", "A", "B", "Z", "a", "b", "z"].map((end, i) => ({
+        keyId: `key_${base.id}_${i}`,
+        apiId: "api",
+        isNew: true,
+        event: { ...base, id: `${base.id.slice(0, -1)}${end}` },
+      }));
+      for (const change of changes.toReversed()) await make(store, clock, change);
+      for (const filters of [{}, { method: "keys.createKey" }, { apiIds: ["api", "another"] }]) {
+        expect(await idsOf(store, filters, 3)).toEqual(newestFirst(changes));
+      }
+    },
+  },
+  {
     name: "a filter shows exactly the events that it matches",
     async run(store, clock) {
       const fromMs = clock.nowMs();
