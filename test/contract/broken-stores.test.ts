@@ -30,7 +30,7 @@ const failures = new Map<string, readonly string[]>();
 
 beforeAll(async () => {
   for (const broken of brokenStores) failures.set(broken.mistake, await failedCases(broken));
-});
+}, 300_000);
 
 describe("the store contract is broken by a store that", () => {
   it.each(brokenStores)("$mistake", ({ mistake }) => {

@@ -45,6 +45,7 @@ const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
   "keys.listKeys": ({ apiId }) => ({ apiId }),
   "keys.rerollKey": ({ keyId }) => ({ keyId }),
   "keys.deleteKey": ({ keyId }) => ({ keyId }),
+  "audit.listEvents": ({ keyId }) => ({ targetId: keyId }),
 };
 
 const methods = services.flatMap((service) => service.methods as DescMethodUnary[]);
