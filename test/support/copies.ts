@@ -2,10 +2,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
+import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
+import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import { copiedTables } from "../../src/store/sql/copied-tables.ts";
-import { runLatchkey } from "./latchkey-process.ts";
+import { migrateUp } from "../../src/store/sql/migrate.ts";
 import { query } from "./run-statement.ts";
-import { tempFolder } from "./temp-folder.ts";
 import { createTestDatabase } from "./test-database.ts";
 import { atTestEnd } from "./test-end.ts";
 
@@ -36,7 +37,9 @@ export interface PausedTarget {
 /** An empty target in which a row in the middle of each of these tables waits until it is released. */
 export async function pausedTarget(): Promise<PausedTarget> {
   const url = await createTestDatabase();
-  await runLatchkey(["migrate", "up"], { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url });
+  const engine = openPgEngine({ url, connectionsMax: 1 });
+  await migrateUp(engine, 0, pgMigrations);
+  await engine.close();
   const holder = new pg.Client({ connectionString: url });
   let isOver = false;
   atTestEnd(() => {
