@@ -10,6 +10,7 @@ import {
   said,
   verifyEach,
 } from "../../support/news/fronts.ts";
+import { lastOldMs, watchedChanges } from "../../support/news/key-changes.ts";
 import { countLookupsAfter, restartCoordinators } from "../../support/news/restarts.ts";
 import { query } from "../../support/run-statement.ts";
 import { settles } from "../../support/settles.ts";
@@ -85,6 +86,19 @@ describe.runIf(hasPostgres)("what edges hear of changes", () => {
     expect(Math.max(...others)).toBeLessThan(withinMs);
     // All of them had it in memory, or this would have shown nothing.
     expect(Math.min(here, ...others)).toBeGreaterThan(-200);
+  });
+
+  it("includes every other change of a key within two seconds on each front, and at once on the one that was asked", async () => {
+    const clients = [cluster.edge(usual), cluster.edge(short), replica].map(clientOfFront);
+    const found = await Promise.all(watchedChanges.map((change) => lastOldMs(clients, change, withinMs + 250)));
+    for (const [i, [here, ...others]] of found.entries()) {
+      const name = watchedChanges[i]?.name;
+      console.log(
+        `${name}: last as before ${[here, ...others].map((ms) => Math.round(ms as number)).join(", ")} ms after`,
+      );
+      expect([name, here]).toEqual([name, expect.toSatisfy((ms: number) => ms < 0)]);
+      expect([name, others]).toEqual([name, expect.toSatisfy((all: number[]) => Math.max(...all) < withinMs)]);
+    }
   });
 
   // Each edge has an order of its own: of these two, one is the coordinator that its news comes from.

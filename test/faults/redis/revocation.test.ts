@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
 import type { Fleet } from "../../support/fleet.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
+import { lastOldMs, watchedChanges } from "../../support/news/key-changes.ts";
 import { readMetric } from "../../support/read-metric.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { rememberKey } from "../../support/remember-key.ts";
@@ -90,6 +91,19 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
       expect(Math.min(...lastMs)).toBeGreaterThan(-answerMs);
     } finally {
       for (const link of linked.links) link.delayMs = 0;
+    }
+  });
+
+  it("or changed in any other way, is as it is now on the one that was asked, and on all others within a second", async () => {
+    const clients = clientsOf(linked.fleet);
+    const found = await Promise.all(watchedChanges.map((change) => lastOldMs(clients, change, seenMs + answerMs)));
+    for (const [i, [here, ...others]] of found.entries()) {
+      const name = watchedChanges[i]?.name;
+      console.log(
+        `${name}: last as before ${[here, ...others].map((ms) => Math.round(ms as number)).join(", ")} ms after`,
+      );
+      expect([name, here]).toEqual([name, expect.toSatisfy((ms: number) => ms < 0)]);
+      expect([name, others]).toEqual([name, expect.toSatisfy((all: number[]) => Math.max(...all) < seenMs)]);
     }
   });
 
