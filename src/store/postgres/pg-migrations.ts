@@ -21,11 +21,13 @@ export const pgMigrations: readonly Migration[] = [
         .addColumn("heartbeats", "bigint", (column) => column.notNull())
         .addColumn("updated_at", "timestamptz", (column) => column.notNull())
         .compile(),
-      // Compared byte by byte, as the embedded engine does: ids then sort by time, and a prefix is a range.
+      // Compared byte by byte, as the embedded engine does: ids then sort by time, and a prefix is a range. What refers to
+      // one of them too: otherwise a join could not use its index.
       ...Object.entries({
         keys: ["id", "start", "name"],
         key_usage: ["key_id"],
         key_permits: ["key_id"],
+        ending_secrets: ["key_id"],
         events: ["id"],
       }).flatMap(([table, columns]) =>
         columns.map((column) =>
