@@ -56,6 +56,10 @@ export class PermitPool extends PermitMessages {
   /** Since when the ledger's answers have not covered all waiting requests. 0: they have. */
   protected shortSinceMs = 0;
   protected deniedUntilMs = 0;
+  /** The message whose answer told `limit`. */
+  protected limitToldBy = 0;
+  /** The first message whose answer can know the limit since it was last changed. */
+  protected limitKnownFrom = 0;
 
   /** Asks for one permit. Check and spend happen in one synchronous call. */
   take(nowMs: number): PermitTake {
@@ -144,7 +148,9 @@ export class PermitPool extends PermitMessages {
     const elsewhere = this.heldElsewhere(message, grant);
     const admitted = this.admitWaiting();
     if (this.waiting === 0) this.shortSinceMs = 0;
-    if (this.waiting === 0 || this.leftInLedger > 0) return this.verdict(admitted);
+    // By a limit that has been replaced since nothing is refused: those who wait are asked for again.
+    const isOutdated = message.number < this.limitKnownFrom;
+    if (this.waiting === 0 || this.leftInLedger > 0 || isOutdated) return this.verdict(admitted);
     return this.onShortage(admitted, elsewhere, nowMs);
   }
 
@@ -174,8 +180,12 @@ export class PermitPool extends PermitMessages {
     this.isRecalled = true;
   }
 
-  /** The key's limit was changed: denials under the old limit no longer hold. */
+  /**
+   * The key's limit was changed: denials under the old limit no longer hold, nor does what answers tell that are already
+   * on their way.
+   */
   limitChanged(): void {
+    this.limitKnownFrom = this.lastMessageNumber + 1;
     this.deniedUntilMs = 0;
     this.shortSinceMs = 0;
     this.backoffUntilMs = 0;
@@ -189,9 +199,16 @@ export class PermitPool extends PermitMessages {
     this.endAllMessages();
   }
 
-  /** What the caller is shown. Undefined if no window is open. `remaining` never rises within a window. */
-  state(nowMs: number): RateLimitState | undefined {
+  /**
+   * What the caller is shown. Undefined if no window is open. `remaining` never rises within a window, unless the limit
+   * does. After a change the limit is the caller's, until the ledger tells it.
+   */
+  state(nowMs: number, callersLimit: number): RateLimitState | undefined {
     if (nowMs >= this.windowEndsMs) return undefined;
+    if (this.limitToldBy < this.limitKnownFrom) {
+      const left = callersLimit - this.limit + this.leftInLedger + this.held;
+      return { limit: callersLimit, remaining: Math.max(0, left), resetMs: this.shownEndMs };
+    }
     this.shownMin = Math.min(this.shownMin, this.leftInLedger + this.held);
     return { limit: this.limit, remaining: this.shownMin, resetMs: this.shownEndMs };
   }
@@ -233,6 +250,7 @@ export class PermitPool extends PermitMessages {
     this.noteWindowEnd(message.sentAtMs + grant.endsInMs, grant.clockBehind);
     this.leftInLedger = grant.left;
     this.limit = grant.limit;
+    this.limitToldBy = message.number;
     this.shownEndMs = grant.endsAtMs;
     this.isContended = grant.contended;
   }

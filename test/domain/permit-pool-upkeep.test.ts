@@ -55,6 +55,29 @@ describe("a change of the key", () => {
     expect(pool.take(startMs + 30).outcome).toBe("wait");
   });
 
+  it("of its limit is shown at once, with what was granted in the window", () => {
+    const { pool } = poolWith(plenty);
+    pool.limitChanged();
+    expect(pool.state(startMs + 30, 2_000)).toEqual({ limit: 2_000, remaining: 1_904, resetMs: endsAtMs });
+    expect(pool.state(startMs + 30, 50)).toEqual({ limit: 50, remaining: 0, resetMs: endsAtMs });
+    pool.recall();
+    pool.answered(ask(pool, startMs + 30), { ...plenty, granted: 0, limit: 2_000, left: 1_900 }, startMs + 40);
+    // The ledger's own word counts again, also where the caller has not heard of the change.
+    expect(pool.state(startMs + 40, 1_000)).toMatchObject({ limit: 2_000 });
+  });
+
+  it("of its limit is not denied by an answer from before it", () => {
+    const pool = new PermitPool();
+    pool.take(startMs);
+    const message = ask(pool, startMs);
+    pool.limitChanged();
+    expect(pool.answered(message, exhausted, startMs + 10)).toMatchObject({ denied: 0 });
+    expect(pool.state(startMs + 10, 2_000)?.limit).toBe(2_000);
+    const again = ask(pool, startMs + 10);
+    expect(again.ask.wantMin).toBe(1);
+    expect(pool.answered(again, { ...plenty, limit: 2_000 }, startMs + 20).admitted).toBe(1);
+  });
+
   it("to deleted drops permits, those on their way too", () => {
     const { pool } = poolWith(plenty);
     pool.recall();
@@ -70,7 +93,7 @@ describe("a change of the key", () => {
 describe("a pool", () => {
   it("is kept for a while after its window, so that what it has shown of it cannot rise", () => {
     const { pool } = poolWith(exhausted);
-    expect(pool.state(startMs + 50_000)).toBeUndefined();
+    expect(pool.state(startMs + 50_000, 1_000)).toBeUndefined();
     expect(pool.isIdle(startMs + 50_000)).toBe(false);
     expect(pool.isIdle(startMs + 50_900)).toBe(false);
     expect(pool.isIdle(startMs + 51_000)).toBe(true);
@@ -80,23 +103,23 @@ describe("a pool", () => {
 describe("state", () => {
   it("shows what is left and held, and the ledger's end of the window", () => {
     const { pool } = poolWith(plenty);
-    expect(pool.state(startMs + 30)).toEqual({ limit: 1_000, remaining: 904, resetMs: endsAtMs });
+    expect(pool.state(startMs + 30, 1_000)).toEqual({ limit: 1_000, remaining: 904, resetMs: endsAtMs });
   });
 
   it("never shows more than before in one window, also when permits come back", () => {
     const { pool } = poolWith(plenty);
-    pool.state(startMs + 30);
+    pool.state(startMs + 30, 1_000);
     pool.take(startMs + 30);
-    expect(pool.state(startMs + 30)?.remaining).toBe(903);
+    expect(pool.state(startMs + 30, 1_000)?.remaining).toBe(903);
     pool.release(7, startMs + 31);
     pool.recall();
     pool.answered(ask(pool, startMs + 31), { ...plenty, granted: 0, left: 950 }, startMs + 40);
-    expect(pool.state(startMs + 40)?.remaining).toBe(903);
+    expect(pool.state(startMs + 40, 1_000)?.remaining).toBe(903);
   });
 
   it("is unknown when no window is open", () => {
-    expect(new PermitPool().state(startMs)).toBeUndefined();
-    expect(poolWith(plenty).pool.state(startMs + 50_000)).toBeUndefined();
+    expect(new PermitPool().state(startMs, 1_000)).toBeUndefined();
+    expect(poolWith(plenty).pool.state(startMs + 50_000, 1_000)).toBeUndefined();
   });
 });
 

@@ -139,7 +139,7 @@ describe("answered", () => {
       admitted: 0,
       denied: 0,
     });
-    expect(pool.state(startMs + 499)).toBeUndefined();
+    expect(pool.state(startMs + 499, 1_000)).toBeUndefined();
     expect(ask(pool, startMs + 499).ask.wantMin).toBe(1);
   });
 
@@ -242,7 +242,7 @@ describe("answers of a ledger whose clock is behind", () => {
   it("tell no end in the past, only the time until the end", () => {
     const { pool } = poolWith(behind);
     expect(pool.remainingWindowMs(startMs + 500)).toBeCloseTo(59_999 * 0.999 - 500);
-    expect(pool.state(startMs + 500)).toMatchObject({ limit: 1000, remaining: 0 });
+    expect(pool.state(startMs + 500, 1_000)).toMatchObject({ limit: 1000, remaining: 0 });
     const { pool: right } = poolWith(exhausted);
     expect(right.remainingWindowMs(startMs + 500)).toBeUndefined();
   });

@@ -115,7 +115,7 @@ export class StrictLimiter implements RateLimiter {
 
   /** Before the first answer nothing is known: then as if no window were open. */
   stateOf(entry: Entry | undefined, rule: RateLimit, nowMs: number): RateLimitState {
-    const state = entry?.pool.state(nowMs);
+    const state = entry?.pool.state(nowMs, rule.limit);
     if (state === undefined)
       return { limit: rule.limit, remaining: rule.limit, resetMs: this.#wallMs(rule.durationMs) };
     return this.#byOurClock(entry as Entry, state, nowMs);
