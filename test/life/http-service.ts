@@ -1,0 +1,123 @@
+import { createHash } from "node:crypto";
+import http from "node:http";
+import { atTestEnd } from "../support/test-end.ts";
+import type { Answer, Call, Kind, Operation } from "./operations.ts";
+import { type RunOptions, runCallers, type Service, type ServiceCall } from "./run-callers.ts";
+
+export const apiId = "life";
+
+/** The kinds of operations that the service has so far. */
+const kinds: readonly Kind[] = [
+  "createKey",
+  "verifyKey",
+  "getKey",
+  "listKeys",
+  "updateKey",
+  "updateRemaining",
+  "deleteKey",
+];
+
+/** The service itself, over JSON. Every caller has a connection of its own to each replica. */
+export class HttpService implements Service {
+  readonly kinds = kinds;
+  readonly #baseUrls: readonly string[];
+  readonly #rootKeyOf: (caller: number) => string;
+  readonly #agents = new Map<string, http.Agent>();
+  /** Answers that no operation of a run should get. */
+  readonly unexpected: string[] = [];
+
+  constructor(baseUrls: readonly string[], rootKeyOf: (caller: number) => string) {
+    this.#baseUrls = baseUrls;
+    this.#rootKeyOf = rootKeyOf;
+    atTestEnd(() => {
+      for (const agent of this.#agents.values()) agent.destroy();
+    });
+  }
+
+  get replicas(): number {
+    return this.#baseUrls.length;
+  }
+
+  nowMs(): number {
+    return performance.now();
+  }
+
+  clockMs(): number {
+    return Date.now();
+  }
+
+  run(options: RunOptions): Promise<readonly Call[]> {
+    return new Promise((resolve) => runCallers(this, options, resolve));
+  }
+
+  call({ caller, replica, operation, leaveAfterMs }: ServiceCall, onAnswer: (answer: Answer) => void): void {
+    let isOver = false;
+    const answer = (given: Answer) => {
+      if (isOver) return;
+      isOver = true;
+      onAnswer(given);
+    };
+    const headers = { "content-type": "application/json", authorization: `Bearer ${this.#rootKeyOf(caller)}` };
+    const url = `${this.#baseUrls[replica]}/v1/keys.${operation.kind}`;
+    const agent = this.#agentOf(caller, replica);
+    const request = http.request(url, { method: "POST", headers, agent }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+      });
+      response.on("error", () => {}).on("end", () => answer(this.#answerOf(operation, response.statusCode ?? 0, text)));
+    });
+    request.on("error", ({ message }) => {
+      if (leaveAfterMs === undefined) this.unexpected.push(`${operation.kind}: ${message}`);
+      answer({ status: "unknown", cause: message });
+    });
+    request.end(JSON.stringify(bodyOf(operation)));
+    if (leaveAfterMs !== undefined) setTimeout(() => request.destroy(new Error("the caller left")), leaveAfterMs);
+  }
+
+  #answerOf(operation: Operation, status: number, text: string): Answer {
+    switch (status) {
+      case 200: {
+        const body = JSON.parse(text);
+        return { status: "done", body };
+      }
+      case 404:
+        return { status: "notFound" };
+      case 409:
+        return { status: "conflict" };
+      default:
+        this.unexpected.push(`${operation.kind}: ${status} ${text}`);
+        return { status: "unknown", cause: String(status) };
+    }
+  }
+
+  #agentOf(caller: number, replica: number): http.Agent {
+    const name = `${caller} ${replica}`;
+    const agent = this.#agents.get(name) ?? new http.Agent({ keepAlive: true, maxSockets: 1 });
+    this.#agents.set(name, agent);
+    return agent;
+  }
+}
+
+function bodyOf(operation: Operation): object {
+  switch (operation.kind) {
+    case "createKey":
+      return { apiId, ...operation.fields, remaining: operation.remaining };
+    case "importKeys": {
+      const digest = createHash("sha256").update(operation.secret).digest("hex");
+      return { apiId, keys: [{ digest, ...operation.fields, remaining: operation.remaining }] };
+    }
+    case "verifyKey":
+      return { key: operation.secret };
+    case "listKeys":
+      return { apiId, limit: 100 };
+    case "updateKey": {
+      const { kind: _, changes, ...rest } = operation;
+      return { ...rest, ...changes };
+    }
+    default: {
+      const { kind: _, ...rest } = operation;
+      return rest;
+    }
+  }
+}
