@@ -62,6 +62,13 @@ export function orNull<Value>(check: Check<Value>): Check<Value | null> {
   return (value, name) => (value === null ? null : check(value, name));
 }
 
+export function list<Value>(check: Check<Value>, most: number): Check<readonly Value[]> {
+  return (value, name) => {
+    if (!Array.isArray(value) || value.length > most) throw impossible(name);
+    return value.map((one: unknown) => check(one, name));
+  };
+}
+
 /** An object with these fields and no others. */
 export function object<Value extends object>(
   fields: {

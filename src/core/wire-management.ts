@@ -3,6 +3,7 @@ import type { JsonObject, KeyFieldChanges, NewKey } from "../domain/key.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { overlapMsMax } from "../domain/overlap.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
+import type { NewRootKey, RootKeyFieldChanges } from "../domain/root-key.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
 import {
   type Command,
@@ -20,6 +21,7 @@ import {
   digest,
   fromJson,
   impossible,
+  list,
   moment,
   object,
   oneOf,
@@ -129,12 +131,16 @@ const updateRemaining: Check<UpdateRemaining> = (value, name) => {
   return command;
 };
 
+const ifVersion = optional(wholeNumber(1, Number.MAX_SAFE_INTEGER));
+const permissions = list(textOf(/^[A-Za-z.*]+$/, 64), 100);
+const apiIds = list(text, 100);
+
 const commands: ByKind<Command> = {
   createKey: object({ kind: oneOf("createKey"), key: newKey, event }),
   updateKey: object({
     kind: oneOf("updateKey"),
     keyId: text,
-    ifVersion: optional(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
+    ifVersion,
     changes: object<KeyFieldChanges>({
       ownerId: optional(orNull(text)),
       name: optional(orNull(text)),
@@ -156,6 +162,33 @@ const commands: ByKind<Command> = {
     event,
   }),
   deleteKey: object({ kind: oneOf("deleteKey"), keyId: text, event }),
+  createRootKey: object({
+    kind: oneOf("createRootKey"),
+    rootKey: object<NewRootKey>({
+      id: text,
+      digest,
+      start: text,
+      name: optional(text),
+      permissions,
+      apiIds: optional(apiIds),
+      expiresAtMs: optional(moment),
+      createdAtMs: moment,
+    }),
+    event,
+  }),
+  updateRootKey: object({
+    kind: oneOf("updateRootKey"),
+    rootKeyId: text,
+    ifVersion,
+    changes: object<RootKeyFieldChanges>({
+      name: optional(orNull(text)),
+      permissions: optional(permissions),
+      apiIds: optional(orNull(apiIds)),
+      expiresAtMs: optional(orNull(moment)),
+    }),
+    event,
+  }),
+  revokeRootKey: object({ kind: oneOf("revokeRootKey"), rootKeyId: text, ifVersion, event }),
 };
 
 /** What a root key is limited to is not known to an edge. */
@@ -198,6 +231,8 @@ const queries: ByKind<Query> = {
     limit: wholeNumber(1, pageLimitMax),
     after: optional(text),
   }),
+  rootKey: object({ kind: oneOf("rootKey"), rootKeyId: text }),
+  rootKeys: object({ kind: oneOf("rootKeys"), limit: wholeNumber(1, pageLimitMax), after: optional(text) }),
 };
 
 const idempotencyFields = object<IdempotencyRecord>({

@@ -1,12 +1,64 @@
 import { isExpired } from "./expiry.ts";
+import { covers } from "./permissions.ts";
 
-/** What is known of a root key that was presented: what its holder may do. Plain data. */
-export interface RootKeyVerdict {
-  readonly rootKeyId: string;
+/** What a root key allows. */
+export interface Allowance {
   readonly permissions: readonly string[];
   /** The APIs that it is limited to; undefined: all. */
   readonly apiIds: readonly string[] | undefined;
   readonly expiresAtMs: number | undefined;
+}
+
+/** What is known of a root key that was presented: what its holder may do. Plain data. */
+export interface RootKeyVerdict extends Allowance {
+  readonly rootKeyId: string;
+}
+
+/** A root key as it is read. Its secret is not part of it. */
+export interface StoredRootKey extends Allowance {
+  readonly id: string;
+  /** The first characters of its secret. */
+  readonly start: string;
+  readonly name: string | undefined;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** Counts its changes, its creation included. */
+  readonly version: number;
+}
+
+/** A root key to store. */
+export interface NewRootKey extends Omit<StoredRootKey, "updatedAtMs" | "version"> {
+  readonly digest: string;
+}
+
+/** Sets each field that is there; null removes it. */
+export interface RootKeyFieldChanges {
+  readonly name?: string | null | undefined;
+  readonly permissions?: readonly string[] | undefined;
+  readonly apiIds?: readonly string[] | null | undefined;
+  readonly expiresAtMs?: number | null | undefined;
+}
+
+/** What a root key would allow after these changes. */
+export function allowanceAfter(before: Allowance, changes: RootKeyFieldChanges): Allowance {
+  const { permissions = before.permissions, apiIds = before.apiIds, expiresAtMs = before.expiresAtMs } = changes;
+  return { permissions, apiIds: apiIds ?? undefined, expiresAtMs: expiresAtMs ?? undefined };
+}
+
+/**
+ * Why the holder of one root key may not grant, change or revoke another that allows this; undefined if it may. Otherwise a
+ * root key could give itself what it was not given.
+ */
+export function grantRefusal(granter: Allowance, granted: Allowance): string | undefined {
+  if (granter.apiIds !== undefined) return "a root key that is limited to APIs cannot manage root keys";
+  const missing = granted.permissions.find((permission) => !covers(granter.permissions, permission));
+  if (missing !== undefined)
+    return `the root key lacks the permission ${missing}, which the other one has or would have`;
+  const { expiresAtMs: lastMs = Number.POSITIVE_INFINITY } = granted;
+  if (granter.expiresAtMs !== undefined && lastMs > granter.expiresAtMs) {
+    return "the root key expires, and the other one lives longer or would";
+  }
+  return undefined;
 }
 
 /** May do everything, for ever. */

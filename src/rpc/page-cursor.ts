@@ -10,7 +10,7 @@ export function toCursor(id: string): string {
 }
 
 /** The id in a cursor of the list of such ids. */
-export function fromCursor(kind: "key" | "evt", cursor: string): string {
+export function fromCursor(kind: "key" | "root" | "evt", cursor: string): string {
   const id = Buffer.from(cursor, "base64url").toString();
   // Compared, because the decoder passes over what is not base64url.
   if (id.startsWith(`${kind}_`) && /^\w{1,64}$/.test(id) && toCursor(id) === cursor) return id;

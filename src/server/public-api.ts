@@ -20,6 +20,7 @@ import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
+import { createRootKeysEndpoints } from "../rpc/root-keys-service.ts";
 import { prepareRules } from "../rpc/validate.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
@@ -66,8 +67,8 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const shownServices = [...services, Health];
   const runCall = createRunCall(deps);
   /** The methods of all services. */
-  const endpoints = [...createKeysEndpoints(deps), ...createAuditEndpoints()].map((endpoint) =>
-    deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint,
+  const endpoints = [...createKeysEndpoints(deps), ...createRootKeysEndpoints(deps), ...createAuditEndpoints()].map(
+    (endpoint) => (deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint),
   );
   const health = createHealth(
     readiness,

@@ -1,5 +1,5 @@
 import type { Change, ChangeAudience } from "./changes.ts";
-import { type Command, keyIdOf, type Management, type Outcome } from "./management.ts";
+import { type Command, type Management, type Outcome, targetIdOf } from "./management.ts";
 
 /**
  * Announces every change of what may be remembered somewhere after COMMIT, also one whose outcome is not known, to each of
@@ -24,10 +24,18 @@ export function announceChanges(management: Management, audiences: readonly Chan
 
 /** What the command may have changed. `outcome` is undefined while it is not known. */
 function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefined): readonly Change[] {
-  // Nothing was changed, or no cache knows a key that is being created.
-  if (outcome?.outcome === "conflict" || command.kind === "createKey") return [];
+  if (outcome?.outcome === "conflict") return [];
+  switch (command.kind) {
+    // No cache knows what is being created.
+    case "createKey":
+    case "createRootKey":
+      return [];
+    case "updateRootKey":
+    case "revokeRootKey":
+      return [{ kind: "rootKeys" }];
+  }
   // One that is missing too: it may have been deleted by a change whose answer was lost.
-  if (outcome?.outcome !== "done") return [{ kind: "key", keyId: keyIdOf(command), digests: undefined }];
+  if (outcome?.outcome !== "done") return [{ kind: "key", keyId: targetIdOf(command), digests: undefined }];
   return outcome.changed.map((change) => ({ kind: "key", ...change }));
 }
 

@@ -9,12 +9,16 @@ export const methodOf: Readonly<Record<Command["kind"], string>> = {
   updateRemaining: "keys.updateRemaining",
   rerollKey: "keys.rerollKey",
   deleteKey: "keys.deleteKey",
+  createRootKey: "rootKeys.createRootKey",
+  updateRootKey: "rootKeys.updateRootKey",
+  revokeRootKey: "rootKeys.revokeRootKey",
 };
 
 /** The names of the fields that it changes, as callers know them; never their values. */
 export function fieldsOf(command: Command): readonly string[] {
   switch (command.kind) {
     case "updateKey":
+    case "updateRootKey":
       return Object.entries(command.changes).flatMap(([name, value]) => (value === undefined ? [] : publicName(name)));
     case "updateRemaining":
       return ["remaining"];

@@ -1,5 +1,6 @@
 import type { StoredEvent } from "../domain/event.ts";
 import type { KeyFieldChanges, NewKey, StoredKey } from "../domain/key.ts";
+import type { NewRootKey, RootKeyFieldChanges, StoredRootKey } from "../domain/root-key.ts";
 import type { KeyChange } from "./changes.ts";
 
 /** Everything that the holder of a root key can do with stored data. Every method may throw `Unavailable`. */
@@ -18,7 +19,9 @@ export interface Management {
  * Every change that can be made. Only the stores look into it: guard, announcements and links between threads and
  * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
  */
-export type Command = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey;
+export type Command = KeyCommand | RootKeyCommand;
+export type KeyCommand = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey;
+export type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
 
 /** What is known of every change before it is made. */
 interface Change<Kind extends string> {
@@ -81,6 +84,24 @@ export interface DeleteKey extends Change<"deleteKey"> {
   readonly keyId: string;
 }
 
+/** Stores a root key. */
+export interface CreateRootKey extends Change<"createRootKey"> {
+  readonly rootKey: NewRootKey;
+}
+
+export interface UpdateRootKey extends Change<"updateRootKey"> {
+  readonly rootKeyId: string;
+  /** Only if this is its version; any other is a conflict. */
+  readonly ifVersion?: number | undefined;
+  readonly changes: RootKeyFieldChanges;
+}
+
+/** Removes a root key. Of several of one, one finds it. */
+export interface RevokeRootKey extends Change<"revokeRootKey"> {
+  readonly rootKeyId: string;
+  readonly ifVersion?: number | undefined;
+}
+
 /** Every question that can be asked. Plain data too. */
 export type Query =
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
@@ -89,7 +110,9 @@ export type Query =
   /** By any of its secrets that has not ended by then. */
   | { readonly kind: "keyOfSecret"; readonly digest: string; readonly nowMs: number }
   | KeysQuery
-  | EventsQuery;
+  | EventsQuery
+  | { readonly kind: "rootKey"; readonly rootKeyId: string }
+  | RootKeysQuery;
 
 /**
  * A page of keys, newest first. `apiId` or `ownerId` is given, or both. A page examines a bounded number of keys, so that a
@@ -143,6 +166,20 @@ export interface EventPage {
   readonly cursor?: string;
 }
 
+/** A page of root keys, newest first. */
+export interface RootKeysQuery {
+  readonly kind: "rootKeys";
+  readonly limit: number;
+  /** The cursor of the page before. */
+  readonly after?: string | undefined;
+}
+
+export interface RootKeyPage {
+  readonly rootKeys: readonly StoredRootKey[];
+  /** Given if there are more: the id of the last one of the page. */
+  readonly cursor?: string;
+}
+
 /** The answers, by the kind of the question. */
 export interface Answers {
   readonly keptAnswer: KeptAnswer | undefined;
@@ -150,6 +187,8 @@ export interface Answers {
   readonly keyOfSecret: StoredKey | undefined;
   readonly keys: KeyPage;
   readonly events: EventPage;
+  readonly rootKey: StoredRootKey | undefined;
+  readonly rootKeys: RootKeyPage;
 }
 
 /** What a command that was carried out answers, by its kind. Others answer nothing. */
@@ -157,6 +196,7 @@ export interface ChangeAnswers {
   /** The balance and the key's version, as the change left them. */
   readonly updateRemaining: { readonly remaining: number | undefined; readonly version: number };
   readonly updateKey: StoredKey;
+  readonly updateRootKey: StoredRootKey;
 }
 
 /** What became of a command of this kind; without a kind, of one that answers nothing. */
@@ -190,7 +230,17 @@ export interface IdempotencyRecord {
 
 export type KeptAnswer = Pick<IdempotencyRecord, "targetId" | "requestDigest" | "sealedAnswer">;
 
-/** The key that a command is about, a new one included. */
-export function keyIdOf(command: Command): string {
-  return command.kind === "createKey" ? command.key.id : command.keyId;
+/** What a command is about, such as a key, a new one included. */
+export function targetIdOf(command: Command): string {
+  switch (command.kind) {
+    case "createKey":
+      return command.key.id;
+    case "createRootKey":
+      return command.rootKey.id;
+    case "updateRootKey":
+    case "revokeRootKey":
+      return command.rootKeyId;
+    default:
+      return command.keyId;
+  }
 }

@@ -1,5 +1,6 @@
+import { Forbidden } from "../domain/forbidden.ts";
 import { covers } from "../domain/permissions.ts";
-import { includesApi } from "../domain/root-key.ts";
+import { type Allowance, allowanceAfter, grantRefusal, includesApi } from "../domain/root-key.ts";
 import type { Answers, Command, Management, Query } from "../store/management.ts";
 
 /*
@@ -12,8 +13,14 @@ type Permissions = readonly [string, ...string[]] | undefined;
 
 interface CommandRule<Made> {
   readonly permissions: Permissions;
-  /** What it changes. A root key that is limited to APIs may change what belongs to one of them. */
-  readonly target: (command: Made) => { readonly apiId: string } | { readonly keyId: string };
+  /** What it changes: something of an API, a key, or root keys. */
+  readonly target: (command: Made) => { readonly apiId: string } | { readonly keyId: string } | RootKeyTarget;
+}
+
+/** The root key that is changed or revoked, if it is there, and what one would allow afterwards. */
+interface RootKeyTarget {
+  readonly rootKeyId: string | undefined;
+  readonly after: (before: Allowance) => Allowance;
 }
 
 const ofKey = ({ keyId }: { readonly keyId: string }) => ({ keyId });
@@ -24,6 +31,18 @@ const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Co
   updateRemaining: { permissions: ["keys.update"], target: ofKey },
   rerollKey: { permissions: ["keys.update"], target: ofKey },
   deleteKey: { permissions: ["keys.delete"], target: ofKey },
+  createRootKey: {
+    permissions: ["rootKeys.update"],
+    target: ({ rootKey }) => ({ rootKeyId: undefined, after: () => rootKey }),
+  },
+  updateRootKey: {
+    permissions: ["rootKeys.update"],
+    target: ({ rootKeyId, changes }) => ({ rootKeyId, after: (before) => allowanceAfter(before, changes) }),
+  },
+  revokeRootKey: {
+    permissions: ["rootKeys.update"],
+    target: ({ rootKeyId }) => ({ rootKeyId, after: (before) => before }),
+  },
 };
 
 type ApiIds = readonly string[];
@@ -40,6 +59,10 @@ const ownKey = (key: Answers["key"], apiIds: ApiIds) => (key && includesApi(apiI
 const readOwnKey = async (query: Extract<Query, { kind: "key" | "keyOfSecret" }>, apiIds: ApiIds, store: Store) =>
   ownKey(await store.read(query), apiIds);
 
+const refuseLimited = async (_: Query, apiIds: ApiIds): Promise<never> => {
+  throw new Forbidden(grantRefusal({ ...nothing, apiIds }, nothing));
+};
+
 const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, { kind: Kind }>> } = {
   keptAnswer: {
     permissions: undefined,
@@ -53,6 +76,8 @@ const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, {
   key: { permissions: ["keys.read", "keys.create", "keys.update"], read: readOwnKey },
   keyOfSecret: { permissions: ["keys.read"], read: readOwnKey },
   keys: { permissions: ["keys.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
+  rootKey: { permissions: ["rootKeys.read", "rootKeys.update"], read: refuseLimited },
+  rootKeys: { permissions: ["rootKeys.read"], read: refuseLimited },
   events: { permissions: ["audit.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
 };
 
@@ -62,13 +87,49 @@ export function missingPermission(asked: Command | Query, granted: readonly stri
   return permissions?.some((one) => covers(granted, one)) === false ? permissions[0] : undefined;
 }
 
-/** Whether a root key that is limited to these APIs may change what the command is about: if it is there. */
-export async function isWithin(command: Command, apiIds: ApiIds, store: Store): Promise<boolean> {
+/**
+ * The command as it may be carried out under a root key that allows this; undefined if what it is about is not there for
+ * this root key. Throws `Forbidden`.
+ */
+export async function commandWithin<Made extends Command>(
+  command: Made,
+  allowance: Allowance,
+  store: Store,
+): Promise<Made | undefined> {
   const target = (commandRules[command.kind] as CommandRule<Command>).target(command);
-  if ("apiId" in target) return includesApi(apiIds, target.apiId);
-  // The API of a key never changes.
+  if ("after" in target) return rootKeyCommandWithin(command, target, allowance, store);
+  const { apiIds } = allowance;
+  if (apiIds === undefined) return command;
+  if ("apiId" in target) return includesApi(apiIds, target.apiId) ? command : undefined;
+  // The API of a key never changes. One that is gone may have been deleted by the same request, which is repeated.
   const key = await store.read({ kind: "key", keyId: target.keyId });
-  return ownKey(key, apiIds) !== undefined;
+  return key === undefined || includesApi(apiIds, key.apiId) ? command : undefined;
+}
+
+async function rootKeyCommandWithin<Made extends Command>(
+  command: Made,
+  { rootKeyId, after }: RootKeyTarget,
+  allowance: Allowance,
+  store: Store,
+): Promise<Made> {
+  if (grantRefusal(allowance, everything) === undefined) return command;
+  requireGrant(allowance, rootKeyId === undefined ? after(nothing) : nothing);
+  if (rootKeyId === undefined) return command;
+  const before = await store.read({ kind: "rootKey", rootKeyId });
+  if (before === undefined) return command;
+  requireGrant(allowance, before);
+  requireGrant(allowance, after(before));
+  // Only as it was read: it may be given more meanwhile than this root key may change.
+  return { ...command, ifVersion: (command as { readonly ifVersion?: number }).ifVersion ?? before.version };
+}
+
+const everything: Allowance = { permissions: ["*"], apiIds: undefined, expiresAtMs: undefined };
+/** May do nothing, and is over. */
+const nothing: Allowance = { permissions: [], apiIds: undefined, expiresAtMs: 0 };
+
+function requireGrant(granter: Allowance, granted: Allowance): void {
+  const refusal = grantRefusal(granter, granted);
+  if (refusal !== undefined) throw new Forbidden(refusal);
 }
 
 /** The answer for a root key that is limited to these APIs. */

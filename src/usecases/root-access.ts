@@ -4,7 +4,7 @@ import { isInForce, type RootKeyVerdict } from "../domain/root-key.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import type { Command, Management, Outcome, Query } from "../store/management.ts";
 import type { CheckRootKey, RootAccess } from "../store/root-access.ts";
-import { isWithin, missingPermission, readWithin } from "./access-rules.ts";
+import { commandWithin, missingPermission, readWithin } from "./access-rules.ts";
 
 /** Access where the root keys are known: every call is checked immediately before it is passed on. */
 export function createRootAccess(check: CheckRootKey, management: Management, clock: Pick<Clock, "nowMs">): RootAccess {
@@ -21,11 +21,11 @@ export function createRootAccess(check: CheckRootKey, management: Management, cl
       };
       return {
         async change<Made extends Command>(command: Made, idempotency: Parameters<Management["change"]>[1]) {
-          const { rootKeyId: actor, apiIds } = await requireFor(command);
-          if (apiIds !== undefined && !(await isWithin(command, apiIds, management))) {
-            return { outcome: "missing" } as Outcome<Made["kind"]>;
-          }
-          return management.change({ ...command, event: { ...command.event, actor } }, idempotency);
+          const verdict = await requireFor(command);
+          const allowed = await commandWithin(command, verdict, management);
+          if (allowed === undefined) return { outcome: "missing" } as Outcome<Made["kind"]>;
+          const event = { ...command.event, actor: verdict.rootKeyId };
+          return management.change({ ...allowed, event }, idempotency);
         },
         async read(query) {
           const { apiIds } = await requireFor(query);

@@ -76,7 +76,7 @@ function storeOf(calls: KeyCalls, inner: Store): Pick<Store, "keys" | "managemen
       }
       case "updateRemaining":
         return calls.updateRemaining(command);
-      case "rerollKey":
+      default:
         return inner.management.change(command, record);
     }
   };
@@ -122,7 +122,12 @@ export function rootKeys(mistake: string, breakIt: (inner: RootKeyStore) => Part
     mistake,
     open(clock) {
       const inner = createMemoryStore(clock);
-      return { ...inner, rootKeys: { ...inner.rootKeys, ...breakIt(inner.rootKeys) } };
+      const rootKeys: RootKeyStore = {
+        findByDigest: (digest) => inner.rootKeys.findByDigest(digest),
+        hasAny: () => inner.rootKeys.hasAny(),
+        addFirst: (...first) => inner.rootKeys.addFirst(...first),
+      };
+      return { ...inner, rootKeys: { ...rootKeys, ...breakIt(rootKeys) } };
     },
   };
 }

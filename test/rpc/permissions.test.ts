@@ -18,7 +18,7 @@ import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { type ComposedApi, composePublicApi } from "../support/compose-public-api.ts";
-import { createKey } from "../support/manage.ts";
+import { createKey, testEvent } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { connectWire, type HttpAnswer } from "./exchange.ts";
 import { frame, protocols, readGatewayError } from "./protocols.ts";
@@ -33,6 +33,7 @@ interface Subject {
   readonly apiId: string;
   readonly keyId: string;
   readonly key: string;
+  readonly rootKeyId: string;
 }
 
 /** A good request of each method, by its path in JSON. */
@@ -45,6 +46,10 @@ const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
   "keys.listKeys": ({ apiId }) => ({ apiId }),
   "keys.rerollKey": ({ keyId }) => ({ keyId }),
   "keys.deleteKey": ({ keyId }) => ({ keyId }),
+  "rootKeys.createRootKey": () => ({ permissions: ["rootKeys.update"], expires: systemClock.nowMs() + 30_000 }),
+  "rootKeys.listRootKeys": () => ({ limit: 1 }),
+  "rootKeys.updateRootKey": ({ rootKeyId }) => ({ rootKeyId, name: "name" }),
+  "rootKeys.revokeRootKey": ({ rootKeyId }) => ({ rootKeyId }),
   "audit.listEvents": ({ keyId }) => ({ targetId: keyId }),
 };
 
@@ -77,14 +82,27 @@ function rootKeyFor(allowed: Partial<RootKeyVerdict>): string {
 }
 
 function unknown(apiId = "unknown"): Subject {
-  return { apiId, keyId: `key_${random.bytes(4).join("")}`, key: formatKey(undefined, random.bytes(24)).key };
+  const name = random.bytes(6).join("");
+  return { apiId, keyId: `key_${name}`, key: formatKey(undefined, random.bytes(24)).key, rootKeyId: `root_${name}` };
 }
 
-/** A new key of this API. */
+/** A new key of this API, and a new root key. */
 async function newKey(apiId: string): Promise<Subject> {
   const subject = unknown(apiId);
   const properties = { id: subject.keyId, apiId, secretDigest: sha256(subject.key), remaining: 5 };
   await createKey(api.store.management, sampleKey(new TestClock(systemClock.nowMs()), properties));
+  const createdAtMs = systemClock.nowMs();
+  const rootKey = {
+    id: subject.rootKeyId,
+    digest: sha256(subject.rootKeyId),
+    start: "lk_root_abcd",
+    name: undefined,
+    permissions: ["rootKeys.update"],
+    apiIds: undefined,
+    expiresAtMs: createdAtMs + 30_000,
+    createdAtMs,
+  };
+  await api.store.management.change({ kind: "createRootKey", rootKey, event: testEvent() });
   return subject;
 }
 
@@ -170,9 +188,10 @@ describe.each([
       expect(read).toMatchObject({ version: 1, counter: { remaining: 5 } });
     });
 
-    it("is served to a root key that is limited to the API in question", async () => {
+    const isOfAnApi = !name.startsWith("rootKeys.");
+    it(`is ${isOfAnApi ? "served" : "forbidden"} to a root key that is limited to the API in question`, async () => {
       const answer = await send(method, bodyFor(await newKey("mine")), rootKeyFor({ apiIds: ["other", "mine"] }));
-      expect(answer.code).toBeUndefined();
+      expect(answer.code).toBe(isOfAnApi ? undefined : "FORBIDDEN");
     });
 
     it("is refused to a root key that has expired, and served until then", async () => {

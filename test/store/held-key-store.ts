@@ -52,6 +52,7 @@ export class HeldKeyStore implements KeyLookup, Management {
       this.created.push(command.key.id);
       return { outcome: "done", changed: [] };
     }
+    if (!("keyId" in command)) return { outcome: "done", changed: [] };
     const { keyId } = command;
     const digest = keyId.replace("id of ", "");
     if (!this.#digests.has(digest)) return { outcome: "missing" };

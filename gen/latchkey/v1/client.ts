@@ -363,6 +363,92 @@ export interface DeleteKeyRequest {
 /** The key was deleted. */
 export type DeleteKeyResponse = Record<string, never>;
 
+/** The root key to create. */
+export interface CreateRootKeyRequest {
+  /** Name by which people recognise the root key: 1 to 255 characters. Default: none. */
+  name?: string;
+  /** What it may do, 1 to 100 of them: permissions of methods such as `keys.read`, all of a group such as `keys.*`, or `*`. */
+  permissions: string[];
+  /**
+   * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. What belongs to others does not exist for it.
+   * Default: all APIs. In JSON an empty list is refused.
+   */
+  apiIds?: string[];
+  /** When it stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999. Default: never. */
+  expires?: number;
+}
+
+/** The root key that was created. */
+export interface CreateRootKeyResponse {
+  /** Identifier of the root key, for managing it. Not a secret. */
+  rootKeyId: string;
+  /** The root key itself, a secret. This is the only time it is shown. */
+  rootKey: string;
+}
+
+/** Which page of root keys. */
+export interface ListRootKeysRequest {
+  /** Most root keys of the page: 1 to 100. Default: 50. */
+  limit?: number;
+  /** The `cursor` of the page before. Default: the first page. */
+  cursor?: string;
+}
+
+/** A page of root keys. */
+export interface ListRootKeysResponse {
+  /** The root keys, newest first. */
+  rootKeys: RootKey[];
+  /** Asks for the next page. Absent on the last one. */
+  cursor?: string;
+}
+
+/** A root key as it is stored. Its secret is not part of it. */
+export interface RootKey {
+  /** Identifier of the root key. */
+  rootKeyId: string;
+  /** The first characters of its secret, by which people recognise it. */
+  start: string;
+  /** Its name. Absent when none. */
+  name?: string;
+  /** What it may do. */
+  permissions: string[];
+  /** The APIs that it is for. Empty: all. */
+  apiIds: string[];
+  /** When it stops being valid, Unix time in milliseconds. Absent when never. */
+  expires?: number;
+  /** When it was created, Unix time in milliseconds. */
+  createdAt: number;
+  /** When it was last changed, Unix time in milliseconds. */
+  updatedAt: number;
+  /** Counts its changes, its creation included. */
+  version: number;
+}
+
+/** The root key to change, and what to change. At least one field is changed. */
+export interface UpdateRootKeyRequest {
+  /** Identifier of the root key: 1 to 64 characters. */
+  rootKeyId: string;
+  /** Only if this is its version; another one is a `CONFLICT`. Default: whatever its version. */
+  ifVersion?: number;
+  /** Its name: 1 to 255 characters. */
+  name?: string | null;
+  /** What it may do, 1 to 100 of them, as in `createRootKey`. */
+  permissions?: string[];
+  /** The APIs that it is for: up to 100 identifiers of 1 to 255 characters. Removed: all APIs. */
+  apiIds?: string[] | null;
+  /** When it stops being valid: Unix time in whole milliseconds, at most 253402300799999. A moment in the past means now. */
+  expires?: number | null;
+}
+
+/** The root key to revoke. */
+export interface RevokeRootKeyRequest {
+  /** Identifier of the root key: 1 to 64 characters. */
+  rootKeyId: string;
+}
+
+/** The root key was revoked. */
+export type RevokeRootKeyResponse = Record<string, never>;
+
 /** Code of an error response. More may be added. */
 export type ErrorCode =
   | "BAD_REQUEST"
@@ -518,6 +604,49 @@ export const methods = {
       ],
     },
   },
+  rootKeys: {
+    createRootKey: {
+      path: "/v1/rootKeys.createRootKey",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "name",
+        "permissions",
+        "apiIds",
+        "expires",
+      ],
+    },
+    listRootKeys: {
+      path: "/v1/rootKeys.listRootKeys",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "limit",
+        "cursor",
+      ],
+    },
+    updateRootKey: {
+      path: "/v1/rootKeys.updateRootKey",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "rootKeyId",
+        "ifVersion",
+        "name",
+        "permissions",
+        "apiIds",
+        "expires",
+      ],
+    },
+    revokeRootKey: {
+      path: "/v1/rootKeys.revokeRootKey",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "rootKeyId",
+      ],
+    },
+  },
 } as const;
 
 /** Tells which changes were made, by which root key and when. */
@@ -599,6 +728,28 @@ export interface KeysClient {
   deleteKey(request: DeleteKeyRequest, options?: IdempotentCallOptions): Promise<DeleteKeyResponse>;
 }
 
+/**
+ * Manages root keys: who may call this service, and for what. A root key grants, changes and revokes only what it covers
+ * itself: permissions and expiry. One that is limited to APIs can do none of it.
+ */
+export interface RootKeysClient {
+  /** Creates a root key. The answer is the only copy of its secret: only a digest is stored. */
+  createRootKey(request: CreateRootKeyRequest, options?: IdempotentCallOptions): Promise<CreateRootKeyResponse>;
+  /** Lists root keys, newest first, page by page. Those from the settings are not stored, and not in the list. */
+  listRootKeys(request: ListRootKeysRequest, options?: CallOptions): Promise<ListRootKeysResponse>;
+  /**
+   * Changes fields of a root key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the
+   * root key as it is then. In force immediately on this replica, within two seconds on all others, within one if they share
+   * a Redis.
+   */
+  updateRootKey(request: UpdateRootKeyRequest, options?: IdempotentCallOptions): Promise<RootKey>;
+  /**
+   * Revokes a root key permanently. From then on it is refused: immediately on this replica, within two seconds on all
+   * others, within one if they share a Redis. A root key can revoke itself.
+   */
+  revokeRootKey(request: RevokeRootKeyRequest, options?: IdempotentCallOptions): Promise<RevokeRootKeyResponse>;
+}
+
 /** Calls the service. */
 export interface LatchkeyClient {
   /** Tells which changes were made, by which root key and when. */
@@ -610,4 +761,9 @@ export interface LatchkeyClient {
    * does not say what it means.
    */
   readonly keys: KeysClient;
+  /**
+   * Manages root keys: who may call this service, and for what. A root key grants, changes and revokes only what it covers
+   * itself: permissions and expiry. One that is limited to APIs can do none of it.
+   */
+  readonly rootKeys: RootKeysClient;
 }

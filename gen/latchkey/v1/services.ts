@@ -6,9 +6,11 @@ import { AuditService } from "./audit_pb.js";
 import { routes as keysRoutes } from "./keys_gateway.ts";
 import { hotMethods as keysHotMethods } from "./keys_hot.ts";
 import { KeysService } from "./keys_pb.js";
+import { routes as rootKeysRoutes } from "./root_keys_gateway.ts";
+import { RootKeysService } from "./root_keys_pb.js";
 
 /** Every service of the public API. */
-export const services: readonly DescService[] = [AuditService, KeysService];
+export const services: readonly DescService[] = [AuditService, KeysService, RootKeysService];
 
 /** Where a method is served as JSON. */
 export interface Route {
@@ -18,7 +20,7 @@ export interface Route {
 }
 
 /** The routes of all services. */
-export const routes: readonly Route[] = [...auditRoutes, ...keysRoutes];
+export const routes: readonly Route[] = [...auditRoutes, ...keysRoutes, ...rootKeysRoutes];
 
 /** The hot methods of all services. */
 export const hotMethods: readonly HotMethod[] = [...keysHotMethods];

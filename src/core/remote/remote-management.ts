@@ -3,9 +3,9 @@ import {
   type Answers,
   type Command,
   type IdempotencyRecord,
-  keyIdOf,
   type Management,
   type Query,
+  targetIdOf,
 } from "../../store/management.ts";
 import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";
@@ -38,7 +38,7 @@ export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number
       return {
         async change<Made extends Command>(command: Made, idempotency?: IdempotencyRecord) {
           const question: Question = { case: "change", value: { rootKey, ...toWireChange(command, idempotency) } };
-          return fromWireOutcome<Made["kind"]>(answerOf(await change(keyIdOf(command), question), "change"));
+          return fromWireOutcome<Made["kind"]>(answerOf(await change(targetIdOf(command), question), "change"));
         },
 
         async read<Asked extends Query>(query: Asked) {

@@ -23,7 +23,7 @@ export function addEvent({ db }: SqlEngine, command: Command, target: Target): C
           text(methodOf[command.kind]).as("method"),
           text(actor).as("actor"),
           "id",
-          "api_id",
+          (target.table === "keys" ? sql.ref<string | null>("api_id") : sql<string | null>`NULL`).as("api_id"),
           text(fieldsOf(command).join()).as("fields"),
           "version",
         ]),

@@ -23,7 +23,7 @@ export interface Plan {
 
 /** What a change is about: the row with this id. */
 export interface Target {
-  readonly table: "keys";
+  readonly table: "keys" | "root_keys";
   readonly id: string;
 }
 

@@ -46,6 +46,25 @@ export function addRootKeyChange({ db, thisTransaction }: SqlEngine, digest: str
     .compile();
 }
 
+/** To be part of the transaction that changes the root key. A change that is not made adds nothing. */
+export function addRootKeysChange(
+  { db, thisTransaction }: SqlEngine,
+  rootKeyId: string,
+  event: NewEvent,
+): CompiledQuery {
+  return db
+    .insertInto("changes")
+    .columns(["transaction_id", "kind"])
+    .expression(
+      db
+        .selectFrom("root_keys")
+        .where("id", "=", rootKeyId)
+        .where("event_id", "=", event.id)
+        .select([thisTransaction.as("transaction_id"), sql<string>`'rootKeys'`.as("kind")]),
+    )
+    .compile();
+}
+
 /** The feed of an engine whose process is the only one: whatever it reads is current. */
 export function createSqlChangeFeed({ db, oldestOpenTransaction }: SqlEngine): ChangeFeed {
   return {

@@ -2,6 +2,13 @@ import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Answers, Command, IdempotencyRecord, Management, Outcome, Query } from "../management.ts";
 import { createKeyPlan, deleteKeyPlan, updateKeyPlan } from "./change-keys.ts";
+import {
+  createRootKeyPlan,
+  listRootKeys,
+  readRootKey,
+  revokeRootKeyPlan,
+  updateRootKeyPlan,
+} from "./change-root-keys.ts";
 import { conflictOf } from "./conflicts.ts";
 import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
@@ -38,6 +45,10 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return listKeys(engine, query);
       case "events":
         return listEvents(engine, query);
+      case "rootKey":
+        return readRootKey(engine, query.rootKeyId);
+      case "rootKeys":
+        return listRootKeys(engine, query);
     }
   }
 
@@ -53,6 +64,12 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return rerollKeyPlan(engine, command);
       case "deleteKey":
         return deleteKeyPlan(engine, command);
+      case "createRootKey":
+        return createRootKeyPlan(engine, command);
+      case "updateRootKey":
+        return updateRootKeyPlan(engine, command);
+      case "revokeRootKey":
+        return revokeRootKeyPlan(engine, command);
     }
   }
 

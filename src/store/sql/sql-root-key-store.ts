@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { generatedRootKeyId, type RootKeyStore } from "../root-key-store.ts";
+import { allowanceOf } from "./change-root-keys.ts";
 import { addRootKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -12,14 +13,7 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
         .select(["id", "permissions", "api_ids", "expires_at_ms"])
         .where("digest", "=", digest)
         .executeTakeFirst();
-      return (
-        row && {
-          rootKeyId: row.id,
-          permissions: JSON.parse(row.permissions) as string[],
-          apiIds: row.api_ids === null ? undefined : (JSON.parse(row.api_ids) as string[]),
-          expiresAtMs: row.expires_at_ms ?? undefined,
-        }
-      );
+      return row && { rootKeyId: row.id, ...allowanceOf(row) };
     },
 
     async hasAny() {

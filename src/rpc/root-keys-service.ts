@@ -1,0 +1,110 @@
+import { type DescService, getOption, type MessageInitShape } from "@bufbuild/protobuf";
+import { permission } from "../../gen/latchkey/v1/options_pb.js";
+import { type RootKeySchema, RootKeysService, UpdateRootKeyRequestSchema } from "../../gen/latchkey/v1/root_keys_pb.js";
+import { services } from "../../gen/latchkey/v1/services.ts";
+import type { Ambient } from "../ambient/ambient.ts";
+import type { StoredRootKey } from "../domain/root-key.ts";
+import { createRootKey } from "../usecases/create-root-key.ts";
+import type { EventDeps } from "../usecases/new-event.ts";
+import { revokeRootKey } from "../usecases/revoke-root-key.ts";
+import { updateRootKey } from "../usecases/update-root-key.ts";
+import { ApiError } from "./api-error.ts";
+import type { Endpoint } from "./call.ts";
+import { changesOf } from "./decoding/update-fields.ts";
+import { createEndpoints } from "./endpoints.ts";
+import { idempotencyKeyOf } from "./idempotency-key.ts";
+import { Violations } from "./invalid-request.ts";
+import { fromCursor, toCursor } from "./page-cursor.ts";
+
+export type RootKeysServiceDeps = Pick<Ambient, "log"> & EventDeps;
+
+const limitDefault = 50;
+
+/** The methods of RootKeysService. */
+export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
+  const { log } = deps;
+  const known = knownPermissions(services);
+
+  function checkPermissions(permissions: readonly string[]): readonly string[] {
+    const violations = new Violations();
+    if (permissions.length === 0) violations.add("permissions", "must not be empty");
+    for (const [index, one] of permissions.entries()) {
+      if (!known.has(one)) violations.add(`permissions[${index}]`, `is not known (known: ${[...known].join(", ")})`);
+    }
+    violations.throwIfAny();
+    return permissions;
+  }
+
+  return createEndpoints(RootKeysService, {
+    async createRootKey({ name, permissions, apiIds, expires: expiresAtMs }, context) {
+      const created = await createRootKey(
+        context.caller.management,
+        {
+          name,
+          permissions: checkPermissions(permissions),
+          apiIds: apiIds.length === 0 ? undefined : apiIds,
+          expiresAtMs,
+        },
+        idempotencyKeyOf(context),
+        deps,
+      );
+      log.info("root key created", { requestId: context.call.requestId, rootKeyId: created.rootKeyId });
+      return created;
+    },
+
+    async listRootKeys({ limit = limitDefault, cursor }, { caller }) {
+      const after = cursor === undefined ? undefined : fromCursor("root", cursor);
+      const page = await caller.management.read({ kind: "rootKeys", limit, after });
+      return { rootKeys: page.rootKeys.map(toRootKey), cursor: page.cursor && toCursor(page.cursor) };
+    },
+
+    async updateRootKey(request, context) {
+      const { rootKeyId, ifVersion } = request;
+      const { name, permissions, apiIds, expires: expiresAtMs } = changesOf(UpdateRootKeyRequestSchema, request);
+      const changes = { name, permissions: permissions && checkPermissions(permissions), apiIds, expiresAtMs };
+      const { management } = context.caller;
+      const updated = await updateRootKey(
+        management,
+        { rootKeyId, ifVersion, changes },
+        idempotencyKeyOf(context),
+        deps,
+      );
+      if (updated === undefined) throw noSuchRootKey();
+      const changed = request.updateMask?.paths.join();
+      log.info("root key changed", { requestId: context.call.requestId, rootKeyId, changed });
+      return toRootKey(updated);
+    },
+
+    async revokeRootKey({ rootKeyId }, context) {
+      const existed = await revokeRootKey(context.caller.management, rootKeyId, idempotencyKeyOf(context), deps);
+      if (!existed) throw noSuchRootKey();
+      log.info("root key revoked", { requestId: context.call.requestId, rootKeyId });
+      return {};
+    },
+  });
+}
+
+/** Those of all methods, the groups of them, and all. */
+function knownPermissions(all: readonly DescService[]): ReadonlySet<string> {
+  const single = all.flatMap(({ methods }) => methods.map((method) => getOption(method, permission)));
+  return new Set(["*", ...single.map((one) => one.replace(/\..*/, ".*")), ...single]);
+}
+
+function noSuchRootKey(): ApiError {
+  return new ApiError("NOT_FOUND", "there is no such root key");
+}
+
+function toRootKey(rootKey: StoredRootKey): MessageInitShape<typeof RootKeySchema> {
+  const { id, start, name, permissions, apiIds = [], expiresAtMs, createdAtMs, updatedAtMs, version } = rootKey;
+  return {
+    rootKeyId: id,
+    start,
+    name,
+    permissions: [...permissions],
+    apiIds: [...apiIds],
+    expires: expiresAtMs,
+    createdAt: createdAtMs,
+    updatedAt: updatedAtMs,
+    version,
+  };
+}

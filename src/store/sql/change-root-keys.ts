@@ -1,0 +1,153 @@
+import { type CompiledQuery, sql } from "kysely";
+import type { RootKeyFieldChanges, StoredRootKey } from "../../domain/root-key.ts";
+import type {
+  Command,
+  CreateRootKey,
+  NewEvent,
+  Outcome,
+  RevokeRootKey,
+  RootKeyPage,
+  RootKeysQuery,
+  UpdateRootKey,
+} from "../management.ts";
+import { behindAllIds } from "./pages.ts";
+import type { Plan, Rows } from "./plan.ts";
+import type { Schema } from "./schema.ts";
+import { addRootKeysChange } from "./sql-change-feed.ts";
+import type { SqlEngine } from "./sql-engine.ts";
+
+/* The changes of root keys, and how they are read. */
+
+export function createRootKeyPlan({ db }: SqlEngine, { rootKey, event }: CreateRootKey): Plan {
+  const { id, digest, start, name, permissions, apiIds, expiresAtMs, createdAtMs } = rootKey;
+  const values = {
+    id,
+    digest,
+    start,
+    ...columnsOf({ name: name ?? null, permissions, apiIds: apiIds ?? null, expiresAtMs: expiresAtMs ?? null }),
+    permissions: JSON.stringify(permissions),
+    created_at_ms: createdAtMs,
+    updated_at_ms: createdAtMs,
+    version: 1,
+    event_id: event.id,
+  };
+  return {
+    target: { table: "root_keys", id },
+    first: [db.insertInto("root_keys").values(values).compile()],
+    rest: [],
+    outcomeOf: () => ({ outcome: "done", changed: [] }),
+  };
+}
+
+export function updateRootKeyPlan(engine: SqlEngine, command: UpdateRootKey): Plan {
+  const { rootKeyId, ifVersion, changes, event } = command;
+  return {
+    target: { table: "root_keys", id: rootKeyId },
+    first: [touchRootKey(engine, rootKeyId, event, columnsOf(changes), ifVersion), selectId(engine, rootKeyId)],
+    feed: addRootKeysChange(engine, rootKeyId, event),
+    rest: [engine.db.selectFrom("root_keys").select(columns).where("id", "=", rootKeyId).compile()],
+    outcomeOf([touched, found], [read]) {
+      const outcome = outcomeOf(touched, found);
+      return outcome.outcome === "done" ? { ...outcome, answer: toStoredRootKey(read?.rows[0] as Row) } : outcome;
+    },
+  };
+}
+
+export function revokeRootKeyPlan(engine: SqlEngine, { rootKeyId, ifVersion, event }: RevokeRootKey): Plan {
+  return {
+    target: { table: "root_keys", id: rootKeyId },
+    first: [touchRootKey(engine, rootKeyId, event, {}, ifVersion), selectId(engine, rootKeyId)],
+    feed: addRootKeysChange(engine, rootKeyId, event),
+    rest: [engine.db.deleteFrom("root_keys").where("id", "=", rootKeyId).where("event_id", "=", event.id).compile()],
+    outcomeOf: ([touched, found]) => outcomeOf(touched, found),
+  };
+}
+
+/** Sets columns of a root key and notes the change in its row. Answers a row if it is there, with this version. */
+function touchRootKey(
+  { db }: SqlEngine,
+  rootKeyId: string,
+  event: NewEvent,
+  set: object,
+  ifVersion: number | undefined,
+): CompiledQuery {
+  return db
+    .updateTable("root_keys")
+    .set({ ...set, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
+    .where("id", "=", rootKeyId)
+    .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number))
+    .returning("id")
+    .compile();
+}
+
+/** Tells a root key with another version from one that is not there. */
+function selectId({ db }: SqlEngine, rootKeyId: string): CompiledQuery {
+  return db.selectFrom("root_keys").select("id").where("id", "=", rootKeyId).compile();
+}
+
+function outcomeOf(touched: Rows | undefined, found: Rows | undefined): Outcome<Command["kind"]> {
+  if (touched?.rows.length) return { outcome: "done", changed: [] };
+  return found?.rows.length ? { outcome: "conflict", reason: "version" } : { outcome: "missing" };
+}
+
+function columnsOf({ name, permissions, apiIds, expiresAtMs }: RootKeyFieldChanges) {
+  return {
+    ...(name !== undefined && { name }),
+    ...(permissions !== undefined && { permissions: JSON.stringify(permissions) }),
+    ...(apiIds !== undefined && { api_ids: apiIds && JSON.stringify(apiIds) }),
+    ...(expiresAtMs !== undefined && { expires_at_ms: expiresAtMs }),
+  };
+}
+
+const columns = [
+  "id",
+  "start",
+  "name",
+  "permissions",
+  "api_ids",
+  "expires_at_ms",
+  "created_at_ms",
+  "updated_at_ms",
+  "version",
+] as const;
+
+type Row = Pick<Schema["root_keys"], (typeof columns)[number]>;
+
+export async function readRootKey({ db }: SqlEngine, rootKeyId: string): Promise<StoredRootKey | undefined> {
+  const row = await db.selectFrom("root_keys").select(columns).where("id", "=", rootKeyId).executeTakeFirst();
+  return row && toStoredRootKey(row);
+}
+
+/** There are few root keys: a page is read along their primary key. */
+export async function listRootKeys({ db }: SqlEngine, { limit, after }: RootKeysQuery): Promise<RootKeyPage> {
+  const rows = await db
+    .selectFrom("root_keys")
+    .select(columns)
+    .where("id", "<", after ?? behindAllIds)
+    .orderBy("id", "desc")
+    .limit(limit + 1)
+    .execute();
+  const rootKeys = rows.slice(0, limit).map(toStoredRootKey);
+  return rows.length > limit ? { rootKeys, cursor: (rootKeys.at(-1) as StoredRootKey).id } : { rootKeys };
+}
+
+function toStoredRootKey(row: Row): StoredRootKey {
+  return {
+    id: row.id,
+    start: row.start,
+    name: row.name ?? undefined,
+    ...allowanceOf(row),
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    version: row.version,
+  };
+}
+
+/** What a root key allows, out of its row. */
+export function allowanceOf(row: Pick<Row, "permissions" | "api_ids" | "expires_at_ms">) {
+  return {
+    permissions: JSON.parse(row.permissions) as string[],
+    apiIds: row.api_ids === null ? undefined : (JSON.parse(row.api_ids) as string[]),
+    expiresAtMs: row.expires_at_ms ?? undefined,
+  };
+}

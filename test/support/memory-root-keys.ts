@@ -1,0 +1,73 @@
+import type { NewRootKey, StoredRootKey } from "../../src/domain/root-key.ts";
+import type { Outcome, RootKeyCommand, RootKeyPage, RootKeysQuery } from "../../src/store/management.ts";
+import { generatedRootKeyId, type RootKeyStore } from "../../src/store/root-key-store.ts";
+
+type Kept = NewRootKey & Pick<StoredRootKey, "updatedAtMs" | "version">;
+
+/** The root keys of the simplest store. */
+export class MemoryRootKeys implements RootKeyStore {
+  /** By their ids. */
+  readonly #kept = new Map<string, Kept>();
+  readonly #onChange: () => void;
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+  }
+
+  async findByDigest(digest: string) {
+    const found = [...this.#kept.values()].find((rootKey) => rootKey.digest === digest);
+    if (found === undefined) return undefined;
+    const { id: rootKeyId, permissions, apiIds, expiresAtMs } = found;
+    return { rootKeyId, permissions, apiIds, expiresAtMs };
+  }
+
+  async hasAny() {
+    return this.#kept.size > 0;
+  }
+
+  async addFirst(digest: string, start: string, nowMs: number) {
+    if (this.#kept.size > 0) return false;
+    const nothing = { name: undefined, apiIds: undefined, expiresAtMs: undefined };
+    const times = { createdAtMs: nowMs, updatedAtMs: nowMs };
+    const id = generatedRootKeyId;
+    this.#kept.set(id, { id, digest, start, permissions: ["*"], ...nothing, ...times, version: 1 });
+    this.#onChange();
+    return true;
+  }
+
+  read(rootKeyId: string): StoredRootKey | undefined {
+    const kept = this.#kept.get(rootKeyId);
+    if (kept === undefined) return undefined;
+    const { digest: _, ...shown } = kept;
+    return shown;
+  }
+
+  list({ limit, after }: RootKeysQuery): RootKeyPage {
+    const ids = [...this.#kept.keys()].sort().reverse();
+    const rest = ids.filter((id) => after === undefined || id < after);
+    const rootKeys = rest.slice(0, limit).map((id) => this.read(id) as StoredRootKey);
+    return rest.length > limit ? { rootKeys, cursor: rootKeys.at(-1)?.id as string } : { rootKeys };
+  }
+
+  change(command: RootKeyCommand): Outcome<RootKeyCommand["kind"]> {
+    const { atMs } = command.event;
+    if (command.kind === "createRootKey") {
+      const { rootKey } = command;
+      this.#kept.set(rootKey.id, { ...rootKey, updatedAtMs: rootKey.createdAtMs, version: 1 });
+      return { outcome: "done", changed: [] };
+    }
+    const before = this.#kept.get(command.rootKeyId);
+    if (before === undefined) return { outcome: "missing" };
+    if ((command.ifVersion ?? before.version) !== before.version) return { outcome: "conflict", reason: "version" };
+    this.#onChange();
+    const version = before.version + 1;
+    if (command.kind === "revokeRootKey") {
+      this.#kept.delete(before.id);
+      return { outcome: "done", changed: [] };
+    }
+    const given = Object.entries(command.changes).filter(([, value]) => value !== undefined);
+    const values = Object.fromEntries(given.map(([name, value]) => [name, value ?? undefined]));
+    this.#kept.set(before.id, { ...before, ...values, updatedAtMs: atMs, version });
+    return { outcome: "done", changed: [], answer: this.read(before.id) as StoredRootKey };
+  }
+}
