@@ -12,9 +12,12 @@ interface Admission {
   readonly rule: Ratelimit;
 }
 
-/** No window lets more pass than its limit, and no window begins before the one before has ended. */
+/**
+ * No window lets more pass than its limit, and no window begins before the one before has ended. Where all windows are
+ * one location's, none refuses before it is full; elsewhere what others hold or have reported may stand in the way.
+ */
 export function checkWindows(record: KeyRecord, history: History): Problem[] {
-  const admissions = admissionsOf(record);
+  const admissions = answersOf(record, "VALID");
   const strict = admissions.filter(({ rule }) => !rule.async);
   const problems = [...checkStrict(record, strict, history), ...checkApart(record, strict, "strict")];
   const local = Map.groupBy(
@@ -25,13 +28,14 @@ export function checkWindows(record: KeyRecord, history: History): Problem[] {
     problems.push(...checkLocal(record, own, `local, replica ${replica}`));
     if (!history.localWindowsAreShared) problems.push(...checkApart(record, own, `local, replica ${replica}`));
   }
+  if (!history.localWindowsAreShared) problems.push(...checkRefusals(record, admissions, history));
   return problems;
 }
 
-function admissionsOf({ calls, versions }: KeyRecord): Admission[] {
+function answersOf({ calls, versions }: KeyRecord, code: string): Admission[] {
   return calls.flatMap((call) => {
     const seen = bodyOf(call, "verifyKey");
-    if (seen?.code !== "VALID" || seen.ratelimit === undefined) return [];
+    if (seen?.code !== code || seen.ratelimit === undefined) return [];
     const rule = versions.find(({ fields }) => fields.meta.change === seen.meta.change)?.fields.ratelimit;
     return rule === undefined ? [] : [{ call, seen, reset: seen.ratelimit.reset, rule }];
   });
@@ -101,4 +105,32 @@ function checkApart({ keyId, versions }: KeyRecord, admissions: readonly Admissi
     return [{ rule: "windows", keyId, text, calls: [...others, ...own].map(({ call }) => call) }];
   }
   return [];
+}
+
+/**
+ * When a verification was refused, its window was full: by those that it had let pass, and by those under way that may have
+ * held a place for a moment.
+ */
+function checkRefusals(record: KeyRecord, admissions: readonly Admission[], history: History): Problem[] {
+  const deadline = deadlineOf(history);
+  const problems: Problem[] = [];
+  for (const { call, reset, rule } of answersOf(record, "RATE_LIMITED")) {
+    const isHere = (other: Call) => !rule.async || other.replica === call.replica;
+    const passed = admissions.filter(
+      (each) =>
+        each.reset === reset && each.rule.async === rule.async && each.call.startMs <= call.endMs && isHere(each.call),
+    );
+    const mayHold = record.calls.filter((other) => {
+      const code = bodyOf(other, "verifyKey")?.code;
+      const isVerification = code !== undefined ? code !== "RATE_LIMITED" : other.operation.kind === "verifyKey";
+      const isUnderWay = other.startMs <= call.endMs && other.endMs >= call.startMs;
+      return isVerification && isUnderWay && isHere(other) && !passed.some((each) => each.call === other);
+    });
+    const limits = versionsInForce(record, call, deadline).map(({ fields }) => fields.ratelimit?.limit ?? Infinity);
+    const places = passed.length + mayHold.length;
+    if (places >= Math.min(...limits)) continue;
+    const text = `refused by the window until ${reset}, of which ${places} of ${Math.min(...limits)} were taken`;
+    problems.push({ rule: "windows", keyId: record.keyId, text, calls: [...passed.map(({ call }) => call), call] });
+  }
+  return problems;
 }

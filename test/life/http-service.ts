@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import http from "node:http";
+import { createClient } from "../../src/sdk/index.ts";
 import { atTestEnd } from "../support/test-end.ts";
-import type { Answer, Call, Kind, Operation } from "./operations.ts";
+import type { Answer, Call, Kind, LoggedEvent, Operation } from "./operations.ts";
 import { type RunOptions, runCallers, type Service, type ServiceCall } from "./run-callers.ts";
 
 export const apiId = "life";
@@ -14,6 +15,7 @@ const kinds: readonly Kind[] = [
   "listKeys",
   "updateKey",
   "updateRemaining",
+  "rerollKey",
   "deleteKey",
 ];
 
@@ -44,6 +46,20 @@ export class HttpService implements Service {
 
   clockMs(): number {
     return Date.now();
+  }
+
+  /** All of them, as `audit.listEvents` lists them on one replica: newest first. */
+  async listEvents(): Promise<LoggedEvent[]> {
+    const events: LoggedEvent[] = [];
+    const { audit } = createClient({ baseUrl: this.#baseUrls[0] as string, rootKey: this.#rootKeyOf(0) });
+    for (let cursor: string | undefined; ; ) {
+      const page = await audit.listEvents({ limit: 100, ...(cursor !== undefined && { cursor }) });
+      for (const { at: atMs, rootKeyId: actor, version = 0, fields = [], ...event } of page.events ?? []) {
+        events.push({ ...event, atMs, actor, version, fields });
+      }
+      if (page.cursor === undefined) return events;
+      cursor = page.cursor;
+    }
   }
 
   run(options: RunOptions): Promise<readonly Call[]> {

@@ -20,6 +20,7 @@ const answers = [
   "getKey done",
   "getKey notFound",
   "listKeys done",
+  "rerollKey done",
   "deleteKey done",
   "deleteKey notFound",
   "verifyKey VALID",
@@ -58,8 +59,8 @@ describe("on the embedded store with two threads", () => {
 });
 
 /** Of all updates that ask for the same version one is made. Callers go on from the version they have heard of last. */
-async function expectOneWinnerEach({ service, readEvents }: StartedService): Promise<void> {
-  const { make, calls } = new RunRecorder(service, () => "root");
+async function expectOneWinnerEach({ service }: StartedService): Promise<void> {
+  const { make, calls } = new RunRecorder(service, () => "configured");
   const created = await make(0, { replica: 0, operation: { kind: "createKey", fields: { meta: {}, enabled: true } } });
   const keyId = bodyOf(created, "createKey")?.keyId as string;
   let left = 1000;
@@ -81,7 +82,9 @@ async function expectOneWinnerEach({ service, readEvents }: StartedService): Pro
   expect(wins.length + conflicts.length).toBe(1000);
   expect(conflicts.length).toBeGreaterThan(100);
   expect(wins.sort((a, b) => a - b)).toEqual(wins.map((_, at) => at + 2));
-  const versions = (await readEvents()).filter(({ targetId }) => targetId === keyId).map(({ version }) => version);
+  const versions = (await service.listEvents())
+    .filter(({ targetId }) => targetId === keyId)
+    .map(({ version }) => version);
   expect(versions.sort((a, b) => a - b)).toEqual([1, ...wins]);
   const read = await make(0, { replica: 0, operation: { kind: "getKey", keyId } });
   expect(bodyOf(read, "getKey")?.version).toBe(versions.length);

@@ -10,9 +10,9 @@ export async function expectExplainedRun(
   started: StartedService,
   { seed, operations }: { seed: number; operations: number },
 ): Promise<ReadonlyMap<string, number>> {
-  const { service, readEvents } = started;
-  const calls = await service.run({ seed, callers, operations, actorOf: () => "root" });
-  const history = { ...started, calls, events: await readEvents() };
+  const { service } = started;
+  const calls = await service.run({ seed, callers, operations, actorOf: () => "configured" });
+  const history = { ...started, calls, events: await service.listEvents() };
   // The seed chooses the operations; what the machine made of them is in the lines.
   expect({ seed, problems: explain(checkHistory(history), history) }).toEqual({ seed, problems: [] });
   // A machine that stands still has some. With more of them this would show little.

@@ -33,6 +33,7 @@ export const mistakes = {
   windowAnew: ["windows", "a strict window begins anew when its limit changes"],
   localForgotten: ["windows", "a local window is forgotten when its key changes"],
   localOverLimit: ["windows", "a local window lets one too many pass"],
+  refusalTakes: ["windows", "a use that is refused keeps its place in the window"],
   deletedVerifies: ["fields", "other replicas do not hear of a deletion"],
   deletedTwice: ["balances", "a key is deleted by two calls"],
   staleRead: ["versions", "keys are read from the replica's cache"],
@@ -186,7 +187,8 @@ class SimulatedService implements Service {
       this.#after(this.#path(), () => {
         const left = this.#spend(plan.row.keyId, request.secret);
         const isOpen = plan.window?.endsAtMs === plan.endsAtMs;
-        if (plan.window && isOpen && (left === undefined || left < 0)) plan.window.count--;
+        const isReleased = isOpen && (left === undefined || left < 0) && this.#mistake !== "refusalTakes";
+        if (plan.window && isReleased) plan.window.count--;
         if (left === undefined) this.#verify(here, request, reply, true);
         else if (left < 0) reply(answerOf(plan.row, "USAGE_EXCEEDED", this.#stateOf(plan.window, plan.rule), 0));
         else reply(answerOf(plan.row, "VALID", plan.state, left));

@@ -1,24 +1,18 @@
-import { join } from "node:path";
 import { Secret } from "../../src/domain/secret.ts";
-import { readRows } from "../store/sqlite/open-test-engine.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { readMetric } from "../support/read-metric.ts";
-import { query } from "../support/run-statement.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 import { startTestRedis } from "../support/test-redis.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { HttpService } from "./http-service.ts";
-import type { History, LoggedEvent } from "./operations.ts";
+import type { History } from "./operations.ts";
 import { watchStandstill } from "./standstill.ts";
 
 export interface StartedService extends Pick<History, "localWindowsAreShared" | "standstillMs"> {
   readonly service: HttpService;
-  readEvents(): Promise<LoggedEvent[]>;
 }
-
-const eventsSql = "SELECT id, at_ms, method, actor, target_id, fields, version FROM events";
 
 /** Three servers in this process, on one Postgres and one Redis. */
 export async function startReplicas(): Promise<StartedService> {
@@ -29,7 +23,6 @@ export async function startReplicas(): Promise<StartedService> {
   const baseUrls = servers.map(({ baseUrl }) => baseUrl);
   return {
     service: new HttpService(baseUrls, () => testRootKey),
-    readEvents: async () => (await query(url, eventsSql)).rows.map(eventOf),
     localWindowsAreShared: true,
     standstillMs: watchStandstill(),
   };
@@ -43,22 +36,9 @@ export async function startThreads() {
   const internalPort = Number(new URL(internalUrl).port);
   const started: StartedService = {
     service: new HttpService([baseUrl], () => testRootKey),
-    readEvents: async () => readRows(join(folder, "latchkey.db"), eventsSql).map(eventOf),
     localWindowsAreShared: false,
     standstillMs: () => 0,
   };
   const connectionsOf = (thread: number) => readMetric(internalPort, `latchkey_thread_connections{thread="${thread}"}`);
   return { ...started, connectionsOf };
-}
-
-function eventOf(row: Record<string, unknown>): LoggedEvent {
-  return {
-    id: String(row.id),
-    atMs: Number(row.at_ms),
-    method: String(row.method),
-    actor: String(row.actor),
-    targetId: String(row.target_id),
-    fields: String(row.fields).split(","),
-    version: Number(row.version),
-  };
 }
