@@ -12,6 +12,8 @@ import { watchStandstill } from "./standstill.ts";
 
 export interface StartedService extends Pick<History, "localWindowsAreShared" | "standstillMs"> {
   readonly service: HttpService;
+  /** Otherwise stopped with the test. */
+  stop(): Promise<unknown>;
 }
 
 /** Three servers in this process, on one Postgres and one Redis. */
@@ -23,6 +25,7 @@ export async function startReplicas(): Promise<StartedService> {
   const baseUrls = servers.map(({ baseUrl }) => baseUrl);
   return {
     service: new HttpService(baseUrls, () => testRootKey),
+    stop: () => Promise.all(servers.map((server) => server.stop())),
     localWindowsAreShared: true,
     standstillMs: watchStandstill(),
   };
@@ -32,10 +35,14 @@ export async function startReplicas(): Promise<StartedService> {
 export async function startThreads() {
   const folder = tempFolder();
   const environment = { LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: "2" };
-  const { baseUrl, internalUrl } = await startLatchkey(environment);
+  const { baseUrl, internalUrl, kill, exited } = await startLatchkey(environment);
   const internalPort = Number(new URL(internalUrl).port);
   const started: StartedService = {
     service: new HttpService([baseUrl], () => testRootKey),
+    stop() {
+      kill("SIGKILL");
+      return exited;
+    },
     localWindowsAreShared: false,
     standstillMs: () => 0,
   };
