@@ -86,6 +86,7 @@ async function createKeys(store: Store) {
   const unset = {
     prefix: undefined,
     byteLength: undefined,
+    useDefaults: false,
     ownerId: undefined,
     name: undefined,
     expiresAtMs: undefined,

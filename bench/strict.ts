@@ -193,6 +193,7 @@ async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<str
   const unset = {
     prefix: undefined,
     byteLength: undefined,
+    useDefaults: false,
     ownerId: undefined,
     name: undefined,
     expiresAtMs: undefined,

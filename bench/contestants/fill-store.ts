@@ -71,7 +71,13 @@ async function createFirst(file: string): Promise<CreatedKey> {
 /** A key without counter and limit. */
 export function createPlainKey({ management }: Store): Promise<CreatedKey> {
   const createKey = createCreateKey({ clock: systemClock, random: createSystemRandom() });
-  const unset = { byteLength: undefined, ownerId: undefined, name: undefined, expiresAtMs: undefined };
+  const unset = {
+    byteLength: undefined,
+    useDefaults: false,
+    ownerId: undefined,
+    name: undefined,
+    expiresAtMs: undefined,
+  };
   const unlimited = { remaining: undefined, refill: undefined, rateLimit: undefined };
   return createKey(management, { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
 }

@@ -152,6 +152,7 @@ async function createdPerSecond({ turns }: Bench, { management }: Store): Promis
   const createKey = createCreateKey({ clock: systemClock, random });
   const unset = {
     byteLength: undefined,
+    useDefaults: false,
     expiresAtMs: undefined,
     remaining: undefined,
     refill: undefined,

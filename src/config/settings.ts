@@ -33,6 +33,8 @@ export interface Settings {
   readonly rootKeys: readonly Secret[];
   /** Whether a verification needs a root key too. */
   readonly verifyAuth: "open" | "required";
+  /** `implicit`: the first key of an API creates it. `explicit`: only `apis.createApi` does. */
+  readonly apis: "implicit" | "explicit";
   readonly internalHost: string;
   readonly internalPort: number;
   readonly internalSecret: Secret | undefined;
@@ -92,6 +94,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   verifyAuth: { name: "LATCHKEY_VERIFY_AUTH", fallback: "open", parse: oneOf("open", "required") },
+  apis: { name: "LATCHKEY_APIS", fallback: "implicit", parse: oneOf("implicit", "explicit") },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
   internalSecret: { name: "LATCHKEY_INTERNAL_SECRET", fallback: "", secret: true, parse: optionalSecret },
@@ -157,7 +160,7 @@ export function readSettings(
 
 /** Settings that contradict each other. Those that were wrong by themselves are undefined and already reported. */
 function roleProblems(
-  { role, coordinators, workers }: Settings,
+  { role, coordinators, workers, apis }: Settings,
   {
     hasDatabase,
     hasRootKeys,
@@ -179,6 +182,9 @@ function roleProblems(
   }
   if (role === "edge" && hasRootKeys) {
     problems.push("LATCHKEY_ROOT_KEY must not be set where the role is edge: its coordinators check root keys");
+  }
+  if (role === "edge" && apis === "explicit") {
+    problems.push("LATCHKEY_APIS must not be set where the role is edge: set it where its coordinators are");
   }
   if ((role === "edge" || role === "coordinator") && !hasSecret) {
     problems.push(`LATCHKEY_INTERNAL_SECRET must be set where the role is ${role}: edges show it to coordinators`);

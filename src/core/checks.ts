@@ -54,6 +54,11 @@ export function oneOf<const Choice extends string>(...choices: readonly Choice[]
   };
 }
 
+/** Of a field that a core sets by itself. */
+export const absent: Check<undefined> = (value, name) => {
+  if (value !== undefined) throw impossible(name);
+};
+
 export function optional<Value>(check: Check<Value>): Check<Value | undefined> {
   return (value, name) => (value === undefined ? undefined : check(value, name));
 }

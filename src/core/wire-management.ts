@@ -1,22 +1,28 @@
 import type { Changed } from "../../gen/latchkey/core/v1/core_pb.js";
+import type { ApiFieldChanges, KeyDefaults } from "../domain/api.ts";
 import type { JsonObject, KeyFieldChanges, NewKey } from "../domain/key.ts";
+import { byteLengthMax, byteLengthMin, prefixLengthMax, prefixPattern } from "../domain/key-format.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { overlapMsMax } from "../domain/overlap.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import type { NewRootKey, RootKeyFieldChanges } from "../domain/root-key.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
 import {
+  type ApiPosition,
   type Command,
+  deletedKeysMax,
   type EventsQuery,
   type IdempotencyRecord,
   type KeysQuery,
   type NewEvent,
   type Outcome,
+  pageApisMax,
   pageLimitMax,
   type Query,
   type UpdateRemaining,
 } from "../store/management.ts";
 import {
+  absent,
   type Check,
   digest,
   fromJson,
@@ -115,6 +121,20 @@ const newKey: Check<NewKey> = (value, name) => {
   return key;
 };
 
+const defaultsFields = object<KeyDefaults>({
+  prefix: optional(textOf(prefixPattern, prefixLengthMax)),
+  byteLength: optional(wholeNumber(byteLengthMin, byteLengthMax)),
+  rateLimit: optional(rateLimit),
+  remaining: optional(wholeNumber(0, remainingMax)),
+  refill: optional(refill),
+});
+
+const defaults: Check<KeyDefaults> = (value, name) => {
+  const checked = defaultsFields(value, name);
+  if (checked.refill !== undefined && checked.remaining === undefined) throw impossible("refill");
+  return checked;
+};
+
 const event = object<NewEvent>({ id: text, atMs: moment, actor: text });
 
 const updateRemainingFields = object<UpdateRemaining>({
@@ -136,7 +156,7 @@ const permissions = list(textOf(/^[A-Za-z.*]+$/, 64), 100);
 const apiIds = list(text, 100);
 
 const commands: ByKind<Command> = {
-  createKey: object({ kind: oneOf("createKey"), key: newKey, event }),
+  createKey: object({ kind: oneOf("createKey"), key: newKey, apiMustExist: absent, event }),
   updateKey: object({
     kind: oneOf("updateKey"),
     keyId: text,
@@ -189,6 +209,22 @@ const commands: ByKind<Command> = {
     event,
   }),
   revokeRootKey: object({ kind: oneOf("revokeRootKey"), rootKeyId: text, ifVersion, event }),
+  createApi: object({ kind: oneOf("createApi"), apiId: text, name: optional(text), defaults, event }),
+  updateApi: object({
+    kind: oneOf("updateApi"),
+    apiId: text,
+    ifVersion,
+    changes: object<ApiFieldChanges>({ name: optional(orNull(text)), defaults: optional(defaults) }),
+    event,
+  }),
+  stopApi: object({ kind: oneOf("stopApi"), apiId: text, event }),
+  deleteApiKeys: object({
+    kind: oneOf("deleteApiKeys"),
+    apiId: text,
+    limit: wholeNumber(1, deletedKeysMax),
+    event,
+  }),
+  deleteApi: object({ kind: oneOf("deleteApi"), apiId: text, isStopped: truth, event }),
 };
 
 /** What a root key is limited to is not known to an edge. */
@@ -233,6 +269,14 @@ const queries: ByKind<Query> = {
   }),
   rootKey: object({ kind: oneOf("rootKey"), rootKeyId: text }),
   rootKeys: object({ kind: oneOf("rootKeys"), limit: wholeNumber(1, pageLimitMax), after: optional(text) }),
+  api: object({ kind: oneOf("api"), apiId: text }),
+  apiDefaults: object({ kind: oneOf("apiDefaults"), apiId: text }),
+  apis: object({
+    kind: oneOf("apis"),
+    limit: wholeNumber(1, pageApisMax),
+    after: optional(object<ApiPosition>({ createdAtMs: moment, apiId: text })),
+    within: absent,
+  }),
 };
 
 const idempotencyFields = object<IdempotencyRecord>({

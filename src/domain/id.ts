@@ -1,6 +1,6 @@
 import { base62Width, encodeLimbs } from "./base62.ts";
 
-export type IdKind = "key" | "root" | "req" | "evt";
+export type IdKind = "key" | "api" | "root" | "req" | "evt";
 
 /** Random bytes in an id, after the time. */
 export const idRandomLength = 10;

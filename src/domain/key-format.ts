@@ -8,8 +8,8 @@ import { base62Alphabet, base62LengthAtEnd, base62Width, encodeBase62 } from "./
 export const byteLengthMin = 16;
 export const byteLengthMax = 255;
 export const byteLengthDefault = 24;
-const prefixLengthMax = 16;
-const prefixPattern = /^[A-Za-z](?:[A-Za-z0-9_]{0,14}[A-Za-z0-9])?$/;
+export const prefixLengthMax = 16;
+export const prefixPattern = /^[A-Za-z](?:[A-Za-z0-9_]{0,14}[A-Za-z0-9])?$/;
 const checksumLength = 6;
 const shortestKey = base62Width(byteLengthMin) + checksumLength;
 const longestKey = prefixLengthMax + 1 + base62Width(byteLengthMax) + checksumLength;

@@ -88,6 +88,7 @@ function toRefillState({ interval, amount, carryOver, refilledThroughMs }: Store
   return { interval, amount, carryOver, nextRefillAt: nextBoundaryMs(interval, refilledThroughMs) };
 }
 
-function toRatelimit({ mode, limit, durationMs }: RateLimit) {
+/** As it is read. */
+export function toRatelimit({ mode, limit, durationMs }: RateLimit) {
   return { async: mode === "local", limit, duration: durationMs };
 }

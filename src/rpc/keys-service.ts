@@ -46,6 +46,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
           remaining: request.remaining,
           refill: request.refill && toRefillRule(request.refill),
           rateLimit: request.ratelimit && toRateLimit(request.ratelimit),
+          useDefaults: request.useDefaults ?? true,
         },
         idempotencyKeyOf(context, request.apiId),
       );

@@ -8,6 +8,7 @@ import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import { CoalescingUsageLedger } from "../store/coalescing-usage-ledger.ts";
 import { LedgerWatch } from "../store/ledger-watch.ts";
+import { requireApis } from "../store/require-apis.ts";
 import type { CheckRootKey } from "../store/root-access.ts";
 import type { Store } from "../store/store.ts";
 import { createRootAccess } from "../usecases/root-access.ts";
@@ -53,11 +54,8 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
   const check: CheckRootKey = (presented) => rootKeys.check(presented);
   const verdicts = new CachedVerdicts(check, settings.cacheTtlMs, clock);
   // Edges remember what a coordinator says, and may know of newer changes than it does: it asks the store each time.
-  const rootAccess = createRootAccess(
-    settings.role === "coordinator" ? check : verdicts.check,
-    store.management,
-    clock,
-  );
+  const management = settings.apis === "explicit" ? requireApis(store.management) : store.management;
+  const rootAccess = createRootAccess(settings.role === "coordinator" ? check : verdicts.check, management, clock);
   const tidy = () => {
     // After a failure the next run, or another process, does it.
     const nowMs = clock.nowMs();

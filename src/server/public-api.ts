@@ -4,6 +4,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
+import { createApisEndpoints } from "../rpc/apis-service.ts";
 import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
@@ -67,7 +68,12 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const shownServices = [...services, Health];
   const runCall = createRunCall(deps);
   /** The methods of all services. */
-  const endpoints = [...createKeysEndpoints(deps), ...createRootKeysEndpoints(deps), ...createAuditEndpoints()].map(
+  const endpoints = [
+    ...createApisEndpoints(deps),
+    ...createKeysEndpoints(deps),
+    ...createRootKeysEndpoints(deps),
+    ...createAuditEndpoints(),
+  ].map(
     (endpoint) => (deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint),
   );
   const health = createHealth(

@@ -24,6 +24,7 @@ export function announceChanges(management: Management, audiences: readonly Chan
 
 /** What the command may have changed. `outcome` is undefined while it is not known. */
 function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefined): readonly Change[] {
+  // Nothing was changed.
   if (outcome?.outcome === "conflict") return [];
   switch (command.kind) {
     // No cache knows what is being created.
@@ -34,19 +35,17 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
     case "revokeRootKey":
       return [{ kind: "rootKeys" }];
   }
+  if (outcome?.outcome === "done") return outcome.changed.map((change) => ({ kind: "key", ...change }));
+  // Of a change of an API it is not known which keys it has changed: the change feed tells.
+  if (!("keyId" in command)) return [];
   // One that is missing too: it may have been deleted by a change whose answer was lost.
-  if (outcome?.outcome !== "done") return [{ kind: "key", keyId: targetIdOf(command), digests: undefined }];
-  return outcome.changed.map((change) => ({ kind: "key", ...change }));
+  return [{ kind: "key", keyId: command.keyId, digests: undefined }];
 }
 
-/** One that fails does not keep the others from being told. */
-async function announceAll([first, ...others]: readonly Change[], audiences: readonly ChangeAudience[]): Promise<void> {
-  if (first === undefined) return;
-  try {
-    await announce(first, audiences);
-  } finally {
-    await announceAll(others, audiences);
-  }
+/** All at once: one after the other, hundreds would each wait for threads and for Redis. One that fails stops no other. */
+async function announceAll(changes: readonly Change[], audiences: readonly ChangeAudience[]): Promise<void> {
+  const told = await Promise.allSettled(changes.map((change) => announce(change, audiences)));
+  for (const each of told) if (each.status === "rejected") throw each.reason;
 }
 
 /** One that fails does not keep the change from the others. */

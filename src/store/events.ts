@@ -12,6 +12,12 @@ export const methodOf: Readonly<Record<Command["kind"], string>> = {
   createRootKey: "rootKeys.createRootKey",
   updateRootKey: "rootKeys.updateRootKey",
   revokeRootKey: "rootKeys.revokeRootKey",
+  createApi: "apis.createApi",
+  updateApi: "apis.updateApi",
+  // The deletion of an API with its keys is one call.
+  stopApi: "apis.deleteApi",
+  deleteApiKeys: "apis.deleteApi",
+  deleteApi: "apis.deleteApi",
 };
 
 /** The names of the fields that it changes, as callers know them; never their values. */
@@ -19,6 +25,7 @@ export function fieldsOf(command: Command): readonly string[] {
   switch (command.kind) {
     case "updateKey":
     case "updateRootKey":
+    case "updateApi":
       return Object.entries(command.changes).flatMap(([name, value]) => (value === undefined ? [] : publicName(name)));
     case "updateRemaining":
       return ["remaining"];

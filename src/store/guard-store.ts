@@ -1,4 +1,5 @@
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
+import type { Query } from "./management.ts";
 import type { PermitResult } from "./permit-ledger.ts";
 import type { Store } from "./store.ts";
 import type { StoreHealth } from "./store-health.ts";
@@ -52,7 +53,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       async read(query) {
         const answer = await whileUsable(() => management.read(query));
         // A list says of what is not in it that there is none.
-        const isAbsence = answer === undefined || query.kind === "keys" || query.kind === "events";
+        const isAbsence = answer === undefined || listKinds.has(query.kind);
         if (isAbsence && health.doubt !== undefined) throw health.doubt;
         return answer;
       },
@@ -79,6 +80,8 @@ export function guardStore(store: Store, health: StoreHealth): Store {
     close: () => store.close(),
   };
 }
+
+const listKinds: ReadonlySet<Query["kind"]> = new Set(["keys", "events", "apis"]);
 
 interface Failed {
   readonly outcome: "failed";

@@ -1,3 +1,4 @@
+import type { ApiFieldChanges, KeyDefaults, StoredApi } from "../domain/api.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { KeyFieldChanges, NewKey, StoredKey } from "../domain/key.ts";
 import type { NewRootKey, RootKeyFieldChanges, StoredRootKey } from "../domain/root-key.ts";
@@ -19,9 +20,10 @@ export interface Management {
  * Every change that can be made. Only the stores look into it: guard, announcements and links between threads and
  * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
  */
-export type Command = KeyCommand | RootKeyCommand;
+export type Command = KeyCommand | RootKeyCommand | ApiCommand;
 export type KeyCommand = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey;
 export type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
+export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApiKeys | DeleteApi;
 
 /** What is known of every change before it is made. */
 interface Change<Kind extends string> {
@@ -38,9 +40,14 @@ export interface NewEvent {
   readonly actor: string;
 }
 
-/** Stores a key with its secret and counter, and registers its API. */
+/**
+ * Stores a key with its secret and counter, and creates its API if there is none. An API that is being deleted takes no key: a
+ * conflict.
+ */
 export interface CreateKey extends Change<"createKey"> {
   readonly key: NewKey;
+  /** If there is no such API, the outcome is `missing`. Set where the setting is known: a caller cannot choose it. */
+  readonly apiMustExist?: boolean | undefined;
 }
 
 /**
@@ -102,6 +109,42 @@ export interface RevokeRootKey extends Change<"revokeRootKey"> {
   readonly ifVersion?: number | undefined;
 }
 
+/** One that exists is a conflict. */
+export interface CreateApi extends Change<"createApi"> {
+  readonly apiId: string;
+  readonly name: string | undefined;
+  readonly defaults: KeyDefaults;
+}
+
+/** Sets each field that is there; null removes it. Keys that exist stay as they are. */
+export interface UpdateApi extends Change<"updateApi"> {
+  readonly apiId: string;
+  /** Only if this is the API's version; any other is a conflict. */
+  readonly ifVersion?: number | undefined;
+  readonly changes: ApiFieldChanges;
+}
+
+/** From then on the API takes no keys. Its keys stay, and verify as before. */
+export interface StopApi extends Change<"stopApi"> {
+  readonly apiId: string;
+}
+
+/** Deletes keys of an API that takes no more, in the order of their ids, at most `limit` of them. */
+export interface DeleteApiKeys extends Change<"deleteApiKeys"> {
+  readonly apiId: string;
+  readonly limit: number;
+}
+
+/** Most keys that are deleted in one transaction. */
+export const deletedKeysMax = 500;
+
+/** Removes an API. If it has keys, it is a conflict. */
+export interface DeleteApi extends Change<"deleteApi"> {
+  readonly apiId: string;
+  /** Only one that takes no keys: one that was made anew meanwhile is `missing`. */
+  readonly isStopped: boolean;
+}
+
 /** Every question that can be asked. Plain data too. */
 export type Query =
   /** The answer that is kept under this `lookup` of an idempotency record, unless it has expired by then. */
@@ -112,7 +155,11 @@ export type Query =
   | KeysQuery
   | EventsQuery
   | { readonly kind: "rootKey"; readonly rootKeyId: string }
-  | RootKeysQuery;
+  | RootKeysQuery
+  | { readonly kind: "api"; readonly apiId: string }
+  /** What a new key of the API takes over. Apart from `api`: who may create keys need not be allowed to read APIs. */
+  | { readonly kind: "apiDefaults"; readonly apiId: string }
+  | ApisQuery;
 
 /**
  * A page of keys, newest first. `apiId` or `ownerId` is given, or both. A page examines a bounded number of keys, so that a
@@ -180,6 +227,31 @@ export interface RootKeyPage {
   readonly cursor?: string;
 }
 
+/** A page of APIs, newest first. */
+export interface ApisQuery {
+  readonly kind: "apis";
+  readonly limit: number;
+  /** Where the page before has ended. */
+  readonly after?: ApiPosition | undefined;
+  /** Only these APIs. Absent: all. */
+  readonly within?: readonly string[] | undefined;
+}
+
+/** The place of an API in the list. */
+export interface ApiPosition {
+  readonly createdAtMs: number;
+  readonly apiId: string;
+}
+
+/** Most APIs of a page. */
+export const pageApisMax = 100;
+
+export interface ApiPage {
+  readonly apis: readonly StoredApi[];
+  /** Where the next page begins; absent on the last one. */
+  readonly next?: ApiPosition | undefined;
+}
+
 /** The answers, by the kind of the question. */
 export interface Answers {
   readonly keptAnswer: KeptAnswer | undefined;
@@ -189,6 +261,9 @@ export interface Answers {
   readonly events: EventPage;
   readonly rootKey: StoredRootKey | undefined;
   readonly rootKeys: RootKeyPage;
+  readonly api: StoredApi | undefined;
+  readonly apiDefaults: KeyDefaults | undefined;
+  readonly apis: ApiPage;
 }
 
 /** What a command that was carried out answers, by its kind. Others answer nothing. */
@@ -197,6 +272,10 @@ export interface ChangeAnswers {
   readonly updateRemaining: { readonly remaining: number | undefined; readonly version: number };
   readonly updateKey: StoredKey;
   readonly updateRootKey: StoredRootKey;
+  readonly createApi: StoredApi;
+  readonly updateApi: StoredApi;
+  /** How many keys were deleted. Fewer than asked for: there are no more. */
+  readonly deleteApiKeys: { readonly deleted: number };
 }
 
 /** What became of a command of this kind; without a kind, of one that answers nothing. */
@@ -207,14 +286,24 @@ export type Outcome<Kind extends Command["kind"] = never> =
       readonly changed: readonly KeyChange[];
       readonly answer?: Kind extends keyof ChangeAnswers ? ChangeAnswers[Kind] : never;
     }
-  /** There is no such key; with `createKey`, no such API. */
+  /** There is no such key or API; with `createKey`, no such API. */
   | { readonly outcome: "missing" }
-  /** The key is in a state that does not allow it. Nothing has changed. */
+  /** What is stored does not allow it. Nothing has changed. */
   | { readonly outcome: "conflict"; readonly reason: ConflictReason }
   | { readonly outcome: "repeated"; readonly record: KeptAnswer };
 
-/** The key has no counter; the counter would fall below 0, or rise above its bound; the key has another version. */
-export type ConflictReason = "noCounter" | "belowZero" | "aboveMax" | "version";
+/**
+ * The key has no counter; the counter would fall below 0, or rise above its bound; the key or API has another version; the API
+ * exists already, is being deleted, or has keys.
+ */
+export type ConflictReason =
+  | "noCounter"
+  | "belowZero"
+  | "aboveMax"
+  | "version"
+  | "apiExists"
+  | "apiIsDeleting"
+  | "hasKeys";
 
 /** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
 export interface IdempotencyRecord {
@@ -241,6 +330,6 @@ export function targetIdOf(command: Command): string {
     case "revokeRootKey":
       return command.rootKeyId;
     default:
-      return command.keyId;
+      return "apiId" in command ? command.apiId : command.keyId;
   }
 }

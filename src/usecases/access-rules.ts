@@ -13,8 +13,10 @@ type Permissions = readonly [string, ...string[]] | undefined;
 
 interface CommandRule<Made> {
   readonly permissions: Permissions;
-  /** What it changes: something of an API, a key, or root keys. */
-  readonly target: (command: Made) => { readonly apiId: string } | { readonly keyId: string } | RootKeyTarget;
+  /** What it changes: something of an API, a key, root keys, or what only a root key of all APIs may change. */
+  readonly target: (
+    command: Made,
+  ) => { readonly apiId: string } | { readonly keyId: string } | RootKeyTarget | "all APIs";
 }
 
 /** The root key that is changed or revoked, if it is there, and what one would allow afterwards. */
@@ -24,6 +26,7 @@ interface RootKeyTarget {
 }
 
 const ofKey = ({ keyId }: { readonly keyId: string }) => ({ keyId });
+const ofApi = ({ apiId }: { readonly apiId: string }) => ({ apiId });
 
 const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Command, { kind: Kind }>> } = {
   createKey: { permissions: ["keys.create"], target: ({ key }) => ({ apiId: key.apiId }) },
@@ -43,6 +46,11 @@ const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Co
     permissions: ["rootKeys.update"],
     target: ({ rootKeyId }) => ({ rootKeyId, after: (before) => before }),
   },
+  createApi: { permissions: ["apis.create"], target: () => "all APIs" },
+  updateApi: { permissions: ["apis.update"], target: ofApi },
+  stopApi: { permissions: ["apis.delete"], target: ofApi },
+  deleteApiKeys: { permissions: ["apis.delete"], target: ofApi },
+  deleteApi: { permissions: ["apis.delete"], target: ofApi },
 };
 
 type ApiIds = readonly string[];
@@ -62,6 +70,13 @@ const readOwnKey = async (query: Extract<Query, { kind: "key" | "keyOfSecret" }>
 const refuseLimited = async (_: Query, apiIds: ApiIds): Promise<never> => {
   throw new Forbidden(grantRefusal({ ...nothing, apiIds }, nothing));
 };
+async function readOwnApi<Asked extends Extract<Query, { kind: "api" | "apiDefaults" }>>(
+  query: Asked,
+  apiIds: ApiIds,
+  store: Store,
+): Promise<Answers[Asked["kind"]]> {
+  return includesApi(apiIds, query.apiId) ? store.read(query) : (undefined as Answers[Asked["kind"]]);
+}
 
 const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, { kind: Kind }>> } = {
   keptAnswer: {
@@ -78,6 +93,10 @@ const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, {
   keys: { permissions: ["keys.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
   rootKey: { permissions: ["rootKeys.read", "rootKeys.update"], read: refuseLimited },
   rootKeys: { permissions: ["rootKeys.read"], read: refuseLimited },
+  // Read again by the methods that create or change it.
+  api: { permissions: ["apis.read", "apis.create", "apis.update"], read: readOwnApi },
+  apiDefaults: { permissions: ["keys.create"], read: readOwnApi },
+  apis: { permissions: ["apis.read"], read: (query, within, store) => store.read({ ...query, within }) },
   events: { permissions: ["audit.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
 };
 
@@ -97,8 +116,9 @@ export async function commandWithin<Made extends Command>(
   store: Store,
 ): Promise<Made | undefined> {
   const target = (commandRules[command.kind] as CommandRule<Command>).target(command);
-  if ("after" in target) return rootKeyCommandWithin(command, target, allowance, store);
   const { apiIds } = allowance;
+  if (target === "all APIs") return apiIds === undefined ? command : undefined;
+  if ("after" in target) return rootKeyCommandWithin(command, target, allowance, store);
   if (apiIds === undefined) return command;
   if ("apiId" in target) return includesApi(apiIds, target.apiId) ? command : undefined;
   // The API of a key never changes. One that is gone may have been deleted by the same request, which is repeated.

@@ -13,5 +13,8 @@ const said: Readonly<Record<ConflictReason, string>> = {
   noCounter: "the key has no counter; set one first with keys.updateRemaining",
   belowZero: "the counter would fall below 0",
   aboveMax: "the counter would rise above 2147483647",
+  apiExists: "an API with this apiId exists already; change it with apis.updateApi",
+  apiIsDeleting: "the API is being deleted and takes no keys",
+  hasKeys: "the API has keys; delete them first, or send force",
   version: "it was changed since: its version is not ifVersion; read it again",
 };

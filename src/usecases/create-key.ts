@@ -1,5 +1,6 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { sha256 } from "../ambient/crypto.ts";
+import { withDefaults } from "../domain/api.ts";
 import { isExpired, looksLikeSeconds } from "../domain/expiry.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 import type { JsonObject } from "../domain/key.ts";
@@ -7,6 +8,7 @@ import { byteLengthDefault, formatKey } from "../domain/key-format.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { Management } from "../store/management.ts";
+import { StateConflict } from "./conflict.ts";
 import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "./idempotency.ts";
 import { newEvent } from "./new-event.ts";
 
@@ -22,6 +24,8 @@ export interface CreateKeyRequest {
   readonly remaining: number | undefined;
   readonly refill: RefillRule | undefined;
   readonly rateLimit: RateLimit | undefined;
+  /** Whether the defaults of the API count where the request is silent. */
+  readonly useDefaults: boolean;
 }
 
 export interface CreatedKey {
@@ -48,13 +52,20 @@ export class ExpiresInThePast extends Error {
   }
 }
 
-/** There is no such API for this caller. Safe to show to the caller. */
+/** There is no such API, and a key does not create it. Safe to show to the caller. */
 export class NoSuchApi extends Error {
   override readonly name = "NoSuchApi";
 
   constructor() {
-    super("there is no such API");
+    super("there is no such API; create it first with apis.createApi");
   }
+}
+
+/** The request with everything that the key takes over from its API. */
+async function completed(management: Management, request: CreateKeyRequest): Promise<CreateKeyRequest> {
+  if (!request.useDefaults) return request;
+  const defaults = await management.read({ kind: "apiDefaults", apiId: request.apiId });
+  return defaults === undefined ? request : withDefaults(request, defaults);
 }
 
 /** Throws `IdempotencyConflict` if the key was deleted since: its secret opens nothing any more. */
@@ -76,7 +87,12 @@ export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
       return stillThere(management, kept);
     }
 
-    const { prefix, byteLength = byteLengthDefault, ...properties } = request;
+    const {
+      prefix,
+      byteLength = byteLengthDefault,
+      useDefaults: _,
+      ...properties
+    } = await completed(management, request);
     const { key, start } = formatKey(prefix, random.bytes(byteLength));
     const created: CreatedKey = { keyId: formatId("key", nowMs, random.bytes(idRandomLength)), key };
     const newKey = { ...properties, id: created.keyId, start, createdAtMs: nowMs, secretDigest: sha256(key) };
@@ -85,7 +101,8 @@ export function createCreateKey({ clock, random }: CreateKeyDeps): CreateKey {
     const record = idempotency?.record(created, created.keyId, nowMs, random);
     const result = await management.change(command, record);
     if (result.outcome === "missing") throw new NoSuchApi();
-    if (result.outcome !== "repeated" || idempotency === undefined) return created;
+    if (result.outcome === "conflict") throw new StateConflict(result.reason);
+    if (result.outcome === "done" || idempotency === undefined) return created;
     return stillThere(management, idempotency.open(result.record));
   };
 }

@@ -81,13 +81,23 @@ export async function changeOnce<Made extends Command>(
   command: Made,
   targetId: string,
   { key, request, random }: Repeatable,
-): Promise<Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }> | { readonly outcome: "repeated" }> {
-  if (key === undefined) return management.change(command);
+): Promise<Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }> | Repeated> {
+  if (key === undefined) {
+    // Without a record nothing can be repeated.
+    return (await management.change(command)) as Exclude<Outcome<Made["kind"]>, { outcome: "repeated" }>;
+  }
   const idempotency = createIdempotency<null>(key, request);
   const record = idempotency.record(null, targetId, command.event.atMs, random);
   const outcome = await management.change(command, record);
-  if (outcome.outcome === "repeated") idempotency.open(outcome.record);
-  return outcome;
+  if (outcome.outcome !== "repeated") return outcome as Exclude<typeof outcome, { outcome: "repeated" }>;
+  idempotency.open(outcome.record);
+  return { outcome: "repeated", targetId: outcome.record.targetId };
+}
+
+interface Repeated {
+  readonly outcome: "repeated";
+  /** What the first request has made or changed. */
+  readonly targetId: string;
 }
 
 function opened(sealingKey: Uint8Array, sealed: string): string | undefined {

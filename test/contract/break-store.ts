@@ -9,6 +9,7 @@ import type {
   Command,
   IdempotencyRecord,
   KeptAnswer,
+  Management,
   Outcome,
   Query,
   UpdateKey,
@@ -66,7 +67,7 @@ function storeOf(calls: KeyCalls, inner: Store): Pick<Store, "keys" | "managemen
   const change = async (command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> => {
     switch (command.kind) {
       case "createKey":
-        return calls.create(command.key, record);
+        return command.apiMustExist ? inner.management.change(command, record) : calls.create(command.key, record);
       case "deleteKey":
         return outcomeOf(command.keyId, await calls.delete(command.keyId));
       case "updateKey": {
@@ -100,12 +101,37 @@ export function shows(mistake: string, change: (key: StoredKey, inner: Store) =>
       const inner = createMemoryStore(clock);
       const read = async <Asked extends Query>(query: Asked) => {
         const answer = await inner.management.read(query);
-        if (query.kind === "keptAnswer" || answer === undefined) return answer;
+        if ((query.kind !== "key" && query.kind !== "keyOfSecret") || answer === undefined) return answer;
         return change(answer as StoredKey, inner) as Answers[Asked["kind"]];
       };
       return { ...inner, management: { ...inner.management, read } };
     },
   };
+}
+
+/** Gets commands or queries wrong, whatever they are about. */
+export function manages(
+  mistake: string,
+  breakIt: (inner: AnyManagement, store: Store) => Partial<AnyManagement>,
+): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const { change, read } = { ...(inner.management as AnyManagement), ...breakIt(inner.management, inner) };
+      const management: Management = {
+        change: async (command, record) => (await change(command, record)) as Outcome<(typeof command)["kind"]>,
+        read: async <Asked extends Query>(query: Asked) => (await read(query)) as Answers[Asked["kind"]],
+      };
+      return { ...inner, management };
+    },
+  };
+}
+
+/** `Management` without what the types say of each kind. */
+export interface AnyManagement {
+  change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>>;
+  read(query: Query): Promise<Answers[Query["kind"]]>;
 }
 
 /** Stores something else than it was given. */

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { TestClock } from "../support/test-clock.ts";
 import type { BrokenStore } from "./break-store.ts";
+import { brokenApis } from "./broken-apis.ts";
 import { brokenEvents } from "./broken-events.ts";
 import { brokenFeeds } from "./broken-feeds.ts";
 import { brokenKeyStores } from "./broken-key-stores.ts";
@@ -22,6 +23,7 @@ const brokenStores = [
   ...brokenPermitLedgers,
   ...brokenKeyUpdates,
   ...brokenUpdates,
+  ...brokenApis,
   ...brokenRerolls,
 ];
 

@@ -6,7 +6,7 @@ import type { ContractCase } from "./contract-case.ts";
 import { foundAs, refillRule, sampleKey } from "./sample-keys.ts";
 import { settle } from "./settle.ts";
 
-const hardText = `O'Brien said "hi"; DROP TABLE keys; -- \\ % _ ? $1 \u0001\u001f\t\r\n ü 漢字 עברית 👩‍👩‍👧‍👦 \u{1f511}`;
+export const hardText = `O'Brien said "hi"; DROP TABLE keys; -- \\ % _ ? $1 \u0001\u001f\t\r\n ü 漢字 עברית 👩‍👩‍👧‍👦 \u{1f511}`;
 
 /** An index has no room for three of them. */
 function wideText(seed: number): string {

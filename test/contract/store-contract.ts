@@ -2,6 +2,8 @@ import { describe, it, onTestFinished } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { agreementCase } from "./agreement-case.ts";
+import { apiCases } from "./api-cases.ts";
+import { apiDeletionCases } from "./api-deletion-cases.ts";
 import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { eventActorCases, eventCases } from "./event-cases.ts";
@@ -29,6 +31,8 @@ export const storeContract: readonly ContractCase[] = [
   ...eventActorCases,
   ...idempotencyCases,
   ...rootKeyCases,
+  ...apiCases,
+  ...apiDeletionCases,
   ...changeCases,
   ...usageCases,
   ...refillCases,

@@ -7,7 +7,16 @@ import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import type { IdempotencyRecord } from "../../src/store/management.ts";
 import { foundAs, keptForMs, refillRule } from "../contract/sample-keys.ts";
-import { createKey, deleteKey, done, findKeptAnswer, setRateLimit, updateRemaining } from "../support/manage.ts";
+import {
+  createApi,
+  createKey,
+  deleteKey,
+  done,
+  findKeptAnswer,
+  setRateLimit,
+  updateApi,
+  updateRemaining,
+} from "../support/manage.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 import { clock, metaOf, type OpenedCore, openWith, realKey, rootKey } from "./core-cases.ts";
@@ -181,6 +190,28 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       expect(await balance()).toBeUndefined();
       expect(await update("increment", 1)).toEqual({ outcome: "conflict", reason: "noCounter" });
       expect(await updateRemaining(keys, "key_none", "set", 1)).toEqual({ outcome: "missing" });
+    });
+
+    it("creates, reads, changes and lists APIs", async () => {
+      const { core } = await setUp();
+      const management = core.manage(rootKey);
+      const defaults = { prefix: "live", remaining: 5, refill: refillRule() };
+      const created = await createApi(management, "名前", { name: "名前", defaults, atMs: 5 });
+      const api = { id: "名前", name: "名前", defaults, createdAtMs: 5, updatedAtMs: 5, version: 1 };
+      expect(created).toEqual({ outcome: "done", changed: [], answer: api });
+      expect(await createApi(management, "名前")).toEqual({ outcome: "conflict", reason: "apiExists" });
+      expect(await management.read({ kind: "api", apiId: "名前" })).toEqual(api);
+      expect(await management.read({ kind: "api", apiId: "none" })).toBeUndefined();
+      const updated = await updateApi(management, "名前", { name: null, defaults: {} }, { ifVersion: 1, atMs: 7 });
+      const { name: _, ...unnamed } = { ...api, defaults: {}, updatedAtMs: 7, version: 2 };
+      expect(updated).toEqual({ outcome: "done", changed: [], answer: unnamed });
+      expect(await updateApi(management, "名前", { name: null }, { ifVersion: 1 })).toMatchObject({
+        reason: "version",
+      });
+      await createApi(management, "newer", { atMs: 9 });
+      const first = await management.read({ kind: "apis", limit: 1 });
+      expect(first.apis).toMatchObject([{ id: "newer" }]);
+      expect(await management.read({ kind: "apis", limit: 1, after: first.next })).toEqual({ apis: [unnamed] });
     });
 
     it("knows its root key, and refuses every other without doing anything", async () => {

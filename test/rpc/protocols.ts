@@ -11,6 +11,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse } from "@connectrpc/connect/protocol-grpc-web";
+import { ApisService } from "../../gen/latchkey/v1/apis_pb.js";
 import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
@@ -18,7 +19,7 @@ import { public$ } from "../../gen/latchkey/v1/options_pb.js";
 import { routes } from "../../gen/latchkey/v1/services.ts";
 import type { HttpAnswer } from "./exchange.ts";
 
-const methods = { ...AuditService.method, ...KeysService.method };
+const methods = { ...ApisService.method, ...AuditService.method, ...KeysService.method };
 
 /** The methods of all services. */
 export type CallName = keyof typeof methods;
@@ -28,6 +29,10 @@ const calls = Object.keys(methods) as CallName[];
 export const rootCalls = calls.filter((call) => !getOption(methods[call], public$));
 /** The methods that name a key by its id. */
 export const keyIdCalls = calls.filter((call) => "keyId" in methods[call].input.field);
+/** The methods that name an API that exists. */
+export const apiIdCalls = calls.filter(
+  (call) => call !== "createApi" && call in ApisService.method && call !== "listApis",
+);
 
 /** One protocol that a message can be sent in. */
 export interface Protocol {

@@ -11,6 +11,7 @@ import {
 import { createClient as createConnectClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import * as grpc from "@grpc/grpc-js";
+import { ApisService } from "../../gen/latchkey/v1/apis_pb.js";
 import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { createClient, type IdempotentCallOptions, type KeysClient, type LatchkeyClient } from "../../src/sdk/index.ts";
@@ -34,7 +35,11 @@ export function latchkeyOf(kind: ClientKind, baseUrl: string, rootKey: string): 
         },
       ]),
     );
-  return { audit: groupOf(AuditService), keys: groupOf(KeysService) } as unknown as LatchkeyClient;
+  return {
+    apis: groupOf(ApisService),
+    audit: groupOf(AuditService),
+    keys: groupOf(KeysService),
+  } as unknown as LatchkeyClient;
 }
 
 /** Its methods on keys. */

@@ -1,6 +1,8 @@
+import type { ApiFieldChanges } from "../../src/domain/api.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import {
+  type CreateApi,
   type EventPage,
   type EventsQuery,
   type IdempotencyRecord,
@@ -46,6 +48,36 @@ export async function setRateLimit(
 ): Promise<readonly string[] | undefined> {
   const changes = { rateLimit: rateLimit ?? null };
   return digestsOf(await management.change({ kind: "updateKey", keyId, changes, event: testEvent(atMs) }));
+}
+
+export function createApi(
+  management: Changes,
+  apiId: string,
+  given: Partial<Pick<CreateApi, "name" | "defaults">> & { readonly atMs?: number; record?: IdempotencyRecord } = {},
+): Promise<Outcome<"createApi">> {
+  const { name, defaults = {}, atMs = 1, record } = given;
+  return management.change({ kind: "createApi", apiId, name, defaults, event: testEvent(atMs) }, record);
+}
+
+export function updateApi(
+  management: Changes,
+  apiId: string,
+  changes: ApiFieldChanges,
+  { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
+): Promise<Outcome<"updateApi">> {
+  return management.change({ kind: "updateApi", apiId, ifVersion, changes, event: testEvent(atMs) });
+}
+
+export function stopApi(management: Changes, apiId: string, record?: IdempotencyRecord): Promise<Outcome<"stopApi">> {
+  return management.change({ kind: "stopApi", apiId, event: testEvent() }, record);
+}
+
+export function deleteApiKeys(management: Changes, apiId: string, limit: number): Promise<Outcome<"deleteApiKeys">> {
+  return management.change({ kind: "deleteApiKeys", apiId, limit, event: testEvent() });
+}
+
+export function deleteApi(management: Changes, apiId: string, isStopped = false): Promise<Outcome<"deleteApi">> {
+  return management.change({ kind: "deleteApi", apiId, isStopped, event: testEvent() });
 }
 
 /** `atMs` matters only to what shows the time of the last change. */

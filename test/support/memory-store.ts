@@ -1,29 +1,42 @@
 import type { Clock } from "../../src/ambient/clock.ts";
+import type { StoredApi } from "../../src/domain/api.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import { isExpired } from "../../src/domain/expiry.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
+import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
+import type { KeyChange } from "../../src/store/changes.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import {
   type Answers,
+  type ApiPage,
+  type ApisQuery,
   type Command,
+  type CreateApi,
+  type CreateKey,
+  type DeleteApi,
+  type DeleteApiKeys,
   type EventPage,
   type EventsQuery,
   type IdempotencyRecord,
   type KeyPage,
   type KeysQuery,
+  keyIdOf,
   type Outcome,
   type Query,
-  targetIdOf,
+  type StopApi,
+  type UpdateApi,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import { generatedRootKeyId } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
-import { MemoryRootKeys } from "./memory-root-keys.ts";
 import { type KeptSecret, rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
+
+type ApiCommand = Extract<Command, { readonly apiId: string }>;
 
 /** Rules that broken stores replace. */
 export interface StoreRules {
@@ -37,25 +50,92 @@ export interface StoreRules {
 export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const { exchange = exchangePermits, update = updatedCounter } = rules;
   const { refill = withRefill, reroll = rerolledSecrets } = rules;
+  const apis = new Map<string, StoredApi>();
+  /** APIs that take no keys any more. */
+  const stopped = new Set<string>();
   const keys = new Map<string, NewKey>();
   /** The secrets of each key, the newest first. */
   const secrets = new Map<string, readonly KeptSecret[]>();
   const counters = new Map<string, UsageCounter>();
   const windows = new Map<string, PermitWindow>();
   const idempotency = new Map<string, IdempotencyRecord>();
+  /** By their digests. */
+  const rootKeys = new Map<string, RootKeyVerdict>();
   const changes: FeedChange[] = [];
-  const rootKeys = new MemoryRootKeys(() => changes.push({ kind: "rootKeys" }));
   const events = new Map<string, StoredEvent>();
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
 
-  function create(key: NewKey): Outcome {
+  function create({ key, event, apiMustExist = false }: CreateKey): Outcome {
+    if (!apis.has(key.apiId)) {
+      if (apiMustExist) return { outcome: "missing" };
+      addApi({ apiId: key.apiId, name: undefined, defaults: {}, event });
+    }
+    if (stopped.has(key.apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
     keys.set(key.id, key);
     const { secretDigest: digest, start, createdAtMs } = key;
     secrets.set(key.id, [{ digest, start, createdAtMs, expiresAtMs: undefined }]);
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
     if (key.rateLimit?.mode === "strict") windows.set(key.id, neverOpened);
     return { outcome: "done", changed: [] };
+  }
+
+  function addApi({ apiId: id, name, defaults, event: { atMs } }: Omit<CreateApi, "kind">): StoredApi {
+    const api = { id, name, defaults, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
+    apis.set(id, api);
+    return api;
+  }
+
+  function updateApi({ apiId, ifVersion, changes, event }: UpdateApi): Outcome<"updateApi"> {
+    const api = apis.get(apiId);
+    if (api === undefined) return { outcome: "missing" };
+    if ((ifVersion ?? api.version) !== api.version) return { outcome: "conflict", reason: "version" };
+    const { name = api.name, defaults = api.defaults } = changes;
+    const updated = { ...api, name: name ?? undefined, defaults, updatedAtMs: event.atMs, version: api.version + 1 };
+    apis.set(apiId, updated);
+    return { outcome: "done", changed: [], answer: updated };
+  }
+
+  function stopApi({ apiId, event }: StopApi): Outcome {
+    const { outcome } = updateApi({ kind: "updateApi", apiId, changes: {}, event });
+    if (outcome !== "done") return { outcome: "missing" };
+    stopped.add(apiId);
+    return { outcome, changed: [] };
+  }
+
+  const keysOf = (apiId: string) => [...keys.values()].filter((key) => key.apiId === apiId);
+
+  function deleteApiKeys({ apiId, limit, event }: DeleteApiKeys): Outcome<"deleteApiKeys"> {
+    if (!stopped.has(apiId)) return { outcome: "missing" };
+    const first = keysOf(apiId).sort((a, b) => (a.id < b.id ? -1 : 1));
+    const changed = first.slice(0, limit).map((key) => {
+      noteChange(key.id, event.atMs);
+      const digests = secretsOf(key.id).map(({ digest }) => digest);
+      deleteKey(key);
+      return { keyId: key.id, digests };
+    });
+    changes.push(...changed.map((change) => ({ kind: "key", ...change }) as const));
+    return { outcome: "done", changed, answer: { deleted: changed.length } };
+  }
+
+  function deleteApi({ apiId, isStopped }: DeleteApi): Outcome {
+    if (!apis.has(apiId) || (isStopped && !stopped.has(apiId))) return { outcome: "missing" };
+    if (keysOf(apiId).length > 0) return { outcome: "conflict", reason: "hasKeys" };
+    apis.delete(apiId);
+    stopped.delete(apiId);
+    return { outcome: "done", changed: [] };
+  }
+
+  function listApis({ limit, after, within }: ApisQuery): ApiPage {
+    const isBefore = ({ createdAtMs, id }: StoredApi) =>
+      after === undefined || createdAtMs < after.createdAtMs || (createdAtMs === after.createdAtMs && id < after.apiId);
+    const found = [...apis.values()]
+      .filter((api) => isBefore(api) && (within?.includes(api.id) ?? true))
+      .sort((a, b) => b.createdAtMs - a.createdAtMs || (a.id < b.id ? 1 : -1));
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    const isMore = found.length > limit && last !== undefined;
+    return { apis: page, ...(isMore && { next: { createdAtMs: last.createdAtMs, apiId: last.id } }) };
   }
 
   function keptAt(lookup: string, nowMs: number): IdempotencyRecord | undefined {
@@ -75,10 +155,12 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         return listKeys(query);
       case "events":
         return listEvents(query);
-      case "rootKey":
-        return rootKeys.read(query.rootKeyId);
-      case "rootKeys":
-        return rootKeys.list(query);
+      case "api":
+        return apis.get(query.apiId);
+      case "apiDefaults":
+        return apis.get(query.apiId)?.defaults;
+      case "apis":
+        return listApis(query);
     }
   }
 
@@ -158,18 +240,31 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
     const kept = record && keptAt(record.lookup, record.createdAtMs);
     if (kept !== undefined) return { outcome: "repeated", record: kept };
-    const targetId = targetIdOf(command);
-    const before: { readonly apiId?: string } | undefined = keys.get(targetId);
-    const versionBefore = rootKeys.read(targetId)?.version ?? 0;
+    const before = keys.get(keyIdOf(command) ?? "");
+    const api = apis.get("apiId" in command ? command.apiId : "");
     const outcome = carryOut(command);
-    if (outcome.outcome === "done") noteEvent(command, before, versionBefore);
+    if (outcome.outcome === "done" && "apiId" in command) noteApiEvents(command, api?.version ?? 0, outcome.changed);
+    else if (outcome.outcome === "done") noteEvent(command, before);
     if (record !== undefined && outcome.outcome === "done") idempotency.set(record.lookup, record);
     return outcome;
   }
 
   function carryOut(command: Command): Outcome<Command["kind"]> {
-    if (command.kind === "createKey") return create(command.key);
-    if (!("keyId" in command)) return rootKeys.change(command);
+    switch (command.kind) {
+      case "createKey":
+        return create(command);
+      case "createApi":
+        if (apis.has(command.apiId)) return { outcome: "conflict", reason: "apiExists" };
+        return { outcome: "done", changed: [], answer: addApi(command) };
+      case "updateApi":
+        return updateApi(command);
+      case "stopApi":
+        return stopApi(command);
+      case "deleteApiKeys":
+        return deleteApiKeys(command);
+      case "deleteApi":
+        return deleteApi(command);
+    }
     const { keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
@@ -209,11 +304,24 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { outcome: "done", changed: [told] };
   }
 
-  function noteEvent(command: Command, before: { readonly apiId?: string } | undefined, versionBefore: number): void {
-    const targetId = targetIdOf(command);
-    const isOfKey = "key" in command || "keyId" in command;
-    const { apiId }: { readonly apiId?: string } = keys.get(targetId) ?? before ?? {};
-    const version = isOfKey ? (changed.get(targetId)?.version ?? 1) : versionBefore + 1;
+  /** Of the API, or of the keys that were deleted with it. */
+  function noteApiEvents(command: ApiCommand, versionBefore: number, deleted: readonly KeyChange[]): void {
+    const { apiId, event } = command;
+    const common = { ...event, method: methodOf[command.kind], apiId, fields: fieldsOf(command) };
+    if (command.kind !== "deleteApiKeys") {
+      events.set(event.id, { ...common, targetId: apiId, version: versionBefore + 1 });
+      return;
+    }
+    for (const { keyId: targetId } of deleted) {
+      const id = `${event.id}_${targetId}`;
+      events.set(id, { ...common, id, targetId, version: changed.get(targetId)?.version ?? 1 });
+    }
+  }
+
+  function noteEvent(command: Command, before: NewKey | undefined): void {
+    const targetId = keyIdOf(command) as string;
+    const { apiId } = keys.get(targetId) ?? (before as NewKey);
+    const version = changed.get(targetId)?.version ?? 1;
     const [method, fields] = [methodOf[command.kind], fieldsOf(command)];
     events.set(command.event.id, { ...command.event, method, targetId, apiId, fields, version });
   }
@@ -237,6 +345,13 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     secrets.delete(id);
     counters.delete(id);
     windows.delete(id);
+  }
+
+  async function addFirst(digest: string): Promise<boolean> {
+    if (rootKeys.size > 0) return false;
+    rootKeys.set(digest, unlimitedRootKey(generatedRootKeyId));
+    changes.push({ kind: "rootKeys" });
+    return true;
   }
 
   async function readChanges(since: FeedPosition | undefined): Promise<FeedNews> {
@@ -269,7 +384,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       change: async (command, record) => (await change(command, record)) as Outcome<(typeof command)["kind"]>,
       read: <Asked extends Query>(query: Asked) => read(query) as Promise<Answers[Asked["kind"]]>,
     },
-    rootKeys,
+    rootKeys: {
+      findByDigest: async (digest) => rootKeys.get(digest),
+      hasAny: async () => rootKeys.size > 0,
+      addFirst,
+    },
     changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
     permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],

@@ -6,7 +6,7 @@ import { Secret } from "../../src/domain/secret.ts";
 import type { Command, IdempotencyRecord, KeyCommand, Management, Query } from "../../src/store/management.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
-import { createKey, testEvent } from "../support/manage.ts";
+import { createApi, createKey, stopApi, testEvent } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
@@ -20,6 +20,10 @@ async function setUp(allowed: Partial<RootKeyVerdict> = {}) {
   const theirs = sampleKey(clock, { id: "key_theirs", apiId: "theirs", secretDigest: "theirs", remaining: 5 });
   await createKey(store.management, mine, recordOf("of mine", mine.id));
   await createKey(store.management, theirs, recordOf("of theirs", theirs.id));
+  for (const apiId of ["stopped mine", "stopped theirs"]) {
+    await createApi(store.management, apiId);
+    await stopApi(store.management, apiId);
+  }
   const made: Command[] = [];
   const change: Management["change"] = (command, record) => {
     made.push(command);
@@ -59,6 +63,11 @@ function commandsOn(apiId: string): { readonly [Kind in KeyCommand["kind"]]: Ext
     updateRemaining: { kind: "updateRemaining", keyId, op: "set", value: 1, event: testEvent() },
     rerollKey: { kind: "rerollKey", keyId, secretDigest: "new", start: "start", overlapMs: 0, event: testEvent() },
     deleteKey: { kind: "deleteKey", keyId, event: testEvent() },
+    createApi: { kind: "createApi", apiId: `new ${apiId}`, name: undefined, defaults: {}, event: testEvent() },
+    updateApi: { kind: "updateApi", apiId, changes: { name: "name" }, event: testEvent() },
+    stopApi: { kind: "stopApi", apiId, event: testEvent() },
+    deleteApiKeys: { kind: "deleteApiKeys", apiId: `stopped ${apiId}`, limit: 1, event: testEvent() },
+    deleteApi: { kind: "deleteApi", apiId: `stopped ${apiId}`, isStopped: false, event: testEvent() },
   };
 }
 
@@ -73,6 +82,9 @@ function queriesOn(apiId: string): { readonly [Kind in KeyQuery]: Extract<Query,
     keyOfSecret: { kind: "keyOfSecret", digest: apiId, nowMs: clock.nowMs() },
     keys: { kind: "keys", apiId, limit: 10 },
     events: { kind: "events", targetId: `key_${apiId}`, limit: 10 },
+    api: { kind: "api", apiId },
+    apiDefaults: { kind: "apiDefaults", apiId },
+    apis: { kind: "apis", limit: 10 },
   };
 }
 
@@ -89,8 +101,16 @@ const permissionOf: Readonly<Record<KeyCommand["kind"] | KeyQuery, string | unde
   keyOfSecret: "keys.read",
   keys: "keys.read",
   events: "audit.read",
+  createApi: "apis.create",
+  updateApi: "apis.update",
+  stopApi: "apis.delete",
+  deleteApiKeys: "apis.delete",
+  deleteApi: "apis.delete",
+  api: "apis.read",
+  apiDefaults: "keys.create",
+  apis: "apis.read",
 };
-const allPermissions = ["keys.create", "keys.read", "keys.update", "keys.delete", "keys.verify", "apis.read"];
+const allPermissions = [...new Set([...Object.values(permissionOf), "keys.verify"])].filter((one) => one !== undefined);
 
 describe.each(commandKinds)("the command %s", (kind) => {
   it("is carried out under a root key with its permission, which becomes the actor of its event", async () => {
@@ -108,11 +128,12 @@ describe.each(commandKinds)("the command %s", (kind) => {
   });
 
   it("finds what belongs to an API of the root key, and nothing else", async () => {
-    const { management, made } = await setUp({ apiIds: ["another", "mine"] });
+    const { management, made } = await setUp({ apiIds: ["another", "mine", "stopped mine", "new mine"] });
     expect(await management.change(commandsOn("theirs")[kind])).toEqual({ outcome: "missing" });
     expect(made).toEqual([]);
-    expect(await management.change(commandsOn("unknown")[kind])).toEqual({ outcome: "missing" });
-    expect(await management.change(commandsOn("mine")[kind])).toMatchObject({ outcome: "done" });
+    // A root key that is limited to APIs creates none, not even one of those.
+    const outcome = kind === "createApi" ? "missing" : "done";
+    expect(await management.change(commandsOn("mine")[kind])).toMatchObject({ outcome });
   });
 
   it("is refused when the root key has expired", async () => {
@@ -139,8 +160,18 @@ describe.each(queryKinds)("the query %s", (kind) => {
       keptAnswer: undefined,
       key: undefined,
       keyOfSecret: undefined,
+      api: undefined,
+      apiDefaults: undefined,
+      apis: { apis: [] },
     }[kind];
     expect(await management.read(queriesOn("mine")[kind])).not.toEqual(nothing);
+    // It names no API.
+    if (kind === "apis") {
+      expect(await management.read(queriesOn("mine")[kind])).toMatchObject({ apis: [{ id: "mine" }] });
+      const { management: others } = await setUp({ apiIds: ["unknown"] });
+      expect(await others.read(queriesOn("mine")[kind])).toEqual(nothing);
+      return;
+    }
     expect(await management.read(queriesOn("theirs")[kind])).toEqual(nothing);
     expect(await management.read(queriesOn("unknown")[kind])).toEqual(nothing);
   });

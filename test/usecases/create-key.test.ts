@@ -2,12 +2,14 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
+import type { KeyDefaults } from "../../src/domain/api.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import { isWellFormedKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { Answers, Command, IdempotencyRecord, Outcome, Query } from "../../src/store/management.ts";
-import { type CreateKeyRequest, createCreateKey, ExpiresInThePast } from "../../src/usecases/create-key.ts";
+import { StateConflict } from "../../src/usecases/conflict.ts";
+import { type CreateKeyRequest, createCreateKey, ExpiresInThePast, NoSuchApi } from "../../src/usecases/create-key.ts";
 import { createIdempotency, IdempotencyConflict, type IdempotencyKey } from "../../src/usecases/idempotency.ts";
 import { done } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -29,6 +31,7 @@ const request: CreateKeyRequest = {
   remaining: undefined,
   refill: undefined,
   rateLimit: undefined,
+  useDefaults: true,
 };
 const expired = { ...request, expiresAtMs: nowMs };
 const idempotencyKey = {
@@ -47,10 +50,17 @@ function keptFor(given: CreateKeyRequest): IdempotencyRecord {
 
 /** A store with these answers. It records what is written to it. */
 function setUp(
-  given: { create?: Outcome | Error; kept?: IdempotencyRecord | undefined | Error; isGone?: boolean } = {},
+  given: {
+    create?: Outcome | Error;
+    kept?: IdempotencyRecord | undefined | Error;
+    isGone?: boolean;
+    /** Of its API. Absent: there is no such API. */
+    defaults?: KeyDefaults;
+  } = {},
 ) {
   const answers = { ...given, key: given.isGone ? undefined : {} };
   const stored: { key: NewKey; record: IdempotencyRecord | undefined }[] = [];
+  const read: string[] = [];
   const outcomes = inTurn("outcomes", [answers.create ?? created]);
   const kept = inTurn("kept answers", [answers.kept]);
   const management = {
@@ -58,11 +68,14 @@ function setUp(
       if (command.kind === "createKey") stored.push({ key: command.key, record });
       return outcomes();
     },
-    read: <Asked extends Query>({ kind }: Asked) =>
-      Promise.resolve().then(kind === "key" ? () => answers.key : kept) as Promise<Answers[Asked["kind"]]>,
+    read: <Asked extends Query>({ kind }: Asked) => {
+      if (kind === "apiDefaults") read.push(kind);
+      const answer = kind === "key" ? () => answers.key : kind === "apiDefaults" ? () => answers.defaults : kept;
+      return Promise.resolve().then(answer) as Promise<Answers[Asked["kind"]]>;
+    },
   };
   const createKey = (...args: [CreateKeyRequest, IdempotencyKey?]) => createKeyIn(management, ...args);
-  return { stored, management, createKey };
+  return { stored, read, management, createKey };
 }
 
 describe("a key", () => {
@@ -81,7 +94,7 @@ describe("a key", () => {
     const { createKey, stored } = setUp();
     const { keyId, key } = await createKey({ ...asked, prefix: "live", byteLength: 16 });
 
-    const { prefix: _, byteLength: __, ...kept } = asked;
+    const { prefix: _, byteLength: __, useDefaults: ___, ...kept } = asked;
     const start = key.slice(0, "live_".length + 4);
     const written = { ...kept, id: keyId, start, createdAtMs: nowMs, secretDigest: sha256(key) };
     expect(stored).toEqual([{ key: written, record: undefined }]);
@@ -123,6 +136,54 @@ describe("a key", () => {
 
   it("is not told when the store is away", async () => {
     await expect(setUp({ create: away }).createKey(request)).rejects.toBe(away);
+  });
+});
+
+describe("a key of an API with defaults", () => {
+  const defaults: KeyDefaults = {
+    prefix: "live",
+    byteLength: 16,
+    rateLimit: { mode: "strict", limit: 3, durationMs: 1000 },
+    remaining: 7,
+    refill: { interval: "daily", amount: 7, carryOver: true },
+  };
+
+  it("takes them over where its request is silent", async () => {
+    const { createKey, stored } = setUp({ defaults });
+    const { key } = await createKey({ ...request, remaining: 1 });
+    expect(key).toMatch(/^live_[0-9A-Za-z]{28}$/);
+    const { rateLimit, refill } = defaults;
+    expect(stored[0]?.key).toMatchObject({ rateLimit, remaining: 1, refill });
+    expect(stored[0]?.key).not.toHaveProperty("useDefaults");
+  });
+
+  it("takes none over where it is not to, and the API is not read", async () => {
+    const { createKey, stored, read } = setUp({ defaults });
+    const { key } = await createKey({ ...request, useDefaults: false });
+    expect(key).toMatch(/^[0-9A-Za-z]{39}$/);
+    expect(stored[0]?.key).toMatchObject({ rateLimit: undefined, remaining: undefined, refill: undefined });
+    expect(read).toEqual([]);
+  });
+
+  it("is asked for by the same request, whatever the defaults are by then", async () => {
+    const { createKey, stored } = setUp({ defaults });
+    await createKey(request, idempotencyKey);
+    const record = stored[0]?.record as IdempotencyRecord;
+    expect(record.requestDigest).toBe(keptFor(request).requestDigest);
+    expect(record.requestDigest).not.toBe(keptFor({ ...request, useDefaults: false }).requestDigest);
+  });
+});
+
+describe("a key that its API does not take", () => {
+  it("because there is no such API is refused, with what to do", async () => {
+    const refused = setUp({ create: { outcome: "missing" } }).createKey(request);
+    await expect(refused).rejects.toThrow(NoSuchApi);
+    await expect(refused).rejects.toThrow("create it first with apis.createApi");
+  });
+
+  it("because the API is being deleted is refused", async () => {
+    const refused = setUp({ create: { outcome: "conflict", reason: "apiIsDeleting" } }).createKey(request);
+    await expect(refused).rejects.toThrow(new StateConflict("apiIsDeleting"));
   });
 });
 

@@ -18,8 +18,8 @@ export declare const file_latchkey_v1_keys: GenFile;
  */
 export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> & {
   /**
-   * Identifier of the API the key belongs to, of your choosing: 1 to 255 characters. The first key of an API
-   * registers it.
+   * Identifier of the API the key belongs to, of your choosing: 1 to 255 characters. The first key of an API creates it, unless
+   * the service was started with `LATCHKEY_APIS=explicit`: then an API that does not exist is `NOT_FOUND`.
    *
    * @generated from field: string api_id = 1;
    */
@@ -27,14 +27,14 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
 
   /**
    * Text placed at the start of the generated key, followed by `_`: 1 to 16 of `A-Z a-z 0-9 _`, starting with a
-   * letter and not ending in `_`. Default: none.
+   * letter and not ending in `_`. Default: the API's, or none.
    *
    * @generated from field: optional string prefix = 2;
    */
   prefix?: string | undefined;
 
   /**
-   * Random bytes in the generated key: 16 to 255. Default: 24.
+   * Random bytes in the generated key: 16 to 255. Default: the API's, or 24.
    *
    * @generated from field: optional int32 byte_length = 3;
    */
@@ -49,21 +49,21 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
 
   /**
    * Number of verifications the key allows: 0 to 2147483647. 0 is a key that waits for its first refill.
-   * Default: no counter, any number of verifications.
+   * Default: the API's, or no counter: any number of verifications.
    *
    * @generated from field: optional int32 remaining = 5;
    */
   remaining?: number | undefined;
 
   /**
-   * Refill rule for `remaining`, which must then be set. Default: none.
+   * Refill rule for `remaining`, which must then be set. Default: the API's, or none.
    *
    * @generated from field: latchkey.v1.Refill refill = 6;
    */
   refill?: Refill | undefined;
 
   /**
-   * Rate-limit rule. Default: none.
+   * Rate-limit rule. Default: the API's, or none.
    *
    * @generated from field: latchkey.v1.Ratelimit ratelimit = 7;
    */
@@ -98,6 +98,14 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
    * @generated from field: optional bool enabled = 11;
    */
   enabled?: boolean | undefined;
+
+  /**
+   * Whether the key takes over the defaults of its API where this request is silent, each field on its own: `prefix`,
+   * `byteLength`, `ratelimit`, `remaining` and `refill`. Default: true.
+   *
+   * @generated from field: optional bool use_defaults = 12;
+   */
+  useDefaults?: boolean | undefined;
 };
 
 /**

@@ -137,6 +137,8 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     migrate: (claim, statements) => applyMigration(servers, claim, statements),
     buildIndex: (index) => buildIndex(index, { ...options, servers }),
     inPrimaryKey: sql``,
+    forKeyShare: sql`FOR KEY SHARE`,
+    forUpdate: sql`FOR UPDATE`,
     thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,
     oldestOpenTransaction: sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,
     refilledCounter(keyId) {

@@ -5,6 +5,7 @@ import type { RateLimit } from "../../domain/rate-limit.ts";
 import { latestBoundaryMs } from "../../domain/refill-calendar.ts";
 import { newCounter, type RefillRule, type UsageCounter } from "../../domain/usage.ts";
 import type { CreateKey, DeleteKey, NewEvent, Outcome, UpdateKey } from "../management.ts";
+import { insertApi } from "./change-apis.ts";
 import type { Plan, Rows } from "./plan.ts";
 import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
@@ -12,21 +13,33 @@ import type { SqlEngine } from "./sql-engine.ts";
 
 /* The changes of keys. */
 
-export function createKeyPlan(engine: SqlEngine, { key, event }: CreateKey): MaybePromise<Plan> {
+export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromise<Plan> {
+  const { key, event, apiMustExist = false } = command;
   // Begun by the clock that will refill it: by another, the first refill could be doubled or left out.
   const began = key.refill === undefined ? key.createdAtMs : engine.ledgerNowMs();
   return andThen(began, (nowMs) => {
     const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, nowMs);
     return {
       target: { table: "keys", id: key.id },
-      first: [registerApi(engine, key, event), insertKey(engine, key, counter !== undefined, event)],
-      rest: [
-        ...(counter === undefined ? [] : [insertCounter(engine, key.id, counter)]),
-        ...(key.rateLimit?.mode === "strict" ? [insertWindow(engine, key.id)] : []),
+      first: [
+        ...(apiMustExist ? [] : [insertApi(engine, key, event)]),
+        insertKey(engine, key, counter !== undefined, event),
       ],
-      outcomeOf: () => ({ outcome: "done", changed: [] }),
+      rest: [
+        ...(counter === undefined ? [] : [insertCounter(engine, key.id, counter, event)]),
+        ...(key.rateLimit?.mode === "strict" ? [insertWindow(engine, key.id, event)] : []),
+      ],
+      outcomeOf: (first) =>
+        first.at(-1)?.rows.length ? { outcome: "done", changed: [] } : refusedKey(engine, key.apiId, apiMustExist),
     };
   });
+}
+
+/** Why an API takes no key. If its first key should have created it, it was deleted at that very moment. */
+async function refusedKey({ db }: SqlEngine, apiId: string, apiMustExist: boolean): Promise<Outcome> {
+  const api = await db.selectFrom("apis").select("is_deleting").where("id", "=", apiId).executeTakeFirst();
+  if (api === undefined && apiMustExist) return { outcome: "missing" };
+  return { outcome: "conflict", reason: "apiIsDeleting" };
 }
 
 export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromise<Plan> {
@@ -143,7 +156,7 @@ export function isChangedBy(event: NewEvent, keyId: string): RawBuilder<boolean>
 }
 
 /** Gives the key its window with its limit and duration; one that is there already takes over those alone. */
-function insertWindow({ db }: SqlEngine, keyId: string, event?: NewEvent): CompiledQuery {
+function insertWindow({ db }: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
   const none = sql<number>`0`;
   return db
     .insertInto("key_permits")
@@ -152,7 +165,7 @@ function insertWindow({ db }: SqlEngine, keyId: string, event?: NewEvent): Compi
       db
         .selectFrom("keys")
         .where("id", "=", keyId)
-        .$if(event !== undefined, (query) => query.where("event_id", "=", (event as NewEvent).id))
+        .where("event_id", "=", event.id)
         .select(["id", "ratelimit_limit", "ratelimit_duration_ms"])
         .select(windowColumns.map((column) => none.as(column))),
     )
@@ -165,52 +178,95 @@ function insertWindow({ db }: SqlEngine, keyId: string, event?: NewEvent): Compi
     .compile();
 }
 
-function registerApi({ db }: SqlEngine, { apiId }: NewKey, { id: event_id, atMs }: NewEvent): CompiledQuery {
-  const times = { created_at_ms: atMs, updated_at_ms: atMs };
-  return db
-    .insertInto("apis")
-    .values({ id: apiId, name: null, defaults: "{}", is_deleting: 0, ...times, version: 1, event_id })
-    .onConflict((conflict) => conflict.column("id").doNothing())
-    .compile();
-}
-
-function insertKey({ db }: SqlEngine, key: NewKey, hasCounter: boolean, event: NewEvent): CompiledQuery {
+/**
+ * Stores the key, if its API takes keys. Answers its id then. An API cannot be deleted while the transaction is open, nor can
+ * its deletion overlook the key.
+ */
+function insertKey({ db, forKeyShare }: SqlEngine, key: NewKey, hasCounter: boolean, event: NewEvent): CompiledQuery {
+  const { ratelimit_async, ratelimit_limit, ratelimit_duration_ms } = rateLimitColumns(key.rateLimit);
   return db
     .insertInto("keys")
-    .values({
-      digest: key.secretDigest,
-      id: key.id,
-      api_id: key.apiId,
-      start: key.start,
-      owner_id: key.ownerId ?? null,
-      name: key.name ?? null,
-      meta: JSON.stringify(key.meta),
-      enabled: key.enabled ? 1 : 0,
-      expires_at_ms: key.expiresAtMs ?? null,
-      created_at_ms: key.createdAtMs,
-      updated_at_ms: key.createdAtMs,
-      secret_created_at_ms: key.createdAtMs,
-      version: 1,
-      event_id: event.id,
-      ...rateLimitColumns(key.rateLimit),
-      has_counter: Number(hasCounter),
-    })
+    .columns([
+      "digest",
+      "id",
+      "api_id",
+      "start",
+      "owner_id",
+      "name",
+      "meta",
+      "enabled",
+      "expires_at_ms",
+      "created_at_ms",
+      "updated_at_ms",
+      "secret_created_at_ms",
+      "version",
+      "event_id",
+      "ratelimit_async",
+      "ratelimit_limit",
+      "ratelimit_duration_ms",
+      "has_counter",
+    ])
+    .expression(
+      db
+        .selectFrom("apis")
+        .where("id", "=", key.apiId)
+        .where("is_deleting", "=", 0)
+        .select([
+          text(key.secretDigest).as("digest"),
+          text(key.id).as("key_id"),
+          "id",
+          text(key.start).as("start"),
+          text(key.ownerId).as("owner_id"),
+          text(key.name).as("key_name"),
+          text(JSON.stringify(key.meta)).as("meta"),
+          whole(Number(key.enabled)).as("enabled"),
+          whole(key.expiresAtMs).as("expires_at_ms"),
+          whole(key.createdAtMs).as("created"),
+          whole(key.createdAtMs).as("updated"),
+          whole(key.createdAtMs).as("secret_created"),
+          whole(1).as("key_version"),
+          text(event.id).as("key_event_id"),
+          whole(ratelimit_async).as("ratelimit_async"),
+          whole(ratelimit_limit).as("ratelimit_limit"),
+          whole(ratelimit_duration_ms).as("ratelimit_duration_ms"),
+          whole(Number(hasCounter)).as("has_counter"),
+        ])
+        .modifyEnd(forKeyShare),
+    )
+    .returning("id")
     .compile();
 }
 
-function insertCounter({ db }: SqlEngine, keyId: string, { remaining, refill }: UsageCounter): CompiledQuery {
+/** Only if the key was stored. */
+function insertCounter(
+  { db }: SqlEngine,
+  keyId: string,
+  { remaining, refill }: UsageCounter,
+  event: NewEvent,
+): CompiledQuery {
   return db
     .insertInto("key_usage")
-    .values({
-      key_id: keyId,
-      remaining,
-      refill_interval: refill?.interval ?? null,
-      refill_amount: refill?.amount ?? null,
-      refill_carry_over: refill === undefined ? null : Number(refill.carryOver),
-      refilled_through_ms: refill?.refilledThroughMs ?? null,
-    })
+    .columns(["key_id", "remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"])
+    .expression(
+      db
+        .selectFrom("keys")
+        .where("id", "=", keyId)
+        .where("event_id", "=", event.id)
+        .select([
+          "id",
+          whole(remaining).as("remaining"),
+          text(refill?.interval).as("refill_interval"),
+          whole(refill?.amount).as("refill_amount"),
+          whole(refill && Number(refill.carryOver)).as("refill_carry_over"),
+          whole(refill?.refilledThroughMs).as("refilled_through_ms"),
+        ]),
+    )
     .compile();
 }
+
+/* Values in a SELECT, where an engine cannot tell their type from the column that they are for. */
+const text = (value: string | undefined) => sql<string>`CAST(${value ?? null} AS text)`;
+const whole = (value: number | null | undefined) => sql<number>`CAST(${value ?? null} AS bigint)`;
 
 /** All 0 in a window that was never opened. */
 const windowColumns = [

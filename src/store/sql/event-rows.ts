@@ -1,4 +1,4 @@
-import { type CompiledQuery, sql } from "kysely";
+import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { earliestId } from "../../domain/id.ts";
 import { fieldsOf, methodOf } from "../events.ts";
 import type { Command } from "../management.ts";
@@ -23,13 +23,21 @@ export function addEvent({ db }: SqlEngine, command: Command, target: Target): C
           text(methodOf[command.kind]).as("method"),
           text(actor).as("actor"),
           "id",
-          (target.table === "keys" ? sql.ref<string | null>("api_id") : sql<string | null>`NULL`).as("api_id"),
+          apiIdOf[target.table].as("api_id"),
           text(fieldsOf(command).join()).as("fields"),
           "version",
         ]),
     )
     .compile();
 }
+
+/** The API that a change concerns, by the table of its target. */
+const apiIdOf: Readonly<Record<Target["table"], RawBuilder<string | null>>> = {
+  keys: sql.ref("api_id"),
+  apis: sql.ref("id"),
+  // It concerns the service.
+  root_keys: sql`NULL`,
+};
 
 const tidyStep = 500;
 

@@ -37,6 +37,7 @@ export const migrations: readonly StatementsMigration[] = [
         .addColumn("version", "bigint", (column) => column.notNull())
         .addColumn("event_id", "text", (column) => column.notNull())
         .compile(),
+      db.schema.createIndex("apis_by_creation").on("apis").columns(["created_at_ms", "id"]).compile(),
       db.schema
         .createTable("keys")
         // Of the key's secret. The primary key, so that a look-up finds everything in one search.

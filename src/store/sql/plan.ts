@@ -10,6 +10,8 @@ import type { Command, Outcome } from "../management.ts";
 export interface Plan {
   readonly target: Target;
   readonly first: readonly CompiledQuery[];
+  /** Adds the events of a change that is about other rows than its target. Absent: one event, of the target. */
+  readonly events?: CompiledQuery;
   /** Adds a row to the change feed. Absent: no cache can know the target. */
   readonly feed?: CompiledQuery;
   readonly rest: readonly CompiledQuery[];
@@ -23,7 +25,7 @@ export interface Plan {
 
 /** What a change is about: the row with this id. */
 export interface Target {
-  readonly table: "keys" | "root_keys";
+  readonly table: "keys" | "root_keys" | "apis";
   readonly id: string;
 }
 

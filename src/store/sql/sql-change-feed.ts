@@ -29,7 +29,8 @@ export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string, 
     .compile();
 }
 
-const digests = sql<string>`keys.digest || coalesce(
+/** Of all secrets of a row of `keys`, separated by commas. */
+export const digests = sql<string>`keys.digest || coalesce(
   (SELECT ',' || ending_secrets.digest FROM ending_secrets WHERE ending_secrets.key_id = keys.id), '')`;
 
 /** To be part of the transaction that stores the first root key. One that was not stored adds nothing. */

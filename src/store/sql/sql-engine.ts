@@ -38,6 +38,12 @@ export interface SqlEngine {
   /** In SQL: the end of CREATE TABLE for a table whose rows are kept in its primary key, where the engine can do that. */
   readonly inPrimaryKey: RawBuilder<unknown>;
 
+  /** In SQL, at the end of a SELECT: until the transaction has ended, nothing deletes the rows. They can be changed. */
+  readonly forKeyShare: RawBuilder<unknown>;
+
+  /** In SQL, likewise: nothing changes or deletes the rows, nor adds rows that refer to them. */
+  readonly forUpdate: RawBuilder<unknown>;
+
   /** In SQL: the id of the transaction that runs the statement. */
   readonly thisTransaction: RawBuilder<number>;
   /**

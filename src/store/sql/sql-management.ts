@@ -1,6 +1,7 @@
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Answers, Command, IdempotencyRecord, Management, Outcome, Query } from "../management.ts";
+import { createApiPlan, updateApiPlan } from "./change-apis.ts";
 import { createKeyPlan, deleteKeyPlan, updateKeyPlan } from "./change-keys.ts";
 import {
   createRootKeyPlan,
@@ -10,11 +11,13 @@ import {
   updateRootKeyPlan,
 } from "./change-root-keys.ts";
 import { conflictOf } from "./conflicts.ts";
+import { deleteApiKeysPlan, deleteApiPlan, stopApiPlan } from "./delete-apis.ts";
 import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
 import { listEvents } from "./list-events.ts";
 import { listKeys } from "./list-keys.ts";
 import type { Plan } from "./plan.ts";
+import { listApis, readApi } from "./read-apis.ts";
 import { readKey, readKeyOfSecret } from "./read-keys.ts";
 import { rerollKeyPlan } from "./reroll-key.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
@@ -49,6 +52,12 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return readRootKey(engine, query.rootKeyId);
       case "rootKeys":
         return listRootKeys(engine, query);
+      case "api":
+        return readApi(engine, query.apiId);
+      case "apiDefaults":
+        return (await readApi(engine, query.apiId))?.defaults;
+      case "apis":
+        return listApis(engine, query);
     }
   }
 
@@ -70,6 +79,16 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return updateRootKeyPlan(engine, command);
       case "revokeRootKey":
         return revokeRootKeyPlan(engine, command);
+      case "createApi":
+        return createApiPlan(engine, command);
+      case "updateApi":
+        return updateApiPlan(engine, command);
+      case "stopApi":
+        return stopApiPlan(engine, command);
+      case "deleteApiKeys":
+        return deleteApiKeysPlan(engine, command);
+      case "deleteApi":
+        return deleteApiPlan(engine, command);
     }
   }
 
@@ -88,13 +107,13 @@ export function createSqlManagement(engine: SqlEngine): Management {
 
   /** Undefined if the idempotency record is there already: then nothing has changed. */
   async function carriedOut(
-    { target, first, feed, rest, outcomeOf }: Plan,
+    { target, first, events, feed, rest, outcomeOf }: Plan,
     command: Command,
     idempotency: IdempotencyRecord | undefined,
   ): Promise<Outcome<Command["kind"]> | undefined> {
     const noted = [
       ...(idempotency === undefined ? [] : keepAnswer(engine, idempotency, target, command.event)),
-      addEvent(engine, command, target),
+      events ?? addEvent(engine, command, target),
       ...(feed === undefined ? [] : [feed]),
     ];
     try {

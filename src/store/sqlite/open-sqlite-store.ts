@@ -148,6 +148,9 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
       await writer.run([toStatement(createIndexQuery(index))]);
     },
     inPrimaryKey: sql`WITHOUT ROWID`,
+    // There is one writer: nothing happens between the statements of its transactions.
+    forKeyShare: sql``,
+    forUpdate: sql``,
     // There is one writer: the transaction that has not ended is the one that comes next.
     thisTransaction: nextTransaction,
     oldestOpenTransaction: nextTransaction,

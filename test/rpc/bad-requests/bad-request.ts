@@ -51,6 +51,11 @@ const ownBodies: Partial<Record<CallName, JsonObject>> = {
   listEvents: { targetId: textCanary },
   listKeys: { apiId: textCanary },
   updateRemaining: { keyId: textCanary, op: "set", value: 5 },
+  createApi: { apiId: textCanary },
+  getApi: { apiId: textCanary },
+  listApis: { cursor: textCanary },
+  updateApi: { apiId: textCanary, name: textCanary },
+  deleteApi: { apiId: textCanary },
 };
 
 export function goodBodyOf(call: CallName): JsonObject {
@@ -60,6 +65,12 @@ export function goodBodyOf(call: CallName): JsonObject {
 /** Without the id of a key. */
 export function bodyWithoutKeyId(call: CallName): JsonObject {
   const { keyId: _, ...rest } = goodBodyOf(call);
+  return rest;
+}
+
+/** Without the id of an API. */
+export function bodyWithoutApiId(call: CallName): JsonObject {
+  const { apiId: _, ...rest } = goodBodyOf(call);
   return rest;
 }
 

@@ -1,4 +1,4 @@
-import { encode, keyIdCalls, rootCalls } from "../protocols.ts";
+import { apiIdCalls, encode, keyIdCalls, rootCalls } from "../protocols.ts";
 import { type BadRequest, bad, broken, goodBodyOf, type Setup, textCanary } from "./bad-request.ts";
 
 /* Requests without permission, for keys that do not exist, or repeated with changes. */
@@ -49,6 +49,24 @@ export const callers: BadRequest[] = [
     headers: { "idempotency-key": usedIdempotencyKey },
     code: "CONFLICT",
   }),
+  ...apiIdCalls.map((call) =>
+    broken(
+      "an API that is not there",
+      call,
+      "",
+      { ...goodBodyOf(call), apiId: `${textCanary} of nobody` },
+      { code: "NOT_FOUND", says: "there is no such API" },
+    ),
+  ),
+  broken("an API that is there", "createApi", "", { apiId: textCanary }, { code: "CONFLICT" }),
+  broken("an API that has keys", "deleteApi", "", { apiId: textCanary }, { code: "CONFLICT", says: "has keys" }),
+  broken(
+    "an API of another version",
+    "updateApi",
+    "",
+    { apiId: textCanary, name: textCanary, ifVersion: 7391 },
+    { code: "CONFLICT" },
+  ),
   ...keyIdCalls.flatMap((call) => {
     const unknown = { ...goodBodyOf(call), keyId: "key_0000000000000000000000" };
     return [

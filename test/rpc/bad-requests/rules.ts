@@ -1,6 +1,14 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { keyIdCalls } from "../protocols.ts";
-import { type BadRequest, bodyWithoutKeyId, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
+import { apiIdCalls, type CallName, keyIdCalls } from "../protocols.ts";
+import {
+  type BadRequest,
+  bodyWithoutApiId,
+  bodyWithoutKeyId,
+  broken,
+  digitsCanary,
+  goodBodyOf,
+  textCanary,
+} from "./bad-request.ts";
 
 /* Messages that can be read but break a rule of the proto file, or one that no proto rule can express. */
 
@@ -93,6 +101,44 @@ const badCursors: [string, string][] = [
   ["of nothing but a prefix", base64url("cnry")],
 ];
 
+/** Of `createApi` and `updateApi` alike. */
+const badApis: [name: string, field: string, fields: JsonObject][] = [
+  ["an empty name", "name", { name: "" }],
+  ["a name of 256 characters", "name", { name: long(256) }],
+  ["a default prefix with a dash", "defaults.prefix", { defaults: { prefix: textCanary } }],
+  ["an empty default prefix", "defaults.prefix", { defaults: { prefix: "" } }],
+  ["a default byteLength of 15", "defaults.byteLength", { defaults: { byteLength: 15 } }],
+  ["a default byteLength that is large", "defaults.byteLength", { defaults: { byteLength: digits } }],
+  ["a default remaining below 0", "defaults.remaining", { defaults: { remaining: -digits } }],
+  ["a default limit of 0", "defaults.ratelimit.limit", { defaults: { ratelimit: { limit: 0, duration: digits } } }],
+  ["a default limit without a duration", "defaults.ratelimit.duration", { defaults: { ratelimit: { limit: digits } } }],
+  [
+    "a default refill of 0",
+    "defaults.refill.amount",
+    { defaults: { remaining: digits, refill: { interval: "daily", amount: 0 } } },
+  ],
+  [
+    "a default refill without remaining",
+    "defaults.refill",
+    { defaults: { refill: { interval: "daily", amount: digits } } },
+  ],
+];
+
+const badApiCursors: [string, string][] = [
+  ["that is empty", ""],
+  ["of 2049 characters", long(2049)],
+  ["that is an id", textCanary],
+  ["that is no base64url", `${base64url(`7391 ${textCanary}`)}=`],
+  ["without a moment", base64url(` ${textCanary}`)],
+  ["without an id", base64url("7391 ")],
+  ["of moment 0", base64url(`0 ${textCanary}`)],
+  ["of a moment that is no number", base64url(`1e3 ${textCanary}`)],
+  ["of a moment beyond all", base64url(`7391739173917391 ${textCanary}`)],
+  ["with a zero character", base64url("7391 cnry\0")],
+  ["with an id of 256 characters", base64url(`7391 ${long(256)}`)],
+  ["with half a character", Buffer.concat([Buffer.from("7391 cnry"), Buffer.of(0xe2, 0x82)]).toString("base64url")],
+];
+
 const byteLengths = [0, 1, 15, 256, -digits, digits, 2147483647];
 
 export const rules: BadRequest[] = [
@@ -182,6 +228,20 @@ export const rules: BadRequest[] = [
   broken("keyId and key", "getKey", "keyId", { keyId: textCanary, key: textCanary }, { says: "either keyId or key" }),
   broken("empty key", "getKey", "key", { key: "" }),
   broken("key of 16385 characters", "getKey", "key", { key: long(16_385) }),
+  broken("empty apiId", "createApi", "apiId", { apiId: "", name: textCanary }),
+  broken("apiId of 256 characters", "createApi", "apiId", { apiId: long(256) }),
+  ...(["createApi", "updateApi"] satisfies CallName[]).flatMap((call) =>
+    badApis.map(([name, field, fields]) => broken(name, call, field, { ...goodBodyOf(call), ...fields })),
+  ),
+  broken("nothing to change", "updateApi", "", { apiId: textCanary, ifVersion: 5 }, { says: "send at least one of" }),
+  broken("ifVersion 0", "updateApi", "ifVersion", { apiId: textCanary, ifVersion: 0, name: textCanary }),
+  ...[0, -digits, 101, 2147483647].map((limit) => broken(`limit ${limit}`, "listApis", "limit", { limit })),
+  ...badApiCursors.map(([name, cursor]) => broken(`a cursor ${name}`, "listApis", "cursor", { cursor })),
+  ...apiIdCalls.flatMap((call) => [
+    broken("no apiId", call, "apiId", bodyWithoutApiId(call)),
+    broken("empty apiId", call, "apiId", { ...goodBodyOf(call), apiId: "" }),
+    broken("apiId of 256 characters", call, "apiId", { ...goodBodyOf(call), apiId: long(256) }),
+  ]),
   ...keyIdCalls.flatMap((call) => [
     broken("no keyId", call, "keyId", bodyWithoutKeyId(call)),
     broken("empty keyId", call, "keyId", { ...goodBodyOf(call), keyId: "" }),

@@ -1,4 +1,4 @@
-import { type CallName, keyIdCalls } from "../protocols.ts";
+import { apiIdCalls, type CallName, keyIdCalls } from "../protocols.ts";
 import { type BadRequest, badJson } from "./bad-request.ts";
 
 /* Fields of the wrong type and unknown names: possible only in JSON. */
@@ -52,6 +52,22 @@ const wrongTypes: [CallName, string, string[]][] = [
   ["listEvents", "until", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
   ["listEvents", "limit", wrongForWhole],
   ["listEvents", "cursor", wrongForText],
+  ["createKey", "useDefaults", [text, number, list]],
+  ...(["createApi", "updateApi"] satisfies CallName[]).flatMap((call): [CallName, string, string[]][] => [
+    [call, "name", wrongForText],
+    [call, "defaults", wrongForObject],
+    [call, "defaults.prefix", wrongForText],
+    [call, "defaults.byteLength", [text, fraction, beyondInt32]],
+    [call, "defaults.remaining", [text, fraction, beyondInt32]],
+    [call, "defaults.ratelimit", wrongForObject],
+    [call, "defaults.refill.carryOver", [text, number]],
+  ]),
+  ["createApi", "apiId", wrongForText],
+  ["updateApi", "ifVersion", [text, fraction, "4294967391"]],
+  ["deleteApi", "force", [text, number, list]],
+  ["listApis", "limit", wrongForWhole],
+  ["listApis", "cursor", wrongForText],
+  ...apiIdCalls.map((call): [CallName, string, string[]] => [call, "apiId", wrongForText]),
   ...keyIdCalls.map((call): [CallName, string, string[]] => [call, "keyId", wrongForText]),
 ];
 
@@ -151,6 +167,16 @@ const wrongNames: WrongName[] = [
   },
   { call: "verifyKey", body: '{"key":"cnry","keyId":"cnry"}', field: "", neverSays: "keyId" },
   { call: "verifyKey", body: '{"key":"x","cnry_x1":7391}', field: "", says: "(known: key, apiId)" },
+  { call: "createApi", body: '{"apiId":"cnry","costMax":7391}', field: "", neverSays: "costMax" },
+  {
+    call: "createApi",
+    body: '{"defaults":{"costMax":7391}}',
+    field: "defaults",
+    says: "(known: prefix, byteLength, ratelimit, remaining, refill)",
+    neverSays: "costMax",
+  },
+  { call: "updateApi", body: '{"defaults":{"rateLimit":7391}}', field: "defaults", says: "did you mean ratelimit?" },
+  ...apiIdCalls.map((call): WrongName => ({ call, body: '{"cnry_x1":7391}', field: "", says: "(known: apiId" })),
   ...keyIdCalls.flatMap((call): WrongName[] => [
     { call, body: '{"cnry_x1":7391}', field: "", says: "(known: keyId" },
     { call, body: '{"identity":"cnry"}', field: "", says: "(known: keyId" },
@@ -166,6 +192,12 @@ const nulls: [CallName, string][] = [
 ].map((field) => ["createKey", field]);
 nulls.push(["verifyKey", "key"], ["verifyKey", "apiId"]);
 for (const call of keyIdCalls) nulls.push([call, "keyId"]);
+for (const call of apiIdCalls) nulls.push([call, "apiId"]);
+for (const field of ["apiId", "name", "defaults", "defaults.prefix", "defaults.remaining"]) {
+  nulls.push(["createApi", field]);
+}
+nulls.push(["createKey", "useDefaults"], ["updateApi", "defaults.prefix"], ["updateApi", "ifVersion"]);
+nulls.push(["listApis", "limit"], ["listApis", "cursor"]);
 for (const field of ["apiId", "ownerId", "enabled", "expiresBefore", "search", "limit", "cursor"]) {
   nulls.push(["listKeys", field]);
 }

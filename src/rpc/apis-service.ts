@@ -1,0 +1,72 @@
+import { ApisService, UpdateApiRequestSchema } from "../../gen/latchkey/v1/apis_pb.js";
+import type { Ambient } from "../ambient/ambient.ts";
+import { createApi } from "../usecases/create-api.ts";
+import { deleteApi } from "../usecases/delete-api.ts";
+import type { EventDeps } from "../usecases/new-event.ts";
+import { getApi, listApis } from "../usecases/read-apis.ts";
+import { updateApi } from "../usecases/update-api.ts";
+import { ApiError } from "./api-error.ts";
+import { fromApisCursor, toApi, toApisCursor, toKeyDefaults } from "./api-messages.ts";
+import type { Endpoint } from "./call.ts";
+import { changesOf } from "./decoding/update-fields.ts";
+import { createEndpoints } from "./endpoints.ts";
+import { idempotencyKeyOf } from "./idempotency-key.ts";
+
+export type ApisServiceDeps = Pick<Ambient, "log"> & EventDeps;
+
+/** The methods of ApisService. Each turns its message into a call of a use case, and the result into a message. */
+export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
+  const { log } = deps;
+
+  return createEndpoints(ApisService, {
+    async createApi(request, context) {
+      const { apiId, name, defaults } = request;
+      const asked = { apiId, name, defaults: defaults === undefined ? {} : toKeyDefaults(defaults) };
+      const { management } = context.caller;
+      const created = await createApi(management, asked, idempotencyKeyOf(context, apiId), deps);
+      log.info("API created", { requestId: context.call.requestId });
+      return toApi(created);
+    },
+
+    async getApi({ apiId }, { caller }) {
+      const found = await getApi(caller.management, apiId);
+      if (found === undefined) throw noSuchApi();
+      return toApi(found);
+    },
+
+    async listApis({ limit, cursor }, { caller }) {
+      const after = cursor === undefined ? undefined : fromApisCursor(cursor);
+      const { apis, next } = await listApis(caller.management, { limit, after });
+      return { apis: apis.map(toApi), cursor: next && toApisCursor(next) };
+    },
+
+    async updateApi(request, context) {
+      const { apiId, ifVersion } = request;
+      const { name, defaults } = changesOf(UpdateApiRequestSchema, request);
+      const changes = { name, defaults: defaults === null ? {} : defaults && toKeyDefaults(defaults) };
+      const { management } = context.caller;
+      const updated = await updateApi(
+        management,
+        { apiId, ifVersion, changes },
+        idempotencyKeyOf(context, apiId),
+        deps,
+      );
+      if (updated === undefined) throw noSuchApi();
+      const changed = request.updateMask?.paths.join();
+      log.info("API changed", { requestId: context.call.requestId, changed });
+      return toApi(updated);
+    },
+
+    async deleteApi({ apiId, force = false }, context) {
+      const { management } = context.caller;
+      const existed = await deleteApi(management, { apiId, force }, idempotencyKeyOf(context, apiId), deps);
+      if (!existed) throw noSuchApi();
+      log.info("API deleted", { requestId: context.call.requestId });
+      return {};
+    },
+  });
+}
+
+function noSuchApi(): ApiError {
+  return new ApiError("NOT_FOUND", "there is no such API");
+}

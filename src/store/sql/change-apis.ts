@@ -1,0 +1,73 @@
+import { type CompiledQuery, type RawBuilder, sql } from "kysely";
+import type { ApiFieldChanges, KeyDefaults } from "../../domain/api.ts";
+import type { CreateApi, NewEvent, UpdateApi } from "../management.ts";
+import type { Plan } from "./plan.ts";
+import { selectApi, storedApiOf } from "./read-apis.ts";
+import type { SqlEngine } from "./sql-engine.ts";
+
+/* The changes of APIs. */
+
+export function createApiPlan(engine: SqlEngine, { apiId, name, defaults, event }: CreateApi): Plan {
+  return {
+    target: { table: "apis", id: apiId },
+    first: [insertApi(engine, { apiId, name, defaults }, event)],
+    rest: [selectApi(engine, apiId).compile()],
+    outcomeOf([inserted], [stored]) {
+      if (!inserted?.rows.length) return { outcome: "conflict", reason: "apiExists" };
+      return { outcome: "done", changed: [], answer: storedApiOf(stored) };
+    },
+  };
+}
+
+export function updateApiPlan(engine: SqlEngine, { apiId, ifVersion, changes, event }: UpdateApi): Plan {
+  return {
+    target: { table: "apis", id: apiId },
+    first: [touchApi(engine, apiId, event, columnsOf(changes), ifVersion), selectApi(engine, apiId).compile()],
+    rest: [],
+    outcomeOf([touched, stored]) {
+      if (touched?.rows.length) return { outcome: "done", changed: [], answer: storedApiOf(stored) };
+      return stored?.rows.length ? { outcome: "conflict", reason: "version" } : { outcome: "missing" };
+    },
+  };
+}
+
+/** Creates an API, unless it exists. Answers its id if it did not. */
+export function insertApi(
+  { db }: SqlEngine,
+  { apiId, name, defaults = {} }: { apiId: string; name?: string | undefined; defaults?: KeyDefaults },
+  { id: event_id, atMs }: NewEvent,
+): CompiledQuery {
+  const times = { created_at_ms: atMs, updated_at_ms: atMs };
+  const values = { id: apiId, name: name ?? null, defaults: JSON.stringify(defaults), is_deleting: 0 };
+  return db
+    .insertInto("apis")
+    .values({ ...values, ...times, version: 1, event_id })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .returning("id")
+    .compile();
+}
+
+/** Sets columns of an API and notes the change in its row. Answers its id, if it was changed. */
+export function touchApi(
+  { db }: SqlEngine,
+  apiId: string,
+  event: NewEvent,
+  columns: object,
+  ifVersion?: number,
+  only: RawBuilder<boolean> = sql<boolean>`1 = 1`,
+): CompiledQuery {
+  const update = db
+    .updateTable("apis")
+    .set({ ...columns, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
+    .where("id", "=", apiId)
+    .where(only)
+    .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number));
+  return update.returning("id").compile();
+}
+
+function columnsOf({ name, defaults }: ApiFieldChanges) {
+  return {
+    ...(name !== undefined && { name }),
+    ...(defaults !== undefined && { defaults: JSON.stringify(defaults) }),
+  };
+}

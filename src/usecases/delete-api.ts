@@ -1,0 +1,42 @@
+import { deletedKeysMax, type Management } from "../store/management.ts";
+import { StateConflict } from "./conflict.ts";
+import { changeOnce, type IdempotencyKey } from "./idempotency.ts";
+import { type EventDeps, newEvent } from "./new-event.ts";
+
+/** Returns whether there was such an API. Throws `StateConflict` if it has keys and they are not to be deleted. */
+export async function deleteApi(
+  management: Pick<Management, "change">,
+  request: { readonly apiId: string; readonly force: boolean },
+  key: IdempotencyKey | undefined,
+  deps: EventDeps,
+): Promise<boolean> {
+  const { apiId, force } = request;
+  const event = newEvent(deps);
+  // The first command is the one that is kept: a repeated request never deletes an API that was made anew meanwhile.
+  const first = force
+    ? ({ kind: "stopApi", apiId, event } as const)
+    : ({ kind: "deleteApi", apiId, isStopped: false, event } as const);
+  const { outcome, ...rest } = await changeOnce(management, first, apiId, { key, request, ...deps });
+  if (outcome === "conflict" && "reason" in rest) throw new StateConflict(rest.reason);
+  if (outcome === "missing") return false;
+  if (force) await deleteStoppedApi(management, apiId, deps);
+  return true;
+}
+
+/** Several callers may do so at once: each step is a transaction of its own. */
+async function deleteStoppedApi(management: Pick<Management, "change">, apiId: string, deps: EventDeps): Promise<void> {
+  for (;;) {
+    await deleteKeys(management, apiId, deps);
+    const { outcome } = await management.change({ kind: "deleteApi", apiId, isStopped: true, event: newEvent(deps) });
+    // A conflict: a key was still being stored when the API stopped to take keys.
+    if (outcome !== "conflict") return;
+  }
+}
+
+async function deleteKeys(management: Pick<Management, "change">, apiId: string, deps: EventDeps): Promise<void> {
+  const limit = deletedKeysMax;
+  for (;;) {
+    const piece = await management.change({ kind: "deleteApiKeys", apiId, limit, event: newEvent(deps) });
+    if (piece.outcome !== "done" || (piece.answer?.deleted ?? 0) < limit) return;
+  }
+}
