@@ -7,6 +7,7 @@ import { refillRule } from "../contract/sample-keys.ts";
 import { testRootKey as rootKey } from "../support/test-root-key.ts";
 import { metaOf, realKey } from "./core-cases.ts";
 import { openRawStream } from "./raw-stream.ts";
+import { impossibleOfApis, possibleOfApis } from "./strange-apis.ts";
 import { countedKey, sharedSecret, startTestCoordinator } from "./test-coordinator.ts";
 
 /*
@@ -38,15 +39,6 @@ const updateKey = (changes: object, given: object = {}) =>
 const setLimit = (keyId: string, limit: number, durationMs: number) =>
   updateKey({ rateLimit: { mode: "strict", limit, durationMs } }, { keyId });
 
-const createApi = (given: object) =>
-  change(JSON.stringify({ kind: "createApi", apiId: "api", name: "name", defaults: {}, event, ...given }));
-const updateApi = (changes: object, given: object = {}) =>
-  change(JSON.stringify({ kind: "updateApi", apiId: "api", changes, event, ...given }));
-const createMust = (apiMustExist: boolean) => {
-  const { value } = create() as { value: { commandJson: string } };
-  return change(JSON.stringify({ ...JSON.parse(value.commandJson), apiMustExist }));
-};
-
 const update = (given: object) =>
   change(JSON.stringify({ kind: "updateRemaining", keyId: "key", op: "set", value: 1, event, ...given }));
 
@@ -69,6 +61,11 @@ function create(given: Given = {}, record: object = {}): Question {
   const command = { kind: "createKey", key: { ...key, ...given }, event };
   return change(JSON.stringify(command), JSON.stringify({ ...kept, ...record }));
 }
+
+const createMust = (apiMustExist: boolean) => {
+  const { value } = create() as { value: { commandJson: string } };
+  return change(JSON.stringify({ ...JSON.parse(value.commandJson), apiMustExist }));
+};
 
 /** The metadata as its JSON text, which need not be JSON. */
 const createMeta = (metaJson: string): Question => {
@@ -107,6 +104,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
   ],
   "a creation": [
     ["a creation of no key", change('{"kind":"createKey"}')],
+    ["a key that says whether its API must exist", createMust(false)],
     ["a property that keys do not have", create({ admin: true })],
     ["a prototype", change('{"kind":"createKey","key":{"__proto__":{"id":"key"}}}')],
     ...["", digest.slice(1), `${digest},${digest}`, `${digest.slice(1)}\0`].map((text): [string, Question] => [
@@ -197,46 +195,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
       change(JSON.stringify({ kind: "deleteKey", keyId: "key", force: true, event })),
     ],
   ],
-  "a change of an API": [
-    ["an API without a name of its own", createApi({ apiId: "" })],
-    ["an API with too long an id", createApi({ apiId: "a".repeat(256) })],
-    ["an API with a zero character", createApi({ apiId: "a\0" })],
-    ["an API without defaults", createApi({ defaults: undefined })],
-    ["an API with what APIs have not", createApi({ owner: "o" })],
-    ["a default prefix with a dash", createApi({ defaults: { prefix: "a-b" } })],
-    ["a default prefix of 17 characters", createApi({ defaults: { prefix: "a".repeat(17) } })],
-    ["too short default secrets", createApi({ defaults: { byteLength: 15 } })],
-    [
-      "a default limit of nothing",
-      createApi({ defaults: { rateLimit: { mode: "local", limit: 0, durationMs: 1000 } } }),
-    ],
-    ["a default counter below 0", createApi({ defaults: { remaining: -1 } })],
-    ["a default refill without a counter", createApi({ defaults: { refill: refillRule() } })],
-    ["a default that keys have not", createApi({ defaults: { costMax: 1 } })],
-    ["an update of version 0", updateApi({ name: "name" }, { ifVersion: 0 })],
-    ["an update to no defaults at all", updateApi({ defaults: null })],
-    ["an update to an empty name", updateApi({ name: "" })],
-    ["an update of no API", updateApi({ name: "name" }, { apiId: "" })],
-    ...[0, 501, 1.5].map((limit): [string, Question] => [
-      `a deletion of ${limit} keys`,
-      change(JSON.stringify({ kind: "deleteApiKeys", apiId: "api", limit, event })),
-    ]),
-    ["a stop of no API", change(JSON.stringify({ kind: "stopApi", apiId: "", event }))],
-    ["a deletion of an API that says too little", change(JSON.stringify({ kind: "deleteApi", apiId: "api", event }))],
-    ["a key that says whether its API must exist", createMust(false)],
-  ],
-  "a question about APIs": [
-    ["an API of no name", read({ kind: "api", apiId: "" })],
-    ...[
-      {},
-      ...[0, 101, 1.5, "1"].map((limit) => ({ limit })),
-      { limit: 1, after: "a" },
-      { limit: 1, after: { createdAtMs: 0, apiId: "a" } },
-      { limit: 1, after: { createdAtMs: 1, apiId: "" } },
-      { limit: 1, within: ["a"] },
-      { limit: 1, within: [] },
-    ].map((given): [string, Question] => [`a list of APIs ${JSON.stringify(given)}`, read({ kind: "apis", ...given })]),
-  ],
+  ...impossibleOfApis,
   "another question of management": [
     ["a question of no kind", read({})],
     ...[
@@ -330,12 +289,7 @@ describe("what no edge of ours sends", () => {
       ["a creation with deep metadata", createMeta(nested(metaDepthMax))],
       ["a creation with names of 255 characters", create({ name: "😀".repeat(255), expiresAtMs: latestMs })],
       ["another rate limit", setLimit("key", 1, 1000)],
-      ["an API", createApi({ defaults: { prefix: "a", byteLength: 255, remaining: 0, refill: refillRule() } })],
-      ["another name of an API", updateApi({ name: null, defaults: {} }, { ifVersion: 1 })],
-      ["a stop", change(JSON.stringify({ kind: "stopApi", apiId: "api", event }))],
-      ["a piece of keys", change(JSON.stringify({ kind: "deleteApiKeys", apiId: "api", limit: 500, event }))],
-      ["defaults", read({ kind: "apiDefaults", apiId: "api" })],
-      ["a list of APIs", read({ kind: "apis", limit: 100, after: { createdAtMs: 1, apiId: "a" } })],
+      ...possibleOfApis,
       ["a kept answer", kept(digest, 1)],
       ["a root key", { case: "rootKey", value: { rootKey: "r".repeat(4096) } }],
       ["a position", feed({ heartbeat: { reader: "r", count: 1 } })],

@@ -1,5 +1,4 @@
 import type { Clock } from "../../src/ambient/clock.ts";
-import type { StoredApi } from "../../src/domain/api.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import { isExpired } from "../../src/domain/expiry.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
@@ -12,10 +11,7 @@ import type { KeyChange } from "../../src/store/changes.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import {
   type Answers,
-  type ApiPage,
-  type ApisQuery,
   type Command,
-  type CreateApi,
   type CreateKey,
   type DeleteApi,
   type DeleteApiKeys,
@@ -27,13 +23,12 @@ import {
   keyIdOf,
   type Outcome,
   type Query,
-  type StopApi,
-  type UpdateApi,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import { generatedRootKeyId } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
+import { MemoryApis } from "./memory-apis.ts";
 import { type KeptSecret, rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
 
 type ApiCommand = Extract<Command, { readonly apiId: string }>;
@@ -50,9 +45,7 @@ export interface StoreRules {
 export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const { exchange = exchangePermits, update = updatedCounter } = rules;
   const { refill = withRefill, reroll = rerolledSecrets } = rules;
-  const apis = new Map<string, StoredApi>();
-  /** APIs that take no keys any more. */
-  const stopped = new Set<string>();
+  const apis = new MemoryApis();
   const keys = new Map<string, NewKey>();
   /** The secrets of each key, the newest first. */
   const secrets = new Map<string, readonly KeptSecret[]>();
@@ -67,11 +60,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
 
   function create({ key, event, apiMustExist = false }: CreateKey): Outcome {
-    if (!apis.has(key.apiId)) {
+    if (apis.get(key.apiId) === undefined) {
       if (apiMustExist) return { outcome: "missing" };
-      addApi({ apiId: key.apiId, name: undefined, defaults: {}, event });
+      apis.add({ apiId: key.apiId, name: undefined, defaults: {}, event });
     }
-    if (stopped.has(key.apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
+    if (apis.isStopped(key.apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
     keys.set(key.id, key);
     const { secretDigest: digest, start, createdAtMs } = key;
     secrets.set(key.id, [{ digest, start, createdAtMs, expiresAtMs: undefined }]);
@@ -80,33 +73,10 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { outcome: "done", changed: [] };
   }
 
-  function addApi({ apiId: id, name, defaults, event: { atMs } }: Omit<CreateApi, "kind">): StoredApi {
-    const api = { id, name, defaults, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };
-    apis.set(id, api);
-    return api;
-  }
-
-  function updateApi({ apiId, ifVersion, changes, event }: UpdateApi): Outcome<"updateApi"> {
-    const api = apis.get(apiId);
-    if (api === undefined) return { outcome: "missing" };
-    if ((ifVersion ?? api.version) !== api.version) return { outcome: "conflict", reason: "version" };
-    const { name = api.name, defaults = api.defaults } = changes;
-    const updated = { ...api, name: name ?? undefined, defaults, updatedAtMs: event.atMs, version: api.version + 1 };
-    apis.set(apiId, updated);
-    return { outcome: "done", changed: [], answer: updated };
-  }
-
-  function stopApi({ apiId, event }: StopApi): Outcome {
-    const { outcome } = updateApi({ kind: "updateApi", apiId, changes: {}, event });
-    if (outcome !== "done") return { outcome: "missing" };
-    stopped.add(apiId);
-    return { outcome, changed: [] };
-  }
-
   const keysOf = (apiId: string) => [...keys.values()].filter((key) => key.apiId === apiId);
 
   function deleteApiKeys({ apiId, limit, event }: DeleteApiKeys): Outcome<"deleteApiKeys"> {
-    if (!stopped.has(apiId)) return { outcome: "missing" };
+    if (!apis.isStopped(apiId)) return { outcome: "missing" };
     const first = keysOf(apiId).sort((a, b) => (a.id < b.id ? -1 : 1));
     const changed = first.slice(0, limit).map((key) => {
       noteChange(key.id, event.atMs);
@@ -119,23 +89,10 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   }
 
   function deleteApi({ apiId, isStopped }: DeleteApi): Outcome {
-    if (!apis.has(apiId) || (isStopped && !stopped.has(apiId))) return { outcome: "missing" };
+    if (apis.get(apiId) === undefined || (isStopped && !apis.isStopped(apiId))) return { outcome: "missing" };
     if (keysOf(apiId).length > 0) return { outcome: "conflict", reason: "hasKeys" };
     apis.delete(apiId);
-    stopped.delete(apiId);
     return { outcome: "done", changed: [] };
-  }
-
-  function listApis({ limit, after, within }: ApisQuery): ApiPage {
-    const isBefore = ({ createdAtMs, id }: StoredApi) =>
-      after === undefined || createdAtMs < after.createdAtMs || (createdAtMs === after.createdAtMs && id < after.apiId);
-    const found = [...apis.values()]
-      .filter((api) => isBefore(api) && (within?.includes(api.id) ?? true))
-      .sort((a, b) => b.createdAtMs - a.createdAtMs || (a.id < b.id ? 1 : -1));
-    const page = found.slice(0, limit);
-    const last = page.at(-1);
-    const isMore = found.length > limit && last !== undefined;
-    return { apis: page, ...(isMore && { next: { createdAtMs: last.createdAtMs, apiId: last.id } }) };
   }
 
   function keptAt(lookup: string, nowMs: number): IdempotencyRecord | undefined {
@@ -160,7 +117,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "apiDefaults":
         return apis.get(query.apiId)?.defaults;
       case "apis":
-        return listApis(query);
+        return apis.list(query);
     }
   }
 
@@ -254,12 +211,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "createKey":
         return create(command);
       case "createApi":
-        if (apis.has(command.apiId)) return { outcome: "conflict", reason: "apiExists" };
-        return { outcome: "done", changed: [], answer: addApi(command) };
+        return apis.create(command);
       case "updateApi":
-        return updateApi(command);
+        return apis.update(command);
       case "stopApi":
-        return stopApi(command);
+        return apis.stop(command);
       case "deleteApiKeys":
         return deleteApiKeys(command);
       case "deleteApi":
