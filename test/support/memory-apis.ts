@@ -1,5 +1,16 @@
 import type { StoredApi } from "../../src/domain/api.ts";
-import type { ApiPage, ApisQuery, CreateApi, Outcome, StopApi, UpdateApi } from "../../src/store/management.ts";
+import type { StoredEvent } from "../../src/domain/event.ts";
+import type { KeyChange } from "../../src/store/changes.ts";
+import { fieldsOf, methodOf } from "../../src/store/events.ts";
+import type {
+  ApiPage,
+  ApisQuery,
+  Command,
+  CreateApi,
+  Outcome,
+  StopApi,
+  UpdateApi,
+} from "../../src/store/management.ts";
 
 /** The APIs of the plain store. */
 export class MemoryApis {
@@ -59,4 +70,22 @@ export class MemoryApis {
     const isMore = found.length > limit && last !== undefined;
     return { apis: page, ...(isMore && { next: { createdAtMs: last.createdAtMs, apiId: last.id } }) };
   }
+}
+
+/** Of the API, or of the keys that were deleted with it. */
+export function eventsOfApi(
+  command: Extract<Command, { readonly apiId: string }>,
+  version: number,
+  deleted: readonly KeyChange[],
+  versionOf: (keyId: string) => number,
+): StoredEvent[] {
+  const { apiId, event } = command;
+  const common = { ...event, method: methodOf[command.kind], apiId, fields: fieldsOf(command) };
+  if (command.kind !== "deleteApiKeys") return [{ ...common, targetId: apiId, version }];
+  return deleted.map(({ keyId: targetId }) => ({
+    ...common,
+    id: `${event.id}_${targetId}`,
+    targetId,
+    version: versionOf(targetId),
+  }));
 }

@@ -7,7 +7,6 @@ import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domai
 import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
-import type { KeyChange } from "../../src/store/changes.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import {
   type Answers,
@@ -15,11 +14,7 @@ import {
   type CreateKey,
   type DeleteApi,
   type DeleteApiKeys,
-  type EventPage,
-  type EventsQuery,
   type IdempotencyRecord,
-  type KeyPage,
-  type KeysQuery,
   keyIdOf,
   type Outcome,
   type Query,
@@ -28,10 +23,9 @@ import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger
 import { generatedRootKeyId } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
-import { MemoryApis } from "./memory-apis.ts";
+import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
+import { listEvents, listKeys } from "./memory-lists.ts";
 import { type KeptSecret, rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
-
-type ApiCommand = Extract<Command, { readonly apiId: string }>;
 
 /** Rules that broken stores replace. */
 export interface StoreRules {
@@ -109,9 +103,9 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "keyOfSecret":
         return storedKey(keyIdOfSecret(query.digest, query.nowMs));
       case "keys":
-        return listKeys(query);
+        return listKeys(keys.values(), query, storedKey);
       case "events":
-        return listEvents(query);
+        return listEvents(events.values(), query);
       case "api":
         return apis.get(query.apiId);
       case "apiDefaults":
@@ -147,39 +141,6 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     };
   }
 
-  function listKeys(query: KeysQuery): KeyPage {
-    const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds, limit, after } = query;
-    const ids = [...keys.values()]
-      .filter((key) => apiId === undefined || key.apiId === apiId)
-      .filter((key) => apiIds?.includes(key.apiId) ?? true)
-      .filter((key) => ownerId === undefined || key.ownerId === ownerId)
-      .filter((key) => enabled === undefined || key.enabled === enabled)
-      .filter(({ expiresAtMs = Infinity }) => expiresBeforeMs === undefined || expiresAtMs < expiresBeforeMs)
-      .filter(({ name, start }) => search === undefined || name?.startsWith(search) || start.startsWith(search))
-      .filter(({ id }) => after === undefined || id < after)
-      .map(({ id }) => id)
-      .sort()
-      .reverse();
-    const page = ids.slice(0, limit);
-    const shown = page.map((id) => storedKey(id) as StoredKey);
-    return ids.length > limit ? { keys: shown, cursor: page.at(-1) as string } : { keys: shown };
-  }
-
-  function listEvents(query: EventsQuery): EventPage {
-    const { targetId, actor, method, sinceMs = 0, untilMs = Infinity, apiIds, limit, after } = query;
-    const found = [...events.values()]
-      .filter((event) => targetId === undefined || event.targetId === targetId)
-      .filter((event) => actor === undefined || event.actor === actor)
-      .filter((event) => method === undefined || event.method === method)
-      .filter(({ apiId }) => apiIds === undefined || (apiId !== undefined && apiIds.includes(apiId)))
-      .filter(({ atMs }) => atMs >= sinceMs && atMs < untilMs)
-      .filter(({ id }) => after === undefined || id < after)
-      .sort((a, b) => (a.id < b.id ? 1 : -1));
-    const page = found.slice(0, limit);
-    const last = page.at(-1);
-    return last !== undefined && found.length > limit ? { events: page, cursor: last.id } : { events: page };
-  }
-
   async function findByDigest(digest: string): Promise<Key | undefined> {
     const [keyId, secret] = secretOf(digest);
     const key = keys.get(keyId);
@@ -200,8 +161,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const before = keys.get(keyIdOf(command) ?? "");
     const api = apis.get("apiId" in command ? command.apiId : "");
     const outcome = carryOut(command);
-    if (outcome.outcome === "done" && "apiId" in command) noteApiEvents(command, api?.version ?? 0, outcome.changed);
-    else if (outcome.outcome === "done") noteEvent(command, before);
+    if (outcome.outcome === "done" && "apiId" in command) {
+      const versionOf = (keyId: string) => changed.get(keyId)?.version ?? 1;
+      const noted = eventsOfApi(command, (api?.version ?? 0) + 1, outcome.changed, versionOf);
+      for (const event of noted) events.set(event.id, event);
+    } else if (outcome.outcome === "done") noteEvent(command, before);
     if (record !== undefined && outcome.outcome === "done") idempotency.set(record.lookup, record);
     return outcome;
   }
@@ -258,20 +222,6 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     }
     changes.push({ kind: "key", ...told });
     return { outcome: "done", changed: [told] };
-  }
-
-  /** Of the API, or of the keys that were deleted with it. */
-  function noteApiEvents(command: ApiCommand, versionBefore: number, deleted: readonly KeyChange[]): void {
-    const { apiId, event } = command;
-    const common = { ...event, method: methodOf[command.kind], apiId, fields: fieldsOf(command) };
-    if (command.kind !== "deleteApiKeys") {
-      events.set(event.id, { ...common, targetId: apiId, version: versionBefore + 1 });
-      return;
-    }
-    for (const { keyId: targetId } of deleted) {
-      const id = `${event.id}_${targetId}`;
-      events.set(id, { ...common, id, targetId, version: changed.get(targetId)?.version ?? 1 });
-    }
   }
 
   function noteEvent(command: Command, before: NewKey | undefined): void {

@@ -1,0 +1,43 @@
+import type { StoredEvent } from "../../src/domain/event.ts";
+import type { NewKey, StoredKey } from "../../src/domain/key.ts";
+import type { EventPage, EventsQuery, KeyPage, KeysQuery } from "../../src/store/management.ts";
+
+/* The lists of the plain store. */
+
+/** `storedKey`: a key as it is read. */
+export function listKeys(
+  keys: Iterable<NewKey>,
+  query: KeysQuery,
+  storedKey: (keyId: string) => StoredKey | undefined,
+): KeyPage {
+  const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds, limit, after } = query;
+  const ids = [...keys]
+    .filter((key) => apiId === undefined || key.apiId === apiId)
+    .filter((key) => apiIds?.includes(key.apiId) ?? true)
+    .filter((key) => ownerId === undefined || key.ownerId === ownerId)
+    .filter((key) => enabled === undefined || key.enabled === enabled)
+    .filter(({ expiresAtMs = Infinity }) => expiresBeforeMs === undefined || expiresAtMs < expiresBeforeMs)
+    .filter(({ name, start }) => search === undefined || name?.startsWith(search) || start.startsWith(search))
+    .filter(({ id }) => after === undefined || id < after)
+    .map(({ id }) => id)
+    .sort()
+    .reverse();
+  const page = ids.slice(0, limit);
+  const shown = page.map((id) => storedKey(id) as StoredKey);
+  return ids.length > limit ? { keys: shown, cursor: page.at(-1) as string } : { keys: shown };
+}
+
+export function listEvents(events: Iterable<StoredEvent>, query: EventsQuery): EventPage {
+  const { targetId, actor, method, sinceMs = 0, untilMs = Infinity, apiIds, limit, after } = query;
+  const found = [...events]
+    .filter((event) => targetId === undefined || event.targetId === targetId)
+    .filter((event) => actor === undefined || event.actor === actor)
+    .filter((event) => method === undefined || event.method === method)
+    .filter(({ apiId }) => apiIds === undefined || (apiId !== undefined && apiIds.includes(apiId)))
+    .filter(({ atMs }) => atMs >= sinceMs && atMs < untilMs)
+    .filter(({ id }) => after === undefined || id < after)
+    .sort((a, b) => (a.id < b.id ? 1 : -1));
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return last !== undefined && found.length > limit ? { events: page, cursor: last.id } : { events: page };
+}
