@@ -73,9 +73,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     ...createKeysEndpoints(deps),
     ...createRootKeysEndpoints(deps),
     ...createAuditEndpoints(),
-  ].map(
-    (endpoint) => (deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint),
-  );
+  ].map((endpoint) => (deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint));
   const health = createHealth(
     readiness,
     shownServices.map((service) => service.typeName),

@@ -2,7 +2,7 @@ import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
-import { type Command, keyIdOf, type Management, type Outcome } from "../../src/store/management.ts";
+import type { Command, Management, Outcome } from "../../src/store/management.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 

@@ -4,7 +4,6 @@ import { isExpired } from "../../src/domain/expiry.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
-import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
@@ -15,16 +14,16 @@ import {
   type DeleteApi,
   type DeleteApiKeys,
   type IdempotencyRecord,
-  keyIdOf,
   type Outcome,
   type Query,
+  targetIdOf,
 } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
-import { generatedRootKeyId } from "../../src/store/root-key-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
 import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
 import { listEvents, listKeys } from "./memory-lists.ts";
+import { MemoryRootKeys } from "./memory-root-keys.ts";
 import { type KeptSecret, rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
 
 /** Rules that broken stores replace. */
@@ -46,9 +45,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const counters = new Map<string, UsageCounter>();
   const windows = new Map<string, PermitWindow>();
   const idempotency = new Map<string, IdempotencyRecord>();
-  /** By their digests. */
-  const rootKeys = new Map<string, RootKeyVerdict>();
   const changes: FeedChange[] = [];
+  const rootKeys = new MemoryRootKeys(() => changes.push({ kind: "rootKeys" }));
   const events = new Map<string, StoredEvent>();
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
@@ -112,6 +110,10 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         return apis.get(query.apiId)?.defaults;
       case "apis":
         return apis.list(query);
+      case "rootKey":
+        return rootKeys.read(query.rootKeyId);
+      case "rootKeys":
+        return rootKeys.list(query);
     }
   }
 
@@ -158,14 +160,15 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
     const kept = record && keptAt(record.lookup, record.createdAtMs);
     if (kept !== undefined) return { outcome: "repeated", record: kept };
-    const before = keys.get(keyIdOf(command) ?? "");
-    const api = apis.get("apiId" in command ? command.apiId : "");
+    const targetId = targetIdOf(command);
+    const before: { readonly apiId?: string } | undefined = keys.get(targetId);
+    const versionBefore = (rootKeys.read(targetId) ?? apis.get(targetId))?.version ?? 0;
     const outcome = carryOut(command);
     if (outcome.outcome === "done" && "apiId" in command) {
       const versionOf = (keyId: string) => changed.get(keyId)?.version ?? 1;
-      const noted = eventsOfApi(command, (api?.version ?? 0) + 1, outcome.changed, versionOf);
+      const noted = eventsOfApi(command, versionBefore + 1, outcome.changed, versionOf);
       for (const event of noted) events.set(event.id, event);
-    } else if (outcome.outcome === "done") noteEvent(command, before);
+    } else if (outcome.outcome === "done") noteEvent(command, before, versionBefore);
     if (record !== undefined && outcome.outcome === "done") idempotency.set(record.lookup, record);
     return outcome;
   }
@@ -185,6 +188,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "deleteApi":
         return deleteApi(command);
     }
+    if (!("keyId" in command)) return rootKeys.change(command);
     const { keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
@@ -224,10 +228,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { outcome: "done", changed: [told] };
   }
 
-  function noteEvent(command: Command, before: NewKey | undefined): void {
-    const targetId = keyIdOf(command) as string;
-    const { apiId } = keys.get(targetId) ?? (before as NewKey);
-    const version = changed.get(targetId)?.version ?? 1;
+  function noteEvent(command: Command, before: { readonly apiId?: string } | undefined, versionBefore: number): void {
+    const targetId = targetIdOf(command);
+    const isOfKey = "key" in command || "keyId" in command;
+    const { apiId }: { readonly apiId?: string } = keys.get(targetId) ?? before ?? {};
+    const version = isOfKey ? (changed.get(targetId)?.version ?? 1) : versionBefore + 1;
     const [method, fields] = [methodOf[command.kind], fieldsOf(command)];
     events.set(command.event.id, { ...command.event, method, targetId, apiId, fields, version });
   }
@@ -251,13 +256,6 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     secrets.delete(id);
     counters.delete(id);
     windows.delete(id);
-  }
-
-  async function addFirst(digest: string): Promise<boolean> {
-    if (rootKeys.size > 0) return false;
-    rootKeys.set(digest, unlimitedRootKey(generatedRootKeyId));
-    changes.push({ kind: "rootKeys" });
-    return true;
   }
 
   async function readChanges(since: FeedPosition | undefined): Promise<FeedNews> {
@@ -290,11 +288,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       change: async (command, record) => (await change(command, record)) as Outcome<(typeof command)["kind"]>,
       read: <Asked extends Query>(query: Asked) => read(query) as Promise<Answers[Asked["kind"]]>,
     },
-    rootKeys: {
-      findByDigest: async (digest) => rootKeys.get(digest),
-      hasAny: async () => rootKeys.size > 0,
-      addFirst,
-    },
+    rootKeys,
     changes: { read: readChanges },
     usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
     permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],

@@ -3,7 +3,14 @@ import { Forbidden } from "../../src/domain/forbidden.ts";
 import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import type { Command, IdempotencyRecord, KeyCommand, Management, Query } from "../../src/store/management.ts";
+import type {
+  ApiCommand,
+  Command,
+  IdempotencyRecord,
+  KeyCommand,
+  Management,
+  Query,
+} from "../../src/store/management.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { createApi, createKey, stopApi, testEvent } from "../support/manage.ts";
@@ -51,7 +58,9 @@ function recordOf(lookup: string, targetId: string): IdempotencyRecord {
 }
 
 /** Every command, on a key of this API. */
-function commandsOn(apiId: string): { readonly [Kind in KeyCommand["kind"]]: Extract<Command, { kind: Kind }> } {
+function commandsOn(apiId: string): {
+  readonly [Kind in (KeyCommand | ApiCommand)["kind"]]: Extract<Command, { kind: Kind }>;
+} {
   const keyId = `key_${apiId}`;
   return {
     createKey: {
@@ -88,9 +97,9 @@ function queriesOn(apiId: string): { readonly [Kind in KeyQuery]: Extract<Query,
   };
 }
 
-const commandKinds = Object.keys(commandsOn("mine")) as KeyCommand["kind"][];
+const commandKinds = Object.keys(commandsOn("mine")) as (KeyCommand | ApiCommand)["kind"][];
 const queryKinds = Object.keys(queriesOn("mine")) as KeyQuery[];
-const permissionOf: Readonly<Record<KeyCommand["kind"] | KeyQuery, string | undefined>> = {
+const permissionOf: Readonly<Record<(KeyCommand | ApiCommand)["kind"] | KeyQuery, string | undefined>> = {
   createKey: "keys.create",
   updateKey: "keys.update",
   updateRemaining: "keys.update",
