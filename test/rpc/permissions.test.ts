@@ -38,6 +38,11 @@ interface Subject {
 
 /** A good request of each method, by its path in JSON. */
 const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
+  "apis.createApi": ({ keyId }) => ({ apiId: `API of ${keyId}` }),
+  "apis.getApi": ({ apiId }) => ({ apiId }),
+  "apis.listApis": () => ({ limit: 1 }),
+  "apis.updateApi": ({ apiId }) => ({ apiId, name: "name" }),
+  "apis.deleteApi": ({ apiId }) => ({ apiId, force: true }),
   "keys.createKey": ({ apiId }) => ({ apiId }),
   "keys.verifyKey": ({ key }) => ({ key }),
   "keys.getKey": ({ keyId }) => ({ keyId }),
@@ -188,7 +193,7 @@ describe.each([
       expect(read).toMatchObject({ version: 1, counter: { remaining: 5 } });
     });
 
-    const isOfAnApi = !name.startsWith("rootKeys.");
+    const isOfAnApi = !name.startsWith("rootKeys.") && name !== "apis.createApi";
     it(`is ${isOfAnApi ? "served" : "forbidden"} to a root key that is limited to the API in question`, async () => {
       const answer = await send(method, bodyFor(await newKey("mine")), rootKeyFor({ apiIds: ["other", "mine"] }));
       expect(answer.code).toBe(isOfAnApi ? undefined : "FORBIDDEN");
