@@ -12,6 +12,8 @@ import type {
   Management,
   Outcome,
   Query,
+  RootKeyCommand,
+  RootKeyPage,
   UpdateKey,
   UpdateRemaining,
 } from "../../src/store/management.ts";
@@ -154,6 +156,39 @@ export function rootKeys(mistake: string, breakIt: (inner: RootKeyStore) => Part
         addFirst: (...first) => inner.rootKeys.addFirst(...first),
       };
       return { ...inner, rootKeys: { ...rootKeys, ...breakIt(rootKeys) } };
+    },
+  };
+}
+
+type ChangeRootKey = (command: RootKeyCommand) => Promise<Outcome<RootKeyCommand["kind"]>>;
+
+/** Changes root keys in another way than it was asked to. */
+export function rootKeyChanges(mistake: string, breakIt: (inner: ChangeRootKey) => ChangeRootKey): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const broken = breakIt((command) => inner.management.change(command));
+      const change = (command: Command, record?: IdempotencyRecord) =>
+        command.kind === "createRootKey" || command.kind === "updateRootKey" || command.kind === "revokeRootKey"
+          ? broken(command)
+          : inner.management.change(command, record);
+      return { ...inner, management: { ...inner.management, change: change as Store["management"]["change"] } };
+    },
+  };
+}
+
+/** Shows other root keys than there are. */
+export function rootKeyPages(mistake: string, show: (page: RootKeyPage) => RootKeyPage): BrokenStore {
+  return {
+    mistake,
+    open(clock) {
+      const inner = createMemoryStore(clock);
+      const read = async <Asked extends Query>(query: Asked) => {
+        const answer = await inner.management.read(query);
+        return query.kind === "rootKeys" ? (show(answer as RootKeyPage) as Answers[Asked["kind"]]) : answer;
+      };
+      return { ...inner, management: { ...inner.management, read } };
     },
   };
 }

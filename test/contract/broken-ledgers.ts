@@ -4,7 +4,7 @@ import type { KeyLookup } from "../../src/store/key-lookup.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
-import { type BrokenStore, onClock, rootKeys, shared, usage } from "./break-store.ts";
+import { type BrokenStore, onClock, rootKeyChanges, rootKeyPages, rootKeys, shared, usage } from "./break-store.ts";
 
 export const brokenRootKeyStores: readonly BrokenStore[] = [
   rootKeys("says of every root key that it is the first", (inner) => ({
@@ -33,6 +33,52 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
   rootKeys("says that there is no root key when there is one", () => ({ hasAny: async () => false })),
   rootKeys("finds a root key by any digest", (inner) => ({
     findByDigest: async () => ((await inner.hasAny()) ? unlimitedRootKey("root_generated") : undefined),
+  })),
+  rootKeyChanges(
+    "keeps a root key that was revoked",
+    (change) => async (command) =>
+      command.kind === "revokeRootKey" ? { outcome: "done", changed: [] } : change(command),
+  ),
+  rootKeyChanges(
+    "does not look at the version of a root key",
+    (change) => (command) => change("ifVersion" in command ? { ...command, ifVersion: undefined } : command),
+  ),
+  rootKeyChanges(
+    "removes what a change of a root key does not name",
+    (change) => (command) =>
+      change(
+        command.kind === "updateRootKey"
+          ? { ...command, changes: { apiIds: null, name: null, ...command.changes } }
+          : command,
+      ),
+  ),
+  rootKeyChanges("sets a name that is to be removed", (change) => (command) => {
+    if (command.kind !== "updateRootKey" || command.changes.name !== null) return change(command);
+    return change({ ...command, changes: { ...command.changes, name: "null" } });
+  }),
+  rootKeyChanges(
+    "forgets the APIs of a new root key",
+    (change) => (command) =>
+      change(
+        command.kind === "createRootKey" ? { ...command, rootKey: { ...command.rootKey, apiIds: undefined } } : command,
+      ),
+  ),
+  rootKeyChanges(
+    "notes no time of a change of a root key",
+    (change) => (command) => change({ ...command, event: { ...command.event, atMs: 1 } }),
+  ),
+  rootKeyChanges(
+    "changes a root key of another id",
+    (change) => (command) => change(command.kind === "createRootKey" ? command : { ...command, rootKeyId: "root_1" }),
+  ),
+  rootKeyPages("lists root keys oldest first", ({ rootKeys, ...page }) => ({
+    ...page,
+    rootKeys: rootKeys.toReversed(),
+  })),
+  rootKeyPages("lists one page of root keys only", ({ rootKeys }) => ({ rootKeys })),
+  rootKeyPages("lists root keys without their names", ({ rootKeys, ...page }) => ({
+    ...page,
+    rootKeys: rootKeys.map((rootKey) => ({ ...rootKey, name: undefined })),
   })),
   rootKeys("limits the generated root key", (inner) => ({
     async findByDigest(digest) {

@@ -60,6 +60,8 @@ type Reader = (value: JsonValue, path: string, violations: Violations) => unknow
 interface FieldReader {
   readonly localName: string;
   readonly onNull: "refuse" | "cannot be removed" | "remove";
+  /** Why an empty list is refused; undefined: it is a value like any other. */
+  readonly onEmpty: string | undefined;
   readonly read: Reader;
 }
 
@@ -104,7 +106,7 @@ function readFields(
     const field = fields.get(name);
     if (field === undefined) addUnknownField(path, name, [...fields.keys()], violations);
     else if (value === null) addNull(field, joinPath(path, name), violations);
-    else if (field.onNull === "remove" && isEmptyList(value)) violations.add(joinPath(path, name), EMPTY_REFUSED);
+    else if (field.onEmpty !== undefined && isEmptyList(value)) violations.add(joinPath(path, name), field.onEmpty);
     else init[field.localName] = field.read(value, joinPath(path, name), violations);
   }
   return init;
@@ -115,8 +117,8 @@ function addNull({ onNull }: FieldReader, path: string, violations: Violations):
   if (onNull !== "remove") violations.add(path, onNull === "refuse" ? NULL_REFUSED : CANNOT_BE_REMOVED);
 }
 
-/** In a message an empty list looks like one that is removed. */
-const EMPTY_REFUSED = "must not be empty; null removes it";
+/** In a message an empty list looks like one that is removed, or absent: then it could mean the opposite of what was sent. */
+const EMPTY_REFUSED = { remove: "must not be empty; null removes it", refuse: "must not be empty; leave it out" };
 
 function isEmptyList(value: JsonValue): boolean {
   return Array.isArray(value) && value.length === 0;
@@ -169,7 +171,9 @@ function fieldReader(field: DescField, change?: { readonly canRemove: boolean })
   if (field.oneof !== undefined || field.fieldKind === "map") throw unsupported(field);
   const readOne = singleReader(field);
   const onNull = change === undefined ? "refuse" : change.canRemove ? "remove" : "cannot be removed";
-  return { localName: field.localName, onNull, read: field.fieldKind === "list" ? listReader(readOne) : readOne };
+  const isList = field.fieldKind === "list";
+  const onEmpty = isList && onNull !== "cannot be removed" ? EMPTY_REFUSED[onNull] : undefined;
+  return { localName: field.localName, onNull, onEmpty, read: isList ? listReader(readOne) : readOne };
 }
 
 /** Reads a singular field, or one element of a list. */

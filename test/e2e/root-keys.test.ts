@@ -1,0 +1,94 @@
+import { describe, expect, it, vi } from "vitest";
+import { Secret } from "../../src/domain/secret.ts";
+import { createClient, type LatchkeyError } from "../../src/sdk/index.ts";
+import { engines } from "../support/engines.ts";
+import { startTestServer } from "../support/in-process-server.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { testRootKey } from "../support/test-root-key.ts";
+
+/** Enough requests over new connections to reach every thread. */
+const tries = 12;
+
+async function codesOf(baseUrl: string, rootKey: string): Promise<readonly string[]> {
+  const codes = await Promise.all(
+    Array.from({ length: tries }, () =>
+      createClient({ baseUrl, rootKey })
+        .keys.createKey({ apiId: "mine" })
+        .then(
+          () => "OK",
+          (error: LatchkeyError) => error.code,
+        ),
+    ),
+  );
+  return [...new Set(codes)];
+}
+
+describe.each(engines)("on $name", (engine) => {
+  it.each([1, 2])("a root key lives from its creation to its revocation, with workers: %i", async (workers) => {
+    const { baseUrl } = await startTestServer({ settings: { ...(await engine.settings()), workers } });
+    const { rootKeys, audit } = createClient({ baseUrl, rootKey: testRootKey });
+    const allowed = { permissions: ["keys.create"], apiIds: ["mine"], name: "deploys" };
+    const { rootKeyId, rootKey } = await rootKeys.createRootKey(allowed, { idempotencyKey: "first" });
+    expect(await rootKeys.createRootKey(allowed, { idempotencyKey: "first" })).toEqual({ rootKeyId, rootKey });
+    expect(await codesOf(baseUrl, rootKey)).toEqual(["OK"]);
+    const listed = await rootKeys.listRootKeys({});
+    expect(listed.rootKeys).toMatchObject([{ rootKeyId, ...allowed, version: 1 }]);
+    expect(JSON.stringify(listed)).not.toContain(rootKey);
+
+    // In force when it is answered, in all threads.
+    const { version } = await rootKeys.updateRootKey({ rootKeyId, permissions: ["keys.read"], ifVersion: 1 });
+    expect([version, await codesOf(baseUrl, rootKey)]).toEqual([2, ["FORBIDDEN"]]);
+    await rootKeys.updateRootKey({ rootKeyId, permissions: ["keys.*"], apiIds: ["theirs"] });
+    expect(await codesOf(baseUrl, rootKey)).toEqual(["NOT_FOUND"]);
+    await rootKeys.updateRootKey({ rootKeyId, apiIds: null });
+    expect(await codesOf(baseUrl, rootKey)).toEqual(["OK"]);
+    await rootKeys.revokeRootKey({ rootKeyId });
+    expect(await codesOf(baseUrl, rootKey)).toEqual(["UNAUTHORIZED"]);
+    await expect(rootKeys.revokeRootKey({ rootKeyId })).rejects.toMatchObject({ code: "NOT_FOUND" });
+    const { events } = await audit.listEvents({ targetId: rootKeyId });
+    expect(events.map(({ method, rootKeyId: by }) => [method.replace("rootKeys.", ""), by])).toEqual([
+      ["revokeRootKey", "configured"],
+      ["updateRootKey", "configured"],
+      ["updateRootKey", "configured"],
+      ["updateRootKey", "configured"],
+      ["createRootKey", "configured"],
+    ]);
+  });
+
+  it("refuses unknown permissions, an empty list of APIs and an expiry in the past", async () => {
+    const { baseUrl } = await startTestServer({ settings: await engine.settings() });
+    const { rootKeys } = createClient({ baseUrl, rootKey: testRootKey });
+    const bad: [Parameters<typeof rootKeys.createRootKey>[0], string][] = [
+      [{ permissions: ["keys.read", "keys.reed"] }, "permissions[1]: is not known"],
+      [{ permissions: ["*"], apiIds: [] }, "apiIds: must not be empty"],
+      [{ permissions: [] }, "permissions"],
+      [{ permissions: ["*"], expires: 1_700_000_000_000 }, "expires: must be in the future"],
+    ];
+    for (const [request, problem] of bad) {
+      const refused = rootKeys.createRootKey(request);
+      await expect(refused).rejects.toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining(problem) });
+    }
+  });
+});
+
+describe.runIf(hasPostgres)("a root key that is revoked", { timeout: 60_000 }, () => {
+  it("is refused by the replica that was asked, and by another one and edges within two seconds", async () => {
+    const settings = { databaseUrl: new Secret(await createTestDatabase()) };
+    const coordinator = await startTestServer({ settings: { ...settings, role: "coordinator" } });
+    const coordinators = [`127.0.0.1:${coordinator.internalPort}`];
+    const edges = await Promise.all([1, 2].map(() => startTestServer({ settings: { role: "edge", coordinators } })));
+    const replica = await startTestServer({ settings });
+    const fronts = [...edges, replica].map(({ baseUrl }) => baseUrl);
+    for (const asked of fronts) {
+      const { rootKeys } = createClient({ baseUrl: asked, rootKey: testRootKey });
+      const { rootKeyId, rootKey } = await rootKeys.createRootKey({ permissions: ["keys.create"] });
+      for (const front of fronts) expect(await codesOf(front, rootKey)).toEqual(["OK"]);
+      await rootKeys.revokeRootKey({ rootKeyId });
+      expect(await codesOf(asked, rootKey)).toEqual(["UNAUTHORIZED"]);
+      for (const front of fronts) {
+        const isRefused = async () => expect(await codesOf(front, rootKey)).toEqual(["UNAUTHORIZED"]);
+        await vi.waitFor(isRefused, { timeout: 2000, interval: 20 });
+      }
+    }
+  });
+});
