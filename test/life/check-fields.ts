@@ -26,11 +26,13 @@ export function checkFields(record: KeyRecord, history: Pick<History, "standstil
   return problems;
 }
 
-export function deadlineOf({ standstillMs }: Pick<History, "standstillMs">): Deadline {
-  return (change, { replica, startMs }) => {
-    if (change.replica === replica) return change.endMs;
-    return change.endMs + newsMs + standstillMs(change.startMs, startMs);
-  };
+export function deadlineOf(history: Pick<History, "standstillMs">): Deadline {
+  const elsewhere = deadlineElsewhere(history);
+  return (change, call) => (change.replica === call.replica ? change.endMs : elsewhere(change, call));
+}
+
+export function deadlineElsewhere({ standstillMs }: Pick<History, "standstillMs">): Deadline {
+  return (change, { startMs }) => change.endMs + newsMs + standstillMs(change.startMs, startMs);
 }
 
 interface Fault {

@@ -1,4 +1,4 @@
-import { deadlineOf, versionsInForce } from "./check-fields.ts";
+import { deadlineElsewhere, deadlineOf, versionsInForce } from "./check-fields.ts";
 import type { KeyRecord, Problem } from "./key-record.ts";
 import { bodyOf, type Call, type History, type Ratelimit, type Verification } from "./operations.ts";
 
@@ -47,7 +47,8 @@ function answersOf({ calls, versions }: KeyRecord, code: string): Admission[] {
  * these last places all of them have room, or they have it in no order.
  */
 function checkStrict(record: KeyRecord, admissions: readonly Admission[], history: History): Problem[] {
-  const deadline = deadlineOf(history);
+  // Also on the replica that lowered the limit: permits that it holds are on their way back when the change is answered.
+  const deadline = deadlineElsewhere(history);
   const limitOf = (call: Call) => {
     // Also of a key that is local by now: a replica that has not heard of it is granted permits by the new limit.
     return Math.max(0, ...versionsInForce(record, call, deadline).map(({ fields }) => fields.ratelimit?.limit ?? 0));
@@ -109,12 +110,13 @@ function checkApart({ keyId, versions }: KeyRecord, admissions: readonly Admissi
 
 /**
  * When a verification was refused, its window was full: by those that it had let pass, and by those under way that may have
- * held a place for a moment.
+ * held a place for a moment. Permits that were at hand when a strict limit was removed are lost until the window ends.
  */
 function checkRefusals(record: KeyRecord, admissions: readonly Admission[], history: History): Problem[] {
   const deadline = deadlineOf(history);
   const problems: Problem[] = [];
   for (const { call, reset, rule } of answersOf(record, "RATE_LIMITED")) {
+    if (!rule.async && wasRemoved(record, call, reset)) continue;
     const isHere = (other: Call) => !rule.async || other.replica === call.replica;
     const passed = admissions.filter(
       (each) =>
@@ -133,4 +135,13 @@ function checkRefusals(record: KeyRecord, admissions: readonly Admission[], hist
     problems.push({ rule: "windows", keyId: record.keyId, text, calls: [...passed.map(({ call }) => call), call] });
   }
   return problems;
+}
+
+/** Whether the key may have been without a limit since the window opened. */
+function wasRemoved({ versions }: KeyRecord, call: Call, reset: number): boolean {
+  const opensMs = reset - Math.max(...versions.map(({ fields }) => fields.ratelimit?.duration ?? 0)) - roundingMs;
+  return versions.some(
+    ({ fields, call: change }) =>
+      fields.ratelimit === undefined && change.startMs <= call.endMs && change.endClockMs >= opensMs,
+  );
 }
