@@ -1,5 +1,5 @@
-import { PermitMessages } from "./permit-messages.ts";
 import * as tuning from "./permit-pool-tuning.ts";
+import { PermitShown } from "./permit-shown.ts";
 import type { PermitMessage, PermitTake, PermitVerdict } from "./permit-verdict.ts";
 import type { PermitGrant } from "./permit-window.ts";
 import type { RateLimitState } from "./rate-limit.ts";
@@ -22,7 +22,7 @@ import type { RateLimitState } from "./rate-limit.ts";
  * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
  * Fields are `protected` rather than `#private`: the model checker copies and compares pools, its mutants override them.
  */
-export class PermitPool extends PermitMessages {
+export class PermitPool extends PermitShown {
   /** The window that every count below belongs to. */
   protected gen = 0;
   /** Its permits may be spent until then. 0: no window. */
@@ -41,13 +41,8 @@ export class PermitPool extends PermitMessages {
   protected waiting = 0;
 
   /** From the ledger's last answer. */
-  protected leftInLedger = 0;
-  protected limit = 0;
-  protected shownEndMs = 0;
   protected isClockBehind = false;
   protected isContended = false;
-  /** The smallest `remaining` that was shown in this window. */
-  protected shownMin = Number.POSITIVE_INFINITY;
   protected isRecalled = false;
   /** No message is sent before this: the pause between two attempts. */
   protected backoffUntilMs = 0;
@@ -56,10 +51,6 @@ export class PermitPool extends PermitMessages {
   /** Since when the ledger's answers have not covered all waiting requests. 0: they have. */
   protected shortSinceMs = 0;
   protected deniedUntilMs = 0;
-  /** The message whose answer told `limit`. */
-  protected limitToldBy = 0;
-  /** The first message whose answer can know the limit since it was last changed. */
-  protected limitKnownFrom = 0;
 
   /** Asks for one permit. Check and spend happen in one synchronous call. */
   take(nowMs: number): PermitTake {
@@ -149,8 +140,7 @@ export class PermitPool extends PermitMessages {
     const admitted = this.admitWaiting();
     if (this.waiting === 0) this.shortSinceMs = 0;
     // By a limit that has been replaced since nothing is refused: those who wait are asked for again.
-    const isOutdated = message.number < this.limitKnownFrom;
-    if (this.waiting === 0 || this.leftInLedger > 0 || isOutdated) return this.verdict(admitted);
+    if (this.waiting === 0 || this.leftInLedger > 0 || this.knowsOldLimit(message)) return this.verdict(admitted);
     return this.onShortage(admitted, elsewhere, nowMs);
   }
 
@@ -185,7 +175,7 @@ export class PermitPool extends PermitMessages {
    * on their way.
    */
   limitChanged(): void {
-    this.limitKnownFrom = this.lastMessageNumber + 1;
+    this.forgetLimit();
     this.deniedUntilMs = 0;
     this.shortSinceMs = 0;
     this.backoffUntilMs = 0;
@@ -199,18 +189,9 @@ export class PermitPool extends PermitMessages {
     this.endAllMessages();
   }
 
-  /**
-   * What the caller is shown. Undefined if no window is open. `remaining` never rises within a window, unless the limit
-   * does. After a change the limit is the caller's, until the ledger tells it.
-   */
+  /** What the caller is shown. Undefined if no window is open. */
   state(nowMs: number, callersLimit: number): RateLimitState | undefined {
-    if (nowMs >= this.windowEndsMs) return undefined;
-    if (this.limitToldBy < this.limitKnownFrom) {
-      const left = callersLimit - this.limit + this.leftInLedger + this.held;
-      return { limit: callersLimit, remaining: Math.max(0, left), resetMs: this.shownEndMs };
-    }
-    this.shownMin = Math.min(this.shownMin, this.leftInLedger + this.held);
-    return { limit: this.limit, remaining: this.shownMin, resetMs: this.shownEndMs };
+    return nowMs >= this.windowEndsMs ? undefined : this.shown(this.held, callersLimit);
   }
 
   /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */
@@ -248,10 +229,7 @@ export class PermitPool extends PermitMessages {
     this.windowEndsMs = grant.clockBehind ? spendableUntilMs : this.spendableUntilMs;
     this.isClockBehind = grant.clockBehind;
     this.noteWindowEnd(message.sentAtMs + grant.endsInMs, grant.clockBehind);
-    this.leftInLedger = grant.left;
-    this.limit = grant.limit;
-    this.limitToldBy = message.number;
-    this.shownEndMs = grant.endsAtMs;
+    this.noteTold(message, grant);
     this.isContended = grant.contended;
   }
 

@@ -1,0 +1,46 @@
+import { PermitMessages } from "./permit-messages.ts";
+import type { PermitMessage } from "./permit-verdict.ts";
+import type { PermitGrant } from "./permit-window.ts";
+import type { RateLimitState } from "./rate-limit.ts";
+
+/** What the ledger has told a pool of its window, and what callers are shown of it. */
+export class PermitShown extends PermitMessages {
+  /** From the ledger's last answer. */
+  protected leftInLedger = 0;
+  protected limit = 0;
+  protected shownEndMs = 0;
+  /** The smallest `remaining` that was shown in this window. */
+  protected shownMin = Number.POSITIVE_INFINITY;
+  /** The message whose answer told `limit`. */
+  protected limitToldBy = 0;
+  /** The first message whose answer can know the limit since it was last changed. */
+  protected limitKnownFrom = 0;
+
+  /** What answers tell of the limit that are already on their way no longer holds. */
+  protected forgetLimit(): void {
+    this.limitKnownFrom = this.lastMessageNumber + 1;
+  }
+
+  /** Whether an answer to this message tells a limit that has been replaced since. */
+  protected knowsOldLimit({ number }: PermitMessage): boolean {
+    return number < this.limitKnownFrom;
+  }
+
+  protected noteTold({ number }: PermitMessage, { left, limit, endsAtMs }: PermitGrant): void {
+    this.leftInLedger = left;
+    this.limit = limit;
+    this.limitToldBy = number;
+    this.shownEndMs = endsAtMs;
+  }
+
+  /** `remaining` never rises within a window, unless the limit does. After a change the limit is the caller's until the ledger tells it. */
+  protected shown(held: number, callersLimit: number): RateLimitState {
+    const left = this.leftInLedger + held;
+    if (this.limitToldBy < this.limitKnownFrom) {
+      const remaining = Math.max(0, callersLimit - this.limit + left);
+      return { limit: callersLimit, remaining, resetMs: this.shownEndMs };
+    }
+    this.shownMin = Math.min(this.shownMin, left);
+    return { limit: this.limit, remaining: this.shownMin, resetMs: this.shownEndMs };
+  }
+}
