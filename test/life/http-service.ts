@@ -2,10 +2,11 @@ import { createHash } from "node:crypto";
 import http from "node:http";
 import { createClient } from "../../src/sdk/index.ts";
 import { atTestEnd } from "../support/test-end.ts";
+import { testRootKey } from "../support/test-root-key.ts";
 import type { Answer, Call, Kind, LoggedEvent, Operation } from "./operations.ts";
 import { type RunOptions, runCallers, type Service, type ServiceCall } from "./run-callers.ts";
 
-export const apiId = "life";
+const apiId = "life";
 
 /** The kinds of operations that the service has so far. */
 const kinds: readonly Kind[] = [
@@ -19,21 +20,44 @@ const kinds: readonly Kind[] = [
   "deleteKey",
 ];
 
+interface RootKey {
+  readonly rootKeyId: string;
+  readonly rootKey: string;
+}
+
 /** The service itself, over JSON. Every caller has a connection of its own to each replica. */
 export class HttpService implements Service {
   readonly kinds = kinds;
   readonly #baseUrls: readonly string[];
-  readonly #rootKeyOf: (caller: number) => string;
+  /** One for each third of the callers. */
+  readonly #rootKeys: readonly RootKey[];
   readonly #agents = new Map<string, http.Agent>();
   /** Answers that no operation of a run should get. */
   readonly unexpected: string[] = [];
 
-  constructor(baseUrls: readonly string[], rootKeyOf: (caller: number) => string) {
+  private constructor(baseUrls: readonly string[], rootKeys: readonly RootKey[]) {
     this.#baseUrls = baseUrls;
-    this.#rootKeyOf = rootKeyOf;
+    this.#rootKeys = rootKeys;
     atTestEnd(() => {
       for (const agent of this.#agents.values()) agent.destroy();
     });
+  }
+
+  /** The callers share three root keys: the configured one, one that was made, and one that is limited to the API. */
+  static async of(baseUrls: readonly string[]): Promise<HttpService> {
+    const { apis, rootKeys } = createClient({ baseUrl: baseUrls[0] as string, rootKey: testRootKey });
+    await apis.createApi({ apiId });
+    const permissions = ["keys.*"];
+    const made = await rootKeys.createRootKey({ permissions });
+    const limited = await rootKeys.createRootKey({ permissions, apiIds: [apiId] });
+    return new HttpService(baseUrls, [{ rootKeyId: "configured", rootKey: testRootKey }, made, limited]);
+  }
+
+  /** The id of the root key of a caller. */
+  readonly actorOf = (caller: number): string => this.#rootKeyOf(caller).rootKeyId;
+
+  #rootKeyOf(caller: number): RootKey {
+    return this.#rootKeys[caller % this.#rootKeys.length] as RootKey;
   }
 
   get replicas(): number {
@@ -51,7 +75,7 @@ export class HttpService implements Service {
   /** All of them, as `audit.listEvents` lists them on one replica: newest first. */
   async listEvents(): Promise<LoggedEvent[]> {
     const events: LoggedEvent[] = [];
-    const { audit } = createClient({ baseUrl: this.#baseUrls[0] as string, rootKey: this.#rootKeyOf(0) });
+    const { audit } = createClient({ baseUrl: this.#baseUrls[0] as string, rootKey: testRootKey });
     for (let cursor: string | undefined; ; ) {
       const page = await audit.listEvents({ limit: 100, ...(cursor !== undefined && { cursor }) });
       for (const { at: atMs, rootKeyId: actor, version = 0, fields = [], ...event } of page.events ?? []) {
@@ -62,8 +86,9 @@ export class HttpService implements Service {
     }
   }
 
-  run(options: RunOptions): Promise<readonly Call[]> {
-    return new Promise((resolve) => runCallers(this, options, resolve));
+  run(options: Omit<RunOptions, "actorOf">): Promise<readonly Call[]> {
+    const { actorOf } = this;
+    return new Promise((resolve) => runCallers(this, { ...options, actorOf }, resolve));
   }
 
   call({ caller, replica, operation, leaveAfterMs }: ServiceCall, onAnswer: (answer: Answer) => void): void {
@@ -73,7 +98,7 @@ export class HttpService implements Service {
       isOver = true;
       onAnswer(given);
     };
-    const headers = { "content-type": "application/json", authorization: `Bearer ${this.#rootKeyOf(caller)}` };
+    const headers = { "content-type": "application/json", authorization: `Bearer ${this.#rootKeyOf(caller).rootKey}` };
     const url = `${this.#baseUrls[replica]}/v1/keys.${operation.kind}`;
     const agent = this.#agentOf(caller, replica);
     const request = http.request(url, { method: "POST", headers, agent }, (response) => {

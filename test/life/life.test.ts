@@ -60,7 +60,7 @@ describe("on the embedded store with two threads", () => {
 
 /** Of all updates that ask for the same version one is made. Callers go on from the version they have heard of last. */
 async function expectOneWinnerEach({ service }: StartedService): Promise<void> {
-  const { make, calls } = new RunRecorder(service, () => "configured");
+  const { make, calls } = new RunRecorder(service, service.actorOf);
   const created = await make(0, { replica: 0, operation: { kind: "createKey", fields: { meta: {}, enabled: true } } });
   const keyId = bodyOf(created, "createKey")?.keyId as string;
   let left = 1000;

@@ -24,7 +24,7 @@ export async function startReplicas(): Promise<StartedService> {
   const servers = await Promise.all([1, 2, 3].map(() => startTestServer({ settings })));
   const baseUrls = servers.map(({ baseUrl }) => baseUrl);
   return {
-    service: new HttpService(baseUrls, () => testRootKey),
+    service: await HttpService.of(baseUrls),
     stop: () => Promise.all(servers.map((server) => server.stop())),
     localWindowsAreShared: true,
     standstillMs: watchStandstill(),
@@ -38,7 +38,7 @@ export async function startThreads() {
   const { baseUrl, internalUrl, kill, exited } = await startLatchkey(environment);
   const internalPort = Number(new URL(internalUrl).port);
   const started: StartedService = {
-    service: new HttpService([baseUrl], () => testRootKey),
+    service: await HttpService.of([baseUrl]),
     stop() {
       kill("SIGKILL");
       return exited;
