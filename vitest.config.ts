@@ -42,6 +42,7 @@ const long = [
   "test/faults/strict/ledger-and-clocks.test.ts",
   "test/faults/strict/never-over.test.ts",
   "test/hostile/attack-findings.test.ts",
+  "test/life/life.test.ts",
   "test/store/postgres/distance.test.ts",
 ];
 
