@@ -5,6 +5,11 @@ export function sha256(text: string): string {
   return hash("sha256", text, "base64url");
 }
 
+/** A SHA-256 digest as `sha256` writes it, from hex or from base64 of either alphabet, with or without padding. */
+export function toDigest(text: string): string {
+  return Buffer.from(text, /^[0-9A-Fa-f]{64}$/.test(text) ? "hex" : "base64").toString("base64url");
+}
+
 /** SHA-1 as hex: how Redis names scripts. Not for secrets. */
 export function sha1(text: string): string {
   return hash("sha1", text, "hex");

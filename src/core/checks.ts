@@ -89,8 +89,11 @@ export function object<Value extends object>(
   };
 }
 
-/** More than the largest command takes. Reading a longer one would take time from others. */
-const jsonMax = 262_144;
+/**
+ * More than the largest command takes: an import whose request has 64 KB, of which each byte may take six characters.
+ * Reading a longer one would take time from others.
+ */
+const jsonMax = 524_288;
 
 /** The value that a JSON text stands for, checked. */
 export function fromJson<Value>(json: string, check: Check<Value>, name: string): Value {

@@ -38,7 +38,12 @@ export function checkPosition(position: FeedPosition): FeedPosition {
   return position;
 }
 
-export function toWireNews({ position, changed, ageMs }: FeedNews): MessageInitShape<typeof FeedNewsSchema> {
+export function toWireNews({
+  position,
+  changed,
+  hasImportedKeys,
+  ageMs,
+}: FeedNews): MessageInitShape<typeof FeedNewsSchema> {
   const everything = changed === "everything";
   const keys = everything ? [] : changed.filter((change) => change.kind === "key");
   return {
@@ -46,13 +51,15 @@ export function toWireNews({ position, changed, ageMs }: FeedNews): MessageInitS
     everything,
     keys: keys.map(({ keyId, digests }) => ({ keyId, digests: [...digests] })),
     rootKeys: !everything && changed.some(({ kind }) => kind === "rootKeys"),
+    hasImportedKeys,
     ageMs,
   };
 }
 
-export function fromWireNews({ position, everything, keys, rootKeys, ageMs }: WireNews): FeedNews {
+export function fromWireNews({ position, everything, keys, rootKeys, hasImportedKeys, ageMs }: WireNews): FeedNews {
   if (position === undefined) throw new Unavailable("the coordinator has told news without a position");
   const changes: FeedChange[] = keys.map(({ keyId, digests }) => ({ kind: "key", keyId, digests }));
   if (rootKeys) changes.push({ kind: "rootKeys" });
-  return { position: fromWirePosition(position), changed: everything ? "everything" : changes, ageMs };
+  const changed = everything ? "everything" : changes;
+  return { position: fromWirePosition(position), changed, hasImportedKeys, ageMs };
 }

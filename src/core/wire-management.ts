@@ -13,6 +13,9 @@ import {
   deletedKeysMax,
   type EventsQuery,
   type IdempotencyRecord,
+  type ImportedKey,
+  type ImportKeys,
+  importedKeysMax,
   type KeysQuery,
   type NewEvent,
   type Outcome,
@@ -99,7 +102,7 @@ const refill = object<RefillRule>({
   carryOver: truth,
 });
 
-const newKeyFields = object<NewKey>({
+const newKeyChecks = {
   id: text,
   apiId: text,
   ownerId: optional(text),
@@ -113,13 +116,20 @@ const newKeyFields = object<NewKey>({
   secretDigest: digest,
   remaining: optional(wholeNumber(0, remainingMax)),
   refill: optional(refill),
-});
-
-const newKey: Check<NewKey> = (value, name) => {
-  const key = newKeyFields(value, name);
-  if (key.refill !== undefined && key.remaining === undefined) throw impossible("refill");
-  return key;
 };
+
+function withCounterIfRefilled<Key extends NewKey>(fields: Check<Key>): Check<Key> {
+  return (value, name) => {
+    const key = fields(value, name);
+    if (key.refill !== undefined && key.remaining === undefined) throw impossible("refill");
+    return key;
+  };
+}
+
+const newKey = withCounterIfRefilled(object<NewKey>(newKeyChecks));
+// People may not have known, or not have wanted to show, how the secret of an imported key starts.
+const startOrNone: Check<string> = (value, name) => (value === "" ? "" : text(value, name));
+const importedKey = withCounterIfRefilled(object<ImportedKey>({ ...newKeyChecks, start: startOrNone, eventId: text }));
 
 const defaultsFields = object<KeyDefaults>({
   prefix: optional(textOf(prefixPattern, prefixLengthMax)),
@@ -225,6 +235,7 @@ const commands: ByKind<Command> = {
     event,
   }),
   deleteApi: object({ kind: oneOf("deleteApi"), apiId: text, isStopped: truth, event }),
+  importKeys,
 };
 
 /** What a root key is limited to is not known to an edge. */
@@ -250,6 +261,20 @@ const keysQuery: Check<KeysQuery> = (value, name) => {
   if (query.apiId === undefined && query.ownerId === undefined) throw impossible(name);
   return query;
 };
+
+const importKeysFields = object<ImportKeys>({
+  kind: oneOf("importKeys"),
+  apiId: text,
+  keys: list(importedKey, importedKeysMax),
+  apiMustExist: absent,
+  event,
+});
+
+function importKeys(value: unknown, name: string): ImportKeys {
+  const command = importKeysFields(value, name);
+  if (command.keys.length === 0 || command.keys.some(({ apiId }) => apiId !== command.apiId)) throw impossible("keys");
+  return command;
+}
 
 const queries: ByKind<Query> = {
   keptAnswer: object({ kind: oneOf("keptAnswer"), lookup: digest, nowMs: moment }),
@@ -283,8 +308,8 @@ const idempotencyFields = object<IdempotencyRecord>({
   lookup: digest,
   targetId: text,
   requestDigest: digest,
-  // An answer to createKey or rerollKey, encrypted: the secret of a key with 255 random bytes, and its id.
-  sealedAnswer: textOf(/^[A-Za-z0-9_-]+$/, 4096),
+  // An answer, encrypted: the secret of a key with 255 random bytes and its id, or the ids of 100 imported keys.
+  sealedAnswer: textOf(/^[A-Za-z0-9_-]+$/, 8192),
   createdAtMs: moment,
   expiresAtMs: moment,
 });

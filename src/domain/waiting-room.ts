@@ -11,12 +11,19 @@ export class WaitingRoom {
   readonly #callsMax: number;
   readonly #callsPerKeyMax: number;
   readonly #onRejected: () => void;
+  readonly #outer: WaitingRoom | undefined;
   #taken = 0;
 
-  constructor(callsMax: number, onRejected: () => void = () => {}) {
+  constructor(callsMax: number, onRejected: () => void = () => {}, outer?: WaitingRoom) {
     this.#callsMax = callsMax;
+    this.#outer = outer;
     this.#callsPerKeyMax = Math.max(1, Math.floor(callsMax * shareOfOneKey));
     this.#onRejected = onRejected;
+  }
+
+  /** A room within this one, with this part of its places: a call in it takes a place of both. */
+  part(share: number): WaitingRoom {
+    return new WaitingRoom(Math.max(1, Math.floor(this.#callsMax * share)), this.#onRejected, this);
   }
 
   get taken(): number {
@@ -26,8 +33,9 @@ export class WaitingRoom {
   /** Takes a place, or returns the reason why there is none. `sameKey`: calls that already wait for the same key. */
   enter(sameKey: number): Unavailable | undefined {
     if (this.#taken < this.#callsMax && sameKey < this.#callsPerKeyMax) {
-      this.#taken++;
-      return undefined;
+      const refusal = this.#outer?.enter(sameKey);
+      if (refusal === undefined) this.#taken++;
+      return refusal;
     }
     this.#onRejected();
     return sameKey < this.#callsPerKeyMax ? full : keyFull;
@@ -35,6 +43,7 @@ export class WaitingRoom {
 
   leave(count = 1): void {
     this.#taken -= count;
+    this.#outer?.leave(count);
   }
 }
 

@@ -1,5 +1,11 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
-import type { KeySchema, Ratelimit, Refill, VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import type {
+  KeySchema,
+  KeyToImport as KeyToImportMessage,
+  Ratelimit,
+  Refill,
+  VerifyKeyResponseSchema,
+} from "../../gen/latchkey/v1/keys_pb.js";
 import type { Updates } from "../../gen/latchkey/v1/updates.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import { isExpired } from "../domain/expiry.ts";
@@ -8,6 +14,7 @@ import type { RateLimit } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
 import type { Verdict } from "../domain/verification.ts";
+import type { KeyToImport } from "../usecases/import-keys.ts";
 import { checkMeta } from "./check-meta.ts";
 
 /* Keys and their parts: as messages, and as the service knows them. */
@@ -32,6 +39,21 @@ export function toRefillRule({ interval, amount, carryOver }: Refill): RefillRul
 
 export function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
   return { mode: async ? "local" : "strict", limit, durationMs: duration };
+}
+
+export function toKeyToImport(key: KeyToImportMessage): KeyToImport {
+  return {
+    digest: key.digest,
+    start: key.start ?? "",
+    ownerId: key.ownerId,
+    name: key.name,
+    meta: checkMeta(key.meta ?? {}),
+    enabled: key.enabled ?? true,
+    expiresAtMs: key.expires,
+    remaining: key.remaining,
+    refill: key.refill && toRefillRule(key.refill),
+    rateLimit: key.ratelimit && toRateLimit(key.ratelimit),
+  };
 }
 
 /** The outcome of a verification. */

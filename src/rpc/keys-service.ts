@@ -6,6 +6,7 @@ import type { Verdict } from "../domain/verification.ts";
 import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
 import { deleteKey } from "../usecases/delete-key.ts";
 import { getKey } from "../usecases/get-key.ts";
+import { importKeys } from "../usecases/import-keys.ts";
 import { listKeys } from "../usecases/list-keys.ts";
 import { rerollKey } from "../usecases/reroll-key.ts";
 import { updateKey } from "../usecases/update-key.ts";
@@ -18,7 +19,7 @@ import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { InvalidRequest } from "./invalid-request.ts";
-import { toFieldChanges, toKey, toRateLimit, toRefillRule, toVerification } from "./key-messages.ts";
+import { toFieldChanges, toKey, toKeyToImport, toRateLimit, toRefillRule, toVerification } from "./key-messages.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** What the service and its use cases need. */
@@ -106,6 +107,14 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       if (rerolled === undefined) throw noSuchKey();
       log.info("key changed", { requestId: context.call.requestId, keyId, changed: "secrets" });
       return rerolled;
+    },
+
+    async importKeys({ apiId, keys }, context) {
+      const request = { apiId, keys: keys.map(toKeyToImport) };
+      const results = await importKeys(context.caller.management, request, idempotencyKeyOf(context, apiId), deps);
+      const imported = results.filter((result) => "keyId" in result).length;
+      log.info("keys imported", { requestId: context.call.requestId, imported, refused: results.length - imported });
+      return { results: [...results] };
     },
 
     async deleteKey({ keyId }, context) {

@@ -21,7 +21,8 @@ export function prepareRules(desc: DescMessage): void {
 function toViolation({ field, ruleId, message }: RuleViolation): Violation {
   // A rule about a whole message names the field it is about in its id: `refill.needs_remaining` is about `refill`.
   const about = ruleId.slice(0, Math.max(0, ruleId.lastIndexOf(".")));
-  const inside = field.at(-1);
+  // Of a list, the message in it.
+  const inside = field.at(-1)?.kind === "list_sub" ? field.at(-2) : field.at(-1);
   const isOfMessage = inside?.kind === "field" && inside.message?.fields.some(({ jsonName }) => jsonName === about);
   const path = field.length === 0 ? about : isOfMessage ? `${jsonPath(field)}.${about}` : jsonPath(field);
   return { path, message: ruleId === "required" ? requiredMessage(field) : message.replace(/^value /, "") };

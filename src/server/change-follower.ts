@@ -29,6 +29,7 @@ export class ChangeFollower {
   /** As of this moment of monotonic time all changes are known. */
   #currentAtMs: number;
   #isFailing = false;
+  #hasToldImports = false;
   #timer: NodeJS.Timeout | undefined;
   #isReading = false;
   #isHurried = false;
@@ -109,8 +110,11 @@ export class ChangeFollower {
     }
   }
 
-  #apply({ changed }: FeedNews): void {
+  #apply({ changed, hasImportedKeys }: FeedNews): void {
     const { log, caches, onChange } = this.#deps;
+    // Caches do not forget it.
+    if (hasImportedKeys && !this.#hasToldImports) for (const cache of caches) cache.invalidate({ kind: "imports" });
+    this.#hasToldImports = hasImportedKeys;
     if (changed === "everything") {
       // At the start there is nothing to forget.
       if (this.#position !== undefined) log.warn("changes may have been missed: everything remembered is forgotten");

@@ -34,6 +34,8 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
     case "updateRootKey":
     case "revokeRootKey":
       return [{ kind: "rootKeys" }];
+    case "importKeys":
+      return [{ kind: "imports" }];
   }
   if (outcome?.outcome === "done") return outcome.changed.map((change) => ({ kind: "key", ...change }));
   // Of a change of an API it is not known which keys it has changed: the change feed tells.

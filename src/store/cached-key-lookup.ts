@@ -7,7 +7,7 @@ import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedKey, Interner } from "./cached-key.ts";
 import type { Change, ChangeCache } from "./changes.ts";
 import { DigestMap } from "./digest-map.ts";
-import type { KeyLookup } from "./key-lookup.ts";
+import type { KeyLookup, LookupOptions } from "./key-lookup.ts";
 import { type Pending, PendingTable } from "./pending-table.ts";
 
 export interface KeyCacheOptions {
@@ -20,6 +20,10 @@ export interface KeyCacheOptions {
 
 /** Most keys that are outdated under unknown digests; above this the whole cache is cleared. */
 const outdatedMax = 10_000;
+
+/** The part of all places that look-ups of made-up texts can take, so that they leave room for those of real keys. */
+const foreignShare = 1 / 4;
+const foreign: LookupOptions = { foreign: true };
 
 /**
  * A cache of keys found in the store. Only existing keys are cached, until they change or room is needed, and served
@@ -45,12 +49,16 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
   /** Look-ups under way. */
   readonly #lookups = new PendingTable<Lookup>();
   readonly #waitingRoom: WaitingRoom;
+  /** Where callers wait whose texts this service cannot have made. */
+  readonly #foreignRoom: WaitingRoom;
+  #hasImportedKeys = false;
 
   constructor(store: KeyLookup, options: KeyCacheOptions, ambient: Pick<Ambient, "clock" | "metrics">) {
     this.#store = store;
     this.#options = options;
     this.#keys = new DigestMap(options.keysMax);
     this.#waitingRoom = options.waitingRoom;
+    this.#foreignRoom = options.waitingRoom.part(foreignShare);
     this.#clock = ambient.clock;
     this.#metrics = ambient.metrics;
   }
@@ -59,28 +67,34 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
     return this.#keys.size;
   }
 
-  findByDigest(digest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined> {
+  /** As everything that is remembered, it counts while news is current. */
+  get hasImportedKeys(): boolean {
+    return this.#hasImportedKeys || this.#clock.monotonicMs() >= this.#servedUntilMs;
+  }
+
+  findByDigest(digest: string, options?: LookupOptions): MaybePromise<Key | undefined> {
     if (options?.fresh) this.#evict([digest]);
     const key = this.#keys.get(digest);
     if (key !== undefined && this.#clock.monotonicMs() < this.#servedUntilMs && !this.#isOutdated(key)) {
       this.#metrics.keyCache("hit");
       return key;
     }
-    return this.#lookUp(digest);
+    return this.#lookUp(digest, options?.foreign === true);
   }
 
-  #lookUp(digest: string): MaybePromise<Key | undefined> {
+  #lookUp(digest: string, isForeign: boolean): MaybePromise<Key | undefined> {
     const latest = this.#lookups.latest(digest);
-    const refusal = this.#waitingRoom.enter(this.#callersOf(latest));
+    const room = isForeign ? this.#foreignRoom : this.#waitingRoom;
+    const refusal = room.enter(this.#callersOf(latest));
     if (refusal !== undefined) return Promise.reject(refusal);
-    const found = this.#store.findByDigest(digest);
+    const found = isForeign ? this.#store.findByDigest(digest, foreign) : this.#store.findByDigest(digest);
     const isShared = latest !== undefined && latest.found === found;
     this.#metrics.keyCache(isShared ? "shared" : "miss");
     if (!(found instanceof Promise)) {
-      this.#waitingRoom.leave();
+      room.leave();
       return this.#cache(digest, found);
     }
-    return isShared ? join(latest) : this.#wait(digest, found);
+    return isShared ? join(latest) : this.#wait(digest, found, room);
   }
 
   /** How many wait for the key, whichever look-up they wait for. */
@@ -90,10 +104,10 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
     return callers;
   }
 
-  #wait(digest: string, found: Promise<Key | undefined>): Promise<Key | undefined> {
+  #wait(digest: string, found: Promise<Key | undefined>, room: WaitingRoom): Promise<Key | undefined> {
     const leave = () => {
       this.#lookups.remove(lookup);
-      this.#waitingRoom.leave(lookup.callers);
+      room.leave(lookup.callers);
     };
     const cached = found.then(
       (key) => {
@@ -112,6 +126,7 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
 
   /** The key was changed or deleted, here or on another replica. */
   invalidate(change: Change): void {
+    if (change.kind === "imports") this.#hasImportedKeys = true;
     if (change.kind !== "key") return;
     if (change.digests === undefined) this.#markOutdated(change.keyId);
     else this.#evict(change.digests);

@@ -26,6 +26,8 @@ export interface FeedNews {
   /** Where the next read begins. */
   readonly position: FeedPosition;
   readonly changed: "everything" | readonly FeedChange[];
+  /** Whether keys were ever imported. It never goes back to false. */
+  readonly hasImportedKeys: boolean;
   /** How old the news already was when it was asked for: 0 if it comes from the store itself. */
   readonly ageMs: number;
 }

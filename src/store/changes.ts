@@ -2,7 +2,9 @@
 export type Change =
   | ({ readonly kind: "key" } & KeyChange)
   /** Root keys were added, changed or removed. */
-  | { readonly kind: "rootKeys" };
+  | { readonly kind: "rootKeys" }
+  /** Keys were imported, the first ones perhaps: from now on texts that this service has not made may be keys. */
+  | { readonly kind: "imports" };
 
 /** `digests` are those of the key's secrets. Undefined: they are unknown, and a cache has to check its entries by key id. */
 export interface KeyChange {

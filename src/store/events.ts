@@ -9,6 +9,7 @@ export const methodOf: Readonly<Record<Command["kind"], string>> = {
   updateRemaining: "keys.updateRemaining",
   rerollKey: "keys.rerollKey",
   deleteKey: "keys.deleteKey",
+  importKeys: "keys.importKeys",
   createRootKey: "rootKeys.createRootKey",
   updateRootKey: "rootKeys.updateRootKey",
   revokeRootKey: "rootKeys.revokeRootKey",

@@ -72,12 +72,12 @@ export class FeedRelay implements ChangeFeed {
    * Called with each successful reading of the store's feed, in order: each began at the position of the one before, or
    * says "everything". All changes that were committed before `currentAtMs` have been told, by monotonic time.
    */
-  onNews({ position, changed }: FeedNews, currentAtMs: number): void {
+  onNews({ position, changed, hasImportedKeys }: FeedNews, currentAtMs: number): void {
     const number = (this.#log.at(-1)?.number ?? 0) + 1;
     if (changed === "everything") this.#dropChanges(number);
     const changes = changed === "everything" ? [] : changed;
     this.#changes += changes.length;
-    this.#log.push({ number, position: withoutTold(position), changes, currentAtMs });
+    this.#log.push({ number, position: withoutTold(position), changes, hasImportedKeys, currentAtMs });
     this.#numbers.set(keyOf(position), number);
     this.#dropOldest();
     const waiting = [...this.#waiting];
@@ -92,8 +92,8 @@ export class FeedRelay implements ChangeFeed {
    */
   async read(since: FeedPosition | undefined): Promise<FeedNews> {
     const askedAtMs = this.#clock.monotonicMs();
-    const { position, changed, currentAtMs } = await this.#newsSince(since);
-    return { position, changed, ageMs: Math.max(0, askedAtMs - currentAtMs) };
+    const { position, changed, hasImportedKeys, currentAtMs } = await this.#newsSince(since);
+    return { position, changed, hasImportedKeys, ageMs: Math.max(0, askedAtMs - currentAtMs) };
   }
 
   async #newsSince(since: FeedPosition | undefined): Promise<DatedNews> {
@@ -144,8 +144,8 @@ export class FeedRelay implements ChangeFeed {
     // of this relay tell the rest.
     const { position } = await this.#latest();
     const askedAtMs = this.#clock.monotonicMs();
-    const { changed, ageMs } = await this.#feed.read(since);
-    return { position, changed, currentAtMs: askedAtMs - ageMs };
+    const { changed, hasImportedKeys, ageMs } = await this.#feed.read(since);
+    return { position, changed, hasImportedKeys, currentAtMs: askedAtMs - ageMs };
   }
 
   async #latest(): Promise<Reading> {
@@ -198,6 +198,7 @@ interface Reading {
   readonly position: FeedPosition;
   /** Empty if everything counted as changed. */
   changes: readonly FeedChange[];
+  readonly hasImportedKeys: boolean;
   readonly currentAtMs: number;
 }
 

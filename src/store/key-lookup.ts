@@ -5,8 +5,23 @@ import type { MaybePromise } from "../domain/maybe-promise.ts";
 export interface KeyLookup {
   /**
    * The key with this digest of a secret, as it is now or later. What needs no waiting is answered
-   * synchronously: a cached key, and every key of the embedded store. It never throws, but rejects. `fresh` bypasses the
-   * cache.
+   * synchronously: a cached key, and every key of the embedded store. It never throws, but rejects.
    */
-  findByDigest(secretDigest: string, options?: { readonly fresh: boolean }): MaybePromise<Key | undefined>;
+  findByDigest(secretDigest: string, options?: LookupOptions): MaybePromise<Key | undefined>;
+
+  /**
+   * False while it is known that no key was ever imported: then a text that this service cannot have made is no key, and
+   * need not be looked up. Absent: it is not known here.
+   */
+  readonly hasImportedKeys?: boolean;
+}
+
+export interface LookupOptions {
+  /** Bypasses the cache. */
+  readonly fresh?: boolean;
+  /**
+   * The secret is a text that this service cannot have made. Anybody can make up such texts, so that their look-ups have
+   * places and a queue of their own.
+   */
+  readonly foreign?: boolean;
 }

@@ -21,7 +21,7 @@ export interface Management {
  * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
  */
 export type Command = KeyCommand | RootKeyCommand | ApiCommand;
-export type KeyCommand = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey;
+export type KeyCommand = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey | ImportKeys;
 export type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
 export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApiKeys | DeleteApi;
 
@@ -90,6 +90,25 @@ export interface RerollKey extends Change<"rerollKey"> {
 export interface DeleteKey extends Change<"deleteKey"> {
   readonly keyId: string;
 }
+
+/**
+ * Stores keys whose secrets others have made, and creates their API if there is none. One whose digest exists, as that of a
+ * key or of a secret that is being replaced, is left out; the others are stored. Each has an event of its own.
+ */
+export interface ImportKeys extends Change<"importKeys"> {
+  readonly apiId: string;
+  readonly keys: readonly ImportedKey[];
+  /** As of `CreateKey`. */
+  readonly apiMustExist?: boolean | undefined;
+}
+
+/** `apiId` is the command's. */
+export interface ImportedKey extends NewKey {
+  readonly eventId: string;
+}
+
+/** Most keys of one import. */
+export const importedKeysMax = 100;
 
 /** Stores a root key. */
 export interface CreateRootKey extends Change<"createRootKey"> {
@@ -276,6 +295,8 @@ export interface ChangeAnswers {
   readonly updateApi: StoredApi;
   /** How many keys were deleted. Fewer than asked for: there are no more. */
   readonly deleteApiKeys: { readonly deleted: number };
+  /** The ids of the keys that were stored. */
+  readonly importKeys: { readonly keyIds: readonly string[] };
 }
 
 /** What became of a command of this kind; without a kind, of one that answers nothing. */
@@ -324,6 +345,9 @@ export function targetIdOf(command: Command): string {
   switch (command.kind) {
     case "createKey":
       return command.key.id;
+    // Of several keys the first.
+    case "importKeys":
+      return command.keys[0]?.id ?? "";
     case "createRootKey":
       return command.rootKey.id;
     case "updateRootKey":

@@ -5,6 +5,9 @@ export function requireApis(management: Management): Management {
   return {
     read: (query) => management.read(query),
     change: (command, idempotency) =>
-      management.change(command.kind === "createKey" ? { ...command, apiMustExist: true } : command, idempotency),
+      management.change(
+        command.kind === "createKey" || command.kind === "importKeys" ? { ...command, apiMustExist: true } : command,
+        idempotency,
+      ),
   };
 }

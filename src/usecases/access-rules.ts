@@ -34,6 +34,7 @@ const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Co
   updateRemaining: { permissions: ["keys.update"], target: ofKey },
   rerollKey: { permissions: ["keys.update"], target: ofKey },
   deleteKey: { permissions: ["keys.delete"], target: ofKey },
+  importKeys: { permissions: ["keys.create"], target: ({ apiId }) => ({ apiId }) },
   createRootKey: {
     permissions: ["rootKeys.update"],
     target: ({ rootKey }) => ({ rootKeyId: undefined, after: () => rootKey }),

@@ -41,13 +41,23 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 
   return function verifyKey({ key: presented, apiId, apiIds }) {
     const text = presented.reveal();
-    // Garbage ends here: a text with a wrong checksum was never issued, and the store need not be asked.
-    if (!isWellFormedKey(text)) return { code: "NOT_FOUND" };
+    if (!isWellFormedKey(text)) return verifyForeign(text, apiId, apiIds);
 
     const digest = sha256(text);
-    const question = { digest, apiId, apiIds, isFresh: false };
+    const question = { digest, apiId, apiIds, isFresh: false, isForeign: false };
     return andThen(keys.findByDigest(digest), (found) => decide(found, question));
   };
+
+  /**
+   * Garbage ends here, without a look at the store: a text with a wrong checksum was never issued. Only where keys were
+   * imported it may be one of those.
+   */
+  function verifyForeign(text: string, apiId: string | undefined, apiIds: Lookup["apiIds"]): MaybePromise<Verdict> {
+    if (keys.hasImportedKeys === false) return { code: "NOT_FOUND" };
+    const digest = sha256(text);
+    const question = { digest, apiId, apiIds, isFresh: false, isForeign: true };
+    return andThen(keys.findByDigest(digest, { foreign: true }), (found) => decide(found, question));
+  }
 
   function decide(found: Key | undefined, question: Lookup): MaybePromise<Verdict> {
     const plan = planVerification(found, { apiId: question.apiId, apiIds: question.apiIds, nowMs: clock.nowMs() });
@@ -68,10 +78,10 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
    * The ledger has no such window or counter, so the cached key is out of date: it was deleted, or has lost its limit or its
    * counter. It is read again and decided again, once. If it has changed again by then, only a key that is gone is refused.
    */
-  async function decideFresh({ digest, apiId, apiIds, isFresh }: Lookup): Promise<Verdict> {
-    const found = await keys.findByDigest(digest, { fresh: true });
+  async function decideFresh({ digest, apiId, apiIds, isFresh, isForeign }: Lookup): Promise<Verdict> {
+    const found = await keys.findByDigest(digest, { fresh: true, ...(isForeign && { foreign: true }) });
     if (isFresh && found !== undefined) throw new Unavailable("the key is being changed", { affectsOneKeyOnly: true });
-    return decide(found, { digest, apiId, apiIds, isFresh: true });
+    return decide(found, { digest, apiId, apiIds, isFresh: true, isForeign });
   }
 
   function decideWithPermit(permit: Permit | undefined, key: Key, question: Lookup): MaybePromise<Verdict> {
@@ -114,6 +124,8 @@ interface Lookup {
   readonly apiId: string | undefined;
   readonly apiIds: readonly string[] | undefined;
   readonly isFresh: boolean;
+  /** Whether the text is one that this service cannot have made. */
+  readonly isForeign: boolean;
 }
 
 /** It is not known whether the use was spent, and the caller gets 503. So the permit was not used. */

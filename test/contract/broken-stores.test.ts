@@ -4,6 +4,7 @@ import type { BrokenStore } from "./break-store.ts";
 import { brokenApis } from "./broken-apis.ts";
 import { brokenEvents } from "./broken-events.ts";
 import { brokenFeeds } from "./broken-feeds.ts";
+import { brokenImports } from "./broken-imports.ts";
 import { brokenKeyStores } from "./broken-key-stores.ts";
 import { brokenKeyUpdates } from "./broken-key-updates.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
@@ -25,6 +26,7 @@ const brokenStores = [
   ...brokenUpdates,
   ...brokenApis,
   ...brokenRerolls,
+  ...brokenImports,
 ];
 
 /** The names of the contract's cases that each broken store fails, by its mistake. */

@@ -8,6 +8,7 @@ import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { eventActorCases, eventCases } from "./event-cases.ts";
 import { idempotencyCases } from "./idempotency-cases.ts";
+import { importCases } from "./import-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { listCases } from "./list-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
@@ -39,6 +40,7 @@ export const storeContract: readonly ContractCase[] = [
   ...updateKeyCases,
   ...updateRemainingCases,
   ...rerollCases,
+  ...importCases,
   ...permitCases,
   ...permitClockCases,
   ...rateLimitCases,

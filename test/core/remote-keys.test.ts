@@ -33,6 +33,7 @@ function setUp(answered: { transaction: number; epoch?: string }) {
 const news = (transaction: number, digests: string[], of = epoch): FeedNews => ({
   position: { epoch: of, transaction },
   changed: [{ kind: "key", keyId: key.id, digests }],
+  hasImportedKeys: false,
   ageMs: 0,
 });
 

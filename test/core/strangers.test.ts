@@ -146,7 +146,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["an answer to no request", createRecord({ requestDigest: "" })],
     ["an empty answer", createRecord({ sealedAnswer: "" })],
     ["an answer that is not encrypted", createRecord({ sealedAnswer: '{"key":"secret"}' })],
-    ["too long an answer", createRecord({ sealedAnswer: "s".repeat(4097) })],
+    ["too long an answer", createRecord({ sealedAnswer: "s".repeat(8193) })],
     ["an answer that expires before it was made", createRecord({ expiresAtMs: 1 })],
     ["an answer that is kept for ever", createRecord({ expiresAtMs: Number.POSITIVE_INFINITY })],
     ["an answer of no time", createRecord({ createdAtMs: Number.NaN })],

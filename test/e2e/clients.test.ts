@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { ListKeysResponse } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
@@ -94,6 +95,21 @@ describe.each(engines)("on $name", (engine) => {
       await client.updateKey({ keyId, enabled: true });
       expect(await client.verifyKey({ key: last.key })).toMatchObject({ valid: true, ratelimit: { limit: 1 } });
       expect(await client.verifyKey({ key: last.key })).toMatchObject({ code: "RATE_LIMITED" });
+
+      const digest = createHash("sha256").update(`sk_${kind}`).digest("hex");
+      const toImport = { digest, start: "sk_", meta: { old: true }, remaining: 1 };
+      const { results } = await client.importKeys({ apiId: "old", keys: [toImport, toImport] });
+      expect(results).toEqual([
+        { keyId: expect.stringMatching(/^key_/) },
+        { error: { code: "CONFLICT", message: "there is a key with this digest" } },
+      ]);
+      expect(await client.verifyKey({ key: `sk_${kind}`, apiId: "old" })).toMatchObject({
+        keyId: results[0]?.keyId,
+        valid: true,
+        meta: { old: true },
+        remaining: 0,
+      });
+      expect(await client.verifyKey({ key: `sk_${kind}x` })).toMatchObject({ code: "NOT_FOUND" });
 
       expect(await client.deleteKey({ keyId: created.keyId })).toEqual({});
       expect(await client.verifyKey({ key: last.key })).toEqual({

@@ -63,6 +63,7 @@ describe.runIf(hasRedis)("changes over Redis", () => {
     ["without them", { kind: "key", keyId: "key_2", digests: undefined }],
     ["of a key that has none", { kind: "key", keyId: "key_3", digests: [] }],
     ["of root keys", { kind: "rootKeys" }],
+    ["of imports", { kind: "imports" }],
   ])("are heard by all others and not by the one that made them, %s", async (_, made) => {
     const [a, b, c] = (await joinAll(await startTestRedis(), "a", "b", "c")) as [Replica, Replica, Replica];
     await a.changes.broadcast(made);

@@ -50,6 +50,7 @@ const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
   "keys.updateRemaining": ({ keyId }) => ({ keyId, op: "set", value: 5 }),
   "keys.listKeys": ({ apiId }) => ({ apiId }),
   "keys.rerollKey": ({ keyId }) => ({ keyId }),
+  "keys.importKeys": ({ apiId, key }) => ({ apiId, keys: [{ digest: sha256(`old ${key}`) }] }),
   "keys.deleteKey": ({ keyId }) => ({ keyId }),
   "rootKeys.createRootKey": () => ({ permissions: ["rootKeys.update"], expires: systemClock.nowMs() + 30_000 }),
   "rootKeys.listRootKeys": () => ({ limit: 1 }),

@@ -27,13 +27,13 @@ function follow(answers: (Partial<FeedNews> | Error)[], deps: Partial<ChangeFoll
         asked.push(since);
         const answer = answers.shift() ?? {};
         if (answer instanceof Error) throw answer;
-        return { position: position(asked.length), changed: [], ageMs: 0, ...answer };
+        return { position: position(asked.length), changed: [], hasImportedKeys: false, ageMs: 0, ...answer };
       },
     },
     caches: [
       {
         invalidate: (change) =>
-          void did.push(change.kind === "key" ? `invalidate ${change.keyId} by ${change.digests}` : "root keys"),
+          void did.push(change.kind === "key" ? `invalidate ${change.keyId} by ${change.digests}` : change.kind),
         invalidateAll: () => void did.push("invalidate all"),
         newsIsCurrent: (atMs) => void did.push(`current at ${atMs}`),
       },
@@ -56,13 +56,20 @@ describe("the change follower", () => {
       "current at 0",
       "invalidate a by digest of a",
       "changed a",
-      "root keys",
+      "rootKeys",
       "changed rootKeys",
       "invalidate b by digest of b",
       "changed b",
       "current at 700",
     ]);
     expect(asked).toEqual([undefined, position(1)]);
+  });
+
+  it("tells once that keys were imported, before it says that news is current", async () => {
+    const imports = { hasImportedKeys: true };
+    const { follower, did } = follow([{}, imports, { ...imports, changed: "everything" }]);
+    for (let round = 0; round < 3; round++) await follower.round();
+    expect(did).toEqual(["current at 0", "imports", "current at 0", "invalidate all", "current at 0"]);
   });
 
   it("takes off the age that the news had when it was asked for", async () => {
@@ -81,8 +88,8 @@ describe("the change follower", () => {
       await follower.round();
     }
     expect(heard).toEqual([
-      [{ ...all, position: position(1), ageMs: 0 }, 500],
-      [{ ...rootKeys, position: position(3), ageMs: 0 }, 1500],
+      [{ ...all, position: position(1), hasImportedKeys: false, ageMs: 0 }, 500],
+      [{ ...rootKeys, position: position(3), hasImportedKeys: false, ageMs: 0 }, 1500],
     ]);
   });
 

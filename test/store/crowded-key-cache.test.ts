@@ -109,4 +109,38 @@ describe("CachedKeyLookup", () => {
     expect(waitingRoom.taken).toBe(0);
     expect(await cache.findByDigest("hot"), "what is remembered needs no room").toBeDefined();
   });
+
+  it("gives look-ups of texts that anybody can make up a quarter of all places, and the others to real keys", async () => {
+    const all = setUp({ waitingRoom: new WaitingRoom(40) });
+    const foreign = { foreign: true };
+    const madeUp = Array.from({ length: 100 }, (_, i) =>
+      Promise.resolve(all.cache.findByDigest(`made up ${i}`, foreign)),
+    );
+    const real = Array.from({ length: 30 }, (_, i) => Promise.resolve(all.cache.findByDigest(`real ${i}`)));
+    const refused = Promise.allSettled([...madeUp, ...real]);
+    expect(all.waitingRoom.taken).toBe(40);
+    await expect(all.cache.findByDigest("one more")).rejects.toThrow(Unavailable);
+    await answerUntilIdle(all.store);
+    const states = (await refused).map(({ status }) => status);
+    expect(states.slice(0, 100).filter((status) => status === "fulfilled")).toHaveLength(10);
+    expect(states.slice(100)).toEqual(real.map(() => "fulfilled"));
+    expect(all.waitingRoom.taken).toBe(0);
+    expect(all.cache.size, "nothing is remembered of what was not found").toBe(0);
+    expect(await find(all, "made up 1")).toBeUndefined();
+  });
+
+  it("knows that no key was imported while news is current, and never again once it has heard of one", () => {
+    const { cache, clock } = setUp({}, false);
+    expect(cache.hasImportedKeys, "before the first news").toBe(true);
+    cache.newsIsCurrent(clock.monotonicMs());
+    expect(cache.hasImportedKeys).toBe(false);
+    clock.advance(1000);
+    expect(cache.hasImportedKeys, "news is out of date").toBe(true);
+    cache.newsIsCurrent(clock.monotonicMs());
+    expect(cache.hasImportedKeys).toBe(false);
+    cache.invalidate({ kind: "imports" });
+    cache.invalidateAll();
+    cache.newsIsCurrent(clock.monotonicMs());
+    expect(cache.hasImportedKeys).toBe(true);
+  });
 });

@@ -6,6 +6,7 @@ import {
   type EventPage,
   type EventsQuery,
   type IdempotencyRecord,
+  type ImportedKey,
   type KeptAnswer,
   type KeyPage,
   type KeysQuery,
@@ -89,6 +90,15 @@ export function updateRemaining(
   atMs = 1,
 ): Promise<Outcome<"updateRemaining">> {
   return management.change({ kind: "updateRemaining", keyId, op, value, event: testEvent(atMs) });
+}
+
+export function importKeys(
+  management: Changes,
+  keys: readonly ImportedKey[],
+  record?: IdempotencyRecord,
+): Promise<Outcome<"importKeys">> {
+  const apiId = keys[0]?.apiId ?? "api_1";
+  return management.change({ kind: "importKeys", apiId, keys, event: testEvent() }, record);
 }
 
 export function rerollKey(

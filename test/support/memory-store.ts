@@ -14,6 +14,7 @@ import {
   type DeleteApi,
   type DeleteApiKeys,
   type IdempotencyRecord,
+  type ImportKeys,
   type Outcome,
   type Query,
   targetIdOf,
@@ -47,6 +48,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const idempotency = new Map<string, IdempotencyRecord>();
   const changes: FeedChange[] = [];
   const rootKeys = new MemoryRootKeys(() => changes.push({ kind: "rootKeys" }));
+  let hasImportedKeys = false;
   const events = new Map<string, StoredEvent>();
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
@@ -85,6 +87,18 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     if (keysOf(apiId).length > 0) return { outcome: "conflict", reason: "hasKeys" };
     apis.delete(apiId);
     return { outcome: "done", changed: [] };
+  }
+
+  function importKeys({ apiId, apiMustExist, keys: given }: ImportKeys): Outcome<"importKeys"> {
+    if (apiMustExist && apis.get(apiId) === undefined) return { outcome: "missing" };
+    if (apis.isStopped(apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
+    const stored = given.filter(({ eventId: _, ...key }) => {
+      if (secretOf(key.secretDigest)[1] !== undefined) return false;
+      create({ kind: "createKey", key, event: { id: "", atMs: key.createdAtMs, actor: "" } });
+      return true;
+    });
+    hasImportedKeys ||= stored.length > 0;
+    return { outcome: "done", changed: [], answer: { keyIds: stored.map(({ id }) => id) } };
   }
 
   function keptAt(lookup: string, nowMs: number): IdempotencyRecord | undefined {
@@ -164,7 +178,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const before: { readonly apiId?: string } | undefined = keys.get(targetId);
     const versionBefore = (rootKeys.read(targetId) ?? apis.get(targetId))?.version ?? 0;
     const outcome = carryOut(command);
-    if (outcome.outcome === "done" && "apiId" in command) {
+    if (outcome.outcome === "done" && "apiId" in command && command.kind !== "importKeys") {
       const versionOf = (keyId: string) => changed.get(keyId)?.version ?? 1;
       const noted = eventsOfApi(command, versionBefore + 1, outcome.changed, versionOf);
       for (const event of noted) events.set(event.id, event);
@@ -177,6 +191,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     switch (command.kind) {
       case "createKey":
         return create(command);
+      case "importKeys":
+        return importKeys(command);
       case "createApi":
         return apis.create(command);
       case "updateApi":
@@ -229,6 +245,13 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   }
 
   function noteEvent(command: Command, before: { readonly apiId?: string } | undefined, versionBefore: number): void {
+    if (command.kind === "importKeys") {
+      for (const { id: targetId, apiId, eventId } of command.keys.filter(({ id }) => keys.has(id))) {
+        const event = { ...command.event, id: eventId, method: methodOf.importKeys, targetId, apiId };
+        events.set(eventId, { ...event, fields: [], version: 1 });
+      }
+      return;
+    }
     const targetId = targetIdOf(command);
     const isOfKey = "key" in command || "keyId" in command;
     const { apiId }: { readonly apiId?: string } = keys.get(targetId) ?? before ?? {};
@@ -261,7 +284,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   async function readChanges(since: FeedPosition | undefined): Promise<FeedNews> {
     const position = { epoch: "memory", transaction: changes.length };
     const isKnown = since?.epoch === position.epoch && since.transaction <= position.transaction;
-    return { position, changed: isKnown ? changes.slice(since.transaction) : "everything", ageMs: 0 };
+    return { position, changed: isKnown ? changes.slice(since.transaction) : "everything", hasImportedKeys, ageMs: 0 };
   }
 
   function settleOne({ keyId, wanted }: Charge): ChargeResult {

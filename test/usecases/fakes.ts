@@ -7,6 +7,8 @@ import type { UsageLedger } from "../../src/store/usage-ledger.ts";
 /** The answers of each part, in order; an Error is thrown. A call without an answer fails the test. */
 export interface Script {
   readonly found: readonly (Key | undefined | Error)[];
+  /** Whether keys were imported. Default: none were. */
+  readonly hasImportedKeys?: boolean;
   readonly permits?: readonly (Permit["outcome"] | Error)[];
   readonly spends?: readonly (Spend | Error)[];
   /** The result of peeking or releasing, if it is not the key's state. */
@@ -31,8 +33,10 @@ export function fakeParts(script: Script, answering: Answering) {
   const spends = inTurn("spends", script.spends);
 
   const keys: KeyLookup = {
+    hasImportedKeys: script.hasImportedKeys ?? false,
     findByDigest(digest, options) {
-      did.push(options?.fresh ? `find fresh ${digest}` : `find ${digest}`);
+      const how = `${options?.fresh ? "fresh " : ""}${options?.foreign ? "foreign " : ""}`;
+      did.push(`find ${how}${digest}`);
       return answering(found);
     },
   };

@@ -20,6 +20,8 @@ export const away = new Unavailable("away");
 
 /** The calls to the parts, as text. */
 export const find = `find ${sha256(secret)}`;
+export const foreignText = `sk ☂ ${"x".repeat(16_000)}`;
+export const findForeign = `find foreign ${sha256(foreignText)}`;
 export const findFresh = `find fresh ${sha256(secret)}`;
 export const [take, takeOf20] = ["take of 10 for key_1", "take of 20 for key_1"];
 export const peek = "peek at 10 for key_1";
@@ -52,6 +54,29 @@ export const decided: Case[] = [
     found: [],
     verdict: { code: "NOT_FOUND" },
     did: [],
+  },
+  {
+    name: "where keys were imported, any text may be one of them, however long",
+    presented: foreignText,
+    hasImportedKeys: true,
+    found: [plain],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
+    did: [findForeign],
+  },
+  {
+    name: "where keys were imported, garbage is looked up too, and not found",
+    presented: foreignText,
+    hasImportedKeys: true,
+    found: [undefined],
+    verdict: { code: "NOT_FOUND" },
+    did: [findForeign],
+  },
+  {
+    name: "where keys were imported, texts of our own are looked up as ever",
+    hasImportedKeys: true,
+    found: [plain],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
+    did: [find],
   },
   { name: "an unknown key is not found", found: [undefined], verdict: { code: "NOT_FOUND" }, did: [find] },
   {
@@ -186,6 +211,15 @@ export const counting: Case[] = [
 ];
 
 export const outOfDate: Case[] = [
+  {
+    name: "an imported key whose counter was removed is read again as an imported one",
+    presented: foreignText,
+    hasImportedKeys: true,
+    found: [counted(), plain],
+    spends: [{ outcome: "missing" }],
+    verdict: { code: "VALID", remaining: undefined, rateLimit: undefined },
+    did: [findForeign, spend, findForeign.replace("find", "find fresh")],
+  },
   {
     name: "a key that the limiter no longer has is looked up past the cache, and not found when it is deleted",
     found: [both(), undefined],

@@ -254,7 +254,10 @@ export interface CreateKeyResponse {
 
 /** The key to verify. */
 export interface VerifyKeyRequest {
-  /** The key as the caller sent it: 1 to 16384 characters. A text that is not a key of this service is `NOT_FOUND`. */
+  /**
+   * The key as the caller sent it: 1 to 16384 characters. A text that is neither a key of this service nor an imported one is
+   * `NOT_FOUND`.
+   */
   key: string;
   /** The API that is asking: 1 to 255 characters. A key of another API is then `FORBIDDEN`. Default: not checked. */
   apiId?: string;
@@ -472,6 +475,72 @@ export interface RerollKeyResponse {
   keyId: string;
   /** The new secret. This is the only time it is shown. */
   key: string;
+}
+
+/** The keys to import. */
+export interface ImportKeysRequest {
+  /** Identifier of the API the keys belong to: 1 to 255 characters. The first key of an API registers it. */
+  apiId: string;
+  /** The keys: 1 to 100. */
+  keys?: KeyToImport[];
+}
+
+/** A key whose text was made elsewhere. */
+export interface KeyToImport {
+  /**
+   * The SHA-256 digest of the whole text that callers present, prefix included, as UTF-8: 64 characters of hex, or base64 in
+   * either alphabet, with or without padding.
+   */
+  digest: string;
+  /**
+   * The first characters of the text, by which people recognise it: 1 to 32 characters. A new secret takes over its prefix, if
+   * this is one as `createKey` takes it, `_` and four letters or digits. Default: none.
+   */
+  start?: string;
+  /** Identifier of the user who owns the key: 1 to 255 characters. Default: none. */
+  ownerId?: string;
+  /** Number of verifications the key allows: 0 to 2147483647. Default: no counter. */
+  remaining?: number;
+  /** Refill rule for `remaining`, which must then be set. Default: none. */
+  refill?: Refill;
+  /** Rate-limit rule. Default: none. */
+  ratelimit?: Ratelimit;
+  /** Name by which people recognise the key: 1 to 255 characters. Default: none. */
+  name?: string;
+  /**
+   * Metadata returned with every verification: an object of at most 16384 bytes as JSON, nested at most 16 deep.
+   * Default: `{}`.
+   */
+  meta?: Record<string, unknown>;
+  /**
+   * When the key stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999 (the
+   * end of year 9999). Default: never.
+   */
+  expires?: number;
+  /** Whether the key can be used. Default: true. */
+  enabled?: boolean;
+}
+
+/** What became of the keys. */
+export interface ImportKeysResponse {
+  /** One for each key, in the order of the request. */
+  results: ImportResult[];
+}
+
+/** What became of one key. */
+export interface ImportResult {
+  /** Identifier of the key, if it was imported. */
+  keyId?: string;
+  /** Why it was not. */
+  error?: ImportError;
+}
+
+/** Why a key was not imported. */
+export interface ImportError {
+  /** `CONFLICT`: its digest exists. `BAD_REQUEST`: it has expired. */
+  code: string;
+  /** The same for people. */
+  message: string;
 }
 
 /** The key to delete. */
@@ -787,6 +856,15 @@ export const methods = {
         "byteLength",
       ],
     },
+    importKeys: {
+      path: "/v1/keys.importKeys",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "apiId",
+        "keys",
+      ],
+    },
     deleteKey: {
       path: "/v1/keys.deleteKey",
       isPublic: false,
@@ -940,6 +1018,18 @@ export interface KeysClient {
    * one before. "At once" is immediately on this replica, within two seconds on all others, within one if they share a Redis.
    */
   rerollKey(request: RerollKeyRequest, options?: IdempotentCallOptions): Promise<RerollKeyResponse>;
+  /**
+   * Brings existing keys along, by the SHA-256 digests of their texts: they work as before, and this service never sees the
+   * texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.
+   *
+   * A key fails alone: a digest that exists, or comes twice, is a `CONFLICT` of its result; `expires` in the past is a
+   * `BAD_REQUEST` of it. The others are imported, all at once. With the header `Idempotency-Key` a repeated request gets the
+   * same ids.
+   *
+   * As long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards
+   * every text is looked up: immediately on this replica, within two seconds on all others, within one if they share a Redis.
+   */
+  importKeys(request: ImportKeysRequest, options?: IdempotentCallOptions): Promise<ImportKeysResponse>;
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds
    * on all others, within one if they share a Redis.

@@ -15,6 +15,7 @@ export const routes = [
   { verb: "POST", path: "/v1/keys.updateKey", method: KeysService.method.updateKey },
   { verb: "POST", path: "/v1/keys.updateRemaining", method: KeysService.method.updateRemaining },
   { verb: "POST", path: "/v1/keys.rerollKey", method: KeysService.method.rerollKey },
+  { verb: "POST", path: "/v1/keys.importKeys", method: KeysService.method.importKeys },
   { verb: "POST", path: "/v1/keys.deleteKey", method: KeysService.method.deleteKey },
 ] as const satisfies readonly {
   readonly verb: "GET" | "POST";

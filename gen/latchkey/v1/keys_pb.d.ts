@@ -218,7 +218,8 @@ export declare const CreateKeyResponseSchema: GenMessage<CreateKeyResponse>;
  */
 export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> & {
   /**
-   * The key as the caller sent it: 1 to 16384 characters. A text that is not a key of this service is `NOT_FOUND`.
+   * The key as the caller sent it: 1 to 16384 characters. A text that is neither a key of this service nor an imported one is
+   * `NOT_FOUND`.
    *
    * @generated from field: string key = 1;
    */
@@ -913,6 +914,194 @@ export declare type RerollKeyResponse = Message<"latchkey.v1.RerollKeyResponse">
 export declare const RerollKeyResponseSchema: GenMessage<RerollKeyResponse>;
 
 /**
+ * The keys to import.
+ *
+ * @generated from message latchkey.v1.ImportKeysRequest
+ */
+export declare type ImportKeysRequest = Message<"latchkey.v1.ImportKeysRequest"> & {
+  /**
+   * Identifier of the API the keys belong to: 1 to 255 characters. The first key of an API registers it.
+   *
+   * @generated from field: string api_id = 1;
+   */
+  apiId: string;
+
+  /**
+   * The keys: 1 to 100.
+   *
+   * @generated from field: repeated latchkey.v1.KeyToImport keys = 2;
+   */
+  keys: KeyToImport[];
+};
+
+/**
+ * Describes the message latchkey.v1.ImportKeysRequest.
+ * Use `create(ImportKeysRequestSchema)` to create a new message.
+ */
+export declare const ImportKeysRequestSchema: GenMessage<ImportKeysRequest>;
+
+/**
+ * A key whose text was made elsewhere.
+ *
+ * @generated from message latchkey.v1.KeyToImport
+ */
+export declare type KeyToImport = Message<"latchkey.v1.KeyToImport"> & {
+  /**
+   * The SHA-256 digest of the whole text that callers present, prefix included, as UTF-8: 64 characters of hex, or base64 in
+   * either alphabet, with or without padding.
+   *
+   * @generated from field: string digest = 1;
+   */
+  digest: string;
+
+  /**
+   * The first characters of the text, by which people recognise it: 1 to 32 characters. A new secret takes over its prefix, if
+   * this is one as `createKey` takes it, `_` and four letters or digits. Default: none.
+   *
+   * @generated from field: optional string start = 2;
+   */
+  start?: string | undefined;
+
+  /**
+   * Identifier of the user who owns the key: 1 to 255 characters. Default: none.
+   *
+   * @generated from field: optional string owner_id = 3;
+   */
+  ownerId?: string | undefined;
+
+  /**
+   * Number of verifications the key allows: 0 to 2147483647. Default: no counter.
+   *
+   * @generated from field: optional int32 remaining = 4;
+   */
+  remaining?: number | undefined;
+
+  /**
+   * Refill rule for `remaining`, which must then be set. Default: none.
+   *
+   * @generated from field: latchkey.v1.Refill refill = 5;
+   */
+  refill?: Refill | undefined;
+
+  /**
+   * Rate-limit rule. Default: none.
+   *
+   * @generated from field: latchkey.v1.Ratelimit ratelimit = 6;
+   */
+  ratelimit?: Ratelimit | undefined;
+
+  /**
+   * Name by which people recognise the key: 1 to 255 characters. Default: none.
+   *
+   * @generated from field: optional string name = 7;
+   */
+  name?: string | undefined;
+
+  /**
+   * Metadata returned with every verification: an object of at most 16384 bytes as JSON, nested at most 16 deep.
+   * Default: `{}`.
+   *
+   * @generated from field: google.protobuf.Struct meta = 8;
+   */
+  meta?: JsonObject | undefined;
+
+  /**
+   * When the key stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999 (the
+   * end of year 9999). Default: never.
+   *
+   * @generated from field: optional double expires = 9;
+   */
+  expires?: number | undefined;
+
+  /**
+   * Whether the key can be used. Default: true.
+   *
+   * @generated from field: optional bool enabled = 10;
+   */
+  enabled?: boolean | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.KeyToImport.
+ * Use `create(KeyToImportSchema)` to create a new message.
+ */
+export declare const KeyToImportSchema: GenMessage<KeyToImport>;
+
+/**
+ * What became of the keys.
+ *
+ * @generated from message latchkey.v1.ImportKeysResponse
+ */
+export declare type ImportKeysResponse = Message<"latchkey.v1.ImportKeysResponse"> & {
+  /**
+   * One for each key, in the order of the request.
+   *
+   * @generated from field: repeated latchkey.v1.ImportResult results = 1;
+   */
+  results: ImportResult[];
+};
+
+/**
+ * Describes the message latchkey.v1.ImportKeysResponse.
+ * Use `create(ImportKeysResponseSchema)` to create a new message.
+ */
+export declare const ImportKeysResponseSchema: GenMessage<ImportKeysResponse>;
+
+/**
+ * What became of one key.
+ *
+ * @generated from message latchkey.v1.ImportResult
+ */
+export declare type ImportResult = Message<"latchkey.v1.ImportResult"> & {
+  /**
+   * Identifier of the key, if it was imported.
+   *
+   * @generated from field: optional string key_id = 1;
+   */
+  keyId?: string | undefined;
+
+  /**
+   * Why it was not.
+   *
+   * @generated from field: latchkey.v1.ImportError error = 2;
+   */
+  error?: ImportError | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.ImportResult.
+ * Use `create(ImportResultSchema)` to create a new message.
+ */
+export declare const ImportResultSchema: GenMessage<ImportResult>;
+
+/**
+ * Why a key was not imported.
+ *
+ * @generated from message latchkey.v1.ImportError
+ */
+export declare type ImportError = Message<"latchkey.v1.ImportError"> & {
+  /**
+   * `CONFLICT`: its digest exists. `BAD_REQUEST`: it has expired.
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * The same for people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message latchkey.v1.ImportError.
+ * Use `create(ImportErrorSchema)` to create a new message.
+ */
+export declare const ImportErrorSchema: GenMessage<ImportError>;
+
+/**
  * The key to delete.
  *
  * @generated from message latchkey.v1.DeleteKeyRequest
@@ -1050,6 +1239,24 @@ export declare const KeysService: GenService<{
     methodKind: "unary";
     input: typeof RerollKeyRequestSchema;
     output: typeof RerollKeyResponseSchema;
+  },
+  /**
+   * Brings existing keys along, by the SHA-256 digests of their texts: they work as before, and this service never sees the
+   * texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.
+   *
+   * A key fails alone: a digest that exists, or comes twice, is a `CONFLICT` of its result; `expires` in the past is a
+   * `BAD_REQUEST` of it. The others are imported, all at once. With the header `Idempotency-Key` a repeated request gets the
+   * same ids.
+   *
+   * As long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards
+   * every text is looked up: immediately on this replica, within two seconds on all others, within one if they share a Redis.
+   *
+   * @generated from rpc latchkey.v1.KeysService.ImportKeys
+   */
+  importKeys: {
+    methodKind: "unary";
+    input: typeof ImportKeysRequestSchema;
+    output: typeof ImportKeysResponseSchema;
   },
   /**
    * Deletes a key permanently. From then on it verifies as `NOT_FOUND`: immediately on this replica, within two seconds

@@ -1,7 +1,7 @@
 import type { Key } from "../../domain/key.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
 import type { FeedNews } from "../../store/change-feed.ts";
-import type { KeyLookup } from "../../store/key-lookup.ts";
+import type { KeyLookup, LookupOptions } from "../../store/key-lookup.ts";
 import { answerOf } from "../wire.ts";
 import { fromWireKey } from "../wire-keys.ts";
 import type { Coordinators } from "./coordinators.ts";
@@ -36,10 +36,10 @@ export class RemoteKeys implements KeyLookup {
     this.#deps = deps;
   }
 
-  findByDigest(digest: string): Promise<Key | undefined> {
+  findByDigest(digest: string, options?: LookupOptions): Promise<Key | undefined> {
     const shared = this.#ofThisTurn.get(digest);
     if (shared !== undefined) return shared;
-    const found = this.#lookUp(digest);
+    const found = this.#lookUp(digest, options?.foreign ?? false);
     this.#ofThisTurn.set(digest, found);
     this.#endOfTurn.schedule();
     return found;
@@ -63,9 +63,9 @@ export class RemoteKeys implements KeyLookup {
     if (oldest !== undefined) this.#changed.delete(oldest);
   }
 
-  async #lookUp(digest: string): Promise<Key | undefined> {
+  async #lookUp(digest: string, isForeign: boolean): Promise<Key | undefined> {
     const { coordinators, timeoutMs, onOldAnswer } = this.#deps;
-    const asked = coordinators.read(digest, { case: "lookup", value: { digest } });
+    const asked = coordinators.read(digest, { case: "lookup", value: { digest, isForeign } });
     const received = await within(timeoutMs(), asked, "the look-up was not answered in time");
     const { key, feedTransaction, feedEpoch } = answerOf(received, "lookup");
     const changedAt = this.#changed.get(digest);

@@ -64,11 +64,11 @@ export async function answerCall(
     case "windows":
       return toWireWindows(await core.windows.exchange(fromWireReports(question.value)));
     case "lookup": {
-      const { digest } = question.value;
+      const { digest, isForeign: foreign } = question.value;
       checkDigest(digest, "digest");
       // Before the store is asked: its answer is as new as this, or newer.
       const { transaction: feedTransaction = 0, epoch: feedEpoch = "" } = core.feedPosition() ?? {};
-      const key = await core.keys.findByDigest(digest);
+      const key = await core.keys.findByDigest(digest, { foreign });
       const found = key && { key: toWireKey(key) };
       return { case: "lookup", value: { ...found, feedTransaction, feedEpoch } };
     }

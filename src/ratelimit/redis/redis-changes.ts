@@ -162,7 +162,7 @@ function parse(message: string): Message | undefined {
 
 /** Other clients of Redis can publish anything, and handling a change must never throw. */
 function knownChange(change: Change): Change | undefined {
-  if (change.kind === "rootKeys") return { kind: "rootKeys" };
+  if (change.kind === "rootKeys" || change.kind === "imports") return { kind: change.kind };
   const { kind, keyId, digests } = change;
   const areDigests = digests === undefined || (Array.isArray(digests) && digests.every((it) => typeof it === "string"));
   return kind === "key" && typeof keyId === "string" && areDigests ? { kind, keyId, digests } : undefined;

@@ -158,7 +158,7 @@ const session = "pg_backend_pid() || ' ' || pg_postmaster_start_time()";
  * $5 the reader of the position's heartbeat  $6 its number
  */
 const readChanges = preparedText(`
-SELECT f.epoch, f.tidied_before, pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest_open,
+SELECT f.epoch, f.tidied_before, f.has_imported_keys, pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest_open,
   pg_current_snapshot()::text AS snapshot, ${session} AS session,
   (SELECT heartbeats FROM change_readers WHERE id = $4),
   EXISTS (SELECT FROM change_readers WHERE id = $5 AND heartbeats >= $6::bigint) AS has_heartbeat, c.kind, c.key_id, c.digests

@@ -3,6 +3,7 @@ import type { Ambient } from "../../ambient/ambient.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
+import type { LookupOptions } from "../key-lookup.ts";
 import { type Pending, PendingTable } from "../pending-table.ts";
 import { type KeyRow, selectKeys, selectKeysOfEndingSecrets, toKey } from "../sql/find-keys.ts";
 import type { Schema } from "../sql/schema.ts";
@@ -30,6 +31,8 @@ export class PgLookups {
   readonly #pool: PgPool;
   readonly #roundTrip: RoundTrip;
   readonly #batches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;
+  /** For texts that anybody can make up: however many there are, others do not wait behind them. */
+  readonly #foreignBatches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;
   readonly #unsent = new PendingTable<Lookup>();
   readonly #newest: PreparedText;
   readonly #ending: PreparedText;
@@ -45,27 +48,32 @@ export class PgLookups {
       .where("ending_secrets.digest", "=", asked);
     this.#newest = preparedText(newest.compile().sql);
     this.#ending = preparedText(ending.compile().sql);
-    this.#batches = new GroupCommit({
-      name: "lookup",
+    const common = {
       batchMax,
-      queueMax,
-      // No more than connections that are open anyway: waiting for a new one takes longer than sharing the next statement.
-      batchesMax: Math.min(keptForReads, connectionsMax),
       queuedMs: () => lookupQueuedMs(roundTrip.ms),
-      onDequeued: (lookup) => this.#unsent.remove(lookup),
-      commit: (lookups, queuedForMs) => this.#send(lookups, queuedForMs),
+      onDequeued: (lookup: Lookup) => this.#unsent.remove(lookup),
+      commit: (lookups: readonly Lookup[], queuedForMs: number) => this.#send(lookups, queuedForMs),
       clock,
       metrics,
+    };
+    // No more than connections that are open anyway: waiting for a new one takes longer than sharing the next statement.
+    const batchesMax = Math.min(keptForReads, connectionsMax);
+    this.#batches = new GroupCommit({ ...common, name: "lookup", queueMax, batchesMax });
+    this.#foreignBatches = new GroupCommit({
+      ...common,
+      name: "foreign_lookup",
+      queueMax: queueMax / 4,
+      batchesMax: 1,
     });
   }
 
   /** Rejects with `Unavailable`. */
-  readonly findByDigest = (digest: string): Promise<Key | undefined> => {
+  readonly findByDigest = (digest: string, options?: LookupOptions): Promise<Key | undefined> => {
     const unsent = this.#unsent.latest(digest);
     if (unsent?.found !== undefined) return unsent.found;
     const lookup: Lookup = { digest, next: undefined, found: undefined };
     this.#unsent.add(lookup);
-    lookup.found = this.#batches.submit(lookup);
+    lookup.found = (options?.foreign ? this.#foreignBatches : this.#batches).submit(lookup);
     return lookup.found;
   };
 

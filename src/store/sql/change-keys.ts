@@ -36,7 +36,7 @@ export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromi
 }
 
 /** Why an API takes no key. If its first key should have created it, it was deleted at that very moment. */
-async function refusedKey({ db }: SqlEngine, apiId: string, apiMustExist: boolean): Promise<Outcome> {
+export async function refusedKey({ db }: SqlEngine, apiId: string, apiMustExist: boolean): Promise<Outcome> {
   const api = await db.selectFrom("apis").select("is_deleting").where("id", "=", apiId).executeTakeFirst();
   if (api === undefined && apiMustExist) return { outcome: "missing" };
   return { outcome: "conflict", reason: "apiIsDeleting" };
@@ -269,7 +269,7 @@ const text = (value: string | undefined) => sql<string>`CAST(${value ?? null} AS
 const whole = (value: number | null | undefined) => sql<number>`CAST(${value ?? null} AS bigint)`;
 
 /** All 0 in a window that was never opened. */
-const windowColumns = [
+export const windowColumns = [
   "gen",
   "ends_at_ms",
   "window_duration_ms",
@@ -279,7 +279,7 @@ const windowColumns = [
   "contended",
 ] as const;
 
-function rateLimitColumns(rateLimit: RateLimit | undefined) {
+export function rateLimitColumns(rateLimit: RateLimit | undefined) {
   return {
     ratelimit_async: rateLimit === undefined ? null : Number(rateLimit.mode === "local"),
     ratelimit_limit: rateLimit?.limit ?? null,

@@ -1,4 +1,4 @@
-import { type CompiledQuery, sql } from "kysely";
+import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { IdempotencyRecord, KeptAnswer, NewEvent } from "../management.ts";
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -24,6 +24,7 @@ export function keepAnswer(
   record: IdempotencyRecord,
   target: Target,
   event: NewEvent,
+  isMade: RawBuilder<boolean> = sql<boolean>`event_id = ${event.id}`,
 ): CompiledQuery[] {
   const text = (value: string) => sql<string>`CAST(${value} AS text)`;
   return [
@@ -40,7 +41,7 @@ export function keepAnswer(
         db
           .selectFrom(target.table)
           .where("id", "=", target.id)
-          .where("event_id", "=", event.id)
+          .where(isMade)
           .select([
             text(record.lookup).as("lookup"),
             text(record.requestDigest).as("request_digest"),

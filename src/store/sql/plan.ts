@@ -1,4 +1,4 @@
-import type { CompiledQuery, QueryResult } from "kysely";
+import type { CompiledQuery, QueryResult, RawBuilder } from "kysely";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { Command, Outcome } from "../management.ts";
 
@@ -12,6 +12,8 @@ export interface Plan {
   readonly first: readonly CompiledQuery[];
   /** Adds the events of a change that is about other rows than its target. Absent: one event, of the target. */
   readonly events?: CompiledQuery;
+  /** In SQL, of a target that the change does not write to: whether the change is made. Absent: if it has the event's id. */
+  readonly isMade?: RawBuilder<boolean>;
   /** Adds a row to the change feed. Absent: no cache can know the target. */
   readonly feed?: CompiledQuery;
   readonly rest: readonly CompiledQuery[];

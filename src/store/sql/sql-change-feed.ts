@@ -74,7 +74,7 @@ export function createSqlChangeFeed({ db, oldestOpenTransaction }: SqlEngine): C
       const rows = await db
         .selectFrom("change_feed")
         .leftJoin("changes", (join) => join.on("transaction_id", ">=", since?.transaction ?? Number.MAX_SAFE_INTEGER))
-        .select(["epoch", "tidied_before", "transaction_id", "kind", "key_id", "digests"])
+        .select(["epoch", "tidied_before", "has_imported_keys", "transaction_id", "kind", "key_id", "digests"])
         .select(oldestOpenTransaction.as("oldest_open"))
         .limit(changesReadMax + 1)
         .execute();
@@ -87,6 +87,7 @@ export function createSqlChangeFeed({ db, oldestOpenTransaction }: SqlEngine): C
 export interface FeedRow {
   readonly epoch: string;
   readonly tidied_before: number;
+  readonly has_imported_keys: number;
   readonly oldest_open: number;
   readonly kind: string | null;
   readonly key_id: string | null;
@@ -105,7 +106,8 @@ export function newsOf(rows: readonly FeedRow[], since: FeedPosition | undefined
     since.transaction <= transaction &&
     since.transaction >= tidiedBefore &&
     rows.length <= changesReadMax;
-  return { position, changed: isKnown ? toChanges(rows) : "everything", ageMs: 0 };
+  const hasImportedKeys = first.has_imported_keys === 1;
+  return { position, changed: isKnown ? toChanges(rows) : "everything", hasImportedKeys, ageMs: 0 };
 }
 
 function toChanges(rows: readonly FeedRow[]): FeedChange[] | "everything" {

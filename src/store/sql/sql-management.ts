@@ -14,6 +14,7 @@ import { conflictOf } from "./conflicts.ts";
 import { deleteApiKeysPlan, deleteApiPlan, stopApiPlan } from "./delete-apis.ts";
 import { addEvent } from "./event-rows.ts";
 import { findKeptAnswer, keepAnswer } from "./idempotency-rows.ts";
+import { importKeysPlan } from "./import-keys.ts";
 import { listEvents } from "./list-events.ts";
 import { listKeys } from "./list-keys.ts";
 import type { Plan } from "./plan.ts";
@@ -73,6 +74,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return rerollKeyPlan(engine, command);
       case "deleteKey":
         return deleteKeyPlan(engine, command);
+      case "importKeys":
+        return importKeysPlan(engine, command);
       case "createRootKey":
         return createRootKeyPlan(engine, command);
       case "updateRootKey":
@@ -107,12 +110,12 @@ export function createSqlManagement(engine: SqlEngine): Management {
 
   /** Undefined if the idempotency record is there already: then nothing has changed. */
   async function carriedOut(
-    { target, first, events, feed, rest, outcomeOf }: Plan,
+    { target, first, events, isMade, feed, rest, outcomeOf }: Plan,
     command: Command,
     idempotency: IdempotencyRecord | undefined,
   ): Promise<Outcome<Command["kind"]> | undefined> {
     const noted = [
-      ...(idempotency === undefined ? [] : keepAnswer(engine, idempotency, target, command.event)),
+      ...(idempotency === undefined ? [] : keepAnswer(engine, idempotency, target, command.event, isMade)),
       events ?? addEvent(engine, command, target),
       ...(feed === undefined ? [] : [feed]),
     ];

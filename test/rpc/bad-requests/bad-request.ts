@@ -51,6 +51,7 @@ const ownBodies: Partial<Record<CallName, JsonObject>> = {
   listEvents: { targetId: textCanary },
   listKeys: { apiId: textCanary },
   updateRemaining: { keyId: textCanary, op: "set", value: 5 },
+  importKeys: { apiId: textCanary, keys: [{ digest: "0".repeat(64) }] },
   createApi: { apiId: textCanary },
   getApi: { apiId: textCanary },
   listApis: { cursor: textCanary },

@@ -141,6 +141,9 @@ const badApiCursors: [string, string][] = [
 
 const byteLengths = [0, 1, 15, 256, -digits, digits, 2147483647];
 
+/** Of a key to import. */
+const digest = "0".repeat(64);
+
 export const rules: BadRequest[] = [
   broken("no apiId", "createKey", "apiId", { ownerId: textCanary }),
   broken("nothing at all", "createKey", "apiId", {}),
@@ -225,6 +228,31 @@ export const rules: BadRequest[] = [
   broken("a fraction of an overlap", "rerollKey", "overlap", { keyId: textCanary, overlap: 7391.5 }),
   broken("too few bytes", "rerollKey", "byteLength", { keyId: textCanary, byteLength: 15 }),
   broken("too many bytes", "rerollKey", "byteLength", { keyId: textCanary, byteLength: 256 }),
+  broken("no apiId", "importKeys", "apiId", { keys: [{ digest }] }),
+  broken("no keys", "importKeys", "keys", { apiId: textCanary, keys: [] }),
+  broken("101 keys", "importKeys", "keys", {
+    apiId: textCanary,
+    keys: Array.from({ length: 101 }, () => ({ digest })),
+  }),
+  ...["", "abc", `${digest}0`, "g".repeat(64), "A".repeat(42), "A".repeat(45), `${"A".repeat(42)}B`].map((bad) =>
+    broken(`the digest '${bad}'`, "importKeys", "keys[1].digest", {
+      apiId: textCanary,
+      keys: [{ digest }, { digest: bad }],
+    }),
+  ),
+  ...(
+    [
+      ["a start of 33 characters", "start", { start: long(33) }],
+      ["an empty start", "start", { start: "" }],
+      ["a refill without remaining", "refill", { refill: { interval: "daily", amount: 7391 } }],
+      ["a name of 256 characters", "name", { name: long(256) }],
+      ["remaining below 0", "remaining", { remaining: -7391 }],
+      ["expires as a fraction", "expires", { expires: 7391.5 }],
+      ["a limit of 0", "ratelimit.limit", { ratelimit: { limit: 0, duration: 1000 } }],
+    ] as const
+  ).map(([name, field, given]) =>
+    broken(name, "importKeys", `keys[0].${field}`, { apiId: textCanary, keys: [{ digest, ...given }] }),
+  ),
   broken("keyId and key", "getKey", "keyId", { keyId: textCanary, key: textCanary }, { says: "either keyId or key" }),
   broken("empty key", "getKey", "key", { key: "" }),
   broken("key of 16385 characters", "getKey", "key", { key: long(16_385) }),

@@ -105,6 +105,7 @@ export const brokenRelays: readonly BrokenRelay[] = [
   }),
   reads("does not know how old its news is", ({ relay }) => async (since) => ({
     ...(await relay.read(since)),
+    hasImportedKeys: false,
     ageMs: 0,
   })),
   reads("takes silence for news", ({ relay }) => async (since) => {
@@ -112,7 +113,7 @@ export const brokenRelays: readonly BrokenRelay[] = [
       return await relay.read(since);
     } catch (error) {
       if (since === undefined) throw error;
-      return { position: since, changed: [], ageMs: 0 };
+      return { position: since, changed: [], hasImportedKeys: false, ageMs: 0 };
     }
   }),
   reads("moves on to its newest position when it tells a part", ({ readings, relay }) => async (since) => {

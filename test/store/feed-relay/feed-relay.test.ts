@@ -29,7 +29,8 @@ function setUp() {
       new Promise<FeedNews>((resolve, reject) => {
         storeReads.push({
           since,
-          answer: (changed) => resolve({ position: position(1, "the store read's own"), changed, ageMs: 0 }),
+          answer: (changed) =>
+            resolve({ position: position(1, "the store read's own"), changed, hasImportedKeys: false, ageMs: 0 }),
           fail: () => reject(new Unavailable("away")),
         });
       }),
@@ -37,7 +38,7 @@ function setUp() {
   const relay = new FeedRelay({ clock, feed, bounds });
   let readings = 0;
   const onReading = (changed: FeedNews["changed"] = [], currentAtMs = clock.monotonicMs()) =>
-    relay.onNews({ position: position(++readings), changed, ageMs: 0 }, currentAtMs);
+    relay.onNews({ position: position(++readings), changed, hasImportedKeys: false, ageMs: 0 }, currentAtMs);
   return { clock, relay, storeReads, onReading };
 }
 
@@ -64,9 +65,14 @@ describe("the relay of the change feed", () => {
     const read = relay.read(undefined);
     expect(await stateOf(read)).toBe("waits");
     onReading("everything");
-    expect(await read).toEqual({ position: position(1), changed: "everything", ageMs: 0 });
+    expect(await read).toEqual({ position: position(1), changed: "everything", hasImportedKeys: false, ageMs: 0 });
     clock.advance(300);
-    expect(await relay.read(undefined)).toEqual({ position: position(1), changed: "everything", ageMs: 300 });
+    expect(await relay.read(undefined)).toEqual({
+      position: position(1),
+      changed: "everything",
+      hasImportedKeys: false,
+      ageMs: 300,
+    });
     expect(storeReads).toEqual([]);
   });
 
@@ -79,7 +85,7 @@ describe("the relay of the change feed", () => {
       const changed = reading % 2 === 0 ? keys(`${reading}`) : [];
       onReading(changed);
       for (const news of await Promise.all(reads))
-        expect(news).toEqual({ position: position(reading), changed, ageMs: 0 });
+        expect(news).toEqual({ position: position(reading), changed, hasImportedKeys: false, ageMs: 0 });
     }
     expect(storeReads).toEqual([]);
   });
@@ -90,7 +96,11 @@ describe("the relay of the change feed", () => {
     clock.advance(500);
     onReading(keys("a"), 500);
     clock.advance(200);
-    expect(await relay.read(position(1)), "asked 200 ms later").toMatchObject({ position: position(2), ageMs: 200 });
+    expect(await relay.read(position(1)), "asked 200 ms later").toMatchObject({
+      position: position(2),
+      hasImportedKeys: false,
+      ageMs: 200,
+    });
     const underWay = relay.read(position(2));
     clock.advance(400);
     onReading([], 600);
@@ -126,8 +136,18 @@ describe("the relay of the change feed", () => {
       onReading(keys(keyId, `other ${keyId}`));
     }
     const part = await relay.read(position(1));
-    expect(part).toEqual({ position: position(3), changed: keys("a", "other a", "b", "other b"), ageMs: 500 });
-    expect(await relay.read(part.position)).toEqual({ position: position(4), changed: keys("c", "other c"), ageMs: 0 });
+    expect(part).toEqual({
+      position: position(3),
+      changed: keys("a", "other a", "b", "other b"),
+      hasImportedKeys: false,
+      ageMs: 500,
+    });
+    expect(await relay.read(part.position)).toEqual({
+      position: position(4),
+      changed: keys("c", "other c"),
+      hasImportedKeys: false,
+      ageMs: 0,
+    });
     expect(storeReads).toEqual([]);
   });
 
@@ -163,8 +183,8 @@ describe("the relay of the change feed", () => {
     onReading(keys("b"));
     storeReads[0]?.answer(keys("a"));
     // Its own position of before the read: "b" may be committed after it.
-    expect(await early).toEqual({ position: position(1), changed: keys("a"), ageMs: 0 });
-    expect(await late).toEqual({ position: position(1), changed: keys("a"), ageMs: 100 });
+    expect(await early).toEqual({ position: position(1), changed: keys("a"), hasImportedKeys: false, ageMs: 0 });
+    expect(await late).toEqual({ position: position(1), changed: keys("a"), hasImportedKeys: false, ageMs: 100 });
     expect((await relay.read(position(1))).changed).toEqual(keys("b"));
     expect(storeReads).toHaveLength(1);
   });
@@ -202,15 +222,15 @@ describe("the relay of the change feed", () => {
   it("waits for the next reading also where positions repeat because nothing changes, as in the embedded store", async () => {
     const { clock, relay, storeReads } = setUp();
     const still = { epoch: "e", transaction: 1 };
-    relay.onNews({ position: still, changed: "everything", ageMs: 0 }, 0);
+    relay.onNews({ position: still, changed: "everything", hasImportedKeys: false, ageMs: 0 }, 0);
     for (let reading = 0; reading < 20; reading++) {
       const read = relay.read(still);
       expect(await stateOf(read)).toBe("waits");
       clock.advance(500);
-      relay.onNews({ position: still, changed: [], ageMs: 0 }, clock.monotonicMs());
-      expect(await read).toEqual({ position: still, changed: [], ageMs: 0 });
+      relay.onNews({ position: still, changed: [], hasImportedKeys: false, ageMs: 0 }, clock.monotonicMs());
+      expect(await read).toEqual({ position: still, changed: [], hasImportedKeys: false, ageMs: 0 });
     }
-    relay.onNews({ position: { ...still, transaction: 2 }, changed: keys("a"), ageMs: 0 }, 0);
+    relay.onNews({ position: { ...still, transaction: 2 }, changed: keys("a"), hasImportedKeys: false, ageMs: 0 }, 0);
     expect((await relay.read(still)).changed).toEqual(keys("a"));
     expect(storeReads).toEqual([]);
   });

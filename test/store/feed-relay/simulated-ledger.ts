@@ -162,6 +162,7 @@ export class SimulatedFeed implements ChangeFeed {
         told: { session, snapshot: commits.map(({ id }) => id).join(",") },
       },
       changed: isKnown ? changed : "everything",
+      hasImportedKeys: false,
       ageMs: 0,
     };
   }

@@ -77,6 +77,24 @@ describe.runIf(hasPostgres)("look-ups on Postgres", () => {
     expect(statements.reduce((sum, items) => sum + items, 0)).toBe(40 * 30);
   });
 
+  it("of texts that anybody can make up have a queue of their own: a flood of them is refused, and holds up no other", async () => {
+    const { keys, store, find, proxy, statements } = await setUp(3);
+    proxy.delayMs = 20;
+    const flood = Array.from({ length: 6000 }, async (_, i) =>
+      store.keys.findByDigest(`made up ${i}`, { foreign: true }),
+    );
+    const settled = Promise.allSettled(flood);
+    // Behind all of them.
+    const found = await Promise.all(keys.map(find));
+    expect(found.map((key) => key?.id)).toEqual(keys.map(({ id }) => id));
+    expect(statements).toEqual([3]);
+    proxy.delayMs = 0;
+    const states = new Set((await settled).slice(3500).map(({ status }) => status));
+    expect(states).toEqual(new Set(["rejected"]));
+    const imported = keys[0] as NewKey;
+    expect(await store.keys.findByDigest(imported.secretDigest, { foreign: true })).toMatchObject({ id: imported.id });
+  });
+
   it("fail with their own statement only", async () => {
     const { keys, find, proxy } = await setUp(3);
     const [one, other] = keys as [NewKey, NewKey];

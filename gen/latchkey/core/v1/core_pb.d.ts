@@ -432,6 +432,13 @@ export declare type Lookup = Message<"latchkey.core.v1.Lookup"> & {
    * @generated from field: string digest = 1;
    */
   digest: string;
+
+  /**
+   * Whether this service cannot have made the secret: only an imported key can have it.
+   *
+   * @generated from field: bool is_foreign = 2;
+   */
+  isForeign: boolean;
 };
 
 /**
@@ -766,6 +773,13 @@ export declare type FeedNews = Message<"latchkey.core.v1.FeedNews"> & {
    * @generated from field: bool root_keys = 5;
    */
   rootKeys: boolean;
+
+  /**
+   * Whether keys were ever imported.
+   *
+   * @generated from field: bool has_imported_keys = 6;
+   */
+  hasImportedKeys: boolean;
 };
 
 /**

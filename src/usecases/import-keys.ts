@@ -1,0 +1,100 @@
+import { toDigest } from "../ambient/crypto.ts";
+import { isExpired } from "../domain/expiry.ts";
+import { formatId, idRandomLength } from "../domain/id.ts";
+import type { NewKey } from "../domain/key.ts";
+import type { ImportedKey, Management } from "../store/management.ts";
+import { StateConflict } from "./conflict.ts";
+import { ExpiresInThePast, NoSuchApi } from "./create-key.ts";
+import { createIdempotency, type IdempotencyKey } from "./idempotency.ts";
+import { type EventDeps, newEvent } from "./new-event.ts";
+
+export interface ImportKeysRequest {
+  readonly apiId: string;
+  readonly keys: readonly KeyToImport[];
+}
+
+export interface KeyToImport
+  extends Pick<
+    NewKey,
+    "start" | "ownerId" | "name" | "meta" | "enabled" | "expiresAtMs" | "remaining" | "refill" | "rateLimit"
+  > {
+  /** Of the whole text that callers present: hex or base64. */
+  readonly digest: string;
+}
+
+/** What became of one key: its id, or why it was not imported. */
+export type ImportResult = { readonly keyId: string } | { readonly error: ImportError };
+
+export interface ImportError {
+  readonly code: "CONFLICT" | "BAD_REQUEST";
+  readonly message: string;
+}
+
+const exists: ImportError = { code: "CONFLICT", message: "there is a key with this digest" };
+const gone: ImportError = { code: "CONFLICT", message: "not imported then, or deleted since" };
+
+/** Stores what can be stored, and answers for each key in the order of the request. A key that cannot be stored fails alone. */
+export async function importKeys(
+  management: Management,
+  request: ImportKeysRequest,
+  idempotencyKey: IdempotencyKey | undefined,
+  deps: EventDeps,
+): Promise<readonly ImportResult[]> {
+  const { random } = deps;
+  const { apiId } = request;
+  const event = newEvent(deps);
+  const nowMs = event.atMs;
+  const newId = (kind: "key" | "evt") => formatId(kind, nowMs, random.bytes(idRandomLength));
+  /** The ids under which the keys are stored; null for one that cannot be. */
+  const ids = request.keys.map(({ expiresAtMs }) => (isExpired(expiresAtMs, nowMs) ? null : newId("key")));
+  const idempotency = idempotencyKey && createIdempotency<typeof ids>(idempotencyKey, request);
+  const keys = request.keys.flatMap(({ digest, ...key }, at): ImportedKey[] => {
+    const id = ids[at];
+    if (typeof id !== "string") return [];
+    const secretDigest = toDigest(digest);
+    return [{ ...key, id, apiId, secretDigest, createdAtMs: nowMs, eventId: newId("evt") }];
+  });
+
+  if (keys.length === 0) {
+    // A repeated request gets its first answer, even if the expiry of all keys has passed meanwhile.
+    const kept = await idempotency?.find(management, nowMs);
+    return kept === undefined ? resultsOf(ids, () => exists) : repeated(kept);
+  }
+  const record = idempotency?.record(ids, keys[0]?.id ?? "", nowMs, random);
+  const outcome = await management.change({ kind: "importKeys", apiId, keys, event }, record);
+  switch (outcome.outcome) {
+    case "done": {
+      const stored = new Set(outcome.answer?.keyIds);
+      return resultsOf(ids, (id) => (stored.has(id) ? undefined : exists));
+    }
+    case "repeated":
+      return repeated(idempotency?.open(outcome.record) ?? []);
+    case "conflict":
+      throw new StateConflict(outcome.reason);
+    case "missing":
+      throw new NoSuchApi();
+  }
+
+  /** By what is there now. */
+  async function repeated(first: readonly (string | null)[]): Promise<readonly ImportResult[]> {
+    const missing = new Set<string>();
+    for (const keyId of first) {
+      if (keyId !== null && (await management.read({ kind: "key", keyId })) === undefined) missing.add(keyId);
+    }
+    return resultsOf(first, (id) => (missing.has(id) ? gone : undefined));
+  }
+
+  function resultsOf(
+    given: readonly (string | null)[],
+    errorOf: (id: string) => ImportError | undefined,
+  ): readonly ImportResult[] {
+    return given.map((keyId, at) => {
+      const error = keyId === null ? expired(request.keys[at]?.expiresAtMs) : errorOf(keyId);
+      return error === undefined ? { keyId: keyId as string } : { error };
+    });
+  }
+}
+
+function expired(expiresAtMs = 0): ImportError {
+  return { code: "BAD_REQUEST", message: `expires: ${new ExpiresInThePast(expiresAtMs).message}` };
+}
