@@ -8,22 +8,23 @@ import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import type { NewRootKey, RootKeyFieldChanges } from "../domain/root-key.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
 import {
-  type ApiPosition,
   type Command,
   deletedKeysMax,
-  type EventsQuery,
-  type IdempotencyRecord,
   type ImportedKey,
   type ImportKeys,
   importedKeysMax,
-  type KeysQuery,
   type NewEvent,
-  type Outcome,
+  type UpdateRemaining,
+} from "../store/commands.ts";
+import type { IdempotencyRecord, Outcome } from "../store/management.ts";
+import {
+  type ApiPosition,
+  type EventsQuery,
+  type KeysQuery,
   pageApisMax,
   pageLimitMax,
   type Query,
-  type UpdateRemaining,
-} from "../store/management.ts";
+} from "../store/queries.ts";
 import {
   absent,
   type Check,

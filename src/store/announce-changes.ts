@@ -1,5 +1,6 @@
 import type { Change, ChangeAudience } from "./changes.ts";
-import type { Command, Management, Outcome } from "./management.ts";
+import type { Command } from "./commands.ts";
+import type { Management, Outcome } from "./management.ts";
 
 /**
  * Announces every change of what may be remembered somewhere after COMMIT, also one whose outcome is not known, to each of

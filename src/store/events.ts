@@ -1,4 +1,4 @@
-import type { Command } from "./management.ts";
+import type { Command } from "./commands.ts";
 
 /* What the event of a change says of it. */
 

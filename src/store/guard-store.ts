@@ -1,6 +1,6 @@
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
-import type { Query } from "./management.ts";
 import type { PermitResult } from "./permit-ledger.ts";
+import type { Query } from "./queries.ts";
 import type { Store } from "./store.ts";
 import type { StoreHealth } from "./store-health.ts";
 import type { ChargeResult } from "./usage-ledger.ts";

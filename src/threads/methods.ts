@@ -6,8 +6,10 @@ import type { RootKeyVerdict } from "../domain/root-key.ts";
 import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { ChangeCache } from "../store/changes.ts";
+import type { Command } from "../store/commands.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
-import type { Answers, Command, Management, Outcome, Query } from "../store/management.ts";
+import type { Management, Outcome } from "../store/management.ts";
+import type { Answers, Query } from "../store/queries.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */

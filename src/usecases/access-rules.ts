@@ -1,7 +1,9 @@
 import { Forbidden } from "../domain/forbidden.ts";
 import { covers } from "../domain/permissions.ts";
 import { type Allowance, allowanceAfter, grantRefusal, includesApi } from "../domain/root-key.ts";
-import type { Answers, Command, Management, Query } from "../store/management.ts";
+import type { Command } from "../store/commands.ts";
+import type { Management } from "../store/management.ts";
+import type { Answers, Query } from "../store/queries.ts";
 
 /*
  * What each command and each query needs of a root key. The front has checked the permission of the method that was called;

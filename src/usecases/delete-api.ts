@@ -1,4 +1,5 @@
-import { deletedKeysMax, type Management } from "../store/management.ts";
+import { deletedKeysMax } from "../store/commands.ts";
+import type { Management } from "../store/management.ts";
 import { StateConflict } from "./conflict.ts";
 import { changeOnce, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";

@@ -1,4 +1,5 @@
-import type { EventPage, EventsQuery, Management } from "../store/management.ts";
+import type { Management } from "../store/management.ts";
+import type { EventPage, EventsQuery } from "../store/queries.ts";
 
 const limitDefault = 50;
 

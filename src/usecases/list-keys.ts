@@ -1,4 +1,5 @@
-import type { KeyPage, KeysQuery, Management } from "../store/management.ts";
+import type { Management } from "../store/management.ts";
+import type { KeyPage, KeysQuery } from "../store/queries.ts";
 
 const limitDefault = 50;
 

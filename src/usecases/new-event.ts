@@ -1,6 +1,6 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
-import type { NewEvent } from "../store/management.ts";
+import type { NewEvent } from "../store/commands.ts";
 
 /** Replaced where root keys are known. */
 const unknownActor = "unknown";

@@ -1,5 +1,6 @@
 import type { StoredApi } from "../domain/api.ts";
-import type { ApiPage, ApiPosition, Management } from "../store/management.ts";
+import type { Management } from "../store/management.ts";
+import type { ApiPage, ApiPosition } from "../store/queries.ts";
 
 export type { ApiPosition };
 

@@ -2,7 +2,9 @@ import type { Clock } from "../ambient/clock.ts";
 import { lacksPermission } from "../domain/forbidden.ts";
 import { isInForce, type RootKeyVerdict } from "../domain/root-key.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
-import type { Command, Management, Outcome, Query } from "../store/management.ts";
+import type { Command } from "../store/commands.ts";
+import type { Management, Outcome } from "../store/management.ts";
+import type { Query } from "../store/queries.ts";
 import type { CheckRootKey, RootAccess } from "../store/root-access.ts";
 import { commandWithin, missingPermission, readWithin } from "./access-rules.ts";
 

@@ -1,5 +1,6 @@
 import type { StoredApi } from "../domain/api.ts";
-import type { Management, UpdateApi } from "../store/management.ts";
+import type { UpdateApi } from "../store/commands.ts";
+import type { Management } from "../store/management.ts";
 import { StateConflict } from "./conflict.ts";
 import { changeOnce, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";

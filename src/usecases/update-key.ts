@@ -1,5 +1,6 @@
 import type { KeyFieldChanges, StoredKey } from "../domain/key.ts";
-import type { Management, UpdateKey } from "../store/management.ts";
+import type { UpdateKey } from "../store/commands.ts";
+import type { Management } from "../store/management.ts";
 import { StateConflict } from "./conflict.ts";
 import { changeOnce, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";

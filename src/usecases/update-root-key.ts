@@ -1,5 +1,6 @@
 import type { StoredRootKey } from "../domain/root-key.ts";
-import type { Management, UpdateRootKey } from "../store/management.ts";
+import type { UpdateRootKey } from "../store/commands.ts";
+import type { Management } from "../store/management.ts";
 import { StateConflict } from "./conflict.ts";
 import { changeOnce, type IdempotencyKey } from "./idempotency.ts";
 import { type EventDeps, newEvent } from "./new-event.ts";

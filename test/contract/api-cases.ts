@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { KeyDefaults, StoredApi } from "../../src/domain/api.ts";
-import type { ApiPosition } from "../../src/store/management.ts";
+import type { ApiPosition } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createApi, createKey, done, testEvent, updateApi } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";

@@ -1,5 +1,5 @@
 import type { KeyDefaults, StoredApi } from "../../src/domain/api.ts";
-import type { ApiPage, ApisQuery } from "../../src/store/management.ts";
+import type { ApiPage, ApisQuery } from "../../src/store/queries.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { type AnyManagement, type BrokenStore, manages } from "./break-store.ts";
 

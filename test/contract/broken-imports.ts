@@ -1,4 +1,5 @@
-import type { ImportedKey, ImportKeys, Management, Outcome } from "../../src/store/management.ts";
+import type { ImportedKey, ImportKeys } from "../../src/store/commands.ts";
+import type { Management, Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { createKey } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";

@@ -1,5 +1,6 @@
 import { refilled } from "../../src/domain/usage.ts";
-import type { Command, Outcome, UpdateKey } from "../../src/store/management.ts";
+import type { Command, UpdateKey } from "../../src/store/commands.ts";
+import type { Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { withRefill } from "../support/memory-rules.ts";

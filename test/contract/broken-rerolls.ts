@@ -1,4 +1,5 @@
-import type { Command, IdempotencyRecord, Outcome } from "../../src/store/management.ts";
+import type { Command } from "../../src/store/commands.ts";
+import type { IdempotencyRecord, Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { rerolledSecrets } from "../support/memory-rules.ts";

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
-import type { ImportedKey } from "../../src/store/management.ts";
+import type { ImportedKey } from "../../src/store/commands.ts";
 import type { Store } from "../../src/store/store.ts";
 import { importKeys, rerollKey, testEvent } from "../support/manage.ts";
 import type { TestClock } from "../support/test-clock.ts";

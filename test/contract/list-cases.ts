@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
-import type { KeysQuery } from "../../src/store/management.ts";
+import type { KeysQuery } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey, deleteKey, listPages } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";

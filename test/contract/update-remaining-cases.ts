@@ -1,7 +1,8 @@
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { remainingMax } from "../../src/domain/usage.ts";
-import type { ConflictReason, Outcome, UpdateRemaining } from "../../src/store/management.ts";
+import type { UpdateRemaining } from "../../src/store/commands.ts";
+import type { ConflictReason, Outcome } from "../../src/store/management.ts";
 import { expectExplained, stepOfCharge, stepOfUpdate } from "../support/balance-steps.ts";
 import { deleteKey, updateRemaining } from "../support/manage.ts";
 import type { ContractCase } from "./contract-case.ts";

@@ -1,8 +1,9 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { Command } from "../../src/store/commands.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
-import type { Command, Management, Outcome } from "../../src/store/management.ts";
+import type { Management, Outcome } from "../../src/store/management.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 

@@ -8,7 +8,7 @@ import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
-import type { UpdateRemaining } from "../../src/store/management.ts";
+import type { UpdateRemaining } from "../../src/store/commands.ts";
 import { databaseNowMs } from "../../src/store/postgres/guarded-statement.ts";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
 import { refilledCounter } from "../../src/store/postgres/refill-steps.ts";

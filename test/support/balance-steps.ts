@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import type { Outcome, UpdateRemaining } from "../../src/store/management.ts";
+import type { UpdateRemaining } from "../../src/store/commands.ts";
+import type { Outcome } from "../../src/store/management.ts";
 import type { ChargeResult } from "../../src/store/usage-ledger.ts";
 
 /** One answered step of a counter. A `set` may follow any balance. */

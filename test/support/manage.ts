@@ -1,22 +1,15 @@
 import type { ApiFieldChanges } from "../../src/domain/api.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { CreateApi, ImportedKey, NewEvent, RerollKey, UpdateRemaining } from "../../src/store/commands.ts";
+import type { IdempotencyRecord, KeptAnswer, Management, Outcome } from "../../src/store/management.ts";
 import {
-  type CreateApi,
   type EventPage,
   type EventsQuery,
-  type IdempotencyRecord,
-  type ImportedKey,
-  type KeptAnswer,
   type KeyPage,
   type KeysQuery,
-  type Management,
-  type NewEvent,
-  type Outcome,
   pageLimitMax,
-  type RerollKey,
-  type UpdateRemaining,
-} from "../../src/store/management.ts";
+} from "../../src/store/queries.ts";
 
 /* Commands and queries as calls. */
 

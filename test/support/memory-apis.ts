@@ -1,16 +1,10 @@
 import type { StoredApi } from "../../src/domain/api.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { KeyChange } from "../../src/store/changes.ts";
+import type { Command, CreateApi, StopApi, UpdateApi } from "../../src/store/commands.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
-import type {
-  ApiPage,
-  ApisQuery,
-  Command,
-  CreateApi,
-  Outcome,
-  StopApi,
-  UpdateApi,
-} from "../../src/store/management.ts";
+import type { Outcome } from "../../src/store/management.ts";
+import type { ApiPage, ApisQuery } from "../../src/store/queries.ts";
 
 /** The APIs of the plain store. */
 export class MemoryApis {

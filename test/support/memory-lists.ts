@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { NewKey, StoredKey } from "../../src/domain/key.ts";
-import type { EventPage, EventsQuery, KeyPage, KeysQuery } from "../../src/store/management.ts";
+import type { EventPage, EventsQuery, KeyPage, KeysQuery } from "../../src/store/queries.ts";
 
 /* The lists of the plain store. */
 

@@ -1,5 +1,7 @@
 import type { NewRootKey, StoredRootKey } from "../../src/domain/root-key.ts";
-import type { Outcome, RootKeyCommand, RootKeyPage, RootKeysQuery } from "../../src/store/management.ts";
+import type { RootKeyCommand } from "../../src/store/commands.ts";
+import type { Outcome } from "../../src/store/management.ts";
+import type { RootKeyPage, RootKeysQuery } from "../../src/store/queries.ts";
 import { generatedRootKeyId, type RootKeyStore } from "../../src/store/root-key-store.ts";
 
 type Kept = NewRootKey & Pick<StoredRootKey, "updatedAtMs" | "version">;

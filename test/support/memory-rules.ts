@@ -1,7 +1,8 @@
 import type { StoredSecret } from "../../src/domain/key.ts";
 import { latestBoundaryMs } from "../../src/domain/refill-calendar.ts";
 import { type RefillRule, refilled, remainingMax, type UsageCounter } from "../../src/domain/usage.ts";
-import type { ConflictReason, RerollKey, UpdateRemaining } from "../../src/store/management.ts";
+import type { RerollKey, UpdateRemaining } from "../../src/store/commands.ts";
+import type { ConflictReason } from "../../src/store/management.ts";
 
 /* Rules of the store in memory. Broken stores replace them. */
 

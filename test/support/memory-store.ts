@@ -6,20 +6,18 @@ import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
-import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import {
-  type Answers,
   type Command,
   type CreateKey,
   type DeleteApi,
   type DeleteApiKeys,
-  type IdempotencyRecord,
   type ImportKeys,
-  type Outcome,
-  type Query,
   targetIdOf,
-} from "../../src/store/management.ts";
+} from "../../src/store/commands.ts";
+import { fieldsOf, methodOf } from "../../src/store/events.ts";
+import type { IdempotencyRecord, Outcome } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
 import { eventsOfApi, MemoryApis } from "./memory-apis.ts";

@@ -3,14 +3,9 @@ import { Forbidden } from "../../src/domain/forbidden.ts";
 import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import type {
-  ApiCommand,
-  Command,
-  IdempotencyRecord,
-  KeyCommand,
-  Management,
-  Query,
-} from "../../src/store/management.ts";
+import type { ApiCommand, Command, KeyCommand } from "../../src/store/commands.ts";
+import type { IdempotencyRecord, Management } from "../../src/store/management.ts";
+import type { Query } from "../../src/store/queries.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { createApi, createKey, stopApi, testEvent } from "../support/manage.ts";

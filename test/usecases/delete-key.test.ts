@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { Command, Outcome } from "../../src/store/management.ts";
+import type { Command } from "../../src/store/commands.ts";
+import type { Outcome } from "../../src/store/management.ts";
 import { deleteKey } from "../../src/usecases/delete-key.ts";
 import { done } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { Answers, Query } from "../../src/store/management.ts";
+import type { Answers, Query } from "../../src/store/queries.ts";
 import { createIdempotency, IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { inTurn } from "./fakes.ts";
 

@@ -1,12 +1,7 @@
 import type { Secret } from "../../domain/secret.ts";
-import {
-  type Answers,
-  type Command,
-  type IdempotencyRecord,
-  type Management,
-  type Query,
-  targetIdOf,
-} from "../../store/management.ts";
+import { type Command, targetIdOf } from "../../store/commands.ts";
+import type { IdempotencyRecord, Management } from "../../store/management.ts";
+import type { Answers, Query } from "../../store/queries.ts";
 import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";
 import { fromWireOutcome, toWireChange } from "../wire-management.ts";

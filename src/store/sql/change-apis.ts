@@ -1,6 +1,6 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { ApiFieldChanges, KeyDefaults } from "../../domain/api.ts";
-import type { CreateApi, NewEvent, UpdateApi } from "../management.ts";
+import type { CreateApi, NewEvent, UpdateApi } from "../commands.ts";
 import type { Plan } from "./plan.ts";
 import { selectApi, storedApiOf } from "./read-apis.ts";
 import type { SqlEngine } from "./sql-engine.ts";

@@ -1,15 +1,8 @@
 import { type CompiledQuery, sql } from "kysely";
 import type { RootKeyFieldChanges, StoredRootKey } from "../../domain/root-key.ts";
-import type {
-  Command,
-  CreateRootKey,
-  NewEvent,
-  Outcome,
-  RevokeRootKey,
-  RootKeyPage,
-  RootKeysQuery,
-  UpdateRootKey,
-} from "../management.ts";
+import type { Command, CreateRootKey, NewEvent, RevokeRootKey, UpdateRootKey } from "../commands.ts";
+import type { Outcome } from "../management.ts";
+import type { RootKeyPage, RootKeysQuery } from "../queries.ts";
 import { behindAllIds } from "./pages.ts";
 import type { Plan, Rows } from "./plan.ts";
 import type { Schema } from "./schema.ts";

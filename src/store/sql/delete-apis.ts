@@ -1,6 +1,6 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
+import type { DeleteApi, DeleteApiKeys, StopApi } from "../commands.ts";
 import { methodOf } from "../events.ts";
-import type { DeleteApi, DeleteApiKeys, StopApi } from "../management.ts";
 import { touchApi } from "./change-apis.ts";
 import type { Plan } from "./plan.ts";
 import { digests } from "./sql-change-feed.ts";

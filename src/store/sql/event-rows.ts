@@ -1,7 +1,7 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { earliestId } from "../../domain/id.ts";
+import type { Command } from "../commands.ts";
 import { fieldsOf, methodOf } from "../events.ts";
-import type { Command } from "../management.ts";
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 

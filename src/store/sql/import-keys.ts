@@ -1,8 +1,8 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import { newCounter } from "../../domain/usage.ts";
+import type { ImportedKey, ImportKeys } from "../commands.ts";
 import { methodOf } from "../events.ts";
-import type { ImportedKey, ImportKeys } from "../management.ts";
 import { insertApi } from "./change-apis.ts";
 import { rateLimitColumns, refusedKey, windowColumns } from "./change-keys.ts";
 import type { Plan } from "./plan.ts";

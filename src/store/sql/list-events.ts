@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { StoredEvent } from "../../domain/event.ts";
 import { earliestId } from "../../domain/id.ts";
-import type { EventPage, EventsQuery } from "../management.ts";
+import type { EventPage, EventsQuery } from "../queries.ts";
 import { behindAllIds, type Finding, isOneOf, readFound, type Walk, walk, walkAll } from "./pages.ts";
 import type { Schema } from "./schema.ts";
 import type { SqlEngine } from "./sql-engine.ts";

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import { endOfPrefix } from "../../domain/prefix-range.ts";
-import type { KeyPage, KeysQuery } from "../management.ts";
+import type { KeyPage, KeysQuery } from "../queries.ts";
 import { and, behindAllIds, type Filter, type Finding, isOneOf, readFound, walk } from "./pages.ts";
 import { type StoredKeyRow, storedKeyColumns, toStoredKey, withDueRefills } from "./read-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";

@@ -1,6 +1,7 @@
 import type { CompiledQuery, QueryResult, RawBuilder } from "kysely";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
-import type { Command, Outcome } from "../management.ts";
+import type { Command } from "../commands.ts";
+import type { Outcome } from "../management.ts";
 
 /**
  * A change as statements of one transaction. The first ones write the event's id into the row of the target, which locks it:

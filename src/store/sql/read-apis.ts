@@ -1,6 +1,6 @@
 import type { KeyDefaults, StoredApi } from "../../domain/api.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { ApiPage, ApisQuery } from "../management.ts";
+import type { ApiPage, ApisQuery } from "../queries.ts";
 import type { Rows } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 

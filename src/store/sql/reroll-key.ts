@@ -1,6 +1,6 @@
 import { type CompiledQuery, sql } from "kysely";
 import { endedSecretKeptMs } from "../../domain/overlap.ts";
-import type { RerollKey } from "../management.ts";
+import type { RerollKey } from "../commands.ts";
 import { changedKey, isChangedBy, touchKey } from "./change-keys.ts";
 import type { Plan } from "./plan.ts";
 import { addKeyChange } from "./sql-change-feed.ts";

@@ -1,7 +1,7 @@
 import { type CompiledQuery, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { ChangeFeed, FeedChange, FeedNews, FeedPosition } from "../change-feed.ts";
-import type { NewEvent } from "../management.ts";
+import type { NewEvent } from "../commands.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /** Most new changes that are told one by one; if there are more, everything counts as changed. */

@@ -1,6 +1,6 @@
 import { type CompiledQuery, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { UpdateRemaining } from "../management.ts";
+import type { UpdateRemaining } from "../commands.ts";
 import { changedKey, isChangedBy, touchKey } from "./change-keys.ts";
 import type { Plan } from "./plan.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
