@@ -1,16 +1,12 @@
 import type { Changed } from "../../gen/latchkey/core/v1/core_pb.js";
-import type { ApiFieldChanges, KeyDefaults } from "../domain/api.ts";
-import type { JsonObject, KeyFieldChanges, NewKey } from "../domain/key.ts";
-import { byteLengthMax, byteLengthMin, prefixLengthMax, prefixPattern } from "../domain/key-format.ts";
-import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
+import type { ApiFieldChanges } from "../domain/api.ts";
+import type { KeyFieldChanges } from "../domain/key.ts";
 import { overlapMsMax } from "../domain/overlap.ts";
-import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import type { NewRootKey, RootKeyFieldChanges } from "../domain/root-key.ts";
-import { type RefillRule, remainingMax } from "../domain/usage.ts";
+import { remainingMax } from "../domain/usage.ts";
 import {
   type Command,
   deletedKeysMax,
-  type ImportedKey,
   type ImportKeys,
   importedKeysMax,
   type NewEvent,
@@ -42,6 +38,7 @@ import {
   truth,
   wholeNumber,
 } from "./checks.ts";
+import { defaults, importedKey, meta, newKey, rateLimit, refill } from "./wire-values.ts";
 
 /* Commands and queries as they go over the internal streams: as JSON. What each may hold is said here. */
 
@@ -83,68 +80,6 @@ function ofKind<All extends { readonly kind: string }>(checks: ByKind<All>): Che
     return (checks as Readonly<Record<string, Check<All>>>)[kind]?.(value, name) as All;
   };
 }
-
-const rateLimit: Check<RateLimit> = (value, name) => {
-  const { mode, limit, durationMs } = Object(value) as RateLimit;
-  if (!isRateLimit({ mode, limit, durationMs })) throw impossible(name);
-  return { mode, limit, durationMs };
-};
-
-const meta: Check<JsonObject> = (value, name) => {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  if (!isObject || isDeeperThan(metaDepthMax, value as JsonObject)) throw impossible(name);
-  if (Buffer.byteLength(JSON.stringify(value)) > metaBytesMax) throw impossible(name);
-  return value as JsonObject;
-};
-
-const refill = object<RefillRule>({
-  interval: oneOf("daily", "monthly"),
-  amount: wholeNumber(1, remainingMax),
-  carryOver: truth,
-});
-
-const newKeyChecks = {
-  id: text,
-  apiId: text,
-  ownerId: optional(text),
-  name: optional(text),
-  meta,
-  enabled: truth,
-  expiresAtMs: optional(moment),
-  rateLimit: optional(rateLimit),
-  start: text,
-  createdAtMs: moment,
-  secretDigest: digest,
-  remaining: optional(wholeNumber(0, remainingMax)),
-  refill: optional(refill),
-};
-
-function withCounterIfRefilled<Key extends NewKey>(fields: Check<Key>): Check<Key> {
-  return (value, name) => {
-    const key = fields(value, name);
-    if (key.refill !== undefined && key.remaining === undefined) throw impossible("refill");
-    return key;
-  };
-}
-
-const newKey = withCounterIfRefilled(object<NewKey>(newKeyChecks));
-// People may not have known, or not have wanted to show, how the secret of an imported key starts.
-const startOrNone: Check<string> = (value, name) => (value === "" ? "" : text(value, name));
-const importedKey = withCounterIfRefilled(object<ImportedKey>({ ...newKeyChecks, start: startOrNone, eventId: text }));
-
-const defaultsFields = object<KeyDefaults>({
-  prefix: optional(textOf(prefixPattern, prefixLengthMax)),
-  byteLength: optional(wholeNumber(byteLengthMin, byteLengthMax)),
-  rateLimit: optional(rateLimit),
-  remaining: optional(wholeNumber(0, remainingMax)),
-  refill: optional(refill),
-});
-
-const defaults: Check<KeyDefaults> = (value, name) => {
-  const checked = defaultsFields(value, name);
-  if (checked.refill !== undefined && checked.remaining === undefined) throw impossible("refill");
-  return checked;
-};
 
 const event = object<NewEvent>({ id: text, atMs: moment, actor: text });
 

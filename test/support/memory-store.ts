@@ -1,8 +1,6 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
-import { isExpired } from "../../src/domain/expiry.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
-import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
@@ -23,7 +21,8 @@ import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/u
 import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
 import { listEvents, listKeys } from "./memory-lists.ts";
 import { MemoryRootKeys } from "./memory-root-keys.ts";
-import { type KeptSecret, rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
+import { rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
+import { MemorySecrets } from "./memory-secrets.ts";
 
 /** Rules that broken stores replace. */
 export interface StoreRules {
@@ -39,8 +38,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const { refill = withRefill, reroll = rerolledSecrets } = rules;
   const apis = new MemoryApis();
   const keys = new Map<string, NewKey>();
-  /** The secrets of each key, the newest first. */
-  const secrets = new Map<string, readonly KeptSecret[]>();
+  const secrets = new MemorySecrets();
   const counters = new Map<string, UsageCounter>();
   const windows = new Map<string, PermitWindow>();
   const idempotency = new Map<string, IdempotencyRecord>();
@@ -72,7 +70,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const first = keysOf(apiId).sort((a, b) => (a.id < b.id ? -1 : 1));
     const changed = first.slice(0, limit).map((key) => {
       noteChange(key.id, event.atMs);
-      const digests = secretsOf(key.id).map(({ digest }) => digest);
+      const digests = secrets.of(key.id).map(({ digest }) => digest);
       deleteKey(key);
       return { keyId: key.id, digests };
     });
@@ -91,7 +89,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     if (apiMustExist && apis.get(apiId) === undefined) return { outcome: "missing" };
     if (apis.isStopped(apiId)) return { outcome: "conflict", reason: "apiIsDeleting" };
     const stored = given.filter(({ eventId: _, ...key }) => {
-      if (secretOf(key.secretDigest)[1] !== undefined) return false;
+      if (secrets.find(key.secretDigest)[1] !== undefined) return false;
       create({ kind: "createKey", key, event: { id: "", atMs: key.createdAtMs, actor: "" } });
       return true;
     });
@@ -111,7 +109,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       case "key":
         return storedKey(query.keyId);
       case "keyOfSecret":
-        return storedKey(keyIdOfSecret(query.digest, query.nowMs));
+        return storedKey(secrets.keyIdOf(query.digest, query.nowMs));
       case "keys":
         return listKeys(keys.values(), query, storedKey);
       case "events":
@@ -129,19 +127,6 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     }
   }
 
-  function keyIdOfSecret(digest: string, nowMs: number): string {
-    const [keyId, secret] = secretOf(digest);
-    return isExpired(secret?.expiresAtMs, nowMs) ? "" : keyId;
-  }
-
-  function secretOf(digest: string): [keyId: string, secret: KeptSecret | undefined] {
-    for (const [keyId, kept] of secrets) {
-      const secret = kept.find((it) => it.digest === digest);
-      if (secret !== undefined) return [keyId, secret];
-    }
-    return ["", undefined];
-  }
-
   function storedKey(keyId: string): StoredKey | undefined {
     const key = keys.get(keyId);
     if (key === undefined) return undefined;
@@ -151,22 +136,18 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       ...visible,
       ...(changed.get(keyId) ?? unchanged(key)),
       counter: counter && refilled(counter, clock.nowMs()),
-      secrets: secretsOf(keyId).map(({ digest: ____, ...shown }) => shown),
+      secrets: secrets.of(keyId).map(({ digest: ____, ...shown }) => shown),
     };
   }
 
   async function findByDigest(digest: string): Promise<Key | undefined> {
-    const [keyId, secret] = secretOf(digest);
+    const [keyId, secret] = secrets.find(digest);
     const key = keys.get(keyId);
     if (key === undefined) return undefined;
     const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ...visible } = key;
     const counter = counters.get(key.id);
     const secretExpiresAtMs = secret?.expiresAtMs;
     return { ...visible, counter: counter && { remaining: counter.remaining }, secretExpiresAtMs };
-  }
-
-  function secretsOf(keyId: string): readonly KeptSecret[] {
-    return secrets.get(keyId) ?? [];
   }
 
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
@@ -206,7 +187,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const { keyId } = command;
     const key = keys.get(keyId);
     if (key === undefined) return { outcome: "missing" };
-    const told = { keyId, digests: secretsOf(keyId).map(({ digest }) => digest) };
+    const told = { keyId, digests: secrets.of(keyId).map(({ digest }) => digest) };
     switch (command.kind) {
       case "updateRemaining": {
         const counter = update(counters.get(keyId), command, clock.nowMs());
@@ -218,7 +199,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         return { outcome: "done", changed: [told], answer: { remaining: counter?.remaining, version } };
       }
       case "rerollKey":
-        secrets.set(keyId, reroll(secretsOf(keyId), command));
+        secrets.set(keyId, reroll(secrets.of(keyId), command));
         keys.set(keyId, { ...key, start: command.start });
         noteChange(keyId, command.event.atMs);
         break;
@@ -316,12 +297,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     async tidy(nowMs, eventsBeforeMs = 0) {
       for (const [id, { atMs }] of events) if (atMs < eventsBeforeMs) events.delete(id);
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
-      const endedBy = nowMs - endedSecretKeptMs;
-      for (const [keyId, kept] of secrets)
-        secrets.set(
-          keyId,
-          kept.filter(({ expiresAtMs }) => !isExpired(expiresAtMs, endedBy)),
-        );
+      secrets.tidy(nowMs);
     },
     close: async () => {},
   };

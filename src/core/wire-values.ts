@@ -1,0 +1,86 @@
+import type { KeyDefaults } from "../domain/api.ts";
+import type { JsonObject, NewKey } from "../domain/key.ts";
+import { byteLengthMax, byteLengthMin, prefixLengthMax, prefixPattern } from "../domain/key-format.ts";
+import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
+import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
+import { type RefillRule, remainingMax } from "../domain/usage.ts";
+import type { ImportedKey } from "../store/commands.ts";
+import {
+  type Check,
+  digest,
+  impossible,
+  moment,
+  object,
+  oneOf,
+  optional,
+  text,
+  textOf,
+  truth,
+  wholeNumber,
+} from "./checks.ts";
+
+/* Checks of what commands are made of. */
+
+export const rateLimit: Check<RateLimit> = (value, name) => {
+  const { mode, limit, durationMs } = Object(value) as RateLimit;
+  if (!isRateLimit({ mode, limit, durationMs })) throw impossible(name);
+  return { mode, limit, durationMs };
+};
+
+export const meta: Check<JsonObject> = (value, name) => {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!isObject || isDeeperThan(metaDepthMax, value as JsonObject)) throw impossible(name);
+  if (Buffer.byteLength(JSON.stringify(value)) > metaBytesMax) throw impossible(name);
+  return value as JsonObject;
+};
+
+export const refill = object<RefillRule>({
+  interval: oneOf("daily", "monthly"),
+  amount: wholeNumber(1, remainingMax),
+  carryOver: truth,
+});
+
+const newKeyChecks = {
+  id: text,
+  apiId: text,
+  ownerId: optional(text),
+  name: optional(text),
+  meta,
+  enabled: truth,
+  expiresAtMs: optional(moment),
+  rateLimit: optional(rateLimit),
+  start: text,
+  createdAtMs: moment,
+  secretDigest: digest,
+  remaining: optional(wholeNumber(0, remainingMax)),
+  refill: optional(refill),
+};
+
+function withCounterIfRefilled<Key extends NewKey>(fields: Check<Key>): Check<Key> {
+  return (value, name) => {
+    const key = fields(value, name);
+    if (key.refill !== undefined && key.remaining === undefined) throw impossible("refill");
+    return key;
+  };
+}
+
+export const newKey = withCounterIfRefilled(object<NewKey>(newKeyChecks));
+// People may not have known, or not have wanted to show, how the secret of an imported key starts.
+const startOrNone: Check<string> = (value, name) => (value === "" ? "" : text(value, name));
+export const importedKey = withCounterIfRefilled(
+  object<ImportedKey>({ ...newKeyChecks, start: startOrNone, eventId: text }),
+);
+
+const defaultsFields = object<KeyDefaults>({
+  prefix: optional(textOf(prefixPattern, prefixLengthMax)),
+  byteLength: optional(wholeNumber(byteLengthMin, byteLengthMax)),
+  rateLimit: optional(rateLimit),
+  remaining: optional(wholeNumber(0, remainingMax)),
+  refill: optional(refill),
+});
+
+export const defaults: Check<KeyDefaults> = (value, name) => {
+  const checked = defaultsFields(value, name);
+  if (checked.refill !== undefined && checked.remaining === undefined) throw impossible("refill");
+  return checked;
+};
