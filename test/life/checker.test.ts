@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { checkHistory, explain } from "./check-history.ts";
-import { type Mistake, mistakes, simulate } from "./simulated-service.ts";
+import { type Mistake, mistakes } from "./mistakes.ts";
+import { simulate } from "./simulated-service.ts";
 
 const operations = 2500;
 

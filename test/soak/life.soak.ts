@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { checkHistory, explain } from "../life/check-history.ts";
+import { type Mistake, mistakes } from "../life/mistakes.ts";
 import { expectExplainedRun } from "../life/random-run.ts";
-import { type Mistake, mistakes, simulate } from "../life/simulated-service.ts";
+import { simulate } from "../life/simulated-service.ts";
 import { startReplicas, startThreads } from "../life/start-service.ts";
 
 /* The random operations of test/life, from one seed after the other. */

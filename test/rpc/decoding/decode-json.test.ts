@@ -65,7 +65,7 @@ describe("decodeJson accepts", () => {
 describe("decodeJson refuses", () => {
   const unknownField =
     "has an unknown field (known: apiId, prefix, byteLength, ownerId, remaining, refill, ratelimit, name, meta, " +
-    "expires, enabled)";
+    "expires, enabled, useDefaults)";
   const unknownInRefill = "refill: has an unknown field (known: interval, amount, carryOver)";
   const int32Range = "must be between -2147483648 and 2147483647";
   it.each<[string, unknown, string]>([
