@@ -7,12 +7,13 @@ import { remainingMax } from "../domain/usage.ts";
 import {
   type Command,
   deletedKeysMax,
+  type IdempotencyRecord,
   type ImportKeys,
   importedKeysMax,
   type NewEvent,
   type UpdateRemaining,
 } from "../store/commands.ts";
-import type { IdempotencyRecord, Outcome } from "../store/management.ts";
+import type { Outcome } from "../store/management.ts";
 import {
   type ApiPosition,
   type EventsQuery,

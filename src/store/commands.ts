@@ -170,3 +170,17 @@ export function targetIdOf(command: Command): string {
       return "apiId" in command ? command.apiId : command.keyId;
   }
 }
+
+/** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
+export interface IdempotencyRecord {
+  readonly lookup: string;
+  /** What was made or changed, such as a key's id. Not a secret. */
+  readonly targetId: string;
+  readonly requestDigest: string;
+  readonly sealedAnswer: string;
+  readonly createdAtMs: number;
+  /** From then on the record counts as gone. */
+  readonly expiresAtMs: number;
+}
+
+export type KeptAnswer = Pick<IdempotencyRecord, "targetId" | "requestDigest" | "sealedAnswer">;

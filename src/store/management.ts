@@ -2,7 +2,7 @@ import type { StoredApi } from "../domain/api.ts";
 import type { StoredKey } from "../domain/key.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
 import type { KeyChange } from "./changes.ts";
-import type { Command } from "./commands.ts";
+import type { Command, IdempotencyRecord, KeptAnswer } from "./commands.ts";
 import type { Answers, Query } from "./queries.ts";
 
 /** Everything that the holder of a root key can do with stored data. Every method may throw `Unavailable`. */
@@ -57,17 +57,3 @@ export type ConflictReason =
   | "apiExists"
   | "apiIsDeleting"
   | "hasKeys";
-
-/** An answer kept so that a repeated request gets it again. Nothing in it can be read without the caller's secrets. */
-export interface IdempotencyRecord {
-  readonly lookup: string;
-  /** What was made or changed, such as a key's id. Not a secret. */
-  readonly targetId: string;
-  readonly requestDigest: string;
-  readonly sealedAnswer: string;
-  readonly createdAtMs: number;
-  /** From then on the record counts as gone. */
-  readonly expiresAtMs: number;
-}
-
-export type KeptAnswer = Pick<IdempotencyRecord, "targetId" | "requestDigest" | "sealedAnswer">;

@@ -2,7 +2,7 @@ import type { KeyDefaults, StoredApi } from "../domain/api.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { StoredKey } from "../domain/key.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
-import type { KeptAnswer } from "./management.ts";
+import type { KeptAnswer } from "./commands.ts";
 
 /** Every question that can be asked. Plain data too. */
 export type Query =

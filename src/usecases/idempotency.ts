@@ -2,8 +2,8 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { deriveKey, hmac, seal, sha256, unseal } from "../ambient/crypto.ts";
 import type { Random } from "../ambient/random.ts";
 import type { Secret } from "../domain/secret.ts";
-import type { Command } from "../store/commands.ts";
-import type { IdempotencyRecord, KeptAnswer, Management, Outcome } from "../store/management.ts";
+import type { Command, IdempotencyRecord, KeptAnswer } from "../store/commands.ts";
+import type { Management, Outcome } from "../store/management.ts";
 
 const keptForMs = 24 * 60 * 60 * 1000;
 const nonceLength = 12;

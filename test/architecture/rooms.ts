@@ -11,8 +11,9 @@ export interface Room {
 
 export const storeInterfaces = [
   "src/store/key-lookup.ts",
-  "src/store/commands.ts",
+
   "src/store/management.ts",
+  "src/store/commands.ts",
   "src/store/queries.ts",
   "src/store/changes.ts",
   "src/store/change-feed.ts",

@@ -3,9 +3,16 @@ import type { NewKey, StoredKey } from "../../src/domain/key.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { ChangeFeed } from "../../src/store/change-feed.ts";
-import type { Command, RootKeyCommand, UpdateKey, UpdateRemaining } from "../../src/store/commands.ts";
+import type {
+  Command,
+  IdempotencyRecord,
+  KeptAnswer,
+  RootKeyCommand,
+  UpdateKey,
+  UpdateRemaining,
+} from "../../src/store/commands.ts";
 import type { KeyLookup } from "../../src/store/key-lookup.ts";
-import type { IdempotencyRecord, KeptAnswer, Management, Outcome } from "../../src/store/management.ts";
+import type { Management, Outcome } from "../../src/store/management.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { Answers, Query, RootKeyPage } from "../../src/store/queries.ts";
 import type { RootKeyStore } from "../../src/store/root-key-store.ts";

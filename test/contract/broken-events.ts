@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../../src/domain/event.ts";
-import type { Command } from "../../src/store/commands.ts";
-import type { IdempotencyRecord } from "../../src/store/management.ts";
+import type { Command, IdempotencyRecord } from "../../src/store/commands.ts";
+
 import type { Store } from "../../src/store/store.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { type BrokenStore, eventLists, tidies } from "./break-store.ts";

@@ -1,5 +1,6 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
-import type { IdempotencyRecord } from "../../src/store/management.ts";
+import type { IdempotencyRecord } from "../../src/store/commands.ts";
+
 import type { Query } from "../../src/store/queries.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { type BrokenStore, type KeyCalls, keys, records, shared, shows, stores, tidies } from "./break-store.ts";

@@ -1,5 +1,5 @@
-import type { Command } from "../../src/store/commands.ts";
-import type { IdempotencyRecord, Outcome } from "../../src/store/management.ts";
+import type { Command, IdempotencyRecord } from "../../src/store/commands.ts";
+import type { Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { rerolledSecrets } from "../support/memory-rules.ts";

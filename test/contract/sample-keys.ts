@@ -1,6 +1,7 @@
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { RefillRule } from "../../src/domain/usage.ts";
-import type { IdempotencyRecord } from "../../src/store/management.ts";
+import type { IdempotencyRecord } from "../../src/store/commands.ts";
+
 import type { TestClock } from "../support/test-clock.ts";
 
 let made = 0;

@@ -5,7 +5,8 @@ import { metaBytesMax } from "../../src/domain/meta.ts";
 import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import type { IdempotencyRecord } from "../../src/store/management.ts";
+import type { IdempotencyRecord } from "../../src/store/commands.ts";
+
 import { foundAs, keptForMs, refillRule } from "../contract/sample-keys.ts";
 import {
   createApi,

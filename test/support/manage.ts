@@ -1,8 +1,16 @@
 import type { ApiFieldChanges } from "../../src/domain/api.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
-import type { CreateApi, ImportedKey, NewEvent, RerollKey, UpdateRemaining } from "../../src/store/commands.ts";
-import type { IdempotencyRecord, KeptAnswer, Management, Outcome } from "../../src/store/management.ts";
+import type {
+  CreateApi,
+  IdempotencyRecord,
+  ImportedKey,
+  KeptAnswer,
+  NewEvent,
+  RerollKey,
+  UpdateRemaining,
+} from "../../src/store/commands.ts";
+import type { Management, Outcome } from "../../src/store/management.ts";
 import {
   type EventPage,
   type EventsQuery,

@@ -9,11 +9,12 @@ import {
   type CreateKey,
   type DeleteApi,
   type DeleteApiKeys,
+  type IdempotencyRecord,
   type ImportKeys,
   targetIdOf,
 } from "../../src/store/commands.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
-import type { IdempotencyRecord, Outcome } from "../../src/store/management.ts";
+import type { Outcome } from "../../src/store/management.ts";
 import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";

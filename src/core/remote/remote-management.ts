@@ -1,6 +1,6 @@
 import type { Secret } from "../../domain/secret.ts";
-import { type Command, targetIdOf } from "../../store/commands.ts";
-import type { IdempotencyRecord, Management } from "../../store/management.ts";
+import { type Command, type IdempotencyRecord, targetIdOf } from "../../store/commands.ts";
+import type { Management } from "../../store/management.ts";
 import type { Answers, Query } from "../../store/queries.ts";
 import { type RootAccess, refusedManagement } from "../../store/root-access.ts";
 import { answerOf, type Question, rootKeyMax } from "../wire.ts";

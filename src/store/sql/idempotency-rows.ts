@@ -1,6 +1,6 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
-import type { NewEvent } from "../commands.ts";
-import type { IdempotencyRecord, KeptAnswer } from "../management.ts";
+import type { IdempotencyRecord, KeptAnswer, NewEvent } from "../commands.ts";
+
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 

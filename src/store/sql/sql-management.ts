@@ -1,7 +1,7 @@
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { Command } from "../commands.ts";
-import type { IdempotencyRecord, Management, Outcome } from "../management.ts";
+import type { Command, IdempotencyRecord } from "../commands.ts";
+import type { Management, Outcome } from "../management.ts";
 import type { Answers, Query } from "../queries.ts";
 import { createApiPlan, updateApiPlan } from "./change-apis.ts";
 import { createKeyPlan, deleteKeyPlan, updateKeyPlan } from "./change-keys.ts";
