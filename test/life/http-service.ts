@@ -8,9 +8,9 @@ import { type RunOptions, runCallers, type Service, type ServiceCall } from "./r
 
 const apiId = "life";
 
-/** The kinds of operations that the service has so far. */
 const kinds: readonly Kind[] = [
   "createKey",
+  "importKeys",
   "verifyKey",
   "getKey",
   "listKeys",
@@ -120,7 +120,8 @@ export class HttpService implements Service {
     switch (status) {
       case 200: {
         const body = JSON.parse(text);
-        return { status: "done", body };
+        // One key at a time: its result is the answer.
+        return { status: "done", body: operation.kind === "importKeys" ? body.results[0] : body };
       }
       case 404:
         return { status: "notFound" };
