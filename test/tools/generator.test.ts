@@ -60,7 +60,7 @@ describe("openapi.json", () => {
   it("refuses unknown fields in requests and tolerates them in answers", () => {
     const closed = Object.entries(openapi.components.schemas).filter(([, each]) => each.additionalProperties === false);
     const requests = new Set(routes.map(({ method }) => method.input.name));
-    expect(closed.map(([name]) => name).sort()).toEqual([...requests, "KeyDefaults", "Refill", "Ratelimit"].sort());
+    expect(closed.map(([name]) => name).sort()).toEqual([...requests, "KeyDefaults", "KeyToImport", "Refill", "Ratelimit"].sort());
   });
 
   it("states the bounds of the contract", () => {
