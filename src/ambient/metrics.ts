@@ -32,6 +32,8 @@ export interface Metrics {
   http1Request(readBy: Http1ReadBy): void;
   /** An exception while a connection or stream was served; it was destroyed. A bug of ours: an alarm. */
   servingFailed(): void;
+  /** A root key was presented and is not valid. */
+  rootKeyRefused(): void;
   /** Samples a value whenever the metrics are read. Call it once per name and labels; one name has one set of labels. */
   gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
@@ -161,6 +163,11 @@ export function createMetrics(): MetricsRegistry {
     help: "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
     registers,
   });
+  const rootKeyFailures = new Counter({
+    name: "latchkey_root_key_failures_total",
+    help: "Calls with a root key that is not valid.",
+    registers,
+  });
   const gauges = new Map<string, { labels: Readonly<Record<string, string>>; read: () => number }[]>();
   return {
     verified,
@@ -182,6 +189,7 @@ export function createMetrics(): MetricsRegistry {
     shed,
     http1Request,
     servingFailed: () => servingFailed.inc(),
+    rootKeyRefused: () => rootKeyFailures.inc(),
     gauge(name, help, read, labels = {}) {
       const samples = gauges.get(name) ?? [];
       samples.push({ labels, read });

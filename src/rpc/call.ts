@@ -1,7 +1,10 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { LogFields } from "../ambient/log.ts";
+import { createPacedWarning } from "../ambient/paced-warning.ts";
+import { FailuresByAddress } from "../domain/failures-by-address.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
+import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
 import { type AuthoriseDeps, anyone, type Caller, createAuthorise } from "../usecases/authorise.ts";
 import { ApiError } from "./api-error.ts";
@@ -16,6 +19,8 @@ export interface Call {
   readonly protocol: Protocol;
   readonly requestId: string;
   readonly headers: CallHeaders;
+  /** Of the caller's connection. Undefined if it is closed. A function, because hardly any call needs it. */
+  remoteAddress(): string | undefined;
   /**
    * Reads the message from the body and checks the rules of its proto file. Throws `InvalidRequest` or `ApiError`. May be
    * called in a later turn of the event loop: the call holds the whole body until then.
@@ -64,24 +69,36 @@ export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> &
     return andThen(caller, (authorised) => endpoint.handle(call.read(), { call, caller: authorised }));
   }
 
-  /** Logs at most one line a second: in an outage every call fails. */
-  let silentUntilMs = Number.NEGATIVE_INFINITY;
-  let unlogged = 0;
-  function undecided(fields: LogFields, error: ApiError): void {
-    if (clock.monotonicMs() < silentUntilMs) {
-      unlogged++;
-      return;
-    }
-    log.warn("a call could not be decided", { ...fields, ...reasonsOf(error), unlogged });
-    silentUntilMs = clock.monotonicMs() + 1000;
-    unlogged = 0;
+  /** In an outage every call fails. */
+  const warnUndecided = createPacedWarning(deps, "a call could not be decided");
+  const warnRefused = createPacedWarning(deps, "a root key was refused");
+  const refusals = new FailuresByAddress();
+
+  /**
+   * The answer to a root key that was checked and is not valid. A valid one never comes here, so callers who share an
+   * address with somebody who guesses are served.
+   */
+  function refused(call: Call, refusal: RootKeyRefused): ApiError {
+    metrics.rootKeyRefused();
+    const address = call.remoteAddress();
+    const retryAfterMs = refusals.count(address ?? "unknown", clock.monotonicMs());
+    const error =
+      retryAfterMs === 0
+        ? toApiError(refusal)
+        : new ApiError("TOO_MANY_REQUESTS", "too many wrong root keys came from your address; a valid one is served", {
+            retryAfterMs,
+            cause: refusal,
+          });
+    warnRefused(() => ({ ...fieldsOf(call, error), address }));
+    return error;
   }
 
   function failed(call: Call, startedMs: number, thrown: unknown): ApiError {
-    const error = toApiError(thrown);
-    const fields = { requestId: call.requestId, method: call.endpoint.method.name, code: error.code };
-    if (error.code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fields);
-    else if (error.code === "SERVICE_UNAVAILABLE") undecided(fields, error);
+    const error = thrown instanceof RootKeyRefused ? refused(call, thrown) : toApiError(thrown);
+    if (error.code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fieldsOf(call, error));
+    else if (error.code === "SERVICE_UNAVAILABLE") {
+      warnUndecided(() => ({ ...fieldsOf(call, error), ...reasonsOf(error) }));
+    }
     account(call, startedMs, error.code);
     return error;
   }
@@ -126,6 +143,10 @@ function presentedIn(authorization: string | undefined): Secret {
     throw new ApiError("UNAUTHORIZED", "this method needs the header Authorization: Bearer <ROOT_KEY>");
   }
   return new Secret(token);
+}
+
+function fieldsOf({ requestId, endpoint }: Call, { code }: ApiError): LogFields {
+  return { requestId, method: endpoint.method.name, code };
 }
 
 /** The store's own message and the code of its cause; never the cause's message, which may repeat input. */

@@ -16,6 +16,7 @@ import { type HttpHandler, mediaTypeOf } from "./http-handler.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { bodyBytesMax, readBody } from "./read-body.ts";
+import { remoteAddressOf } from "./remote-address.ts";
 import { dialectOf, type RpcDialect } from "./rpc-dialect.ts";
 import { shieldStreams } from "./shield-streams.ts";
 import { abortSignalOf, sendUniversalResponse } from "./universal-http.ts";
@@ -75,9 +76,10 @@ function unary(handler: UniversalHandler, endpoint: Endpoint, runCall: RunCall):
       requireKnownHeaders(dialect, headers);
       return validated(endpoint.method.input, dialect.decode(endpoint.method.input, body));
     };
+    const remoteAddress = () => remoteAddressOf(req);
     const answer: Answer = async () => {
       try {
-        return await runCall({ endpoint, protocol: dialect.protocol, requestId, headers, read });
+        return await runCall({ endpoint, protocol: dialect.protocol, requestId, headers, remoteAddress, read });
       } catch (error) {
         throw toConnectError(error as ApiError, requestId);
       }

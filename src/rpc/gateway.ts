@@ -8,6 +8,7 @@ import { decodeQuery } from "./decoding/decode-query.ts";
 import { type HttpHandler, mediaTypeOf, queryOf } from "./http-handler.ts";
 import { encodeJson, JsonCall, type JsonMethod } from "./json-call.ts";
 import { collectBody, type ReadBody } from "./read-body.ts";
+import { remoteAddressOf } from "./remote-address.ts";
 import { sendJson } from "./respond.ts";
 import { validated } from "./validate.ts";
 
@@ -57,7 +58,7 @@ function bodyHandler(method: JsonMethod, runCall: RunCall): HttpHandler {
   return function handle(req, res, requestId, fail) {
     requireJson(req);
     answerAfterBody(req, res, requestId, fail, (body) => {
-      const response = runCall(new JsonCall(method, requestId, req.headers, body, 0, body.length));
+      const response = runCall(new JsonCall(method, requestId, req, body, 0, body.length));
       return andThen(response, (message) => encodeJson(method, message));
     });
     return undefined;
@@ -75,7 +76,8 @@ function queryHandler(method: JsonMethod, runCall: RunCall): HttpHandler {
     answerAfterBody(req, res, requestId, fail, (body) => {
       if (body.length > 0) throw new ApiError("BAD_REQUEST", "a GET has no body; send the fields as query parameters");
       const read = () => validated(input, decodeQuery(input, query));
-      const response = runCall({ endpoint, protocol: "json", requestId, headers, read });
+      const remoteAddress = () => remoteAddressOf(req);
+      const response = runCall({ endpoint, protocol: "json", requestId, headers, remoteAddress, read });
       return andThen(response, (message) => encodeJson(method, message));
     });
     return undefined;

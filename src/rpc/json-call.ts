@@ -2,6 +2,7 @@ import { create, type DescMessage, type MessageInitShape, type MessageShape, toJ
 import type { HotMethod } from "../codec/codec-runtime.ts";
 import type { Call, CallHeaders, Endpoint } from "./call.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
+import { type OverSocket, remoteAddressOf } from "./remote-address.ts";
 import { validated } from "./validate.ts";
 
 /** A method that is called in JSON. */
@@ -11,26 +12,42 @@ export interface JsonMethod {
   readonly codec?: HotMethod | undefined;
 }
 
+/** What a call needs of the request that it came in. */
+export interface JsonRequest extends OverSocket {
+  readonly headers: CallHeaders;
+}
+
+/** The request of a call that is read by hand: it is public, so its headers and its address are never needed. */
+export const requestByHand: JsonRequest = { headers: {}, socket: {} };
+
 /** A call in JSON, by hand or through Node. Its fields are public because that is faster: every request creates one. */
 export class JsonCall implements Call {
   readonly endpoint: Endpoint;
   readonly protocol = "json";
   readonly requestId: string;
-  readonly headers: CallHeaders;
+  readonly request: JsonRequest;
   readonly codec: HotMethod | undefined;
   bytes: Buffer;
   readonly start: number;
   readonly end: number;
 
   /** The body is between `start` and `end`. */
-  constructor(method: JsonMethod, requestId: string, headers: CallHeaders, bytes: Buffer, start: number, end: number) {
+  constructor(method: JsonMethod, requestId: string, request: JsonRequest, bytes: Buffer, start: number, end: number) {
     this.endpoint = method.endpoint;
     this.requestId = requestId;
-    this.headers = headers;
+    this.request = request;
     this.codec = method.codec;
     this.bytes = bytes;
     this.start = start;
     this.end = end;
+  }
+
+  get headers(): CallHeaders {
+    return this.request.headers;
+  }
+
+  remoteAddress(): string | undefined {
+    return remoteAddressOf(this.request);
   }
 
   /** Called once. If the codec does not understand the whole body, the strict decoder reads or refuses it. */

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import http from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";
+import { createOverNewConnection } from "../support/create-over-new-connection.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { query } from "../support/run-statement.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -43,31 +43,18 @@ describe.runIf(hasPostgres)("a root key that is replaced in the database", { tim
 async function replaceRootKey(url: string, dataDir: string, baseUrls: readonly string[]): Promise<void> {
   const before = readFileSync(join(dataDir, "root-key-postgres"), "utf8").trim();
   const after = formatKey("lk_root", createSystemRandom().bytes(32)).key;
-  const statusesOf = async (rootKey: string) => {
+  const codesOf = async (rootKey: string) => {
     const callsOf = (baseUrl: string) =>
-      Array.from({ length: connections }, () => createOverNewConnection(baseUrl, rootKey));
+      Array.from({ length: connections }, () => createOverNewConnection(baseUrl, rootKey, "api"));
     return [...new Set(await Promise.all(baseUrls.flatMap(callsOf)))];
   };
-  expect([await statusesOf(before), await statusesOf(after)]).toEqual([[200], [401]]);
+  expect([await codesOf(before), await codesOf(after)]).toEqual([["OK"], ["UNAUTHORIZED"]]);
 
   const replace = `UPDATE root_keys SET digest = '${sha256(after)}'; INSERT INTO changes (kind) VALUES ('everything')`;
   await query(url, replace);
   for (const rootKey of [before, after]) {
-    const inForce = rootKey === after ? [200] : [401];
-    await vi.waitFor(async () => expect(await statusesOf(rootKey)).toEqual(inForce), { timeout: 10_000, interval: 50 });
+    const inForce = rootKey === after ? ["OK"] : ["UNAUTHORIZED"];
+    await vi.waitFor(async () => expect(await codesOf(rootKey)).toEqual(inForce), { timeout: 10_000, interval: 50 });
   }
-  expect([await statusesOf(before), await statusesOf(after)]).toEqual([[401], [200]]);
-}
-
-/** The status of a key's creation over a new connection, which may go to any thread. */
-function createOverNewConnection(baseUrl: string, rootKey: string): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const headers = { "content-type": "application/json", authorization: `Bearer ${rootKey}` };
-    const options = { method: "POST", headers, agent: false } as const;
-    const request = http.request(`${baseUrl}/v1/keys.createKey`, options, (response) => {
-      response.resume().on("end", () => resolve(response.statusCode));
-    });
-    request.on("error", reject);
-    request.end(JSON.stringify({ apiId: "api" }));
-  });
+  expect([await codesOf(before), await codesOf(after)]).toEqual([["UNAUTHORIZED"], ["OK"]]);
 }

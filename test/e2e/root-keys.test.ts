@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { createClient, type LatchkeyError } from "../../src/sdk/index.ts";
+import { createClient } from "../../src/sdk/index.ts";
+import { createOverNewConnection } from "../support/create-over-new-connection.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
@@ -11,14 +12,7 @@ const tries = 12;
 
 async function codesOf(baseUrl: string, rootKey: string): Promise<readonly string[]> {
   const codes = await Promise.all(
-    Array.from({ length: tries }, () =>
-      createClient({ baseUrl, rootKey })
-        .keys.createKey({ apiId: "mine" })
-        .then(
-          () => "OK",
-          (error: LatchkeyError) => error.code,
-        ),
-    ),
+    Array.from({ length: tries }, () => createOverNewConnection(baseUrl, rootKey, "mine")),
   );
   return [...new Set(codes)];
 }

@@ -4,7 +4,7 @@ import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
-import { type Call, createRunCall, type Endpoint } from "../../src/rpc/call.ts";
+import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import type { RootAccess } from "../../src/store/root-access.ts";
 import type { Caller } from "../../src/usecases/authorise.ts";
 import { createKey, findKeptAnswer } from "../support/manage.ts";
@@ -27,8 +27,8 @@ function setUp(known?: RootAccess["check"]) {
     };
     const endpoint: Endpoint = { method: KeysService.method.verifyKey, permission: "keys.verify", isPublic, handle };
     const headers = { authorization: "Bearer root-key" };
-    const call: Call = { endpoint, protocol: "json", requestId: "req", headers, read: () => ({}) as never };
-    return runCall(call);
+    const call = { endpoint, protocol: "json", requestId: "req", headers } as const;
+    return runCall({ ...call, remoteAddress: () => "192.0.2.1", read: () => ({}) as never });
   };
   return { run, checks, callers, metrics };
 }

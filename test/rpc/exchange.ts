@@ -1,5 +1,6 @@
 import http from "node:http";
 import http2 from "node:http2";
+import net from "node:net";
 import { onTestFinished } from "vitest";
 
 /** A header with several values is sent once for each. An undefined one is not sent. */
@@ -25,8 +26,9 @@ export interface Wire {
   over2(request: HttpRequest): Promise<HttpAnswer>;
 }
 
-export function connectWire(port: number): Wire {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+/** `localAddress`: where the connections come from. */
+export function connectWire(port: number, localAddress = "127.0.0.1"): Wire {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1, localAddress });
   let session: http2.ClientHttp2Session | undefined;
   onTestFinished(() => {
     agent.destroy();
@@ -34,7 +36,9 @@ export function connectWire(port: number): Wire {
   });
   const sessionNow = () => {
     if (session === undefined || session.closed || session.destroyed) {
-      session = http2.connect(`http://127.0.0.1:${port}`);
+      session = http2.connect(`http://127.0.0.1:${port}`, {
+        createConnection: () => net.connect({ host: "127.0.0.1", port, localAddress }),
+      });
       session.on("error", () => {});
     }
     return session;

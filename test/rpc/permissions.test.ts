@@ -18,6 +18,7 @@ import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { type ComposedApi, composePublicApi } from "../support/compose-public-api.ts";
+import { nextLoopbackAddress } from "../support/loopback-address.ts";
 import { createKey, testEvent } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { connectWire, type HttpAnswer } from "./exchange.ts";
@@ -112,6 +113,9 @@ async function newKey(apiId: string): Promise<Subject> {
   return subject;
 }
 
+/** From another address each time: this is about permissions, not about the limit on wrong root keys. */
+const connectNext = () => connectWire(port, nextLoopbackAddress());
+
 /** The answer as text, without the request's id. `code` is undefined for a success. */
 interface Told {
   readonly code: string | undefined;
@@ -121,7 +125,7 @@ interface Told {
 type Send = (method: DescMethodUnary, body: JsonValue, rootKey: string, headers?: object) => Promise<Told>;
 
 const overJson: Send = async (method, body, rootKey, headers) => {
-  const answer = await connectWire(port).over1({
+  const answer = await connectNext().over1({
     method: "POST",
     path: `/v1/${nameOf(method)}`,
     headers: { "content-type": "application/json", authorization: `Bearer ${rootKey}`, ...headers },
@@ -133,7 +137,7 @@ const overJson: Send = async (method, body, rootKey, headers) => {
 
 const overGrpc: Send = async (method, body, rootKey, headers) => {
   const message = typeof body === "string" ? Buffer.of(0xff) : toBinary(method.input, fromJson(method.input, body));
-  const answer = await connectWire(port).over2({
+  const answer = await connectNext().over2({
     method: "POST",
     path: `/${method.parent.typeName}/${method.name}`,
     headers: { "content-type": "application/grpc", authorization: `Bearer ${rootKey}`, ...headers },

@@ -72,7 +72,7 @@ function operation(method: Method, route: Route, service: Service, messages: rea
       },
       ...errorResponses([
         ...(route.verb === "POST" ? [415 as const] : []),
-        ...(method.isPublic ? [] : [401 as const]),
+        ...(method.isPublic ? [] : [401 as const, 429 as const]),
         // A method that names a key by its id answers this where there is no such key.
         ...(isOnKey ? [404 as const] : []),
         ...(method.isIdempotent || isUpdate ? [409 as const] : []),
@@ -95,9 +95,14 @@ function errorResponses(more: readonly Status[]): object {
   const statuses = new Set<Status>([400, 413, 503, ...more]);
   const entries = ERRORS.filter(({ status }) => statuses.has(status)).map(({ status, code, description }) => [
     status,
-    { ...ref("responses", status === 503 ? "Unavailable" : "Error"), description: `\`${code}\`: ${description}` },
+    { ...ref("responses", sharedResponseOf(status)), description: `\`${code}\`: ${description}` },
   ]);
   return { ...Object.fromEntries(entries), default: ref("responses", "Error") };
+}
+
+function sharedResponseOf(status: Status): keyof typeof sharedResponses {
+  if (status === 429) return "TooManyRequests";
+  return status === 503 ? "Unavailable" : "Error";
 }
 
 function schemaOf({ role, comment, fields, needs }: Message): object {
@@ -175,6 +180,11 @@ const sharedResponses = {
   Error: {
     description: "The request failed.",
     headers: { "x-request-id": ref("headers", "RequestId") },
+    content: json("Error"),
+  },
+  TooManyRequests: {
+    description: "Too many wrong root keys came from this address. A valid one is served.",
+    headers: { "x-request-id": ref("headers", "RequestId"), "Retry-After": ref("headers", "RetryAfter") },
     content: json("Error"),
   },
   Unavailable: {

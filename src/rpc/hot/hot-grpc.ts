@@ -6,6 +6,7 @@ import { ApiError } from "../api-error.ts";
 import type { Call, Endpoint } from "../call.ts";
 import { errorTrailers } from "../grpc-errors.ts";
 import { type BodyTaker, collectBody, type ReadBody } from "../read-body.ts";
+import { remoteAddressOf } from "../remote-address.ts";
 import { dialectOf, type RpcDialect } from "../rpc-dialect.ts";
 import { toApiError } from "../to-api-error.ts";
 import { validated } from "../validate.ts";
@@ -61,6 +62,10 @@ class Exchange implements BodyTaker, Call {
     } catch (thrown) {
       this.fail(thrown);
     }
+  }
+
+  remoteAddress(): string | undefined {
+    return remoteAddressOf(this.stream.session);
   }
 
   /** Called once. If the codec does not understand the whole message, the strict decoder reads or refuses it. */

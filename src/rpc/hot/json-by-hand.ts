@@ -1,6 +1,6 @@
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { AnswerPrinter } from "../http1-response.ts";
-import { JsonCall } from "../json-call.ts";
+import { JsonCall, requestByHand } from "../json-call.ts";
 import { bodyBytesMax } from "../read-body.ts";
 import { toApiError } from "../to-api-error.ts";
 import { type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-endpoints.ts";
@@ -35,7 +35,7 @@ export class JsonByHand {
     const method = target as HotEndpoint;
     const requestId = this.#deps.newRequestId();
     try {
-      const response = this.#deps.runCall(new JsonCall(method, requestId, noHeaders, bytes, bodyStart, end));
+      const response = this.#deps.runCall(new JsonCall(method, requestId, requestByHand, bytes, bodyStart, end));
       if (response instanceof Promise) return this.#answerLater(method, requestId, response, connection);
       return this.#printer.ok(method.codec.encodeJson(response), requestId, connection.isLast);
     } catch (thrown) {
@@ -59,5 +59,3 @@ export class JsonByHand {
     }, fail);
   }
 }
-
-const noHeaders = {};

@@ -43,6 +43,7 @@ export class NodeRequests implements NodeClient {
     this.readBy = readBy;
     const { socket } = owner;
     this.#socket = new NodeSocket({
+      remoteAddress: () => socket.remoteAddress,
       write: (chunk, encoding) => socket.writableEnded || socket.write(chunk, encoding),
       end: () => owner.end(""),
       destroy: () => socket.destroy(),

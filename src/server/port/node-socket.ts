@@ -2,6 +2,8 @@ import { Duplex } from "node:stream";
 
 /** The real connection behind a `NodeSocket`. */
 interface Connection {
+  /** Of the client. */
+  remoteAddress(): string | undefined;
   /** Returns whether more may be written immediately. */
   write(chunk: Buffer | string, encoding: BufferEncoding): boolean;
   end(): void;
@@ -21,6 +23,11 @@ export class NodeSocket extends Duplex {
   constructor(connection: Connection) {
     super({ autoDestroy: false });
     this.#connection = connection;
+  }
+
+  /** As of the sockets that Node opens itself. */
+  get remoteAddress(): string | undefined {
+    return this.#connection.remoteAddress();
   }
 
   /** The wire can take more bytes. */
