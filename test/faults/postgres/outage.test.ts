@@ -91,7 +91,7 @@ describe.runIf(hasPostgres).concurrent("while Postgres", () => {
     await postgres.kill();
     const settings = { databaseUrl: new Secret(postgres.url()), rootKeys: [] };
     const { baseUrl } = await startTestServer({ settings, waitUntilReady: false });
-    const client = createClient({ baseUrl, rootKey: "x".repeat(40) }).keys;
+    const client = createClient({ baseUrl, rootKey: formatKey("lk_root", new Uint8Array(32)).key }).keys;
     const statusOf = async (path: string) => (await fetch(baseUrl + path)).status;
 
     expect(await statusOf("/livez")).toBe(200);

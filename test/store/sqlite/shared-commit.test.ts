@@ -61,21 +61,37 @@ describe("jobs that share one commit", () => {
     const { clock, engine, keys, settle } = await openTestEngine();
     const counted = sampleKey(clock, { remaining: 5 });
     await createKey(keys, counted);
-    await engine.writer.run([{ sql: "PRAGMA max_page_count = 60", parameters: [] }]);
-    const large = sampleKey(clock, { meta: { large: "x".repeat(1_000_000) } });
+    await engine.writer.run([{ sql: "PRAGMA max_page_count = 100", parameters: [] }]);
+    const large = "INSERT INTO apis VALUES ('large', ?, '{}', 0, 1, 1, 1, '')";
     const small = sampleKey(clock);
     const all = () =>
-      Promise.allSettled([settle([{ keyId: counted.id, wanted: 1 }]), createKey(keys, large), createKey(keys, small)]);
+      Promise.allSettled([
+        settle([{ keyId: counted.id, wanted: 1 }]),
+        engine.writer.run([{ sql: large, parameters: ["x".repeat(1_000_000)] }]),
+        createKey(keys, small),
+      ]);
 
     const refusal = { status: "rejected", reason: new Unavailable("nothing was written: database or disk is full") };
     expect(await all()).toEqual([refusal, refusal, refusal]);
-    for (const key of [large, small]) expect(await keys.findByDigest(key.secretDigest)).toBeUndefined();
+    expect(await keys.findByDigest(small.secretDigest)).toBeUndefined();
     expect(await keys.findByDigest(counted.secretDigest)).toMatchObject({ counter: { remaining: 5 } });
 
     await engine.writer.run([{ sql: "PRAGMA max_page_count = 1000000", parameters: [] }]);
     expect((await all()).map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
-    for (const key of [large, small]) expect(await keys.findByDigest(key.secretDigest)).toStrictEqual(foundAs(key));
+    expect(await keys.findByDigest(small.secretDigest)).toStrictEqual(foundAs(small));
     expect(await keys.findByDigest(counted.secretDigest)).toMatchObject({ counter: { remaining: 4 } });
+  });
+
+  it("are stored but for a key that does not fit on the disk, of which nothing is", async () => {
+    const { file, clock, engine, keys } = await openTestEngine();
+    await engine.writer.run([{ sql: "PRAGMA max_page_count = 100", parameters: [] }]);
+    const large = sampleKey(clock, { apiId: "api_of_large", meta: { large: "x".repeat(1_000_000) }, remaining: 5 });
+    const small = sampleKey(clock);
+    const [refused, created] = await Promise.allSettled([createKey(keys, large), createKey(keys, small)]);
+    expect(refused).toMatchObject({ status: "rejected", reason: expect.any(Unavailable) });
+    expect(created.status).toBe("fulfilled");
+    expect(await keys.findByDigest(small.secretDigest)).toStrictEqual(foundAs(small));
+    expect(readRows(file, "SELECT id FROM apis WHERE id = 'api_of_large'")).toEqual([]);
   });
 
   it("are all done, in order, before a store that is being closed is closed", async () => {
