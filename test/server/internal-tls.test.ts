@@ -141,12 +141,13 @@ describe("a renewed certificate", () => {
     await vi.waitFor(() => expect(logLines.join()).toContain("keeps its certificate"));
     vi.advanceTimersByTime(30_000);
     expect(await shownBy(port)).toBe("first");
+    // Told once, however often it is tried. While the other file is being written it may be told for another reason.
+    expect(logLines.filter((line) => line.includes("keeps its certificate"))).toHaveLength(1);
 
     copyFileSync(second.key, files.keyFile);
     vi.advanceTimersByTime(10_000);
     await vi.waitFor(() => expect(logLines.join()).toContain("has a new certificate"));
     expect(await shownBy(port)).toBe("second");
     expect(await getOver2(session, { authorization })).toMatchObject({ status: 200 });
-    expect(logLines.filter((line) => line.includes("keeps its certificate"))).toHaveLength(1);
   });
 });
