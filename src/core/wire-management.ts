@@ -175,12 +175,6 @@ const commands: ByKind<Command> = {
   importKeys,
 };
 
-/** What a root key is limited to is not known to an edge. */
-const setHere: Check<undefined> = (value, name) => {
-  if (value !== undefined) throw impossible(name);
-  return undefined;
-};
-
 const keysFields = object<KeysQuery>({
   kind: oneOf("keys"),
   apiId: optional(text),
@@ -188,7 +182,7 @@ const keysFields = object<KeysQuery>({
   enabled: optional(truth),
   expiresBeforeMs: optional(moment),
   search: optional(text),
-  apiIds: setHere,
+  apiIds: absent,
   limit: wholeNumber(1, pageLimitMax),
   after: optional(text),
 });
@@ -225,7 +219,7 @@ const queries: ByKind<Query> = {
     method: optional(text),
     sinceMs: optional(moment),
     untilMs: optional(moment),
-    apiIds: setHere,
+    apiIds: absent,
     limit: wholeNumber(1, pageLimitMax),
     after: optional(text),
   }),

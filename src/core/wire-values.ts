@@ -56,11 +56,14 @@ const newKeyChecks = {
   refill: optional(refill),
 };
 
-function withCounterIfRefilled<Key extends NewKey>(fields: Check<Key>): Check<Key> {
+/** Only a counter can be refilled. */
+function withCounterIfRefilled<Fields extends Pick<KeyDefaults, "remaining" | "refill">>(
+  fields: Check<Fields>,
+): Check<Fields> {
   return (value, name) => {
-    const key = fields(value, name);
-    if (key.refill !== undefined && key.remaining === undefined) throw impossible("refill");
-    return key;
+    const checked = fields(value, name);
+    if (checked.refill !== undefined && checked.remaining === undefined) throw impossible("refill");
+    return checked;
   };
 }
 
@@ -71,16 +74,12 @@ export const importedKey = withCounterIfRefilled(
   object<ImportedKey>({ ...newKeyChecks, start: startOrNone, eventId: text }),
 );
 
-const defaultsFields = object<KeyDefaults>({
-  prefix: optional(textOf(prefixPattern, prefixLengthMax)),
-  byteLength: optional(wholeNumber(byteLengthMin, byteLengthMax)),
-  rateLimit: optional(rateLimit),
-  remaining: optional(wholeNumber(0, remainingMax)),
-  refill: optional(refill),
-});
-
-export const defaults: Check<KeyDefaults> = (value, name) => {
-  const checked = defaultsFields(value, name);
-  if (checked.refill !== undefined && checked.remaining === undefined) throw impossible("refill");
-  return checked;
-};
+export const defaults = withCounterIfRefilled(
+  object<KeyDefaults>({
+    prefix: optional(textOf(prefixPattern, prefixLengthMax)),
+    byteLength: optional(wholeNumber(byteLengthMin, byteLengthMax)),
+    rateLimit: optional(rateLimit),
+    remaining: optional(wholeNumber(0, remainingMax)),
+    refill: optional(refill),
+  }),
+);

@@ -1,15 +1,16 @@
-import { type CompiledQuery, type RawBuilder, sql } from "kysely";
+import type { CompiledQuery } from "kysely";
 import type { ApiFieldChanges, KeyDefaults } from "../../domain/api.ts";
 import type { CreateApi, NewEvent, UpdateApi } from "../commands.ts";
-import type { Plan } from "./plan.ts";
+import type { Plan, Target } from "./plan.ts";
 import { selectApi, storedApiOf } from "./read-apis.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { notTouched, touchRow } from "./touch-row.ts";
 
 /* The changes of APIs. */
 
 export function createApiPlan(engine: SqlEngine, { apiId, name, defaults, event }: CreateApi): Plan {
   return {
-    target: { table: "apis", id: apiId },
+    target: ofApi(apiId),
     first: [insertApi(engine, { apiId, name, defaults }, event)],
     rest: [selectApi(engine, apiId).compile()],
     outcomeOf([inserted], [stored]) {
@@ -21,14 +22,21 @@ export function createApiPlan(engine: SqlEngine, { apiId, name, defaults, event 
 
 export function updateApiPlan(engine: SqlEngine, { apiId, ifVersion, changes, event }: UpdateApi): Plan {
   return {
-    target: { table: "apis", id: apiId },
-    first: [touchApi(engine, apiId, event, columnsOf(changes), ifVersion), selectApi(engine, apiId).compile()],
+    target: ofApi(apiId),
+    first: [
+      touchRow(engine, ofApi(apiId), event, { set: columnsOf(changes), ifVersion }),
+      selectApi(engine, apiId).compile(),
+    ],
     rest: [],
     outcomeOf([touched, stored]) {
       if (touched?.rows.length) return { outcome: "done", changed: [], answer: storedApiOf(stored) };
-      return stored?.rows.length ? { outcome: "conflict", reason: "version" } : { outcome: "missing" };
+      return notTouched(stored);
     },
   };
+}
+
+export function ofApi(id: string): Target {
+  return { table: "apis", id };
 }
 
 /** Creates an API, unless it exists. Answers its id if it did not. */
@@ -45,24 +53,6 @@ export function insertApi(
     .onConflict((conflict) => conflict.column("id").doNothing())
     .returning("id")
     .compile();
-}
-
-/** Sets columns of an API and notes the change in its row. Answers its id, if it was changed. */
-export function touchApi(
-  { db }: SqlEngine,
-  apiId: string,
-  event: NewEvent,
-  columns: object,
-  ifVersion?: number,
-  only: RawBuilder<boolean> = sql<boolean>`1 = 1`,
-): CompiledQuery {
-  const update = db
-    .updateTable("apis")
-    .set({ ...columns, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
-    .where("id", "=", apiId)
-    .where(only)
-    .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number));
-  return update.returning("id").compile();
 }
 
 function columnsOf({ name, defaults }: ApiFieldChanges) {

@@ -7,10 +7,12 @@ import { newCounter, type RefillRule, type UsageCounter } from "../../domain/usa
 import type { CreateKey, DeleteKey, NewEvent, UpdateKey } from "../commands.ts";
 import type { Outcome } from "../management.ts";
 import { insertApi } from "./change-apis.ts";
-import type { Plan, Rows } from "./plan.ts";
+import type { Plan, Rows, Target } from "./plan.ts";
 import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { text, whole } from "./sql-values.ts";
+import { notTouched, selectVersion, touchRow } from "./touch-row.ts";
 
 /* The changes of keys. */
 
@@ -21,7 +23,7 @@ export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromi
   return andThen(began, (nowMs) => {
     const counter = key.remaining === undefined ? undefined : newCounter(key.remaining, key.refill, nowMs);
     return {
-      target: { table: "keys", id: key.id },
+      target: ofKey(key.id),
       first: [
         ...(apiMustExist ? [] : [insertApi(engine, key, event)]),
         insertKey(engine, key, counter !== undefined, event),
@@ -47,8 +49,11 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
   const { keyId, ifVersion, changes, event } = command;
   const { refill } = changes;
   return andThen(refill ? engine.ledgerNowMs() : 0, (nowMs) => ({
-    target: { table: "keys", id: keyId },
-    first: [touchKey(engine, keyId, event, columnsOf(changes), ifVersion), selectVersion(engine, keyId)],
+    target: ofKey(keyId),
+    first: [
+      touchRow(engine, ofKey(keyId), event, { set: columnsOf(changes), ifVersion }),
+      selectVersion(engine, ofKey(keyId)),
+    ],
     feed: addKeyChange(engine, keyId, event),
     rest: [
       ...(changes.rateLimit === undefined ? [] : [setWindowRule(engine, keyId, changes.rateLimit, event)]),
@@ -57,9 +62,7 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
     ],
     outcomeOf([, version], rest, told) {
       const outcome = changedKey(keyId, told);
-      if (outcome.outcome === "missing") {
-        return version?.rows.length ? { outcome: "conflict", reason: "version" } : outcome;
-      }
+      if (outcome.outcome === "missing") return notTouched(version);
       return andThen(storedKeyOf(engine, rest.at(-1)), (answer) => ({ ...outcome, answer }));
     },
   }));
@@ -67,8 +70,8 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
 
 export function deleteKeyPlan(engine: SqlEngine, { keyId, event }: DeleteKey): Plan {
   return {
-    target: { table: "keys", id: keyId },
-    first: [touchKey(engine, keyId, event)],
+    target: ofKey(keyId),
+    first: [touchRow(engine, ofKey(keyId), event)],
     feed: addKeyChange(engine, keyId, event),
     // Secrets, counter and window go with the key, by their foreign keys.
     rest: [engine.db.deleteFrom("keys").where("id", "=", keyId).compile()],
@@ -76,20 +79,8 @@ export function deleteKeyPlan(engine: SqlEngine, { keyId, event }: DeleteKey): P
   };
 }
 
-/** Sets columns of a key and notes the change in its row. Answers the key's version, if it is there. */
-export function touchKey(
-  { db }: SqlEngine,
-  keyId: string,
-  event: NewEvent,
-  columns: object = {},
-  ifVersion?: number,
-): CompiledQuery {
-  const update = db
-    .updateTable("keys")
-    .set({ ...columns, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
-    .where("id", "=", keyId)
-    .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number));
-  return update.returning("version").compile();
+export function ofKey(id: string): Target {
+  return { table: "keys", id };
 }
 
 /** `told` is the answer of `addKeyChange`: the digests of the key, if it was changed. */
@@ -97,11 +88,6 @@ export function changedKey(keyId: string, told: Rows | undefined): Outcome {
   const row = told?.rows[0] as { digests: string } | undefined;
   if (row === undefined) return { outcome: "missing" };
   return { outcome: "done", changed: [{ keyId, digests: row.digests.split(",") }] };
-}
-
-/** Tells a key with another version from one that is not there. */
-function selectVersion({ db }: SqlEngine, keyId: string): CompiledQuery {
-  return db.selectFrom("keys").select("version").where("id", "=", keyId).compile();
 }
 
 function columnsOf({ ownerId, name, meta, enabled, expiresAtMs, rateLimit, refill }: KeyFieldChanges) {
@@ -264,10 +250,6 @@ function insertCounter(
     )
     .compile();
 }
-
-/* Values in a SELECT, where an engine cannot tell their type from the column that they are for. */
-const text = (value: string | undefined) => sql<string>`CAST(${value ?? null} AS text)`;
-const whole = (value: number | null | undefined) => sql<number>`CAST(${value ?? null} AS bigint)`;
 
 /** All 0 in a window that was never opened. */
 export const windowColumns = [

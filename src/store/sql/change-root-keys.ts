@@ -1,13 +1,13 @@
-import { type CompiledQuery, sql } from "kysely";
 import type { RootKeyFieldChanges, StoredRootKey } from "../../domain/root-key.ts";
-import type { Command, CreateRootKey, NewEvent, RevokeRootKey, UpdateRootKey } from "../commands.ts";
+import type { Command, CreateRootKey, RevokeRootKey, UpdateRootKey } from "../commands.ts";
 import type { Outcome } from "../management.ts";
 import type { RootKeyPage, RootKeysQuery } from "../queries.ts";
 import { behindAllIds } from "./pages.ts";
-import type { Plan, Rows } from "./plan.ts";
+import type { Plan, Rows, Target } from "./plan.ts";
 import type { Schema } from "./schema.ts";
 import { addRootKeysChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { notTouched, selectVersion, touchRow } from "./touch-row.ts";
 
 /* The changes of root keys, and how they are read. */
 
@@ -25,7 +25,7 @@ export function createRootKeyPlan({ db }: SqlEngine, { rootKey, event }: CreateR
     event_id: event.id,
   };
   return {
-    target: { table: "root_keys", id },
+    target: ofRootKey(id),
     first: [db.insertInto("root_keys").values(values).compile()],
     rest: [],
     outcomeOf: () => ({ outcome: "done", changed: [] }),
@@ -35,8 +35,11 @@ export function createRootKeyPlan({ db }: SqlEngine, { rootKey, event }: CreateR
 export function updateRootKeyPlan(engine: SqlEngine, command: UpdateRootKey): Plan {
   const { rootKeyId, ifVersion, changes, event } = command;
   return {
-    target: { table: "root_keys", id: rootKeyId },
-    first: [touchRootKey(engine, rootKeyId, event, columnsOf(changes), ifVersion), selectId(engine, rootKeyId)],
+    target: ofRootKey(rootKeyId),
+    first: [
+      touchRow(engine, ofRootKey(rootKeyId), event, { set: columnsOf(changes), ifVersion }),
+      selectVersion(engine, ofRootKey(rootKeyId)),
+    ],
     feed: addRootKeysChange(engine, rootKeyId, event),
     rest: [engine.db.selectFrom("root_keys").select(columns).where("id", "=", rootKeyId).compile()],
     outcomeOf([touched, found], [read]) {
@@ -48,39 +51,21 @@ export function updateRootKeyPlan(engine: SqlEngine, command: UpdateRootKey): Pl
 
 export function revokeRootKeyPlan(engine: SqlEngine, { rootKeyId, ifVersion, event }: RevokeRootKey): Plan {
   return {
-    target: { table: "root_keys", id: rootKeyId },
-    first: [touchRootKey(engine, rootKeyId, event, {}, ifVersion), selectId(engine, rootKeyId)],
+    target: ofRootKey(rootKeyId),
+    first: [touchRow(engine, ofRootKey(rootKeyId), event, { ifVersion }), selectVersion(engine, ofRootKey(rootKeyId))],
     feed: addRootKeysChange(engine, rootKeyId, event),
     rest: [engine.db.deleteFrom("root_keys").where("id", "=", rootKeyId).where("event_id", "=", event.id).compile()],
     outcomeOf: ([touched, found]) => outcomeOf(touched, found),
   };
 }
 
-/** Sets columns of a root key and notes the change in its row. Answers a row if it is there, with this version. */
-function touchRootKey(
-  { db }: SqlEngine,
-  rootKeyId: string,
-  event: NewEvent,
-  set: object,
-  ifVersion: number | undefined,
-): CompiledQuery {
-  return db
-    .updateTable("root_keys")
-    .set({ ...set, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
-    .where("id", "=", rootKeyId)
-    .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number))
-    .returning("id")
-    .compile();
-}
-
-/** Tells a root key with another version from one that is not there. */
-function selectId({ db }: SqlEngine, rootKeyId: string): CompiledQuery {
-  return db.selectFrom("root_keys").select("id").where("id", "=", rootKeyId).compile();
+function ofRootKey(id: string): Target {
+  return { table: "root_keys", id };
 }
 
 function outcomeOf(touched: Rows | undefined, found: Rows | undefined): Outcome<Command["kind"]> {
   if (touched?.rows.length) return { outcome: "done", changed: [] };
-  return found?.rows.length ? { outcome: "conflict", reason: "version" } : { outcome: "missing" };
+  return notTouched(found);
 }
 
 function columnsOf({ name, permissions, apiIds, expiresAtMs }: RootKeyFieldChanges) {

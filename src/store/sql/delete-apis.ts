@@ -1,10 +1,12 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { DeleteApi, DeleteApiKeys, StopApi } from "../commands.ts";
 import { methodOf } from "../events.ts";
-import { touchApi } from "./change-apis.ts";
+import { ofApi } from "./change-apis.ts";
 import type { Plan } from "./plan.ts";
 import { digests } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { text, whole } from "./sql-values.ts";
+import { touchRow } from "./touch-row.ts";
 
 /*
  * The deletion of APIs. Locks are taken in one order, so that no two transactions wait for each other in a circle: the API's
@@ -13,8 +15,8 @@ import type { SqlEngine } from "./sql-engine.ts";
 
 export function stopApiPlan(engine: SqlEngine, { apiId, event }: StopApi): Plan {
   return {
-    target: { table: "apis", id: apiId },
-    first: [touchApi(engine, apiId, event, { is_deleting: 1 })],
+    target: ofApi(apiId),
+    first: [touchRow(engine, ofApi(apiId), event, { set: { is_deleting: 1 } })],
     rest: [],
     outcomeOf: ([touched]) => (touched?.rows.length ? { outcome: "done", changed: [] } : { outcome: "missing" }),
   };
@@ -26,11 +28,10 @@ export function deleteApiKeysPlan(engine: SqlEngine, command: DeleteApiKeys): Pl
   const { db, forUpdate, thisTransaction } = engine;
   // A key that is stored meanwhile may lie among them, which is why later statements look at more than they need.
   const deleted = sql`id IN (${firstKeys(apiId, 2 * limit)}) AND event_id = ${event.id}`;
-  const text = (value: string) => sql`CAST(${value} AS text)`;
-  const noted = sql`SELECT ${text(event.id)} || '_' || id, CAST(${event.atMs} AS bigint), ${text(methodOf[command.kind])},
+  const noted = sql`SELECT ${text(event.id)} || '_' || id, ${whole(event.atMs)}, ${text(methodOf[command.kind])},
     ${text(event.actor)}, id, api_id, '', version FROM keys WHERE ${deleted}`;
   return {
-    target: { table: "apis", id: apiId },
+    target: ofApi(apiId),
     first: [
       // Deletions of one API take turns. A change of its keys is none of its own: its version stays.
       db
@@ -66,11 +67,11 @@ export function deleteApiPlan(engine: SqlEngine, { apiId, isStopped, event }: De
   const isEmpty = sql<boolean>`NOT EXISTS (SELECT 1 FROM keys WHERE api_id = ${apiId})`;
   const isDeletable = isStopped ? sql<boolean>`is_deleting = 1 AND ${isEmpty}` : isEmpty;
   return {
-    target: { table: "apis", id: apiId },
+    target: ofApi(apiId),
     first: [
       // In a statement of its own: the next one then sees the keys that this one has waited for.
       sql`SELECT is_deleting FROM apis WHERE id = ${apiId} ${forUpdate}`.compile(db),
-      touchApi(engine, apiId, event, {}, undefined, isDeletable),
+      touchRow(engine, ofApi(apiId), event, { only: isDeletable }),
     ],
     rest: [db.deleteFrom("apis").where("id", "=", apiId).where("event_id", "=", event.id).compile()],
     outcomeOf([found, touched]) {

@@ -4,11 +4,11 @@ import type { Command } from "../commands.ts";
 import { fieldsOf, methodOf } from "../events.ts";
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { text, whole } from "./sql-values.ts";
 
 /** To be part of the transaction that makes the change. A change that is not made adds nothing. */
 export function addEvent({ db }: SqlEngine, command: Command, target: Target): CompiledQuery {
   const { id, atMs, actor } = command.event;
-  const text = (value: string) => sql<string>`CAST(${value} AS text)`;
   return db
     .insertInto("events")
     .columns(["id", "at_ms", "method", "actor", "target_id", "api_id", "fields", "version"])
@@ -19,7 +19,7 @@ export function addEvent({ db }: SqlEngine, command: Command, target: Target): C
         .where("event_id", "=", id)
         .select([
           "event_id",
-          sql<number>`CAST(${atMs} AS bigint)`.as("at_ms"),
+          whole(atMs).as("at_ms"),
           text(methodOf[command.kind]).as("method"),
           text(actor).as("actor"),
           "id",

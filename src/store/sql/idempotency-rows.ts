@@ -1,8 +1,8 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { IdempotencyRecord, KeptAnswer, NewEvent } from "../commands.ts";
-
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { text, whole } from "./sql-values.ts";
 
 /** The answer that is kept under this lookup, unless it has expired by then. */
 export async function findKeptAnswer(
@@ -27,7 +27,6 @@ export function keepAnswer(
   event: NewEvent,
   isMade: RawBuilder<boolean> = sql<boolean>`event_id = ${event.id}`,
 ): CompiledQuery[] {
-  const text = (value: string) => sql<string>`CAST(${value} AS text)`;
   return [
     // This one only: clearing away all that has expired is `tidy`'s, and would make creates wait for each other.
     db
@@ -48,7 +47,7 @@ export function keepAnswer(
             text(record.requestDigest).as("request_digest"),
             text(record.sealedAnswer).as("sealed_answer"),
             text(record.targetId).as("target_id"),
-            sql<number>`CAST(${record.expiresAtMs} AS bigint)`.as("expires_at_ms"),
+            whole(record.expiresAtMs).as("expires_at_ms"),
           ]),
       )
       .compile(),

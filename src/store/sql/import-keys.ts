@@ -7,6 +7,7 @@ import { insertApi } from "./change-apis.ts";
 import { rateLimitColumns, refusedKey, windowColumns } from "./change-keys.ts";
 import type { Plan } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { text, whole } from "./sql-values.ts";
 
 /**
  * A few statements for all keys, however many there are. Keys whose digests exist are left out by the first; the others
@@ -169,7 +170,3 @@ function tableOf(rows: readonly Row[]): RawBuilder<unknown> {
   });
   return sql`(${sql.join(selects, sql` UNION ALL `)}) AS given`;
 }
-
-/* Values in a SELECT, where an engine cannot tell their type from the column that they are for. */
-const text = (value: string | undefined) => sql<string>`CAST(${value ?? null} AS text)`;
-const whole = (value: number | null | undefined) => sql<number>`CAST(${value ?? null} AS bigint)`;

@@ -1,10 +1,12 @@
-import { type CompiledQuery, sql } from "kysely";
+import type { CompiledQuery } from "kysely";
 import { endedSecretKeptMs } from "../../domain/overlap.ts";
 import type { RerollKey } from "../commands.ts";
-import { changedKey, isChangedBy, touchKey } from "./change-keys.ts";
+import { changedKey, isChangedBy, ofKey } from "./change-keys.ts";
 import type { Plan } from "./plan.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { whole } from "./sql-values.ts";
+import { touchRow } from "./touch-row.ts";
 
 /** Secrets that are removed in one transaction. */
 const tidyStep = 500;
@@ -17,8 +19,8 @@ export function rerollKeyPlan(engine: SqlEngine, command: RerollKey): Plan {
   const { db } = engine;
   const { keyId, secretDigest: digest, start, overlapMs, event } = command;
   return {
-    target: { table: "keys", id: keyId },
-    first: [touchKey(engine, keyId, event)],
+    target: ofKey(keyId),
+    first: [touchRow(engine, ofKey(keyId), event)],
     feed: addKeyChange(engine, keyId, event),
     rest: [
       db.deleteFrom("ending_secrets").where("key_id", "=", keyId).where(isChangedBy(event, keyId)).compile(),
@@ -43,7 +45,7 @@ export function rerollKeyPlan(engine: SqlEngine, command: RerollKey): Plan {
           .where("id", "=", keyId)
           .where("event_id", "=", event.id)
           .select(["digest", "id", "start", "secret_created_at_ms"])
-          .select(sql<number>`CAST(${event.atMs + overlapMs} AS bigint)`.as("expires_at_ms")),
+          .select(whole(event.atMs + overlapMs).as("expires_at_ms")),
       )
       .compile();
   }

@@ -3,6 +3,7 @@ import { generatedRootKeyId, type RootKeyStore } from "../root-key-store.ts";
 import { allowanceOf } from "./change-root-keys.ts";
 import { addRootKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { text, whole } from "./sql-values.ts";
 
 export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
   const { db } = engine;
@@ -21,8 +22,7 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
     },
 
     async addFirst(digest, start, nowMs) {
-      const text = (value: string) => sql<string>`CAST(${value} AS text)`;
-      const now = sql<number>`CAST(${nowMs} AS bigint)`;
+      const now = whole(nowMs);
       const [inserted] = await engine.atomically([
         db
           .insertInto("root_keys")

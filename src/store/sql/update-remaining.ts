@@ -1,10 +1,12 @@
 import { type CompiledQuery, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { UpdateRemaining } from "../commands.ts";
-import { changedKey, isChangedBy, touchKey } from "./change-keys.ts";
+import { changedKey, isChangedBy, ofKey } from "./change-keys.ts";
 import type { Plan } from "./plan.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { whole } from "./sql-values.ts";
+import { touchRow } from "./touch-row.ts";
 
 /**
  * The counter's row is locked last: uses of the key wait for it, so it is held no longer than for the COMMIT. What is not
@@ -16,8 +18,8 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining)
   // A key without a counter gets -1, which the constraint refuses.
   const has_counter = op === "set" ? Number(value !== undefined) : sql<number>`2 * has_counter - 1`;
   return {
-    target: { table: "keys", id: keyId },
-    first: [touchKey(engine, keyId, event, { has_counter })],
+    target: ofKey(keyId),
+    first: [touchRow(engine, ofKey(keyId), event, { set: { has_counter } })],
     feed: addKeyChange(engine, keyId, event),
     rest: changeCounter(),
     outcomeOf([touched], rest, told) {
@@ -53,7 +55,7 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining)
           .selectFrom("keys")
           .where("id", "=", keyId)
           .where("event_id", "=", event.id)
-          .select(["id", sql<number>`CAST(${remaining} AS bigint)`.as("remaining")]),
+          .select(["id", whole(remaining).as("remaining")]),
       )
       .onConflict((conflict) => conflict.column("key_id").doNothing())
       .compile();
