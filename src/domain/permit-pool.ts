@@ -1,5 +1,5 @@
 import * as tuning from "./permit-pool-tuning.ts";
-import { PermitShown } from "./permit-shown.ts";
+import { PermitStock } from "./permit-stock.ts";
 import type { PermitMessage, PermitTake, PermitVerdict } from "./permit-verdict.ts";
 import type { PermitGrant } from "./permit-window.ts";
 import type { RateLimitState } from "./rate-limit.ts";
@@ -18,26 +18,17 @@ import type { RateLimitState } from "./rate-limit.ts";
  *   holds no longer than the window's duration.
  * - E1, filled: a request is denied for the rest of the window only if no permit is left and no replica holds one.
  *   Replicas return permits they do not need. So without losses, enough demand uses exactly the limit.
+ * - C1, a lowered limit holds: after `limitChanged` only permits are spent that the ledger has charged under the new limit.
  *
  * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
  * Fields are `protected` rather than `#private`: the model checker copies and compares pools, its mutants override them.
  */
-export class PermitPool extends PermitShown {
-  /** The window that every count below belongs to. */
-  protected gen = 0;
-  /** Its permits may be spent until then. 0: no window. */
-  protected spendableUntilMs = 0;
+export class PermitPool extends PermitStock {
   /**
    * The window's end by the ledger's last answer. Until then its state is shown and denials hold. It differs from
    * `spendableUntilMs` only if the ledger's clock was set back.
    */
   protected windowEndsMs = 0;
-  /** Permits that can be spent. In an open window this is 0 while requests wait. */
-  protected held = 0;
-  /** Permits taken by requests that are not finished yet: their use is neither charged nor refused. */
-  protected inUse = 0;
-  /** Permits that were used, not yet reported to the ledger. */
-  protected spent = 0;
   protected waiting = 0;
 
   /** From the ledger's last answer. */
@@ -56,8 +47,7 @@ export class PermitPool extends PermitShown {
   take(nowMs: number): PermitTake {
     this.noteRequest(nowMs);
     if (this.held > 0 && this.waiting === 0 && this.isOpen(nowMs)) {
-      this.held--;
-      this.inUse++;
+      this.use(1);
       return { outcome: "admitted", gen: this.gen };
     }
     if (nowMs < this.deniedUntilMs) return denied;
@@ -70,20 +60,10 @@ export class PermitPool extends PermitShown {
     if (this.waiting > 0) this.waiting--;
   }
 
-  /** The permit was used: only now it counts as spent. */
-  commit(gen: number): void {
-    if (gen !== this.gen || this.inUse === 0) return;
-    this.inUse--;
-    this.spent++;
-  }
-
   /** The permit was not used. In its own window it serves another request; in a later window it is worthless. */
   release(gen: number, nowMs: number): PermitVerdict {
-    if (gen !== this.gen || this.inUse === 0) return this.verdict(0);
-    this.inUse--;
-    if (!this.isOpen(nowMs)) return this.verdict(0);
-    this.held++;
-    return this.verdict(this.admitWaiting());
+    this.unuse(gen, nowMs);
+    return this.verdict(this.isOpen(nowMs) ? this.admitWaiting() : 0);
   }
 
   /** When the next message is due if nothing else happens. Undefined: none is, or an answer is waited for. */
@@ -103,14 +83,15 @@ export class PermitPool extends PermitShown {
     const demandPerMs = this.isYielding(nowMs) ? 0 : this.demandPerMs(nowMs);
     const needed = demandPerMs * (this.blockMs() + this.rttMs);
     const inAdvance = fetching ? Math.max(0, Math.round(needed) - this.held) : 0;
-    const returned = this.isOpen(nowMs) && !fetching ? Math.max(0, this.held - Math.floor(needed)) : 0;
+    const surplus = this.isOpen(nowMs) && !fetching ? Math.max(0, this.held - Math.floor(needed)) : 0;
+    const { outdated, returned } = this.takeReturned(surplus);
     const spent = this.spent;
-    this.held -= returned;
     this.spent = 0;
     this.isRecalled = false;
     return {
       number: this.startMessage(),
       sentAtMs: nowMs,
+      outdated,
       ask: { wantMin: this.waiting, wantMax: this.waiting + inAdvance, gen: this.gen, returned, spent, holders: 1 },
     };
   }
@@ -133,7 +114,7 @@ export class PermitPool extends PermitShown {
     // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
     // that is behind proves nothing.
     if (!grant.clockBehind) this.spendableUntilMs = Math.max(this.spendableUntilMs, spendableUntilMs);
-    this.held += grant.granted;
+    this.addGranted(message, grant.granted);
     if (isNews) this.takeNews(message, grant, spendableUntilMs);
     else if (!this.isClockBehind) this.windowEndsMs = this.spendableUntilMs;
     const elsewhere = this.heldElsewhere(message, grant);
@@ -160,8 +141,7 @@ export class PermitPool extends PermitShown {
     this.endMessage(message);
     this.pauseAttempts(nowMs);
     if (message.ask.gen !== this.gen || !this.isOpen(nowMs)) return this.verdict(0);
-    this.held += message.ask.returned;
-    this.spent += message.ask.spent;
+    this.restore(message);
     return this.verdict(this.admitWaiting());
   }
 
@@ -172,10 +152,11 @@ export class PermitPool extends PermitShown {
 
   /**
    * The key's limit was changed: denials under the old limit no longer hold, nor does what answers tell that are already
-   * on their way.
+   * on their way. No permit from before is spent any more: the new limit may be lower than what has been charged.
    */
   limitChanged(): void {
     this.forgetLimit();
+    this.outdateAll();
     this.deniedUntilMs = 0;
     this.shortSinceMs = 0;
     this.backoffUntilMs = 0;
@@ -191,7 +172,7 @@ export class PermitPool extends PermitShown {
 
   /** What the caller is shown. Undefined if no window is open. */
   state(nowMs: number, callersLimit: number): RateLimitState | undefined {
-    return nowMs >= this.windowEndsMs ? undefined : this.shown(this.held, callersLimit);
+    return nowMs >= this.windowEndsMs ? undefined : this.shown(this.permitsHeld, callersLimit);
   }
 
   /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */
@@ -199,19 +180,10 @@ export class PermitPool extends PermitShown {
     return this.isClockBehind ? this.windowEndsMs - nowMs : undefined;
   }
 
-  /** Permits to spend, if their window is open. */
-  get permitsHeld(): number {
-    return this.held;
-  }
-
   /** Whether a new pool can replace it: no waiting request, no unanswered message, its window long over. */
   isIdle(nowMs: number): boolean {
     const isUsed = this.waiting > 0 || this.hasMessages || this.isOpen(nowMs);
     return !isUsed && nowMs >= this.windowEndsMs + tuning.keptAfterWindowMs;
-  }
-
-  protected isOpen(nowMs: number): boolean {
-    return nowMs < this.spendableUntilMs;
   }
 
   /** Whether other replicas lack permits, or requests here have stopped: then only waiting requests get permits here. */
@@ -238,7 +210,7 @@ export class PermitPool extends PermitShown {
    * message. If another message was under way meanwhile, its part is not known: then some permit may be elsewhere.
    */
   protected heldElsewhere(message: PermitMessage, { outstanding }: PermitGrant): number {
-    return this.wasAlone(message) ? outstanding - this.held - this.inUse - this.spent : 1;
+    return this.wasAlone(message) ? outstanding - this.permitsHeld - this.inUse - this.spent : 1;
   }
 
   /** Counted from before the ledger read its clock. A little early: for a slow clock here, and for the ledger's tick. */
@@ -248,16 +220,12 @@ export class PermitPool extends PermitShown {
   }
 
   protected startWindow(gen: number): void {
-    this.gen = gen;
-    this.spendableUntilMs = 0;
+    this.startStock(gen);
     this.windowEndsMs = 0;
     this.nextWindowMs = 0;
     this.isClockBehind = false;
     this.isContended = false;
     this.isRecalled = false;
-    this.held = 0;
-    this.inUse = 0;
-    this.spent = 0;
     this.deniedUntilMs = 0;
     this.shortSinceMs = 0;
     this.shownMin = Number.POSITIVE_INFINITY;
@@ -265,15 +233,14 @@ export class PermitPool extends PermitShown {
 
   protected admitWaiting(): number {
     const admitted = Math.min(this.held, this.waiting);
-    this.held -= admitted;
-    this.inUse += admitted;
+    this.use(admitted);
     this.waiting -= admitted;
     return admitted;
   }
 
   /** No permits are left and requests wait. They are denied if no permit can come back, or none came for too long. */
   protected onShortage(admitted: number, elsewhere: number, nowMs: number): PermitVerdict {
-    const isFinal = elsewhere <= 0 && this.inUse === 0;
+    const isFinal = elsewhere <= 0 && this.inUse === 0 && this.outdated === 0;
     if (this.shortSinceMs === 0) this.shortSinceMs = nowMs;
     const shortMs = nowMs - this.shortSinceMs;
     if (!isFinal && shortMs < this.shortMaxMs()) {
@@ -300,8 +267,9 @@ export class PermitPool extends PermitShown {
     return this.held + 1 <= meanUntilAnswer + tuning.lowMarkDeviations * Math.sqrt(meanUntilAnswer);
   }
 
-  /** When permits are returned. Recalled: now. Contended: at `returnDueMs`. Else when decaying demand needs half of them. */
+  /** When permits are returned. Outdated or recalled: now. Contended: at `returnDueMs`. Else when decaying demand needs half of them. */
   protected nextReturnMs(): number {
+    if (this.outdated > 0) return 0;
     const yielding = this.isContended || this.isRecalled;
     if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;
     if (yielding) return this.isRecalled ? 0 : this.returnDueMs;

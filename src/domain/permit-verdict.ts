@@ -25,5 +25,7 @@ export interface PermitVerdict {
 export interface PermitMessage {
   readonly number: number;
   readonly sentAtMs: number;
+  /** How many of the returned permits were outdated. */
+  readonly outdated: number;
   readonly ask: PermitAsk;
 }

@@ -66,6 +66,27 @@ describe("a change of the key", () => {
     expect(pool.state(startMs + 40, 1_000)).toMatchObject({ limit: 2_000 });
   });
 
+  it("of its limit outdates permits: none is spent, and the next message returns all of them, also those on their way", () => {
+    const { pool } = poolWith(plenty);
+    pool.limitChanged();
+    const before = ask(pool, startMs + 30);
+    expect(before.ask).toMatchObject({ wantMin: 0, returned: 4 });
+    pool.limitChanged();
+    expect(pool.take(startMs + 30).outcome).toBe("wait");
+    expect(pool.answered(before, { ...plenty, granted: 10 }, startMs + 40).admitted).toBe(0);
+    const after = ask(pool, startMs + 40);
+    expect(after.ask).toMatchObject({ wantMin: 1, returned: 10 });
+    expect(pool.answered(after, { ...plenty, granted: 1, limit: 50 }, startMs + 50).admitted).toBe(1);
+  });
+
+  it("of its limit outdates permits in use: one that was not used is returned", () => {
+    const { pool } = poolWith({ ...plenty, granted: 1 });
+    pool.limitChanged();
+    expect(pool.take(startMs + 30).outcome).toBe("wait");
+    expect(pool.release(7, startMs + 30).admitted).toBe(0);
+    expect(ask(pool, startMs + 30).ask).toMatchObject({ wantMin: 1, returned: 1 });
+  });
+
   it("of its limit is not denied by an answer from before it", () => {
     const pool = new PermitPool();
     pool.take(startMs);

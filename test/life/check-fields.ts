@@ -29,12 +29,8 @@ export function checkFields(record: KeyRecord, history: Pick<History, "standstil
 }
 
 export function deadlineOf(history: Pick<History, "standstillMs">): Deadline {
-  const elsewhere = deadlineElsewhere(history);
-  return (change, call) => (change.replica === call.replica ? change.endMs : elsewhere(change, call));
-}
-
-export function deadlineElsewhere({ standstillMs }: Pick<History, "standstillMs">): Deadline {
-  return (change, { startMs }) => change.endMs + newsMs + standstillMs(change.startMs, startMs);
+  return (change, { replica, startMs }) =>
+    change.replica === replica ? change.endMs : change.endMs + newsMs + history.standstillMs(change.startMs, startMs);
 }
 
 interface Fault {

@@ -1,4 +1,4 @@
-import { deadlineElsewhere, deadlineOf, versionsInForce } from "./check-fields.ts";
+import { deadlineOf, versionsInForce } from "./check-fields.ts";
 import type { KeyRecord, Problem } from "./key-record.ts";
 import { bodyOf, type Call, type History, type Ratelimit, type Verification } from "./operations.ts";
 
@@ -47,8 +47,7 @@ function answersOf({ calls, versions }: KeyRecord, code: string): Admission[] {
  * these last places all of them have room, or they have it in no order.
  */
 function checkStrict(record: KeyRecord, admissions: readonly Admission[], history: History): Problem[] {
-  // Also on the replica that lowered the limit: permits that it holds are on their way back when the change is answered.
-  const deadline = deadlineElsewhere(history);
+  const deadline = deadlineOf(history);
   const limitOf = (call: Call) => {
     // Also of a key that is local by now: a replica that has not heard of it is granted permits by the new limit.
     return Math.max(0, ...versionsInForce(record, call, deadline).map(({ fields }) => fields.ratelimit?.limit ?? 0));

@@ -64,25 +64,28 @@ async function expectOneWinnerEach({ service }: StartedService): Promise<void> {
   const { make, calls } = new RunRecorder(service, service.actorOf);
   const created = await make(0, { replica: 0, operation: { kind: "createKey", fields: { meta: {}, enabled: true } } });
   const keyId = bodyOf(created, "createKey")?.keyId as string;
-  let left = 1000;
+  let answered = 0;
+  let sent = 0;
   let version = 1;
+  const note = (key: { version: number } | undefined) => (version = Math.max(version, key?.version ?? 0));
   const update = async (caller: number) => {
-    for (; left > 0; ) {
-      left--;
-      const change = 1000 - left;
+    while (answered < 1000 && sent < 3000) {
+      const change = ++sent;
       const operation = { kind: "updateKey", keyId, ifVersion: version, changes: { meta: { change } } } as const;
-      const made = bodyOf(await make(caller, { replica: change % service.replicas, operation }), "updateKey");
-      if (made !== undefined) version = Math.max(version, made.version);
+      const replica = change % service.replicas;
+      const made = await make(caller, { replica, operation });
+      note(bodyOf(made, "updateKey"));
+      if (made.answer.status !== "unknown") answered++;
+      // A busy machine leaves some without an answer: such an update may have been made or not.
+      else note(bodyOf(await make(caller, { replica, operation: { kind: "getKey", keyId } }), "getKey"));
     }
   };
   await Promise.all(Array.from({ length: 16 }, (_, caller) => update(caller)));
 
   const wins = calls.flatMap((call: Call) => bodyOf(call, "updateKey")?.version ?? []);
   const conflicts = calls.filter(({ answer }) => answer.status === "conflict");
-  // A busy machine has some: such an update may have been made or not.
-  const unknown = service.unexpected.length;
-  expect(unknown, service.unexpected[0]).toBeLessThan(20);
-  expect(wins.length + conflicts.length).toBe(1000 - unknown);
+  const unknown = sent - wins.length - conflicts.length;
+  expect(wins.length + conflicts.length, service.unexpected[0]).toBeGreaterThanOrEqual(1000);
   expect(conflicts.length).toBeGreaterThan(100);
   expect(new Set(wins).size).toBe(wins.length);
   const versions = (await service.listEvents())

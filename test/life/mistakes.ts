@@ -17,6 +17,7 @@ export const mistakes = {
   overLimit: ["windows", "a strict window lets one too many pass"],
   strictPerReplica: ["windows", "strict windows are counted on each replica"],
   windowAnew: ["windows", "a strict window begins anew when its limit changes"],
+  oldPermits: ["windows", "permits that were charged before a strict limit was lowered are spent for a moment more"],
   localForgotten: ["windows", "a local window is forgotten when its key changes"],
   localOverLimit: ["windows", "a local window lets one too many pass"],
   refusalTakes: ["windows", "a use that is refused keeps its place in the window"],

@@ -105,6 +105,7 @@ class SimulatedService extends SimulatedVerifications implements Service {
         const before = this.mistake === "lostUpdate" ? (asRead ?? row) : row;
         const made = { ...next, fields: this.apply(before.fields, changes) };
         if (this.mistake === "windowAnew" && changes.ratelimit) this.windows.delete(`${row.keyId} false`);
+        if (this.mistake === "oldPermits") this.keepLimit(row);
         this.commit(replica, made, operation, caller);
         return { status: "done", body: this.read(made) };
       }
@@ -143,6 +144,11 @@ class SimulatedService extends SimulatedVerifications implements Service {
     if (remaining !== undefined) this.balances.set(keyId, remaining);
     this.log(row, operation, caller);
     return { status: "done", body: operation.kind === "importKeys" ? { keyId } : { keyId, key } };
+  }
+
+  private keepLimit({ keyId, fields }: Row): void {
+    const window = this.windows.get(`${keyId} false`);
+    if (window && fields.ratelimit) window.before = { limit: fields.ratelimit.limit, untilMs: this.atMs + 300 };
   }
 
   protected updateRemaining(

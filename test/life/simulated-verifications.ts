@@ -19,6 +19,8 @@ export interface Row {
 export interface Window {
   endsAtMs: number;
   count: number;
+  /** With the mistake: the higher limit that counts for a moment more. */
+  before?: { readonly limit: number; readonly untilMs: number };
 }
 
 export class Replica {
@@ -101,7 +103,8 @@ export class SimulatedVerifications {
         window.count = 0;
       }
       const tooMany = this.mistake === (rule.async ? "localOverLimit" : "overLimit") ? 1 : 0;
-      if (window.count >= rule.limit + tooMany) return answer("RATE_LIMITED");
+      const limit = window.before && this.atMs < window.before.untilMs ? window.before.limit : rule.limit;
+      if (window.count >= limit + tooMany) return answer("RATE_LIMITED");
       window.count++;
     }
     if (!row.hasCounter) return answer("VALID");

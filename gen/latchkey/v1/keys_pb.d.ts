@@ -1200,9 +1200,8 @@ export declare const KeysService: GenService<{
    * as it is then. What is left in its counter is changed by `updateRemaining`.
    *
    * In force immediately on this replica, within two seconds on all others, within one if they share a Redis. A rate-limit
-   * window that is open keeps its end and what was granted in it: under a strict limit that is lowered, permits that replicas
-   * already hold may be used for a moment more. A refill rule begins with the next midnight or first of the month; refills
-   * that were due before the change are applied first.
+   * window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with the next
+   * midnight or first of the month; refills that were due before the change are applied first.
    *
    * @generated from rpc latchkey.v1.KeysService.UpdateKey
    */

@@ -50,6 +50,7 @@ function* stepsFrom(world: World): Generator<Step> {
   for (let index = 0; index < world.flights.length; index++) yield* flightSteps(world, index);
   if (counts.settings > 0) yield ["the ledger's clock is set", counted("settings", (to) => to.setClock())];
   if (counts.shortenings > 0) yield ["the duration is shortened", counted("shortenings", (to) => to.shorten())];
+  if (counts.lowerings > 0) yield ["the limit is lowered", counted("lowerings", (to) => to.lower())];
   if (world.parts.reclaims && world.window.granted > world.window.spent && nowMs < world.window.endsAtMs) {
     yield ["the ledger takes blocks back", (to) => to.reclaim()];
   }
@@ -69,6 +70,7 @@ function* replicaSteps(world: World, at: number): Generator<Step> {
   }
   if (counts.recalls > 0) yield [`${at} is recalled`, counted("recalls", (to) => to.at(at).pool.recall())];
   if (counts.lulls > 0 && replica?.busy) yield [`${at} calms`, counted("lulls", (to) => (to.at(at).busy = false))];
+  if (replica && replica.heardLimit !== world.limit) yield [`${at} hears of it`, (to) => to.hear(at)];
   for (const gen of new Set(replica?.uses)) {
     yield [`${at} is charged in ${gen}`, (to) => to.charge(at, gen)];
     if (counts.refusals > 0) yield [`${at} is refused in ${gen}`, counted("refusals", (to) => to.refuse(at, gen))];

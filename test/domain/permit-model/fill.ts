@@ -11,6 +11,7 @@ export function fillFault(start: World): string | undefined {
   // From here on the pools' own estimates count, and fade as those of a replica without demand do.
   const pools = world.replicas.map((_, at) => world.pool(at));
   world.pool = (at) => pools[at] as (typeof pools)[number];
+  world.replicas.forEach((_, at) => void world.hear(at));
   world.take(0);
   exchangeAll(world);
   const { gen, endsAtMs } = world.window;
@@ -18,9 +19,9 @@ export function fillFault(start: World): string | undefined {
   for (; world.nowMs < endsAtMs - 2 * tickMs; world.pass(tickMs)) {
     world.take(0);
     exchangeAll(world);
-    if (world.admitted[gen] === world.scope.limit) return world.broken;
+    if ((world.admitted[gen] ?? 0) >= world.limit) return world.broken;
   }
-  return world.broken ?? `E1: only ${world.admitted[gen]} of ${world.scope.limit} admitted in window ${gen}`;
+  return world.broken ?? `E1: only ${world.admitted[gen]} of ${world.limit} admitted in window ${gen}`;
 }
 
 function exchangeAll(world: World): void {

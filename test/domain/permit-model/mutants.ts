@@ -6,7 +6,7 @@ import { type Parts, product } from "./scope.ts";
 export interface Mutant {
   readonly name: string;
   /** The promise that it breaks, and the scope in which that is found. */
-  readonly breaks: "S1" | "S2" | "E1" | "twice" | "locked";
+  readonly breaks: "S1" | "S2" | "E1" | "C1" | "twice" | "locked";
   readonly scope: string;
   readonly parts: Parts;
 }
@@ -17,6 +17,10 @@ const declinedLate = "overdue asks are declined after their window";
 const overdueLate = "overdue answers outlive their window";
 const overdueFills = "an overdue answer comes after another";
 const shortened = "the duration changes while the clock is set";
+
+const loweredRefused = "the limit is lowered while uses are refused";
+const loweredDeclined = "the limit is lowered while asks are declined";
+const loweredFills = "permits come back when the limit is lowered";
 
 /** The product with one thing wrong. */
 export const mutants: readonly Mutant[] = [
@@ -48,6 +52,11 @@ export const mutants: readonly Mutant[] = [
   mutant("an overdue answer tells what others hold", "E1", overdueFills, withPool(TrustsOverlap())),
   mutant("an overdue grant is thrown away", "E1", overdueFills, withPool(DropsOverdue())),
   mutant("a declined return is taken for lost", "E1", "declined asks give permits back", withPool(LosesDeclined())),
+  mutant("permits are spent after the limit was lowered", "C1", "the limit is lowered", withPool(KeepsOutdated())),
+  mutant("an answer from before a lower limit counts", "C1", "the limit is lowered", withPool(TrustsOldAnswer())),
+  mutant("a use from before a lower limit serves another", "C1", loweredRefused, withPool(ReusesOutdated())),
+  mutant("a declined return from before a lower limit counts", "C1", loweredDeclined, withPool(RestoresOutdated())),
+  mutant("outdated permits are dropped", "E1", loweredFills, withPool(DropsOutdated())),
   mutant("a use is reported before it is finished", "E1", "refused uses give permits back", withPool(ReportsEarly())),
 ];
 
@@ -262,6 +271,46 @@ function ReportsEarly(): typeof PermitPool {
     override nextAsk(nowMs: number): PermitMessage | undefined {
       for (let inUse = this.inUse; inUse > 0; inUse--) this.commit(this.gen);
       return super.nextAsk(nowMs);
+    }
+  };
+}
+
+function KeepsOutdated(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override outdateAll(): void {}
+  };
+}
+
+function TrustsOldAnswer(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override addGranted(_message: PermitMessage, granted: number): void {
+      this.held += granted;
+    }
+  };
+}
+
+function ReusesOutdated(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override outdateAll(): void {
+      super.outdateAll();
+      this.outdatedInUse = 0;
+    }
+  };
+}
+
+function RestoresOutdated(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override restore({ ask }: PermitMessage): void {
+      this.held += ask.returned;
+      this.spent += ask.spent;
+    }
+  };
+}
+
+function DropsOutdated(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override outdateAll(): void {
+      this.held = 0;
     }
   };
 }

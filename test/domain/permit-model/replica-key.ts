@@ -6,6 +6,8 @@ import type { PermitGrant } from "../../../src/domain/permit-window.ts";
 const irrelevant = new Set([
   "shownEndMs",
   "limit",
+  "limitToldBy",
+  "limitKnownFrom",
   "shownMin",
   "ratePerMs",
   "rateAtMs",
@@ -17,7 +19,10 @@ const irrelevant = new Set([
 ]);
 
 /** The numbers of a pool's messages. Only which of them a flight is counts, not the numbers themselves. */
-type Numbers = Record<"lastMessageNumber" | "currentNumber" | "overdueNumber" | "overlapNumber", number>;
+type Numbers = Record<
+  "lastMessageNumber" | "currentNumber" | "overdueNumber" | "overlapNumber" | "limitKnownFrom",
+  number
+>;
 
 /** A message between a replica and the ledger. It stays until it is dropped: delivery may be late, or repeated. */
 export interface Flight {
@@ -39,14 +44,20 @@ export interface Replica {
   uses: number[];
   /** Whether it expects demand. The estimate only sizes blocks, so the model knows two values of it. */
   busy: boolean;
+  /** The limit that it has heard of last. */
+  heardLimit: number;
   /** Its part of the key, with its flights. Undefined: not known yet. */
   key: number | undefined;
 }
 
 /** Equal for replicas that go on in the same way. */
-export function replicaKey({ pool, uses, busy }: Replica, flights: readonly Flight[], nowMs: number): string {
+export function replicaKey(
+  { pool, uses, busy, heardLimit }: Replica,
+  flights: readonly Flight[],
+  nowMs: number,
+): string {
   const { currentNumber, overdueNumber } = numbersOf(pool);
-  let key = `${busy ? "b" : "c"}${currentNumber !== 0}${overdueNumber !== 0}`;
+  let key = `${busy ? "b" : "c"}${heardLimit} ${currentNumber !== 0}${overdueNumber !== 0}`;
   for (const name of Object.keys(pool)) {
     if (!irrelevant.has(name)) key += ` ${timeless(nowMs, name, (pool as unknown as Record<string, unknown>)[name])}`;
   }
@@ -56,12 +67,12 @@ export function replicaKey({ pool, uses, busy }: Replica, flights: readonly Flig
 
 function flightKey({ message, grant, endsAtMs, orphan, declined }: Flight, pool: PermitPool, nowMs: number): string {
   const { wantMin, wantMax, gen, returned, spent } = message.ask;
-  const { number } = message;
-  const { lastMessageNumber, currentNumber, overdueNumber, overlapNumber } = numbersOf(pool);
+  const { number, outdated } = message;
+  const { lastMessageNumber, currentNumber, overdueNumber, overlapNumber, limitKnownFrom } = numbersOf(pool);
   const place = [number === lastMessageNumber, number === currentNumber, number === overdueNumber];
-  const state = `${place} ${number <= overlapNumber} ${declined}`;
+  const state = `${place} ${number <= overlapNumber} ${number < limitKnownFrom} ${declined}`;
   const answer = grant && `${grant.gen} ${grant.granted} ${grant.left} ${grant.outstanding} ${grant.endsInMs}`;
-  const sent = `${nowMs - message.sentAtMs} ${wantMin} ${wantMax} ${gen} ${returned} ${spent}`;
+  const sent = `${nowMs - message.sentAtMs} ${wantMin} ${wantMax} ${gen} ${returned} ${outdated} ${spent}`;
   return `{${state} ${orphan} ${sent}>${answer} ${endsAtMs} ${grant?.contended} ${grant?.clockBehind}}`;
 }
 

@@ -28,6 +28,7 @@ export type Counts = Readonly<
     | "settings"
     | "shortenings"
     | "delays"
+    | "lowerings"
     | "declines",
     number
   >

@@ -15,6 +15,7 @@ const nothing: Counts = {
   shortenings: 0,
   delays: 0,
   declines: 0,
+  lowerings: 0,
 };
 
 /** Far more than any window lasts: each of its windows shows it. */
@@ -23,6 +24,7 @@ const longMs = 100 * stepMs;
 const clockSet = { limit: 1, steps: 2, takes: 3, messages: 3 };
 const long = { durationMs: 3000, steps: 0, fills: true };
 const short = { limit: 1, durationMs: stepMs, steps: 2 };
+const lowered = { limit: 2, steps: 0, takes: 3, messages: 3, lowerings: 1 };
 const behind = { limit: 2, steps: 2, takes: 3, messages: 2 };
 
 /** Each scope lets something else go wrong, so that none grows too large. */
@@ -43,6 +45,10 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
     "overdue asks are declined after their window",
     scope({ ...short, replicas: 1, takes: 3, messages: 3, leaves: 1, recalls: 1, declines: 1, delays: 1 }),
   ],
+  ["the limit is lowered", scope({ ...lowered, leaves: 1 })],
+  ["the limit is lowered while uses are refused", scope({ ...lowered, refusals: 1 })],
+  ["the limit is lowered while answers are overdue", scope({ ...lowered, delays: 1 })],
+  ["the limit is lowered while asks are declined", scope({ ...lowered, declines: 1, leaves: 1 })],
   ["the ledger's clock is set back, and right again", scope({ ...clockSet, setByMs: -longMs, settings: 2 })],
   [
     "the ledger's clock is set forward, and right again",
@@ -62,6 +68,10 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
   [
     "declined asks give permits back",
     scope({ ...long, limit: 2, takes: 3, messages: 3, leaves: 1, recalls: 1, declines: 1 }),
+  ],
+  [
+    "permits come back when the limit is lowered",
+    scope({ ...long, limit: 3, takes: 3, messages: 3, leaves: 1, lowerings: 1 }),
   ],
   [
     "refused uses give permits back",

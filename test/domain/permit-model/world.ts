@@ -27,6 +27,7 @@ export class World {
   /** A bit for each replica that this world shares with no other. Only such a replica may be changed. */
   private ownReplicas = 0;
   /** The rule in force. */
+  limit: number;
   durationMs: number;
   window: PermitWindow = neverOpened;
   replicas: Replica[] = [];
@@ -45,8 +46,9 @@ export class World {
     this.scope = scope;
     this.parts = parts;
     this.counts = scope.counts;
+    this.limit = scope.limit;
     this.durationMs = scope.durationMs;
-    for (let i = 0; i < scope.replicas; i++) this.replicas.push(newReplica(parts));
+    for (let i = 0; i < scope.replicas; i++) this.replicas.push(newReplica(parts, scope.limit));
   }
 
   /** Copies share their replicas until one of them changes: a step changes one of them at most. */
@@ -72,7 +74,7 @@ export class World {
     this.windowKey ??= this.numberOf(`window ${Object.values(this.window).join(" ")}`);
     this.countsKey ??= this.numberOf(`counts ${Object.values(this.counts).join(" ")}`);
     this.pastKey ??= this.numberOf(`past ${this.endsAtMs} ${this.openedAheadMs}|${this.admitted}`);
-    const clock = `${this.nowMs} ${this.clockAheadMs} ${this.seenBehindMs} ${this.durationMs}`;
+    const clock = `${this.nowMs} ${this.clockAheadMs} ${this.seenBehindMs} ${this.durationMs} ${this.limit}`;
     return `${clock} ${this.windowKey} ${this.countsKey} ${this.pastKey}${replicas}`;
   }
 
@@ -125,7 +127,7 @@ export class World {
   reach(index: number): void {
     const flight = this.flights[index] as Flight;
     if (flight.declined || (flight.grant !== undefined && !this.parts.repeats)) return;
-    const rule = { limit: this.scope.limit, durationMs: this.durationMs };
+    const rule = { limit: this.limit, durationMs: this.durationMs };
     const ledgerNowMs = ledgerEpochMs + this.nowMs + this.clockAheadMs;
     const { window, grant } = this.parts.exchange(this.window, flight.message.ask, rule, ledgerNowMs);
     if (window.gen !== this.window.gen) this.opened(window.gen);
@@ -146,6 +148,18 @@ export class World {
   /** The key gets a shorter duration, for windows to come. */
   shorten(): void {
     this.durationMs /= 2;
+  }
+
+  /** The key gets a lower limit. Replicas hear of it later. */
+  lower(): void {
+    this.limit--;
+  }
+
+  hear(at: number): void {
+    if (this.seen(at).heardLimit === this.limit) return;
+    this.at(at).heardLimit = this.limit;
+    this.pool(at).limitChanged();
+    this.pool(at).recall();
   }
 
   private opened(gen: number): void {
@@ -222,7 +236,7 @@ export class World {
 
   /** Only messages on their way to the ledger survive. Admitted requests stay admitted. */
   crash(at: number): void {
-    this.replicas[at] = newReplica(this.parts);
+    this.replicas[at] = newReplica(this.parts, this.limit);
     this.flights = this.flights
       .filter(({ replica, grant }) => replica !== at || grant === undefined)
       .map((flight) => (flight.replica === at ? { ...flight, orphan: true } : flight));
@@ -242,7 +256,7 @@ export class World {
       return replica;
     }
     this.ownReplicas |= bit;
-    const own = { pool: copied(replica.pool), uses: [...replica.uses], busy: replica.busy, key: undefined };
+    const own = { ...replica, pool: copied(replica.pool), uses: [...replica.uses], key: undefined };
     this.replicas[index] = own;
     return own;
   }
@@ -280,7 +294,11 @@ export class World {
     const admitted = (this.admitted[gen] ?? 0) + 1;
     this.admitted[gen] = admitted;
     this.pastKey = undefined;
-    if (admitted > this.scope.limit) this.broken ??= `S1: ${admitted} admitted in window ${gen}`;
+    // Permits that others were granted before are spent by those that have not heard of a lower limit.
+    if (admitted > replica.heardLimit) {
+      const promise = replica.heardLimit === this.scope.limit ? "S1" : "C1";
+      this.broken ??= `${promise}: ${admitted} admitted in window ${gen}, the limit is ${replica.heardLimit}`;
+    }
     if (this.nowMs >= Math.max(endsAtMs, this.endsAtMs[gen] ?? 0))
       this.broken ??= `S2: admitted after the end of window ${gen}`;
   }
@@ -290,8 +308,8 @@ function ascending(a: number, b: number): number {
   return a - b;
 }
 
-function newReplica({ Pool }: Parts): Replica {
-  return { pool: new Pool(), uses: [], busy: true, key: undefined };
+function newReplica({ Pool }: Parts, heardLimit: number): Replica {
+  return { pool: new Pool(), uses: [], busy: true, heardLimit, key: undefined };
 }
 
 function copied(pool: PermitPool): PermitPool {
