@@ -5,7 +5,10 @@ import { errorOfAnswer, LatchkeyError } from "./errors.ts";
 export interface ClientOptions {
   /** Where the service is, such as `https://keys.example.com`. */
   readonly baseUrl: string | URL;
-  /** Needed to create and delete keys, not to verify them. Keep it out of browsers. */
+  /**
+   * Sent with every call. Verifications need one only where the service asks for it (`LATCHKEY_VERIFY_AUTH`); all other
+   * methods do. Keep it out of browsers.
+   */
   readonly rootKey?: string | undefined;
   /** Used instead of the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
@@ -74,9 +77,9 @@ export function createClient(client: ClientOptions): LatchkeyClient {
 
   function headersOf({ isPublic, isIdempotent }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {
     const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
-    if (!isPublic) {
-      if (!rootKey) throw new LatchkeyError("UNAUTHORIZED", "this method needs the client's rootKey, which is not set");
-      headers.set("authorization", `Bearer ${rootKey}`);
+    if (rootKey) headers.set("authorization", `Bearer ${rootKey}`);
+    else if (!isPublic) {
+      throw new LatchkeyError("UNAUTHORIZED", "this method needs the client's rootKey, which is not set");
     }
     if (idempotencyKey !== undefined) {
       // The service would ignore it, and a repeat would not be safe.

@@ -49,6 +49,17 @@ describe.each(engines)("on $name", (engine) => {
     ]);
   });
 
+  it("a root key is needed for verifications where the service asks for it, and the client sends it", async () => {
+    const settings = { ...(await engine.settings()), verifyAuth: "required" } as const;
+    const { baseUrl } = await startTestServer({ settings });
+    const { keys, rootKeys } = createClient({ baseUrl, rootKey: testRootKey });
+    const { rootKey } = await rootKeys.createRootKey({ permissions: ["keys.verify"] });
+    const { key } = await keys.createKey({ apiId: "mine" });
+    expect(await createClient({ baseUrl, rootKey }).keys.verifyKey({ key })).toMatchObject({ code: "VALID" });
+    const without = createClient({ baseUrl }).keys.verifyKey({ key });
+    await expect(without).rejects.toMatchObject({ code: "UNAUTHORIZED", status: 401 });
+  });
+
   it("refuses unknown permissions, an empty list of APIs and an expiry in the past", async () => {
     const { baseUrl } = await startTestServer({ settings: await engine.settings() });
     const { rootKeys } = createClient({ baseUrl, rootKey: testRootKey });

@@ -20,14 +20,14 @@ describe("a call", () => {
     expect(requests[0]?.headers).toMatchObject({ "content-type": "application/json" });
   });
 
-  it("sends the root key to root methods and to no other", async () => {
+  it("sends the root key to every method: a service may ask for it in verifications, too", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
     const client = createClient({ baseUrl, rootKey }).keys;
     await client.createKey({ apiId: "api_1" }, { idempotencyKey: "order-1" });
     await client.deleteKey({ keyId: "key_1" });
     await client.verifyKey({ key });
     const bearer = `Bearer ${rootKey}`;
-    expect(requests.map((request) => request.headers.authorization)).toEqual([bearer, bearer, undefined]);
+    expect(requests.map((request) => request.headers.authorization)).toEqual([bearer, bearer, bearer]);
     expect(requests.map((request) => request.headers["idempotency-key"])).toEqual(["order-1", undefined, undefined]);
   });
 
@@ -39,8 +39,10 @@ describe("a call", () => {
     expect(requests).toEqual([]);
   });
 
-  it("without a root key fails before any request is made", async () => {
+  it("without a root key verifies, and fails for other methods before any request is made", async () => {
     const { baseUrl, requests } = await serve(sendJson(200, answer));
+    expect(await createClient({ baseUrl }).keys.verifyKey({ key })).toEqual(answer);
+    expect(requests.splice(0).map((request) => request.headers.authorization)).toEqual([undefined]);
     const error = await failureOf(createClient({ baseUrl }).keys.createKey({ apiId: "api_1" }));
     expect(error).toMatchObject({ code: "UNAUTHORIZED", status: undefined });
     expect(requests).toEqual([]);
