@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { shellProgram } from "../support/shell-programs.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { verify } from "./hostile/http1-cases.ts";
-import { getRequest, hello as http2Hello, preface } from "./hostile/http2-frames.ts";
+import { frame, frameType, getRequest, hello as http2Hello, preface } from "./hostile/http2-frames.ts";
 import { captureClientHello, startTlsTarget, type TlsTarget } from "./hostile/start-tls-target.ts";
 import type { TlsTargetState } from "./hostile/tls-target.ts";
 
@@ -19,6 +19,8 @@ const goneWithinMs = 12_000;
 const strangersMax = 256;
 /** A record with a request for new keys. */
 const keyUpdateBytes = 27;
+/** The frame with which HTTP/2 acknowledges the settings of the other side. */
+const settingsAck = frame(frameType.settings, 1, 0);
 
 let target: TlsTarget;
 let clientHello: Buffer;
@@ -142,7 +144,6 @@ describe("after a handshake", () => {
     const args = ["s_client", "-connect", `127.0.0.1:${target.port}`, "-tls1_3", "-alpn", "h2"];
     const client = spawn(shellProgram("openssl"), args, { stdio: "pipe" });
     client.stdin.on("error", () => {});
-    client.stdout.resume();
     let updates = 0;
     // It takes one command each time it reads; a line that is none is sent to the server.
     const update = () => void client.stdin.write("K\n");
@@ -151,8 +152,14 @@ describe("after a handshake", () => {
       updates += more;
       if (more > 0) update();
     });
+    let said = Buffer.alloc(0);
+    client.stdout.on("data", (chunk: Buffer) => {
+      if (said.includes(settingsAck)) return;
+      said = Buffer.concat([said, chunk]);
+      // The server has got the hello: the client reads a command by itself.
+      if (said.includes(settingsAck)) update();
+    });
     client.stdin.write(http2Hello());
-    setTimeout(update, 100);
     await once(client, "exit");
     expect(updates * keyUpdateBytes).toBeGreaterThan(60_000);
   });

@@ -2,13 +2,13 @@ import { Secret } from "../../src/domain/secret.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { readMetric } from "../support/read-metric.ts";
+import { watchStandstill } from "../support/standstill.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 import { startTestRedis } from "../support/test-redis.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { HttpService } from "./http-service.ts";
 import type { History } from "./operations.ts";
-import { watchStandstill } from "./standstill.ts";
 
 export interface StartedService extends Pick<History, "localWindowsAreShared" | "standstillMs"> {
   readonly service: HttpService;

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { KeysClient } from "../../src/sdk/index.ts";
 import { clientOf } from "./clients.ts";
 import { accountFor } from "./crash-load.ts";
+import { createSurely } from "./create-surely.ts";
 import type { LatchkeyProcess } from "./latchkey-process.ts";
 import { query } from "./run-statement.ts";
 import { testRootKey } from "./test-root-key.ts";
@@ -77,7 +78,7 @@ export class FleetLoad {
     const client = clientOf("sdk", fleet.replica(0).baseUrl, testRootKey);
     const created = await Promise.all(
       [...Array.from({ length: keys }, () => manyUses), ...few].map(async (remaining) => {
-        const { key, keyId } = await client.createKey({ apiId: "api", remaining });
+        const { key, keyId } = await createSurely(client, { apiId: "api", remaining });
         return { key, keyId, before: remaining, acknowledged: [], unknown: 0, isUsedUp: false, servedMs: [] };
       }),
     );

@@ -14,6 +14,7 @@ const manyKeys = 4;
 /** Used up one after the other in the course of the test. */
 const few = [10, 30, 80, 200, 800];
 const callersPerProtocol = 2;
+const usesAtLeast = 1000;
 /** Calls that one edge has under way. */
 const callsPerEdge = 2 * callersPerProtocol;
 
@@ -64,7 +65,7 @@ async function runFault({ databaseUrl, load, underLoad }: Started, { name, ms, b
   expect({ name, problems, odd: load.oddities }).toEqual({ name, problems: [], odd: [] });
 }
 
-function faultsOf({ cluster, ledgerLinks }: Started): Fault[] {
+function faultsOf({ cluster, ledgerLinks, load }: Started): Fault[] {
   const random = new SeededRandom(13);
   const linksOfEdge = (edge: number) => cluster.links[edge] as FaultyProxy[];
   const linksTo = (coordinator: number) => cluster.links.map((links) => links[coordinator] as FaultyProxy);
@@ -123,8 +124,16 @@ function faultsOf({ cluster, ledgerLinks }: Started): Fault[] {
       },
       end: () => cluster.replaceCoordinator(1),
     },
-    // What was under way would be charged by now.
-    { name: "nothing is broken any more", ms: 300, callsMax: 0, begin() {}, end() {} },
+    // What was under way would be charged by now. With few uses nothing would have been shown.
+    {
+      name: "nothing is broken any more",
+      ms: 300,
+      callsMax: 0,
+      async begin() {
+        while (load.figures.acknowledged < usesAtLeast || load.usedUp < 2) await load.usesOnEach(10);
+      },
+      end() {},
+    },
   ];
 }
 
@@ -142,12 +151,18 @@ function silent(links: readonly FaultyProxy[]): Pick<Fault, "begin" | "end"> {
   return { begin: setSilent(true), end: setSilent(false) };
 }
 
-/** Cuts the connection in the place of some answers. */
+/** Cuts the connection in the place of some answers, of three at least. */
 function cutting(links: readonly FaultyProxy[], share: number, random: SeededRandom): Pick<Fault, "begin" | "end"> {
-  const onReply = (reply: FaultyProxy["onReply"]) => () => {
+  const setReply = (reply: FaultyProxy["onReply"]) => {
     for (const link of links) link.onReply = reply;
   };
-  return { begin: onReply(() => (random.chance(share) ? "cut" : "pass")), end: onReply(() => "pass") };
+  return {
+    begin: () => setReply(() => (random.chance(share) ? "cut" : "pass")),
+    async end() {
+      while (cutsOf(links) < 3) await delay(10);
+      setReply(() => "pass");
+    },
+  };
 }
 
 function cutsOf(links: readonly FaultyProxy[]): number {
@@ -176,11 +191,8 @@ describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurre
     console.log("in all", JSON.stringify({ ...figures, usedUp: load.usedUp, linkCuts, ledgerCuts, callsMax }));
     expect(figures).toMatchObject({ lost: 0, doubled: 0 });
     expect(figures.extra).toBeLessThanOrEqual(Math.min(callsMax, figures.unanswered + figures.unavailable));
-    // Otherwise there was hardly a load, and nothing has been shown.
-    expect(figures.acknowledged).toBeGreaterThan(1000);
+    // Otherwise the faults have hit nothing, and nothing has been shown.
     expect(figures.extra).toBeGreaterThan(0);
-    expect(load.usedUp).toBeGreaterThan(1);
-    expect(Math.min(linkCuts, ledgerCuts)).toBeGreaterThan(2);
   });
 
   const broken = [
@@ -204,7 +216,8 @@ describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurre
     const { begin, end } = cutting(linkToFirst, 0.2, new SeededRandom(13));
     await underLoad(async () => {
       await load.usesOnEach(200);
-      if (cuts > 0) await begin();
+      if (cuts === 0) return;
+      await begin();
       while (cutsOf(linkToFirst) < cuts) await load.usesOnEach(1);
       await end();
     });

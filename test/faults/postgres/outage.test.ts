@@ -2,46 +2,60 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatKey } from "../../../src/domain/key-format.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import { createSurely } from "../../support/create-surely.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
+import { codeOf } from "../../support/news/fronts.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
+import { rememberKey } from "../../support/remember-key.ts";
+import { settles } from "../../support/settles.ts";
+import { watchStandstill } from "../../support/standstill.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 
 /** The deadline of the documentation: within it a use is settled or its caller told that it could not be. */
 const answerMs = 500;
+
+/** On a busy machine the first answers after an outage may be 503s, too. */
+const healedMs = 20_000;
 
 async function setUp(postgres: PostgresServer) {
   const { baseUrl, rootKey } = await startTestServer({
     settings: { databaseUrl: new Secret(postgres.url()), usageTimeoutMs: 235 },
   });
   const client = createClient({ baseUrl, rootKey }).keys;
-  const plain = await client.createKey({ apiId: "api" });
-  const counted = await client.createKey({ apiId: "api", remaining: 1_000_000 });
-  await client.verifyKey({ key: plain.key });
-  await client.verifyKey({ key: counted.key });
+  const plain = await createSurely(client, { apiId: "api" });
+  const counted = await createSurely(client, { apiId: "api", remaining: 1_000_000 });
+  await rememberKey([client], plain.key);
+  await rememberKey([client], counted.key);
   return { client, plain: plain.key, counted: counted.key, baseUrl };
 }
 
-/** The outcome of a verification. Fails if it took too long. */
-async function outcomeInTime(client: KeysClient, key: string): Promise<string> {
-  const startedMs = performance.now();
-  const outcome = await client.verifyKey({ key }).then(
-    ({ code }) => code as string,
-    (error: { code: string; status?: number }) => `${error.status} ${error.code}`,
-  );
-  expect(performance.now() - startedMs).toBeLessThan(answerMs);
-  return outcome;
+/** Answers the outcome of a verification. Fails if it took too long while this process, in which the service runs, could run. */
+function askInTime(client: KeysClient): (key: string) => Promise<string> {
+  const standstillMs = watchStandstill();
+  return async (key) => {
+    const startedMs = performance.now();
+    const outcome = await client.verifyKey({ key }).then(
+      ({ code }) => code as string,
+      (error: { code: string; status?: number }) => `${error.status} ${error.code}`,
+    );
+    const answeredMs = performance.now();
+    expect(answeredMs - startedMs - standstillMs(startedMs, answeredMs)).toBeLessThan(answerMs);
+    return outcome;
+  };
 }
 
-async function eventually(client: KeysClient, key: string): Promise<number> {
-  for (let tries = 0; tries < 100; tries++) {
-    const remaining = await client.verifyKey({ key }).then(
+/** What is left of the key, when a use of it is settled again. */
+async function remainingOnceHealed(client: KeysClient, key: string): Promise<number> {
+  let remaining: number | undefined;
+  const use = async () => {
+    remaining = await client.verifyKey({ key }).then(
       (verified) => verified.remaining,
       () => undefined,
     );
-    if (remaining !== undefined) return remaining;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error("it did not heal");
+    return remaining !== undefined;
+  };
+  await settles(use, true, healedMs);
+  return remaining as number;
 }
 
 const unavailable = "503 SERVICE_UNAVAILABLE";
@@ -67,22 +81,23 @@ describe.runIf(hasPostgres).concurrent("while Postgres", () => {
     async (_, begin, end) => {
       const postgres = unused.pop() as PostgresServer;
       const { client, plain, counted, baseUrl } = await setUp(postgres);
+      const outcomeOf = askInTime(client);
       await begin(postgres);
       for (let i = 0; i < 5; i++) {
-        expect(await outcomeInTime(client, counted)).toBe(unavailable);
-        expect(await outcomeInTime(client, plain)).toBe("VALID");
-        expect(await outcomeInTime(client, unknownKey)).toBe(unavailable);
+        expect(await outcomeOf(counted)).toBe(unavailable);
+        expect(await outcomeOf(plain)).toBe("VALID");
+        expect(await outcomeOf(unknownKey)).toBe(unavailable);
       }
-      const many = await Promise.all(Array.from({ length: 50 }, () => outcomeInTime(client, counted)));
+      const many = await Promise.all(Array.from({ length: 50 }, () => outcomeOf(counted)));
       expect(new Set(many)).toEqual(new Set([unavailable]));
       await expect(client.createKey({ apiId: "api" })).rejects.toMatchObject({ status: 503 });
       expect((await fetch(`${baseUrl}/livez`)).status).toBe(200);
 
       await end(postgres);
-      const first = await eventually(client, counted);
-      expect(await client.verifyKey({ key: counted })).toMatchObject({ valid: true, remaining: first - 1 });
-      expect(await client.verifyKey({ key: unknownKey })).toMatchObject({ code: "NOT_FOUND" });
-      expect(await client.createKey({ apiId: "api" })).toHaveProperty("key");
+      const first = await remainingOnceHealed(client, counted);
+      expect(await remainingOnceHealed(client, counted)).toBeLessThan(first);
+      await settles(() => codeOf(client, unknownKey), "NOT_FOUND", healedMs);
+      expect(await createSurely(client, { apiId: "api" })).toHaveProperty("key");
     },
   );
 
@@ -96,7 +111,7 @@ describe.runIf(hasPostgres).concurrent("while Postgres", () => {
 
     expect(await statusOf("/livez")).toBe(200);
     expect(await statusOf("/readyz")).toBe(503);
-    expect(await outcomeInTime(client, unknownKey)).toBe(unavailable);
+    expect(await askInTime(client)(unknownKey)).toBe(unavailable);
     await expect(client.createKey({ apiId: "api" })).rejects.toMatchObject({ status: 503 });
 
     await postgres.up();

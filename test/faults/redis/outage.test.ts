@@ -217,7 +217,7 @@ describe.runIf(hasPostgres && hasRedis)(`${replicas} replicas under load`, () =>
       const own = { limit: 20, durationMs: 3000 };
       const key = await on.createKey(own.limit, own.durationMs);
       const { ratelimit: opened } = await on.client(1).verifyKey({ key });
-      await delay(1000);
+      await delay(400);
       on.link(0).refusing = true;
       on.link(0).cutAll();
       await on.linksAre(0, [0]);

@@ -1,8 +1,11 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Secret } from "../../../src/domain/secret.ts";
 import { createClient } from "../../../src/sdk/index.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
+import { createSurely } from "../../support/create-surely.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { createKey } from "../../support/manage.ts";
@@ -10,6 +13,9 @@ import { openTestStore } from "../../support/open-test-store.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { type SecuredPostgres, startSecuredPostgres } from "./secured-postgres.ts";
+
+/** An answer that takes this long nearby takes a few milliseconds on an idle machine. */
+const busyMs = 50;
 
 describe.runIf(hasPostgres)("a database far away, with TLS and a password", () => {
   let postgres: SecuredPostgres;
@@ -29,6 +35,38 @@ describe.runIf(hasPostgres)("a database far away, with TLS and a password", () =
     return { url, direct, farUrl: through(url, proxy.port), setDelay };
   }
 
+  /** The longest that the database takes to answer over a link without delay, while `act` runs. */
+  async function slowestNearbyMs(act: () => Promise<unknown>): Promise<number> {
+    const client = new pg.Client({ connectionString: postgres.server.url() });
+    await client.connect();
+    let isOver = false;
+    let slowestMs = 0;
+    const acting = act().finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      const askedMs = performance.now();
+      await client.query("SELECT 1");
+      slowestMs = Math.max(slowestMs, performance.now() - askedMs);
+      await delay(10);
+    }
+    await client.end();
+    await acting;
+    return slowestMs;
+  }
+
+  /** As `verifyFrom`, on a machine that has time for it: what others delay says nothing about the distance. */
+  async function verifyUndisturbed(roundTripMs: number) {
+    for (;;) {
+      let result = { outcomes: new Set<string>(), undecided: [] as string[] };
+      const slowestMs = await slowestNearbyMs(async () => {
+        result = await verifyFrom(roundTripMs);
+      });
+      if (result.undecided.length === 0 || slowestMs < busyMs) return result;
+      console.log(`once more: a database nearby took ${Math.round(slowestMs)} ms to answer`);
+    }
+  }
+
   /** What came of verifications of keys with and without counter, while others are created, and why some were undecided. */
   async function verifyFrom(roundTripMs: number): Promise<{ outcomes: Set<string>; undecided: string[] }> {
     const { farUrl, setDelay } = await farDatabase(roundTripMs);
@@ -42,7 +80,7 @@ describe.runIf(hasPostgres)("a database far away, with TLS and a password", () =
     };
     const server = await startTestServer({ settings });
     const client = createClient(server).keys;
-    const create = (properties = {}) => client.createKey({ apiId: "api", ...properties });
+    const create = (properties = {}) => createSurely(client, { apiId: "api", ...properties });
     const keys = await Promise.all([create(), create(), create({ remaining: 1000 }), create({ remaining: 1000 })]);
     const creating = Promise.all(Array.from({ length: 4 }, () => create()));
     const outcomes: string[] = [];
@@ -63,7 +101,7 @@ describe.runIf(hasPostgres)("a database far away, with TLS and a password", () =
   }
 
   it("answers every verification at 40, 80 and 160 ms, also while keys are created", async () => {
-    const results = await Promise.all([40, 80, 160].map(verifyFrom));
+    const results = await Promise.all([40, 80, 160].map(verifyUndisturbed));
     expect(results).toEqual(results.map(() => ({ outcomes: new Set(["VALID"]), undecided: [] })));
   });
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import { createSurely } from "../create-surely.ts";
 import type { LatchkeyProcess } from "../latchkey-process.ts";
 import { readMetric } from "../read-metric.ts";
 import { settles } from "../settles.ts";
@@ -43,7 +44,7 @@ export function codeOf(client: KeysClient, key: string): Promise<string> {
 
 export async function createSecrets(client: KeysClient, count: number): Promise<string[]> {
   const secrets: string[] = [];
-  await inParallel(count, async () => void secrets.push((await client.createKey({ apiId: "api" })).key));
+  await inParallel(count, async () => void secrets.push((await createSurely(client, { apiId: "api" })).key));
   return secrets;
 }
 

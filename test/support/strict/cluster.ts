@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { KeysClient } from "../../../src/sdk/index.ts";
 import { type ClientKind, clientOf } from "../clients.ts";
+import { createSurely } from "../create-surely.ts";
 import { FaultyProxy } from "../faulty-proxy.ts";
 import { type LatchkeyProcess, startLatchkey } from "../latchkey-process.ts";
 import { readMetric } from "../read-metric.ts";
@@ -175,7 +176,7 @@ export async function httpReplicas(
 ): Promise<HttpReplica[]> {
   const client = clientOf("sdk", servers[0]?.baseUrl as string, testRootKey);
   const create = async ({ limit, durationMs: duration }: StrictRule) =>
-    (await client.createKey({ apiId: "api", ratelimit: { async: false, limit, duration } })).key;
+    (await createSurely(client, { apiId: "api", ratelimit: { async: false, limit, duration } })).key;
   const keys = await Promise.all(rules.map(create));
   return servers.map(({ baseUrl }) => new HttpReplica(baseUrl, keys));
 }

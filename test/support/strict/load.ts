@@ -68,9 +68,15 @@ export class StrictLoad {
     }
   }
 
-  /** Asks for so long. Resolves when every call has been answered. */
-  run(ms: number): Promise<void> {
-    return this.during(() => delay(ms));
+  /**
+   * Asks for so long, and on until that has been enough: of the calls that are due, a busy machine makes only some. Resolves
+   * when every call has been answered.
+   */
+  run(ms: number, isEnough: () => boolean = () => true): Promise<void> {
+    return this.during(async () => {
+      await delay(ms);
+      while (!isEnough()) await delay(burstMs);
+    });
   }
 
   /** Asks while `act` runs. Resolves when every call has been answered. */

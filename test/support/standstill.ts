@@ -1,4 +1,4 @@
-import { atTestEnd } from "../support/test-end.ts";
+import { atTestEnd } from "./test-end.ts";
 
 const everyMs = 5;
 /** A shorter pause delays no message by more than a busy machine always does. */
