@@ -4,7 +4,7 @@ import type { Metrics } from "../ambient/metrics.ts";
 import type { Key } from "../domain/key.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
-import { CachedKey, Interner } from "./cached-key.ts";
+import { type CachedKey, Interner, toCachedKey } from "./cached-key.ts";
 import type { Change, ChangeCache } from "./changes.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyLookup, LookupOptions } from "./key-lookup.ts";
@@ -172,7 +172,7 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
 
   #cache(digest: string, key: Key | undefined): Key | undefined {
     if (key === undefined || this.#options.ttlMs === 0) return key;
-    const cached = new CachedKey(key, this.#interner);
+    const cached = toCachedKey(key, this.#interner);
     this.#keys.set(digest, cached);
     return cached;
   }

@@ -12,7 +12,8 @@ export class CachedKey implements Key {
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
   readonly counter: LastKnownBalance | undefined;
-  readonly secretExpiresAtMs: number | undefined;
+  /** Hardly any key has it: then it is a field of `EndingCachedKey`, and the others take no room for it. */
+  declare readonly secretExpiresAtMs: number | undefined;
 
   constructor(key: Key, interner: Interner) {
     this.id = key.id;
@@ -24,8 +25,24 @@ export class CachedKey implements Key {
     this.expiresAtMs = key.expiresAtMs;
     this.rateLimit = key.rateLimit && interner.rule(key.rateLimit);
     this.counter = key.counter;
-    this.secretExpiresAtMs = key.secretExpiresAtMs;
   }
+}
+
+/** A key that was found by a secret with an end. */
+class EndingCachedKey extends CachedKey {
+  override readonly secretExpiresAtMs: number;
+
+  constructor(key: Key, interner: Interner, secretExpiresAtMs: number) {
+    super(key, interner);
+    this.secretExpiresAtMs = secretExpiresAtMs;
+  }
+}
+
+export function toCachedKey(key: Key, interner: Interner): CachedKey {
+  const { secretExpiresAtMs } = key;
+  return secretExpiresAtMs === undefined
+    ? new CachedKey(key, interner)
+    : new EndingCachedKey(key, interner, secretExpiresAtMs);
 }
 
 const noMeta: JsonObject = Object.freeze({});

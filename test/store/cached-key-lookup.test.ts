@@ -15,6 +15,14 @@ describe("CachedKeyLookup", () => {
     expect(all.events).toEqual(["miss", "hit"]);
   });
 
+  it("keeps no room for the end of a secret in keys whose secret has none", async () => {
+    const all = setUp();
+    all.store.add("k");
+    const found = await find(all, "k");
+    expect(Object.keys(found ?? {})).toContain("expiresAtMs");
+    expect(Object.keys(found ?? {})).not.toContain("secretExpiresAtMs");
+  });
+
   it("asks again when the time to live since the last current news is over, and not a millisecond before", async () => {
     const all = setUp();
     all.store.add("k");
