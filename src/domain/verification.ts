@@ -37,20 +37,21 @@ export type Plan =
 export interface PlannedRequest {
   /** The API that asks; undefined: it is not checked. */
   readonly apiId: string | undefined;
-  /** The APIs that the caller's root key is limited to. Keys of others do not exist for it. Absent: all. */
+  /**
+   * The APIs that the caller's root key is limited to. Keys of others do not exist for it. Absent: all, or the caller needs
+   * no root key.
+   */
   readonly apiIds?: readonly string[] | undefined;
-  readonly nowMs: number;
 }
 
 /** Everything that can be decided without a counter. A caller of another API learns nothing about the key. */
-export function planVerification(key: Key | undefined, request: PlannedRequest): Plan {
-  const { apiIds, nowMs } = request;
+export function planVerification(key: Key | undefined, request: PlannedRequest, nowMs: number): Plan {
   // A secret that has ended, and a key that the caller may not know of, are answered like those that never were.
-  if (key === undefined || isExpired(key.secretExpiresAtMs, nowMs) || !includesApi(apiIds, key.apiId))
+  if (key === undefined || isExpired(key.secretExpiresAtMs, nowMs) || !includesApi(request.apiIds, key.apiId))
     return { next: "answer", code: "NOT_FOUND" };
   if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", code: "FORBIDDEN" };
   if (!key.enabled) return { next: "refuse", code: "DISABLED", key };
-  if (isExpired(key.expiresAtMs, request.nowMs)) return { next: "refuse", code: "EXPIRED", key };
+  if (isExpired(key.expiresAtMs, nowMs)) return { next: "refuse", code: "EXPIRED", key };
   return { next: "count", key };
 }
 

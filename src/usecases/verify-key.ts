@@ -10,6 +10,7 @@ import {
   type CountedSpend,
   decideSpend,
   type KeyVerdict,
+  type PlannedRequest,
   planVerification,
   type Verdict,
 } from "../domain/verification.ts";
@@ -17,11 +18,8 @@ import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
-export interface VerifyKeyRequest {
+export interface VerifyKeyRequest extends PlannedRequest {
   readonly key: Secret;
-  readonly apiId: string | undefined;
-  /** The APIs that the caller's root key is limited to; absent: all, or the caller needs no root key. */
-  readonly apiIds?: readonly string[] | undefined;
 }
 
 export type VerifyKey = (request: VerifyKeyRequest) => MaybePromise<Verdict>;
@@ -39,12 +37,12 @@ export interface VerifyKeyDeps extends Pick<Ambient, "clock"> {
 export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
   const { keys, limiter, usage, clock } = deps;
 
-  return function verifyKey({ key: presented, apiId, apiIds }) {
-    const text = presented.reveal();
-    if (!isWellFormedKey(text)) return verifyForeign(text, apiId, apiIds);
+  return function verifyKey(request) {
+    const text = request.key.reveal();
+    if (!isWellFormedKey(text)) return verifyForeign(text, request);
 
     const digest = sha256(text);
-    const question = { digest, apiId, apiIds, isFresh: false, isForeign: false };
+    const question = { digest, request, isFresh: false, isForeign: false };
     return andThen(keys.findByDigest(digest), (found) => decide(found, question));
   };
 
@@ -52,15 +50,15 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
    * Garbage ends here, without a look at the store: a text with a wrong checksum was never issued. Only where keys were
    * imported it may be one of those.
    */
-  function verifyForeign(text: string, apiId: string | undefined, apiIds: Lookup["apiIds"]): MaybePromise<Verdict> {
+  function verifyForeign(text: string, request: PlannedRequest): MaybePromise<Verdict> {
     if (keys.hasImportedKeys === false) return { code: "NOT_FOUND" };
     const digest = sha256(text);
-    const question = { digest, apiId, apiIds, isFresh: false, isForeign: true };
+    const question = { digest, request, isFresh: false, isForeign: true };
     return andThen(keys.findByDigest(digest, { foreign: true }), (found) => decide(found, question));
   }
 
   function decide(found: Key | undefined, question: Lookup): MaybePromise<Verdict> {
-    const plan = planVerification(found, { apiId: question.apiId, apiIds: question.apiIds, nowMs: clock.nowMs() });
+    const plan = planVerification(found, question.request, clock.nowMs());
     if (plan.next === "answer") return { code: plan.code };
     const { key } = plan;
     if (plan.next === "refuse") {
@@ -78,10 +76,10 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
    * The ledger has no such window or counter, so the cached key is out of date: it was deleted, or has lost its limit or its
    * counter. It is read again and decided again, once. If it has changed again by then, only a key that is gone is refused.
    */
-  async function decideFresh({ digest, apiId, apiIds, isFresh, isForeign }: Lookup): Promise<Verdict> {
+  async function decideFresh({ digest, request, isFresh, isForeign }: Lookup): Promise<Verdict> {
     const found = await keys.findByDigest(digest, { fresh: true, ...(isForeign && { foreign: true }) });
     if (isFresh && found !== undefined) throw new Unavailable("the key is being changed", { affectsOneKeyOnly: true });
-    return decide(found, { digest, apiId, apiIds, isFresh: true, isForeign });
+    return decide(found, { digest, request, isFresh: true, isForeign });
   }
 
   function decideWithPermit(permit: Permit | undefined, key: Key, question: Lookup): MaybePromise<Verdict> {
@@ -121,8 +119,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 /** The request, and whether the key was already read again from the store. */
 interface Lookup {
   readonly digest: string;
-  readonly apiId: string | undefined;
-  readonly apiIds: readonly string[] | undefined;
+  readonly request: PlannedRequest;
   readonly isFresh: boolean;
   /** Whether the text is one that this service cannot have made. */
   readonly isForeign: boolean;
