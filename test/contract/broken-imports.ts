@@ -27,6 +27,30 @@ export const brokenImports: readonly BrokenStore[] = [
     }
     return inner.management.change(command, record);
   }),
+  imports("takes over keys of other APIs", (inner) => async (command, record) => {
+    for (const { secretDigest } of command.keys) {
+      const existing = await inner.keys.findByDigest(secretDigest);
+      if (existing === undefined || existing.apiId === command.apiId) continue;
+      await inner.management.change({ kind: "deleteKey", keyId: existing.id, event: command.event });
+    }
+    return inner.management.change(command, record);
+  }),
+  imports("tells of a digest of another API by a refusal", (inner) => async (command, record) => {
+    const exist = await Promise.all(command.keys.map(({ secretDigest }) => inner.keys.findByDigest(secretDigest)));
+    const isForeign = exist.some((key) => key !== undefined && key.apiId !== command.apiId);
+    return isForeign ? { outcome: "missing" } : inner.management.change(command, record);
+  }),
+  imports("says that keys were imported into an API that takes none", (inner) => async (command, record) => {
+    const outcome = await inner.management.change(command, record);
+    if (outcome.outcome !== "conflict") return outcome;
+    return { outcome: "done", changed: [], answer: { keyIds: command.keys.map(({ id }) => id) } };
+  }),
+  imports("creates an API that must exist by an import", (inner) => (command, record) => {
+    return inner.management.change({ ...command, apiMustExist: false }, record);
+  }),
+  imports("creates no API by an import", (inner) => (command, record) => {
+    return inner.management.change({ ...command, apiMustExist: true }, record);
+  }),
   imports("looks for digests before it stores them", (inner) => async (command) => {
     const missing: ImportedKey[] = [];
     for (const key of command.keys)

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { ImportedKey } from "../../src/store/commands.ts";
 import type { Store } from "../../src/store/store.ts";
-import { importKeys, rerollKey, testEvent } from "../support/manage.ts";
+import { createKey, importKeys, rerollKey, stopApi, testEvent } from "../support/manage.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask } from "./permit-asks.ts";
@@ -83,6 +83,60 @@ export const importCases: readonly ContractCase[] = [
       for (const { id } of [...again, twice]) {
         expect(await store.management.read({ kind: "key", keyId: id })).toBeUndefined();
         expect(await charge(store, { id } as NewKey, 1)).toEqual({ outcome: "missing" });
+      }
+    },
+  },
+  {
+    name: "a digest that exists in another API is left out of an import as one that exists in its own, and stays there",
+    async run(store, clock) {
+      const [own, foreign] = [await created(store, clock), await created(store, clock, { apiId: "foreign" })];
+      for (const { secretDigest } of [own, foreign]) {
+        const record = sampleRecord(clock, `import of ${secretDigest}`, secretDigest);
+        expect(await importKeys(store.management, [sampleImport(clock, { secretDigest })], record)).toEqual(imported());
+      }
+      expect(await store.keys.findByDigest(foreign.secretDigest)).toEqual(foundAs(foreign));
+    },
+  },
+  {
+    name: "an import into an API that was stopped, or into an unknown one that must exist, is refused as a whole and leaves nothing",
+    async run(store, clock) {
+      const { management } = store;
+      await createKey(management, sampleKey(clock, { apiId: "stopped" }));
+      await stopApi(management, "stopped");
+      const refusals = [
+        ["stopped", false, { outcome: "conflict", reason: "apiIsDeleting" }],
+        ["stopped", true, { outcome: "conflict", reason: "apiIsDeleting" }],
+        ["unknown", true, { outcome: "missing" }],
+      ] as const;
+      for (const [apiId, apiMustExist, refused] of refusals) {
+        const given = { apiId, remaining: 1, rateLimit: { mode: "strict", limit: 1, durationMs: 1000 } } as const;
+        const keys = [sampleImport(clock, given), sampleImport(clock, given)];
+        const command = { kind: "importKeys", apiId, keys, apiMustExist, event: testEvent() } as const;
+        // Nor is an answer kept that was not given: the second one is refused alike.
+        const record = sampleRecord(clock, `import into ${apiId}`, "refused");
+        for (const _ of [1, 2]) expect(await management.change(command, record)).toEqual(refused);
+        for (const key of keys) {
+          expect(await store.keys.findByDigest(key.secretDigest)).toBeUndefined();
+          expect(await management.read({ kind: "key", keyId: key.id })).toBeUndefined();
+          expect(await charge(store, key, 1)).toEqual({ outcome: "missing" });
+        }
+      }
+      expect(await management.read({ kind: "api", apiId: "unknown" })).toBeUndefined();
+      const query = { kind: "events", method: "keys.importKeys", limit: 10 } as const;
+      expect(await management.read(query)).toEqual({ events: [] });
+      expect(await hasImports(store)).toBe(false);
+    },
+  },
+  {
+    name: "an import creates its API, unless APIs must exist; into one that exists it is made either way",
+    async run(store, clock) {
+      const { management } = store;
+      for (const apiMustExist of [false, true]) {
+        const key = sampleImport(clock, { apiId: "new" });
+        const command = { kind: "importKeys", apiId: "new", keys: [key], apiMustExist, event: testEvent() } as const;
+        expect(await management.change(command)).toEqual(imported(key));
+        expect(await store.keys.findByDigest(key.secretDigest)).toEqual(foundImport(key));
+        expect(await management.read({ kind: "api", apiId: "new" })).toMatchObject({ id: "new", version: 1 });
       }
     },
   },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sha256 } from "../../src/ambient/crypto.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -76,16 +77,22 @@ describe.each(engines)("on $name", (engine) => {
     expect(removed).toEqual({ ...bare, version: 2, updatedAt: expect.any(Number) });
   });
 
-  it.each([1, 2])("with explicit APIs and %i threads, a key does not create its API", async (workers) => {
+  it.each([1, 2])("with explicit APIs and %i threads, neither a key nor an import creates its API", async (workers) => {
     const settings = { ...(await engine.settings()), apis: "explicit", workers } as const;
     const { baseUrl, rootKey } = await startTestServer({ settings });
     const { apis, keys } = latchkeyOf("sdk", baseUrl, rootKey);
     const refused = { status: 404, message: expect.stringContaining("create it first with apis.createApi") };
     await expect(keys.createKey({ apiId: "api" })).rejects.toMatchObject(refused);
     await expect(keys.createKey({ apiId: "api", useDefaults: false })).rejects.toMatchObject(refused);
+    const old = { apiId: "api", keys: [{ digest: sha256("an old key"), remaining: 1 }] };
+    await expect(keys.importKeys(old)).rejects.toMatchObject(refused);
+    expect(await apis.listApis({})).toEqual({ apis: [] });
     await apis.createApi({ apiId: "api" });
     const { key } = await keys.createKey({ apiId: "api", remaining: 1 });
-    expect(await keys.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
+    expect(await keys.importKeys(old)).toEqual({ results: [{ keyId: expect.any(String) }] });
+    for (const each of [key, "an old key"]) {
+      expect(await keys.verifyKey({ key: each })).toMatchObject({ valid: true, remaining: 0 });
+    }
   });
 
   it("a repeated creation of an API answers it again, and another request under its key is a conflict", async () => {

@@ -3,18 +3,21 @@ import { expect, it } from "vitest";
 import { sha256, toDigest } from "../../src/ambient/crypto.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
+import { requireApis } from "../../src/store/require-apis.ts";
+import { StateConflict } from "../../src/usecases/conflict.ts";
+import { NoSuchApi } from "../../src/usecases/create-key.ts";
 import { IdempotencyConflict } from "../../src/usecases/idempotency.ts";
 import { importKeys, type KeyToImport } from "../../src/usecases/import-keys.ts";
-import { deleteKey } from "../support/manage.ts";
+import { createApi, deleteKey, stopApi } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 function setUp() {
   const clock = new TestClock();
   const store = createMemoryStore(clock);
-  const run = (keys: readonly KeyToImport[], idempotencyKey?: string) =>
+  const run = (keys: readonly KeyToImport[], idempotencyKey?: string, management = store.management) =>
     importKeys(
-      store.management,
+      management,
       { apiId: "api", keys },
       idempotencyKey === undefined
         ? undefined
@@ -94,4 +97,19 @@ it("a repeated import answers the same ids and stores nothing, also when a key h
   const alone = await again.run(onlyExpiring, "alone");
   again.clock.advance(10);
   expect(await again.run(onlyExpiring, "alone")).toEqual(alone);
+});
+
+it("an import into an API that is being deleted is a conflict, whoever sends it again", async () => {
+  const { run, management } = setUp();
+  await createApi(management, "api");
+  await stopApi(management, "api");
+  for (const _ of [1, 2]) await expect(run([toImport("a")], "one")).rejects.toThrow(new StateConflict("apiIsDeleting"));
+});
+
+it("where APIs must exist, an import into an unknown one says how to create it, and works afterwards", async () => {
+  const { run, management } = setUp();
+  const explicit = requireApis(management);
+  await expect(run([toImport("a")], "one", explicit)).rejects.toThrow(NoSuchApi);
+  await createApi(management, "api");
+  expect(await run([toImport("a")], "one", explicit)).toEqual([{ keyId: expect.any(String) }]);
 });

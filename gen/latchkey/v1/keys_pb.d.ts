@@ -1244,9 +1244,9 @@ export declare const KeysService: GenService<{
    * Brings existing keys along, by the SHA-256 digests of their texts: they work as before, and this service never sees the
    * texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.
    *
-   * A key fails alone: a digest that exists, or comes twice, is a `CONFLICT` of its result; `expires` in the past is a
-   * `BAD_REQUEST` of it. The others are imported, all at once. With the header `Idempotency-Key` a repeated request gets the
-   * same ids.
+   * A key fails alone: a digest that exists, in this API or in any other, or that comes twice, is a `CONFLICT` of its result;
+   * `expires` in the past is a `BAD_REQUEST` of it. The others are imported, all at once. With the header `Idempotency-Key` a
+   * repeated request gets the same ids.
    *
    * As long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards
    * every text is looked up: immediately on this replica, within two seconds on all others, within one if they share a Redis.
