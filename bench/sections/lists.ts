@@ -39,7 +39,7 @@ const empty: readonly Page[] = [
   "search that finds many, all filtered out",
 ];
 
-const indexes = ["keys_by_api", "keys_by_owner", "keys_by_name", "keys_by_start"];
+const indexes = ["keys_by_api", "keys_by_owner", "keys_by_owner_and_api", "keys_by_name", "keys_by_start"];
 const creators = 16;
 
 export const lists: Section<`${"sqlite" | "pg"}${"Last" | "Empty" | "Create"}`> = {

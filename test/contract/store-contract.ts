@@ -7,6 +7,7 @@ import { apiDeletionCases } from "./api-deletion-cases.ts";
 import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { eventActorCases, eventCases } from "./event-cases.ts";
+import { foreignListCases } from "./foreign-list-cases.ts";
 import { idempotencyCases } from "./idempotency-cases.ts";
 import { importCases } from "./import-cases.ts";
 import { keyCases } from "./key-cases.ts";
@@ -28,6 +29,7 @@ export const storeContract: readonly ContractCase[] = [
   ...keyCases,
   ...storedKeyCases,
   ...listCases,
+  ...foreignListCases,
   ...eventCases,
   ...eventActorCases,
   ...idempotencyCases,

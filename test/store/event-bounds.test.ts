@@ -20,11 +20,16 @@ const examinedMax = 10_000;
 const eventsStored = 20_000;
 const firstMs = 1_700_000_000_000;
 
-/** One of each millisecond. The oldest ten are of another target, actor, method and API. */
+/**
+ * One of each millisecond. The oldest ten are of another target, actor, method and API. Of the others some are of a second
+ * API, and a few of a second method.
+ */
 const rows = Array.from({ length: eventsStored }, (_, i) => {
   const atMs = firstMs + i;
   const name = i < 10 ? "small" : "large";
-  return { id: formatId("evt", atMs, new Uint8Array(idRandomLength).fill(i % 256)), atMs, name };
+  const method = name === "large" && i % 701 === 0 ? "rare" : name;
+  const apiId = name === "large" && i % 50 < 5 ? "second" : name;
+  return { id: formatId("evt", atMs, new Uint8Array(idRandomLength).fill(i % 256)), atMs, name, method, apiId };
 });
 const idAt = (index: number) => (rows[index] as { id: string }).id;
 
@@ -47,7 +52,15 @@ const lists: readonly (readonly [string, Asked])[] = [
   ["the events of an API", { apiIds: ["large"] }],
   ["the events of an API whose few are the oldest", { apiIds: ["small"] }],
   ["the events of some APIs, which have none", { apiIds: ["none", "nothing"] }],
-  ["the events of as many APIs as are walked one by one", { apiIds: ["large", ...manyApis(49)] }],
+  ["the events of as many APIs as a root key can have", { apiIds: ["large", ...manyApis(99)] }],
+  ["a target's events of another API", { targetId: "large", apiIds: ["small"] }],
+  ["a target's events of as many APIs", { targetId: "large", apiIds: ["large", ...manyApis(99)] }],
+  ["an actor's events of another API", { actor: "large", apiIds: ["small", "none"] }],
+  ["an actor with another method, of two APIs", { actor: "large", method: "small", apiIds: ["large", "second"] }],
+  [
+    "an actor with another method, of as many APIs",
+    { actor: "large", method: "small", apiIds: ["large", ...manyApis(99)] },
+  ],
   ["the events since a moment", { sinceMs: firstMs + eventsStored - 20 }],
   [
     "a target's events before a moment, of another method",
@@ -60,16 +73,38 @@ const lists: readonly (readonly [string, Asked])[] = [
   ["a target's events after the last", { targetId: "large", sinceMs: firstMs + eventsStored }],
 ];
 
-/** Lists that find the oldest events only, and how many of them. */
-const sparse: readonly (readonly [Asked, number])[] = [
-  [{ targetId: "large", method: "small" }, 0],
-  [{ apiIds: ["small", "none"] }, 10],
-  [{ targetId: "small" }, 10],
-  [{ apiIds: ["small", ...manyApis(60)] }, 10],
-  [{ apiIds: ["large", "small"] }, eventsStored],
-  [{ actor: "large", untilMs: firstMs + 4000 }, 3990],
-  [{ method: "large", sinceMs: firstMs + eventsStored - 7 }, 7],
+/** Lists of which most pages end at their bound, and which events they show. */
+const sparse: readonly (readonly [Asked, (row: (typeof rows)[number]) => boolean])[] = [
+  [{ targetId: "large", method: "small" }, () => false],
+  [{ apiIds: ["small", "none"] }, ({ name }) => name === "small"],
+  [{ targetId: "small" }, ({ name }) => name === "small"],
+  [{ apiIds: ["small", ...manyApis(60)] }, ({ name }) => name === "small"],
+  [{ apiIds: ["large", "second", "small"] }, () => true],
+  [{ actor: "large", untilMs: firstMs + 4000 }, ({ name, atMs }) => name === "large" && atMs < firstMs + 4000],
+  [{ method: "large", sinceMs: firstMs + eventsStored - 7 }, ({ atMs }) => atMs >= firstMs + eventsStored - 7],
+  [{ actor: "large", method: "rare" }, ({ method }) => method === "rare"],
+  [{ actor: "large", method: "rare", apiIds: ["large", "second", "none"] }, ({ method }) => method === "rare"],
+  [
+    { actor: "large", method: "large", apiIds: ["second", "small", "none"] },
+    ({ method, apiId }) => method === "large" && apiId === "second",
+  ],
+  [
+    { targetId: "large", method: "large", apiIds: ["large", "second"], untilMs: firstMs + 4000 },
+    ({ method, atMs }) => method === "large" && atMs < firstMs + 4000,
+  ],
 ];
+
+/** For a root key that is limited to other APIs than those with many events: nothing is there, not even a cursor. */
+const foreign: readonly Asked[] = [
+  { targetId: "large" },
+  { actor: "large" },
+  { method: "large" },
+  { targetId: "large", actor: "large", method: "large" },
+  { actor: "large", method: "large" },
+  { actor: "large", method: "small" },
+].flatMap((asked) =>
+  [["none"], ["none", "small"], [...manyApis(99), "small"], []].map((apiIds) => ({ ...asked, apiIds })),
+);
 
 async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly CompiledQuery[]> {
   const statements: CompiledQuery[] = [];
@@ -83,11 +118,15 @@ async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly C
 
 async function expectWholeLists(engine: SqlEngine): Promise<void> {
   const management = createSqlManagement(engine);
-  for (const [query, count] of sparse) {
+  for (const [query, isShown] of sparse) {
     const pages = await listEventPages(management, query);
     const ids = pages.flatMap(({ events }) => events.map(({ id }) => id));
-    expect(ids, JSON.stringify(query)).toHaveLength(count);
-    expect(ids).toEqual(ids.toSorted().reverse());
+    const expected = rows.filter(isShown).map(({ id }) => id);
+    expect(ids, JSON.stringify(query)).toEqual(expected.reverse());
+  }
+  for (const query of foreign) {
+    const page = await management.read({ kind: "events", ...query, limit: 100 });
+    expect(page, JSON.stringify(query)).toEqual({ events: [] });
   }
 }
 
@@ -114,7 +153,7 @@ describe("a page examines a bounded number of events, whatever it finds, and old
     });
     db.exec("BEGIN");
     const insert = db.prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, '', 1)");
-    for (const { id, atMs, name } of rows) insert.run(id, atMs, name, name, name, name);
+    for (const { id, atMs, name, method, apiId } of rows) insert.run(id, atMs, method, name, name, apiId);
     db.exec("COMMIT");
     for (const [what, query] of lists) {
       examined = 0;
@@ -151,8 +190,9 @@ describe("a page examines a bounded number of events, whatever it finds, and old
     await client.query("SET plan_cache_mode = force_generic_plan");
     const add = (added: typeof rows) =>
       client.query(
-        "INSERT INTO events SELECT id, at, name, name, name, name, '', 1 FROM unnest($1::text[], $2::bigint[], $3::text[]) AS n (id, at, name)",
-        [added.map(({ id }) => id), added.map(({ atMs }) => atMs), added.map(({ name }) => name)],
+        `INSERT INTO events SELECT id, at, method, name, name, api, '', 1
+          FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[]) AS n (id, at, name, method, api)`,
+        (["id", "atMs", "name", "method", "apiId"] as const).map((column) => added.map((row) => row[column])),
       );
     const check = async (when: string) => {
       for (const [what, query] of lists) {

@@ -17,6 +17,8 @@ import { openTestEngine } from "./sqlite/open-test-engine.ts";
 const examinedMax = 10_000;
 const keysStored = 36_000;
 
+const manyApis = (others: readonly string[]) => [...others, ...Array.from({ length: 99 }, (_, i) => `none ${i}`)];
+
 /** Every page that the walks and searches of a list can be made of; most find nothing in many keys. */
 const lists: readonly (readonly [string, Omit<KeysQuery, "kind" | "limit">])[] = [
   ["the first page", { apiId: "large" }],
@@ -29,6 +31,10 @@ const lists: readonly (readonly [string, Omit<KeysQuery, "kind" | "limit">])[] =
   ["an owner's keys", { ownerId: "owner" }],
   ["an owner's disabled keys, of which there are none", { ownerId: "owner", enabled: false }],
   ["an owner's keys of another API", { ownerId: "owner", apiId: "none" }],
+  ["an owner's keys of some APIs", { ownerId: "owner", apiIds: ["large", "small"] }],
+  ["an owner's keys of as many APIs as a root key can have", { ownerId: "owner", apiIds: manyApis(["large"]) }],
+  ["an owner's disabled keys of as many APIs", { ownerId: "owner", apiIds: manyApis(["large"]), enabled: false }],
+  ["a search of an owner's keys of some APIs", { ownerId: "owner", apiIds: ["large", "small"], search: "zzz" }],
   ["a search that finds nothing", { apiId: "large", search: "zzz" }],
   ["a search that finds nothing between others", { apiId: "large", search: "name 5z" }],
   ["a search that finds a few", { apiId: "large", search: "name 00a" }],
@@ -61,6 +67,11 @@ const sparse: readonly (readonly [Omit<KeysQuery, "kind" | "limit">, string])[] 
   [{ apiId: "large", enabled: false }, "api_id = 'large' AND enabled = 0"],
   [{ ownerId: "owner", enabled: false }, "owner_id = 'owner' AND enabled = 0"],
   [{ ownerId: "owner", apiId: "small" }, "owner_id = 'owner' AND api_id = 'small'"],
+  [{ ownerId: "owner", apiIds: ["none", "large", "small"], enabled: false }, "owner_id = 'owner' AND enabled = 0"],
+  [
+    { ownerId: "owner", apiIds: ["large"], search: "name 12" },
+    "owner_id = 'owner' AND api_id = 'large' AND substr(name, 1, 7) = 'name 12'",
+  ],
   [{ apiId: "large", search: "name 0" }, "api_id = 'large' AND substr(name, 1, 6) = 'name 0'"],
   [
     { apiId: "large", search: "live_a", enabled: false },
@@ -68,6 +79,14 @@ const sparse: readonly (readonly [Omit<KeysQuery, "kind" | "limit">, string])[] 
   ],
   [{ ownerId: "owner", search: "name 12" }, "owner_id = 'owner' AND substr(name, 1, 7) = 'name 12'"],
 ];
+/** For a root key that is limited to other APIs than the one with many keys: nothing is there, not even a cursor. */
+const foreign: readonly Omit<KeysQuery, "kind" | "limit">[] = [
+  {},
+  { enabled: false },
+  { search: "live_" },
+  { search: "zzz" },
+].flatMap((asked) => [manyApis([]), ["none"], []].map((apiIds) => ({ ownerId: "owner", ...asked, apiIds })));
+
 const disableSome = "UPDATE keys SET enabled = 0 WHERE created_at_ms % 701 = 0";
 
 async function expectWholeLists(engine: SqlEngine, idsWhere: (condition: string) => Promise<readonly string[]>) {
@@ -78,6 +97,10 @@ async function expectWholeLists(engine: SqlEngine, idsWhere: (condition: string)
     short += pages.filter(({ keys, cursor }) => keys.length < 7 && cursor !== undefined).length;
     const ids = pages.flatMap(({ keys }) => keys.map(({ id }) => id));
     expect(ids, JSON.stringify(query)).toEqual(await idsWhere(condition));
+  }
+  for (const query of foreign) {
+    const page = await management.read({ kind: "keys", ...query, limit: 7 });
+    expect(page, JSON.stringify(query)).toEqual({ keys: [] });
   }
   expect(short, "pages that ended at their bound").toBeGreaterThan(10);
 }

@@ -138,6 +138,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     buildIndex: (index) => buildIndex(index, { ...options, servers }),
     inPrimaryKey: sql``,
     forKeyShare: sql`FOR KEY SHARE`,
+    hasValue: (column, value) => sql`${sql.ref(column)} = ANY (ARRAY[${value}])`,
     forUpdate: sql`FOR UPDATE`,
     thisTransaction: sql<number>`pg_current_xact_id()::text::bigint`,
     oldestOpenTransaction: sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`,

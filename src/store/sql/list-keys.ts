@@ -1,7 +1,17 @@
 import { type RawBuilder, sql } from "kysely";
 import { endOfPrefix } from "../../domain/prefix-range.ts";
 import type { KeyPage, KeysQuery } from "../queries.ts";
-import { and, behindAllIds, type Filter, type Finding, isOneOf, readFound, walk } from "./pages.ts";
+import {
+  and,
+  behindAllIds,
+  type Filter,
+  type Finding,
+  type Group,
+  limitOf,
+  partsOf,
+  readFound,
+  walk,
+} from "./pages.ts";
 import { type StoredKeyRow, storedKeyColumns, toStoredKey, withDueRefills } from "./read-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -24,45 +34,42 @@ const rangeMax = 1000;
 /** Metadata of a page's keys, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
 const pageMetaMax = 512 * 1024;
 
-export async function listKeys(engine: SqlEngine, { apiIds, ...asked }: KeysQuery): Promise<KeyPage> {
-  const { apiId, search } = asked;
+export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<KeyPage> {
+  const { apiId, ownerId, search, apiIds } = query;
   if (apiId !== undefined && apiIds?.includes(apiId) === false) return { keys: [] };
-  const query = apiId === undefined ? { ...asked, apiIds } : asked;
   if (apiId !== undefined && search !== undefined) {
     const found = await readPage(engine, query, searchFor(query, apiId, search));
     if (found !== undefined) return found;
   }
-  return (await readPage(engine, query, walkKeys(query))) as KeyPage;
+  const groups = groupsOf(ownerId, apiId === undefined ? apiIds : [apiId]);
+  if (groups.length === 0) return { keys: [] };
+  const walked = { ...query, limit: limitOf(query.limit, groups) };
+  return (await readPage(engine, walked, walkKeys(engine, walked, groups))) as KeyPage;
 }
 
-function walkKeys(query: KeysQuery): Finding {
-  const { apiId = "", ownerId, search, limit, after = behindAllIds } = query;
-  // An owner has fewer keys than an API.
-  const [group, others] =
-    ownerId === undefined
-      ? [
-          { column: "api_id", value: apiId },
-          { ...query, apiId: undefined },
-        ]
-      : [
-          { column: "owner_id", value: ownerId },
-          { ...query, ownerId: undefined },
-        ];
-  const most = search === undefined ? walkMax : searchWalkMax;
-  return walk({
+/** The owner's keys, of these APIs only where any are given. No key of another API is walked: `pages.ts` says why. */
+function groupsOf(ownerId: string | undefined, apiIds: readonly string[] | undefined): readonly Group[] {
+  const owner = ownerId === undefined ? [] : [{ column: "owner_id", value: ownerId }];
+  return apiIds === undefined ? [owner] : partsOf(owner, apiIds);
+}
+
+function walkKeys(engine: SqlEngine, query: KeysQuery, groups: readonly Group[]): Finding {
+  const { search, limit, after = behindAllIds } = query;
+  return walk(engine, {
     table: "keys",
-    group,
+    groups,
     before: after,
     columns: ["id"],
-    filters: filtersOf(others),
-    walkMax: most,
+    filters: filtersOf(query),
+    walkMax: search === undefined ? walkMax : searchWalkMax,
     limit,
   });
 }
 
 function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
-  const filters = filtersOf({ ...query, apiId: undefined, search: undefined });
-  const conditions = filters.map(({ condition }) => condition);
+  const { ownerId } = query;
+  const conditions = filtersOf({ ...query, search: undefined }).map(({ condition }) => condition);
+  if (ownerId !== undefined) conditions.push(sql`owner_id = ${ownerId}`);
   const end = endOfPrefix(search);
   // Whether a key is still in the range is asked of what the inner part has read: Postgres would go on behind the end.
   const range = (column: string) => {
@@ -92,13 +99,10 @@ function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
   };
 }
 
-function filtersOf(query: Omit<KeysQuery, "kind" | "limit">): readonly Filter[] {
-  const { apiId, ownerId, enabled, expiresBeforeMs, search, apiIds } = query;
+/** What is left to compare in the keys of an API or owner. */
+function filtersOf({ enabled, expiresBeforeMs, search }: KeysQuery): readonly Filter[] {
   const filters: Filter[] = [];
   const add = (condition: RawBuilder<unknown>, ...columns: string[]) => void filters.push({ columns, condition });
-  if (apiId !== undefined) add(sql`api_id = ${apiId}`, "api_id");
-  if (apiIds !== undefined) add(isOneOf("api_id", apiIds), "api_id");
-  if (ownerId !== undefined) add(sql`owner_id = ${ownerId}`, "owner_id");
   if (enabled !== undefined) add(sql`enabled = ${Number(enabled)}`, "enabled");
   if (expiresBeforeMs !== undefined) add(sql`expires_at_ms < ${expiresBeforeMs}`, "expires_at_ms");
   if (search !== undefined) {

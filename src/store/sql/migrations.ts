@@ -78,7 +78,13 @@ export const migrations: readonly StatementsMigration[] = [
       db.schema
         .createIndex("keys_by_owner")
         .on("keys")
-        .columns(["owner_id", "id", "api_id", "enabled", "expires_at_ms"])
+        .columns(["owner_id", "id", "enabled", "expires_at_ms"])
+        .where("owner_id", "is not", null)
+        .compile(),
+      db.schema
+        .createIndex("keys_by_owner_and_api")
+        .on("keys")
+        .columns(["owner_id", "api_id", "id", "enabled", "expires_at_ms"])
         .where("owner_id", "is not", null)
         .compile(),
       db.schema
@@ -145,6 +151,10 @@ export const migrations: readonly StatementsMigration[] = [
       db.schema.createIndex("events_by_target").on("events").columns(["target_id", "id"]).compile(),
       db.schema.createIndex("events_by_actor").on("events").columns(["actor", "id"]).compile(),
       db.schema.createIndex("events_by_method").on("events").columns(["method", "id"]).compile(),
+      // For root keys that are limited to APIs.
+      db.schema.createIndex("events_by_target_and_api").on("events").columns(["target_id", "api_id", "id"]).compile(),
+      db.schema.createIndex("events_by_actor_and_api").on("events").columns(["actor", "api_id", "id"]).compile(),
+      db.schema.createIndex("events_by_method_and_api").on("events").columns(["method", "api_id", "id"]).compile(),
       db.schema.createIndex("events_by_api").on("events").columns(["api_id", "id"]).compile(),
       db.schema
         .createTable("idempotency")

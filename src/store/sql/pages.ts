@@ -25,10 +25,29 @@ export interface Filter {
   readonly condition: RawBuilder<unknown>;
 }
 
+/** Values of columns of which there is an index that goes on with the id. Without any: all rows, by their ids. */
+export type Group = readonly { readonly column: string; readonly value: string }[];
+
+/**
+ * The parts of a group that are of these APIs, for a root key that is limited to them. Rows of other APIs are not walked and
+ * left out: the bound of the walk would count them, so that a cursor, or that there is one, would tell of them.
+ */
+export function partsOf(group: Group, apiIds: readonly string[]): readonly Group[] {
+  return [...new Set(apiIds)].map((value) => [...group, { column: "api_id", value }]);
+}
+
+/** The page is shorter where that many rows of each group would be too many to examine. */
+export function limitOf(limit: number, groups: readonly Group[]): number {
+  return Math.min(limit, Math.floor(examinedMax / groups.length) - 1);
+}
+
+/** Most rows that a page examines. */
+const examinedMax = 10_000;
+
 export interface Walk {
   readonly table: "keys" | "events";
-  /** Only rows with this value in the column, of which there is an index that goes on with the id. Undefined: all rows. */
-  readonly group: { readonly column: string; readonly value: string } | undefined;
+  /** The rows that are walked: those of each of these groups, and no others. No group is given twice. */
+  readonly groups: readonly Group[];
   /** Only ids before this one. */
   readonly before: string;
   /** Only this id and those behind it. */
@@ -44,43 +63,48 @@ export interface Walk {
 /**
  * Rows are examined in the order of the list, up to a bound. If the page is not full at the bound, the cursor is the row that
  * was examined last. Without filters, the first rows are the page.
+ *
+ * Several groups are walked side by side, with an equal share of the bound each, and the page ends where the first of them
+ * has reached its share: of what is older, that group may have more.
  */
-export function walk(asked: Walk): Finding {
-  const { group, columns, filters, walkMax, limit } = asked;
-  if (filters.length === 0) return foundIn(walked(asked, columns, limit + 1));
-  const needed = new Set([
-    ...columns,
-    ...(group ? [group.column] : []),
-    ...filters.flatMap((filter) => filter.columns),
-  ]);
+export function walk(engine: SqlEngine, asked: Walk): Finding {
+  const { groups, columns, filters, limit } = asked;
+  const most = limit + 1;
+  if (filters.length === 0) {
+    const page = merged(groups.map((group) => walked(engine, asked, group, columns, most)));
+    return { tables: sql`page AS MATERIALIZED (${first(page, most)})`, reached: sql`NULL`, tooMany: sql`0` };
+  }
+  const share = Math.max(1, Math.floor(asked.walkMax / groups.length));
+  const needed = new Set([...columns, ...filters.flatMap((filter) => filter.columns)]);
   const conditions = and(filters.map(({ condition }) => condition));
-  const isShort = sql`(SELECT count(*) FROM page) <= ${sql.lit(limit)}`;
+  const matching = groups.map((group, part) => {
+    const rows = walked(engine, asked, group, [...needed, ...group.map(({ column }) => column)], share);
+    const order = orderOf(group);
+    return sql`SELECT ${list(columns)}, ${sql.lit(part)} AS part FROM (${rows}) AS walked WHERE ${conditions} ORDER BY ${order} LIMIT ${sql.lit(most)}`;
+  });
+  const ends = groups.map((group, part) => {
+    const isShort = sql`(SELECT count(*) FROM found WHERE part = ${sql.lit(part)}) < ${sql.lit(most)}`;
+    return sql`SELECT id FROM (${walked(engine, asked, group, ["id"], share)}) AS walked
+      LIMIT (CASE WHEN ${isShort} THEN 1 ELSE 0 END) OFFSET ${sql.lit(share - 1)}`;
+  });
+  const reached = sql`(SELECT max(id) FROM reached)`;
   return {
     tables: sql`
-      page AS MATERIALIZED (
-        SELECT ${list(columns)} FROM (${walked(asked, [...needed], walkMax)}) AS walked
-        WHERE ${conditions} ORDER BY ${orderOf(group)} LIMIT ${sql.lit(limit + 1)}
-      ), reached AS MATERIALIZED (
-        SELECT id FROM (${walked(asked, ["id"], walkMax)}) AS walked
-        LIMIT (CASE WHEN ${isShort} THEN 1 ELSE 0 END) OFFSET ${sql.lit(walkMax - 1)}
-      )`,
-    reached: sql`(SELECT id FROM reached)`,
+      found AS MATERIALIZED (${merged(matching)}),
+      reached AS MATERIALIZED (${merged(ends)}),
+      page AS MATERIALIZED (${first(sql`SELECT * FROM found WHERE id >= coalesce(${reached}, '')`, most)})`,
+    reached,
     tooMany: sql`0`,
   };
 }
 
-/** The first rows of several walks without filters, together. */
-export function walkAll(walks: readonly [Walk, ...Walk[]]): Finding {
-  const [{ columns, limit }] = walks;
-  const each = walks.map((asked) => sql`SELECT * FROM (${walked(asked, columns, limit + 1)}) AS walked`);
-  return foundIn(
-    sql`SELECT * FROM (${sql.join(each, sql` UNION ALL `)}) AS walks ORDER BY id DESC LIMIT ${sql.lit(limit + 1)}`,
-  );
+function merged(parts: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+  const each = parts.map((part) => sql`SELECT * FROM (${part}) AS each_part`);
+  return sql.join(each, sql` UNION ALL `);
 }
 
-/** A page that ends where there are no more rows. */
-function foundIn(rows: RawBuilder<unknown>): Finding {
-  return { tables: sql`page AS MATERIALIZED (${rows})`, reached: sql`NULL`, tooMany: sql`0` };
+function first(rows: RawBuilder<unknown>, most: number): RawBuilder<unknown> {
+  return sql`SELECT * FROM (${rows}) AS merged ORDER BY id DESC LIMIT ${sql.lit(most)}`;
 }
 
 /**
@@ -88,41 +112,53 @@ function foundIn(rows: RawBuilder<unknown>): Finding {
  * index than the intended one can give that order, whatever an engine believes about its data. With `api_id = ?` Postgres may
  * walk the ids of all APIs if it believes that most keys are of this one.
  */
-function walked({ table, group, before, from }: Walk, columns: readonly string[], most: number) {
-  const range = group === undefined ? rangeOfIds(before, from) : rangeOfGroup(group, before, from);
-  return sql`SELECT ${list(columns)} FROM ${sql.table(table)} WHERE ${and(range)} ORDER BY ${orderOf(group)} LIMIT ${sql.lit(most)}`;
+function walked(
+  engine: SqlEngine,
+  { table, before, from }: Walk,
+  group: Group,
+  columns: readonly string[],
+  most: number,
+): RawBuilder<unknown> {
+  const range = and(rangeOf(engine, group, before, from));
+  return sql`SELECT ${list([...new Set(columns)])} FROM ${sql.table(table)} WHERE ${range} ORDER BY ${orderOf(group)} LIMIT ${sql.lit(most)}`;
 }
 
 function list(columns: readonly string[]): RawBuilder<unknown> {
   return sql.join(columns.map(toSql));
 }
 
-function orderOf(group: Walk["group"]): RawBuilder<unknown> {
-  return group === undefined ? sql`id DESC` : sql`${sql.ref(group.column)} DESC, id DESC`;
+function orderOf(group: Group): RawBuilder<unknown> {
+  return sql.join([...group.map(({ column }) => column), "id"].map((column) => sql`${sql.ref(column)} DESC`));
 }
 
-function rangeOfIds(before: string, from: string | undefined): readonly RawBuilder<unknown>[] {
-  return [sql`id < ${before}`, ...(from === undefined ? [] : [sql`id >= ${from}`])];
-}
-
-function rangeOfGroup(
-  { column, value }: NonNullable<Walk["group"]>,
+/**
+ * The columns before the last one are not compared as rows: Postgres ends the scan of an index where the first column of such
+ * a comparison is out of its range, not where another one is. It would pass over everything else of the first column.
+ */
+function rangeOf(
+  engine: SqlEngine,
+  group: Group,
   before: string,
   from: string | undefined,
 ): readonly RawBuilder<unknown>[] {
-  const group = sql.ref(column);
-  // Of the group alone where that is enough: then Postgres sees that an index of rows with a value in the column can be used.
-  const begins = from === undefined ? sql`${group} >= ${value}` : sql`(${group}, id) >= (${value}, ${from})`;
-  return [sql`(${group}, id) < (${value}, ${before})`, begins];
+  const last = group.slice(-1);
+  const least = from === undefined ? last : [...last, { column: "id", value: from }];
+  return [
+    ...group.slice(0, -1).map(({ column, value }) => engine.hasValue(column, value)),
+    compared([...last, { column: "id", value: before }], sql`<`),
+    // Of the group alone where that is enough: then Postgres sees that an index of rows with a value in it can be used.
+    ...(least.length === 0 ? [] : [compared(least, sql`>=`)]),
+  ];
+}
+
+function compared(group: Group, operator: RawBuilder<unknown>): RawBuilder<unknown> {
+  const columns = sql.join(group.map(({ column }) => sql.ref(column)));
+  const values = sql.join(group.map(({ value }) => value));
+  return group.length === 1 ? sql`${columns} ${operator} ${values}` : sql`(${columns}) ${operator} (${values})`;
 }
 
 export function and(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
   return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` AND `);
-}
-
-/** Whether it is one of the values, of which there may be none. */
-export function isOneOf(column: string, values: readonly string[]): RawBuilder<unknown> {
-  return values.length === 0 ? sql`1 = 0` : sql`${sql.ref(column)} IN (${sql.join(values)})`;
 }
 
 export interface FoundPage<Row> {

@@ -44,6 +44,12 @@ export interface SqlEngine {
   /** In SQL, likewise: nothing changes or deletes the rows, nor adds rows that refer to them. */
   readonly forUpdate: RawBuilder<unknown>;
 
+  /**
+   * In SQL: whether the column has the value. The index for the order of the rows has to begin with the column all the same:
+   * the engine must not leave it out of the order because it is constant (see `pages.ts`).
+   */
+  hasValue(column: string, value: string): RawBuilder<unknown>;
+
   /** In SQL: the id of the transaction that runs the statement. */
   readonly thisTransaction: RawBuilder<number>;
   /**

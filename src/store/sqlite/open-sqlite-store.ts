@@ -150,6 +150,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     inPrimaryKey: sql`WITHOUT ROWID`,
     // There is one writer: nothing happens between the statements of its transactions.
     forKeyShare: sql``,
+    hasValue: (column, value) => sql`${sql.ref(column)} = ${value}`,
     forUpdate: sql``,
     // There is one writer: the transaction that has not ended is the one that comes next.
     thisTransaction: nextTransaction,
