@@ -36,13 +36,13 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
   }
 
   return createEndpoints(RootKeysService, {
-    async createRootKey({ name, permissions, apiIds, expires: expiresAtMs }, context) {
+    async createRootKey({ name, permissions, apiIds, allApis, expires: expiresAtMs }, context) {
       const created = await createRootKey(
         context.caller.management,
         {
           name,
           permissions: checkPermissions(permissions),
-          apiIds: apiIds.length === 0 ? undefined : apiIds,
+          apiIds: checkApis(apiIds.length === 0 ? undefined : apiIds, allApis),
           expiresAtMs,
         },
         idempotencyKeyOf(context),
@@ -60,7 +60,10 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
 
     async updateRootKey(request, context) {
       const { rootKeyId, ifVersion } = request;
-      const { name, permissions, apiIds, expires: expiresAtMs } = changesOf(UpdateRootKeyRequestSchema, request);
+      const fields = changesOf(UpdateRootKeyRequestSchema, request);
+      const { name, permissions, allApis, expires: expiresAtMs } = fields;
+      const apis = checkApis(fields.apiIds, allApis);
+      const apiIds = allApis === true ? null : apis;
       const changes = { name, permissions: permissions && checkPermissions(permissions), apiIds, expiresAtMs };
       const { management } = context.caller;
       const updated = await updateRootKey(
@@ -84,6 +87,19 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
   });
 }
 
+/** `allApis` may leave the APIs out or say the same as they do, never the opposite. */
+function checkApis<Absent>(
+  apiIds: readonly string[] | Absent,
+  allApis: boolean | undefined,
+): readonly string[] | Absent {
+  const violations = new Violations();
+  const areSome = Array.isArray(apiIds);
+  if (allApis === true && areSome) violations.add("apiIds", "must be left out where allApis is true");
+  if (allApis === false && !areSome) violations.add("apiIds", "must not be absent where allApis is false");
+  violations.throwIfAny();
+  return apiIds;
+}
+
 /** Those of all methods, the groups of them, and all. */
 function knownPermissions(all: readonly DescService[]): ReadonlySet<string> {
   const single = all.flatMap(({ methods }) => methods.map((method) => getOption(method, permission)));
@@ -95,13 +111,14 @@ function noSuchRootKey(): ApiError {
 }
 
 function toRootKey(rootKey: StoredRootKey): MessageInitShape<typeof RootKeySchema> {
-  const { id, start, name, permissions, apiIds = [], expiresAtMs, createdAtMs, updatedAtMs, version } = rootKey;
+  const { id, start, name, permissions, apiIds, expiresAtMs, createdAtMs, updatedAtMs, version } = rootKey;
   return {
     rootKeyId: id,
     start,
     name,
     permissions: [...permissions],
-    apiIds: [...apiIds],
+    apiIds: [...(apiIds ?? [])],
+    allApis: apiIds === undefined,
     expires: expiresAtMs,
     createdAt: createdAtMs,
     updatedAt: updatedAtMs,

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
 import { createClient } from "../../src/sdk/index.ts";
+import { clientKinds, latchkeyOf } from "../support/clients.ts";
 import { createOverNewConnection } from "../support/create-over-new-connection.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -58,6 +59,38 @@ describe.each(engines)("on $name", (engine) => {
     expect(await createClient({ baseUrl, rootKey }).keys.verifyKey({ key })).toMatchObject({ code: "VALID" });
     const without = createClient({ baseUrl }).keys.verifyKey({ key });
     await expect(without).rejects.toMatchObject({ code: "UNAUTHORIZED", status: 401 });
+  });
+
+  it("says over every protocol whether a root key is for all APIs, and no empty list ever means them", async () => {
+    const { baseUrl } = await startTestServer({ settings: await engine.settings() });
+    const permissions = ["keys.create"];
+    for (const kind of clientKinds) {
+      const { rootKeys } = latchkeyOf(kind, baseUrl, testRootKey);
+      const isBinary = kind !== "sdk" && kind !== "connect-json";
+      const shown = async (rootKeyId: string) => {
+        const found = (await rootKeys.listRootKeys({})).rootKeys?.find((one) => one.rootKeyId === rootKeyId);
+        return [found?.apiIds, found?.allApis];
+      };
+      const silent = rootKeys.createRootKey({ permissions });
+      if (isBinary) await expect(silent, kind).rejects.toThrow("apiIds: must not be empty");
+      else expect(await shown((await silent).rootKeyId), kind).toEqual([[], true]);
+      const { rootKeyId } = await rootKeys.createRootKey({ permissions, allApis: true });
+      expect(await shown(rootKeyId), kind).toEqual([[], true]);
+      expect(await rootKeys.updateRootKey({ rootKeyId, apiIds: ["mine"] })).toMatchObject({ allApis: false });
+      expect(await shown(rootKeyId), kind).toEqual([["mine"], false]);
+      // A mask is not part of the SDK, which sends JSON.
+      const update = (request: object) => rootKeys.updateRootKey({ rootKeyId, ...request });
+      const none = isBinary ? { updateMask: "apiIds" } : { apiIds: [], name: "name" };
+      if (kind !== "connect-json") await expect(update(none), kind).rejects.toThrow("apiIds: must not be empty");
+      await expect(update({ apiIds: ["other"], allApis: true }), kind).rejects.toThrow("apiIds: must be left out");
+      expect(await shown(rootKeyId), kind).toEqual([["mine"], false]);
+      const all = isBinary ? { updateMask: "apiIds,allApis", allApis: true } : { allApis: true };
+      expect(await update(kind === "sdk" ? { apiIds: null } : all)).toMatchObject({ apiIds: [], allApis: true });
+      await update({ apiIds: ["mine"] });
+      expect(await update({ allApis: true })).toMatchObject({ apiIds: [], allApis: true });
+      const { rootKeyId: limited } = await rootKeys.createRootKey({ permissions, apiIds: ["mine"], allApis: false });
+      expect(await shown(limited), kind).toEqual([["mine"], false]);
+    }
   });
 
   it("refuses unknown permissions, an empty list of APIs and an expiry in the past", async () => {

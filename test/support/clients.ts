@@ -14,6 +14,7 @@ import * as grpc from "@grpc/grpc-js";
 import { ApisService } from "../../gen/latchkey/v1/apis_pb.js";
 import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { createClient, type IdempotentCallOptions, type KeysClient, type LatchkeyClient } from "../../src/sdk/index.ts";
 import { atTestEnd } from "./test-end.ts";
 
@@ -39,6 +40,7 @@ export function latchkeyOf(kind: ClientKind, baseUrl: string, rootKey: string): 
     apis: groupOf(ApisService),
     audit: groupOf(AuditService),
     keys: groupOf(KeysService),
+    rootKeys: groupOf(RootKeysService),
   } as unknown as LatchkeyClient;
 }
 

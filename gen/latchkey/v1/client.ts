@@ -560,11 +560,14 @@ export interface CreateRootKeyRequest {
   permissions: string[];
   /**
    * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. What belongs to others does not exist for it.
-   * Default: all APIs. In JSON an empty list is refused.
+   * Default: all APIs. An empty list is refused: it never means all. (In binary it looks like an absent one, so `all_apis`
+   * has to be sent there.)
    */
   apiIds?: string[];
   /** When it stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999. Default: never. */
   expires?: number;
+  /** Whether it is for all APIs: `true` without `apiIds`, `false` with some. Default: as `apiIds` says. */
+  allApis?: boolean;
 }
 
 /** The root key that was created. */
@@ -601,7 +604,7 @@ export interface RootKey {
   name?: string;
   /** What it may do. */
   permissions: string[];
-  /** The APIs that it is for. Empty: all. */
+  /** The APIs that it is for. Empty where `allApis` is true. */
   apiIds: string[];
   /** When it stops being valid, Unix time in milliseconds. Absent when never. */
   expires?: number;
@@ -611,6 +614,8 @@ export interface RootKey {
   updatedAt: number;
   /** Counts its changes, its creation included. */
   version: number;
+  /** Whether it is for all APIs. */
+  allApis: boolean;
 }
 
 /** The root key to change, and what to change. At least one field is changed. */
@@ -623,10 +628,15 @@ export interface UpdateRootKeyRequest {
   name?: string | null;
   /** What it may do, 1 to 100 of them, as in `createRootKey`. */
   permissions?: string[];
-  /** The APIs that it is for: up to 100 identifiers of 1 to 255 characters. Removed: all APIs. */
+  /**
+   * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. Removed: all APIs. An empty list is refused: it
+   * never means all. (In binary it looks like a removed one, so `all_apis` has to be sent there.)
+   */
   apiIds?: string[] | null;
   /** When it stops being valid: Unix time in whole milliseconds, at most 253402300799999. A moment in the past means now. */
   expires?: number | null;
+  /** Whether it is for all APIs: `true` removes `apiIds`, `false` comes with some. */
+  allApis?: boolean;
 }
 
 /** The root key to revoke. */
@@ -884,6 +894,7 @@ export const methods = {
         "permissions",
         "apiIds",
         "expires",
+        "allApis",
       ],
     },
     listRootKeys: {
@@ -906,6 +917,7 @@ export const methods = {
         "permissions",
         "apiIds",
         "expires",
+        "allApis",
       ],
     },
     revokeRootKey: {
@@ -1022,9 +1034,9 @@ export interface KeysClient {
    * Brings existing keys along, by the SHA-256 digests of their texts: they work as before, and this service never sees the
    * texts. Up to 100 keys, in a request of up to 65536 bytes. Each has all fields of a new key.
    *
-   * A key fails alone: a digest that exists, or comes twice, is a `CONFLICT` of its result; `expires` in the past is a
-   * `BAD_REQUEST` of it. The others are imported, all at once. With the header `Idempotency-Key` a repeated request gets the
-   * same ids.
+   * A key fails alone: a digest that exists, in this API or in any other, or that comes twice, is a `CONFLICT` of its result;
+   * `expires` in the past is a `BAD_REQUEST` of it. The others are imported, all at once. With the header `Idempotency-Key` a
+   * repeated request gets the same ids.
    *
    * As long as no key was imported, texts without this service's checksum are refused without a look at the store. Afterwards
    * every text is looked up: immediately on this replica, within two seconds on all others, within one if they share a Redis.

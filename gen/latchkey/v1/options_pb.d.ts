@@ -85,3 +85,12 @@ export declare const idempotent: GenExtension<MethodOptions, boolean>;
  */
 export declare const change: GenExtension<FieldOptions, Change>;
 
+/**
+ * Of a list whose absence means more than any of its values: the name of the field that has to be `true` for it. In
+ * binary an empty list looks like an absent one, so that a list which happens to be empty would grant everything. Without
+ * that field an empty list is refused there. JSON tells the two apart: it refuses `[]`, and absent is absent.
+ *
+ * @generated from extension: string absent_needs = 50606;
+ */
+export declare const absent_needs: GenExtension<FieldOptions, string>;
+

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/v1/options.proto.
  */
 export const file_latchkey_v1_options = /*@__PURE__*/
-  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChlsYXRjaGtleS92MS9vcHRpb25zLnByb3RvEgtsYXRjaGtleS52MSpKCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASDgoKQ0hBTkdFX1NFVBABEhgKFENIQU5HRV9TRVRfT1JfUkVNT1ZFEAI6QAoKcGVybWlzc2lvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKAlSCnBlcm1pc3Npb246MgoDaG90Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIDaG90OjgKBnB1YmxpYxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKuLAyABKAhSBnB1YmxpYzpACgppZGVtcG90ZW50Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYrIsDIAEoCFIKaWRlbXBvdGVudDpMCgZjaGFuZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK2LAyABKA4yEy5sYXRjaGtleS52MS5DaGFuZ2VSBmNoYW5nZTpCCgxhYnNlbnRfbmVlZHMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGK6LAyABKAlSC2Fic2VudE5lZWRzYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum latchkey.v1.Change.
@@ -71,4 +71,14 @@ export const idempotent = /*@__PURE__*/
  */
 export const change = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 4);
+
+/**
+ * Of a list whose absence means more than any of its values: the name of the field that has to be `true` for it. In
+ * binary an empty list looks like an absent one, so that a list which happens to be empty would grant everything. Without
+ * that field an empty list is refused there. JSON tells the two apart: it refuses `[]`, and absent is absent.
+ *
+ * @generated from extension: string absent_needs = 50606;
+ */
+export const absent_needs = /*@__PURE__*/
+  extDesc(file_latchkey_v1_options, 5);
 

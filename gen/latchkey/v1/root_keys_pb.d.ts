@@ -33,7 +33,8 @@ export declare type CreateRootKeyRequest = Message<"latchkey.v1.CreateRootKeyReq
 
   /**
    * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. What belongs to others does not exist for it.
-   * Default: all APIs. In JSON an empty list is refused.
+   * Default: all APIs. An empty list is refused: it never means all. (In binary it looks like an absent one, so `all_apis`
+   * has to be sent there.)
    *
    * @generated from field: repeated string api_ids = 3;
    */
@@ -45,6 +46,13 @@ export declare type CreateRootKeyRequest = Message<"latchkey.v1.CreateRootKeyReq
    * @generated from field: optional double expires = 4;
    */
   expires?: number | undefined;
+
+  /**
+   * Whether it is for all APIs: `true` without `apiIds`, `false` with some. Default: as `apiIds` says.
+   *
+   * @generated from field: optional bool all_apis = 5;
+   */
+  allApis?: boolean | undefined;
 };
 
 /**
@@ -169,7 +177,7 @@ export declare type RootKey = Message<"latchkey.v1.RootKey"> & {
   permissions: string[];
 
   /**
-   * The APIs that it is for. Empty: all.
+   * The APIs that it is for. Empty where `allApis` is true.
    *
    * @generated from field: repeated string api_ids = 5;
    */
@@ -202,6 +210,13 @@ export declare type RootKey = Message<"latchkey.v1.RootKey"> & {
    * @generated from field: uint32 version = 9;
    */
   version: number;
+
+  /**
+   * Whether it is for all APIs.
+   *
+   * @generated from field: bool all_apis = 10;
+   */
+  allApis: boolean;
 };
 
 /**
@@ -252,7 +267,8 @@ export declare type UpdateRootKeyRequest = Message<"latchkey.v1.UpdateRootKeyReq
   permissions: string[];
 
   /**
-   * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. Removed: all APIs.
+   * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. Removed: all APIs. An empty list is refused: it
+   * never means all. (In binary it looks like a removed one, so `all_apis` has to be sent there.)
    *
    * @generated from field: repeated string api_ids = 6;
    */
@@ -264,6 +280,13 @@ export declare type UpdateRootKeyRequest = Message<"latchkey.v1.UpdateRootKeyReq
    * @generated from field: optional double expires = 7;
    */
   expires?: number | undefined;
+
+  /**
+   * Whether it is for all APIs: `true` removes `apiIds`, `false` comes with some.
+   *
+   * @generated from field: optional bool all_apis = 8;
+   */
+  allApis?: boolean | undefined;
 };
 
 /**

@@ -27,5 +27,6 @@ export type Updates = {
     readonly permissions?: NonNullable<UpdateRootKeyRequest["permissions"]>;
     readonly apiIds?: NonNullable<UpdateRootKeyRequest["apiIds"]> | null;
     readonly expires?: NonNullable<UpdateRootKeyRequest["expires"]> | null;
+    readonly allApis?: NonNullable<UpdateRootKeyRequest["allApis"]>;
   };
 };

@@ -8,7 +8,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema, FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
-import { Change, change } from "../../../gen/latchkey/v1/options_pb.js";
+import { absent_needs, Change, change } from "../../../gen/latchkey/v1/options_pb.js";
 import type { Updates } from "../../../gen/latchkey/v1/updates.ts";
 import { InvalidRequest, Violations } from "../invalid-request.ts";
 
@@ -75,7 +75,10 @@ export function completeFromJson(desc: DescMessage, message: Message, isSent: (f
  */
 export function completeFromBinary(desc: DescMessage, message: Message): void {
   const update = updateFieldsOf(desc);
-  if (update === undefined) return;
+  if (update === undefined) {
+    requireEmptyLists(desc, message, desc.fields);
+    return;
+  }
   const violations = new Violations();
   const mask = (message as unknown as Record<string, FieldMask | undefined>)[update.mask.localName];
   const named = mask && readPaths(update, mask.paths, violations);
@@ -89,7 +92,23 @@ export function completeFromBinary(desc: DescMessage, message: Message): void {
     return isNamed;
   });
   violations.throwIfAny();
+  const fields = changed.map(({ field }) => field);
+  requireEmptyLists(desc, message, fields);
   setMask(update, message, changed);
+}
+
+/** An empty list whose absence means more than its values must be meant. */
+function requireEmptyLists(desc: DescMessage, message: Message, fields: readonly DescField[]): void {
+  const violations = new Violations();
+  for (const field of fields) {
+    const needed = getOption(field, absent_needs);
+    if (needed === "" || isFieldSet(message, field)) continue;
+    const said = desc.fields.find(({ name }) => name === needed);
+    if (said === undefined) throw new Error(`${field}: there is no field ${needed}`);
+    if ((message as unknown as Record<string, unknown>)[said.localName] === true) continue;
+    violations.add(field.jsonName, `must not be empty; if that is meant, send ${needed}`);
+  }
+  violations.throwIfAny();
 }
 
 function readPaths({ mask, changes }: UpdateFields, paths: readonly string[], violations: Violations): Set<string> {
