@@ -1,12 +1,4 @@
-import {
-  type DescMethodUnary,
-  fromBinary,
-  fromJson,
-  getOption,
-  type JsonValue,
-  toBinary,
-  toJson,
-} from "@bufbuild/protobuf";
+import { type DescMethodUnary, fromBinary, getOption, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { beforeAll, describe, expect, it } from "vitest";
 import { permission } from "../../gen/latchkey/v1/options_pb.js";
 import { routes, services } from "../../gen/latchkey/v1/services.ts";
@@ -22,10 +14,10 @@ import { nextLoopbackAddress } from "../support/loopback-address.ts";
 import { createKey, testEvent } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { connectWire, type HttpAnswer } from "./exchange.ts";
-import { frame, protocols, readGatewayError } from "./protocols.ts";
+import { type CallName, encode, type Protocol, protocols } from "./protocols.ts";
 
 /*
- * Every method × every permission × a foreign API, over JSON and gRPC. The methods are those of the generated descriptors, so
+ * Every method × every permission × a foreign API, over every protocol. The methods are those of the generated descriptors, so
  * that one that is added without a sample fails here.
  */
 
@@ -53,7 +45,11 @@ const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
   "keys.rerollKey": ({ keyId }) => ({ keyId }),
   "keys.importKeys": ({ apiId, key }) => ({ apiId, keys: [{ digest: sha256(`old ${key}`) }] }),
   "keys.deleteKey": ({ keyId }) => ({ keyId }),
-  "rootKeys.createRootKey": () => ({ permissions: ["rootKeys.update"], expires: systemClock.nowMs() + 30_000 }),
+  "rootKeys.createRootKey": () => ({
+    permissions: ["rootKeys.update"],
+    allApis: true,
+    expires: systemClock.nowMs() + 30_000,
+  }),
   "rootKeys.listRootKeys": () => ({ limit: 1 }),
   "rootKeys.updateRootKey": ({ rootKeyId }) => ({ rootKeyId, name: "name" }),
   "rootKeys.revokeRootKey": ({ rootKeyId }) => ({ rootKeyId }),
@@ -124,42 +120,43 @@ interface Told {
 
 type Send = (method: DescMethodUnary, body: JsonValue, rootKey: string, headers?: object) => Promise<Told>;
 
-const overJson: Send = async (method, body, rootKey, headers) => {
-  const answer = await connectNext().over1({
-    method: "POST",
-    path: `/v1/${nameOf(method)}`,
-    headers: { "content-type": "application/json", authorization: `Bearer ${rootKey}`, ...headers },
-    body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
-  });
-  const told = `${answer.status} ${answer.body}`;
-  return { code: readGatewayError(answer)?.code, text: withoutId(told, answer) };
-};
-
-const overGrpc: Send = async (method, body, rootKey, headers) => {
-  const message = typeof body === "string" ? Buffer.of(0xff) : toBinary(method.input, fromJson(method.input, body));
-  const answer = await connectNext().over2({
-    method: "POST",
-    path: `/${method.parent.typeName}/${method.name}`,
-    headers: { "content-type": "application/grpc", authorization: `Bearer ${rootKey}`, ...headers },
-    body: frame(message),
-  });
-  const refusal = protocols.find(({ name }) => name === "grpc")?.readError(answer);
-  if (refusal !== undefined) return { code: refusal.code, text: withoutId(refusal.told, answer) };
-  const { output } = method;
-  return {
-    code: undefined,
-    text: withoutId(JSON.stringify(toJson(output, fromBinary(output, answer.body.subarray(5)))), answer),
+/** Sends a message over this protocol, or, for a text, a body that is no message. */
+function over(protocol: Protocol): Send {
+  return async (method, body, rootKey, headers) => {
+    const call = method.localName as CallName;
+    const wire = connectNext();
+    const send = protocol.http === 1 ? wire.over1 : wire.over2;
+    const answer = await send({
+      method: "POST",
+      path: protocol.pathOf(call),
+      headers: { "content-type": protocol.contentType, authorization: `Bearer ${rootKey}`, ...headers },
+      body: typeof body === "string" ? Buffer.from(body) : encode(protocol, call, body),
+    });
+    const refusal = protocol.readError(answer);
+    const text = refusal === undefined ? readMessage(protocol, method, answer) : refusal.told;
+    return { code: refusal?.code, text: `${answer.status} ${withoutId(text, answer)}` };
   };
-};
-
-function withoutId(text: string, answer: HttpAnswer): string {
-  return text.replaceAll(answer.headers.get("x-request-id") as string, "<id>");
 }
 
-describe.each([
-  ["JSON", overJson],
-  ["gRPC", overGrpc],
-])("over %s", (_, send) => {
+function readMessage({ codec, framed }: Protocol, { output }: DescMethodUnary, { body }: HttpAnswer): string {
+  const message = framed ? body.subarray(5, 5 + body.readUInt32BE(1)) : body;
+  return codec === "json" ? message.toString() : JSON.stringify(toJson(output, fromBinary(output, message)));
+}
+
+/** Connect's errors hold the request's id in base64 too. */
+function withoutId(text: string, answer: HttpAnswer): string {
+  const id = answer.headers.get("x-request-id") as string;
+  const withoutEncoded = text.replaceAll(/"value":"([\w-]+)"/g, (_, encoded: string) =>
+    JSON.stringify({ value: Buffer.from(encoded, "base64").toString() }),
+  );
+  return withoutEncoded.replaceAll(id, "<id>");
+}
+
+const matrix = ["json over HTTP/1.1", "connect+json", "connect+proto", "grpc", "grpc-web"].map(
+  (name) => [name, over(protocols.find((protocol) => protocol.name === name) as Protocol)] as const,
+);
+
+describe.each(matrix)("over %s", (_, send) => {
   it("every method has a sample", () => {
     expect(methods.map(nameOf).sort()).toEqual(Object.keys(samples).sort());
   });
@@ -212,6 +209,20 @@ describe.each([
       const later = await send(method, bodyFor(subject), rootKeyFor({ expiresAtMs: nowMs + 60_000 }));
       expect(later.code).toBeUndefined();
     });
+  });
+
+  it("an import tells of a digest that exists in a foreign API what it tells of one that exists in its own", async () => {
+    const method = methods.find((one) => nameOf(one) === "keys.importKeys") as DescMethodUnary;
+    const [mine, foreign] = [await newKey("mine"), await newKey("theirs")];
+    const limited = rootKeyFor({ apiIds: ["mine"] });
+    const answers = [mine, foreign].map(({ key }) =>
+      send(method, { apiId: "mine", keys: [{ digest: sha256(key) }] }, limited),
+    );
+    const [ofMine, ofForeign] = await Promise.all(answers);
+    expect(ofMine?.text).toContain("there is a key with this digest");
+    expect(ofForeign).toEqual(ofMine);
+    const read = await api.store.management.read({ kind: "key", keyId: foreign.keyId });
+    expect(read).toMatchObject({ apiId: "theirs", version: 1 });
   });
 
   it("an Idempotency-Key of a foreign API's root key tells nothing", async () => {

@@ -16,19 +16,32 @@ import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { public$ } from "../../gen/latchkey/v1/options_pb.js";
-import { routes } from "../../gen/latchkey/v1/services.ts";
+import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
+import { routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { HttpAnswer } from "./exchange.ts";
 
-const methods = { ...ApisService.method, ...AuditService.method, ...KeysService.method };
+const methods = {
+  ...ApisService.method,
+  ...AuditService.method,
+  ...KeysService.method,
+  ...RootKeysService.method,
+};
+if (Object.keys(methods).length !== services.flatMap((service) => service.methods).length) {
+  throw new Error("the methods of a service are missing here, or two have one name");
+}
 
 /** The methods of all services. */
 export type CallName = keyof typeof methods;
 
-const calls = Object.keys(methods) as CallName[];
+export const calls = Object.keys(methods) as CallName[];
 /** The methods that only a caller with the root key may call. */
 export const rootCalls = calls.filter((call) => !getOption(methods[call], public$));
 /** The methods that name a key by its id. */
 export const keyIdCalls = calls.filter((call) => "keyId" in methods[call].input.field);
+/** The methods that name a root key by its id. */
+export const rootKeyIdCalls = calls.filter(
+  (call) => call in RootKeysService.method && "rootKeyId" in methods[call].input.field,
+);
 /** The methods that name an API that exists. */
 export const apiIdCalls = calls.filter(
   (call) => call !== "createApi" && call in ApisService.method && call !== "listApis",
@@ -78,7 +91,7 @@ export function encode(protocol: Protocol, call: CallName, json: JsonValue): Uin
   return protocol.framed ? frame(bytes) : bytes;
 }
 
-function inputOf(call: CallName): DescMessage {
+export function inputOf(call: CallName): DescMessage {
   return methods[call].input;
 }
 

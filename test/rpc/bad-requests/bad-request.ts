@@ -39,7 +39,7 @@ export interface BadRequest {
 }
 
 const jsonProtocols = protocols.filter(({ codec }) => codec === "json");
-const protoProtocols = protocols.filter(({ codec }) => codec === "proto");
+export const protoProtocols = protocols.filter(({ codec }) => codec === "proto");
 export const gatewayProtocols = protocols.filter(({ name }) => name.startsWith("json"));
 export const rpcProtocols = protocols.filter(({ name }) => !name.startsWith("json"));
 
@@ -57,21 +57,19 @@ const ownBodies: Partial<Record<CallName, JsonObject>> = {
   listApis: { cursor: textCanary },
   updateApi: { apiId: textCanary, name: textCanary },
   deleteApi: { apiId: textCanary },
+  createRootKey: { name: textCanary, permissions: ["keys.read"], allApis: true },
+  listRootKeys: { cursor: textCanary },
+  updateRootKey: { rootKeyId: textCanary, name: textCanary },
+  revokeRootKey: { rootKeyId: textCanary },
 };
 
 export function goodBodyOf(call: CallName): JsonObject {
   return ownBodies[call] ?? { keyId: textCanary };
 }
 
-/** Without the id of a key. */
-export function bodyWithoutKeyId(call: CallName): JsonObject {
-  const { keyId: _, ...rest } = goodBodyOf(call);
-  return rest;
-}
-
-/** Without the id of an API. */
-export function bodyWithoutApiId(call: CallName): JsonObject {
-  const { apiId: _, ...rest } = goodBodyOf(call);
+/** Without one field, such as the id of a key. */
+export function bodyWithout(call: CallName, field: string): JsonObject {
+  const { [field]: _, ...rest } = goodBodyOf(call);
   return rest;
 }
 

@@ -1,4 +1,4 @@
-import { apiIdCalls, encode, keyIdCalls, rootCalls } from "../protocols.ts";
+import { apiIdCalls, encode, keyIdCalls, rootCalls, rootKeyIdCalls } from "../protocols.ts";
 import { type BadRequest, bad, broken, goodBodyOf, type Setup, textCanary } from "./bad-request.ts";
 
 /* Requests without permission, for keys that do not exist, or repeated with changes. */
@@ -30,6 +30,7 @@ const badIdempotencyKeys: [string, string | string[]][] = [
 /** The test has created another key under it before, for the same API. */
 export const usedIdempotencyKey = "cnry-used-before";
 
+const notFound = { code: "NOT_FOUND" } as const;
 const unauthorized = { code: "UNAUTHORIZED" } as const;
 
 export const callers: BadRequest[] = [
@@ -67,11 +68,16 @@ export const callers: BadRequest[] = [
     { apiId: textCanary, name: textCanary, ifVersion: 7391 },
     { code: "CONFLICT" },
   ),
+  ...rootKeyIdCalls.flatMap((call) =>
+    ["root_0000000000000000000000", textCanary].map((rootKeyId) =>
+      broken(`the root key ${rootKeyId}, which is not there`, call, "", { ...goodBodyOf(call), rootKeyId }, notFound),
+    ),
+  ),
   ...keyIdCalls.flatMap((call) => {
     const unknown = { ...goodBodyOf(call), keyId: "key_0000000000000000000000" };
     return [
-      broken("a key that is not there", call, "", unknown, { code: "NOT_FOUND" }),
-      broken("what is no id", call, "", { ...goodBodyOf(call), keyId: textCanary }, { code: "NOT_FOUND" }),
+      broken("a key that is not there", call, "", unknown, notFound),
+      broken("what is no id", call, "", { ...goodBodyOf(call), keyId: textCanary }, notFound),
     ];
   }),
 ];

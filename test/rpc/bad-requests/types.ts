@@ -1,7 +1,9 @@
-import { apiIdCalls, type CallName, keyIdCalls } from "../protocols.ts";
+import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
+import { Change, change } from "../../../gen/latchkey/v1/options_pb.js";
+import { type CallName, calls, inputOf, keyIdCalls } from "../protocols.ts";
 import { type BadRequest, badJson } from "./bad-request.ts";
 
-/* Fields of the wrong type and unknown names: possible only in JSON. */
+/* Fields of the wrong type and unknown names: possible only in JSON. Made of the proto file, for every field of every method. */
 
 const text = '"cnry"';
 const number = "7391";
@@ -11,65 +13,54 @@ const object = '{"cnry-x1": 7391}';
 const fraction = "7391.5";
 const largeExponent = "7391e9";
 const beyondInt32 = "2147487391";
+const beyondUint32 = "4294967391";
 const beyondDoubles = "73917391739173917391";
 const infinite = "7391e999";
 
-const wrongForText = [number, truth, list, object];
-const wrongForWhole = [text, '"7391"', truth, list, object, fraction, largeExponent, beyondInt32, beyondDoubles];
-const wrongForObject = [text, number, truth, list];
+const wrongForWhole = [text, '"7391"', truth, list, object, fraction, largeExponent, beyondDoubles];
+const wrongFor: Partial<Record<ScalarType, readonly string[]>> = {
+  [ScalarType.STRING]: [number, truth, list, object],
+  [ScalarType.BOOL]: [text, number, list],
+  [ScalarType.INT32]: [...wrongForWhole, beyondInt32],
+  [ScalarType.UINT32]: [...wrongForWhole, beyondUint32, `-${number}`],
+  [ScalarType.DOUBLE]: [text, '"7391"', truth, list, object, infinite, beyondDoubles],
+};
 
-const wrongTypes: [CallName, string, string[]][] = [
-  ["createKey", "apiId", wrongForText],
-  ["createKey", "prefix", wrongForText],
-  ["createKey", "ownerId", wrongForText],
-  ["createKey", "name", wrongForText],
-  ["createKey", "byteLength", wrongForWhole],
-  ["createKey", "remaining", wrongForWhole],
-  ["createKey", "refill", wrongForObject],
-  ["createKey", "refill.interval", wrongForText],
-  ["createKey", "refill.amount", [text, fraction, beyondInt32]],
-  ["createKey", "refill.carryOver", [text, number]],
-  ["createKey", "ratelimit", wrongForObject],
-  ["createKey", "ratelimit.async", [text, number]],
-  ["createKey", "ratelimit.limit", [text, fraction]],
-  ["createKey", "ratelimit.duration", [text, `-${number}`, "4294967391"]],
-  ["createKey", "meta", wrongForObject],
-  ["createKey", "expires", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
-  ["createKey", "enabled", [text, number, list]],
-  ["verifyKey", "key", wrongForText],
-  ["verifyKey", "apiId", [number, list]],
-  ["listKeys", "apiId", wrongForText],
-  ["listKeys", "ownerId", wrongForText],
-  ["listKeys", "enabled", [text, number, list]],
-  ["listKeys", "expiresBefore", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
-  ["listKeys", "search", wrongForText],
-  ["listKeys", "limit", wrongForWhole],
-  ["listKeys", "cursor", wrongForText],
-  ["listEvents", "targetId", wrongForText],
-  ["listEvents", "rootKeyId", wrongForText],
-  ["listEvents", "method", wrongForText],
-  ["listEvents", "since", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
-  ["listEvents", "until", [text, '"7391"', truth, list, object, infinite, beyondDoubles]],
-  ["listEvents", "limit", wrongForWhole],
-  ["listEvents", "cursor", wrongForText],
-  ["createKey", "useDefaults", [text, number, list]],
-  ...(["createApi", "updateApi"] satisfies CallName[]).flatMap((call): [CallName, string, string[]][] => [
-    [call, "name", wrongForText],
-    [call, "defaults", wrongForObject],
-    [call, "defaults.prefix", wrongForText],
-    [call, "defaults.byteLength", [text, fraction, beyondInt32]],
-    [call, "defaults.remaining", [text, fraction, beyondInt32]],
-    [call, "defaults.ratelimit", wrongForObject],
-    [call, "defaults.refill.carryOver", [text, number]],
-  ]),
-  ["createApi", "apiId", wrongForText],
-  ["updateApi", "ifVersion", [text, fraction, "4294967391"]],
-  ["deleteApi", "force", [text, number, list]],
-  ["listApis", "limit", wrongForWhole],
-  ["listApis", "cursor", wrongForText],
-  ...apiIdCalls.map((call): [CallName, string, string[]] => [call, "apiId", wrongForText]),
-  ...keyIdCalls.map((call): [CallName, string, string[]] => [call, "keyId", wrongForText]),
-];
+interface SentField {
+  readonly call: CallName;
+  /** As an error names it, such as `refill.amount` or `keys[0].digest`. */
+  readonly path: string;
+  readonly field: DescField;
+  readonly isTop: boolean;
+}
+
+/** The fields of a message and of those in it. Metadata is free JSON, and JSON has no mask. */
+function fieldsOf(call: CallName, desc: DescMessage, parent = ""): readonly SentField[] {
+  return desc.fields
+    .filter(({ message }) => message?.typeName !== "google.protobuf.FieldMask")
+    .flatMap((field) => {
+      const path = `${parent}${field.jsonName}`;
+      const inner = field.message?.typeName.startsWith("latchkey.") ? field.message : undefined;
+      const innerPath = field.fieldKind === "list" ? `${path}[0].` : `${path}.`;
+      const own = { call, path, field, isTop: parent === "" };
+      return [own, ...(inner === undefined ? [] : fieldsOf(call, inner, innerPath))];
+    });
+}
+
+const fields = calls.flatMap((call) => fieldsOf(call, inputOf(call)));
+
+/** By the path of the value that is wrong. */
+function wrongValues({ path, field }: SentField): readonly (readonly [string, readonly string[]])[] {
+  if (field.message !== undefined && field.fieldKind !== "list") return [[path, [text, number, truth, list]]];
+  const scalar = field.fieldKind === "scalar" || field.fieldKind === "list" ? field.scalar : undefined;
+  const each = scalar === undefined ? [text, number, truth, list] : (wrongFor[scalar] as readonly string[]);
+  return field.fieldKind === "list"
+    ? [
+        [path, [text, number, truth, object]],
+        [`${path}[0]`, each],
+      ]
+    : [[path, each]];
+}
 
 interface WrongName {
   readonly call: CallName;
@@ -96,7 +87,6 @@ const wrongNames: WrongName[] = [
     neverSays: "remaning",
   },
   { call: "createKey", body: '{"apiId":"cnry","expire":7391}', field: "", says: "did you mean expires?" },
-  { call: "createKey", body: '{"api_id":"cnry"}', field: "", says: "did you mean apiId?", neverSays: "api_id" },
   {
     call: "createKey",
     body: '{"apiId":"cnry","byte_length":7391}',
@@ -176,51 +166,45 @@ const wrongNames: WrongName[] = [
     neverSays: "costMax",
   },
   { call: "updateApi", body: '{"defaults":{"rateLimit":7391}}', field: "defaults", says: "did you mean ratelimit?" },
-  ...apiIdCalls.map((call): WrongName => ({ call, body: '{"cnry_x1":7391}', field: "", says: "(known: apiId" })),
-  ...keyIdCalls.flatMap((call): WrongName[] => [
-    { call, body: '{"cnry_x1":7391}', field: "", says: "(known: keyId" },
-    { call, body: '{"identity":"cnry"}', field: "", says: "(known: keyId" },
-    { call, body: '{"key_id":"cnry"}', field: "", says: "did you mean keyId?", neverSays: "key_id" },
-  ]),
+  ...calls.map((call): WrongName => {
+    const known = fieldsOf(call, inputOf(call)).filter(({ isTop }) => isTop);
+    return { call, body: '{"cnry_x1":7391}', field: "", says: `(known: ${known.map(({ path }) => path).join(", ")})` };
+  }),
+  ...fields
+    .filter(({ field, isTop }) => isTop && field.name !== field.jsonName)
+    .map(({ call, field: { name, jsonName } }): WrongName => {
+      const body = `{"${name}":"cnry"}`;
+      return { call, body, field: "", says: `did you mean ${jsonName}?`, neverSays: name };
+    }),
+  ...keyIdCalls.map((call): WrongName => ({ call, body: '{"identity":"cnry"}', field: "", says: "(known: keyId" })),
 ];
 
 /** What JSON.stringify makes of NaN. Once it was taken for "absent", and issued keys without a limit. */
-const nulls: [CallName, string][] = [
-  ...["apiId", "prefix", "byteLength", "ownerId", "remaining", "refill", "refill.interval", "refill.amount"],
-  ...["refill.carryOver", "ratelimit", "ratelimit.async", "ratelimit.limit", "ratelimit.duration", "name", "meta"],
-  ...["expires", "enabled"],
-].map((field) => ["createKey", field]);
-nulls.push(["verifyKey", "key"], ["verifyKey", "apiId"]);
-for (const call of keyIdCalls) nulls.push([call, "keyId"]);
-for (const call of apiIdCalls) nulls.push([call, "apiId"]);
-for (const field of ["apiId", "name", "defaults", "defaults.prefix", "defaults.remaining"]) {
-  nulls.push(["createApi", field]);
-}
-nulls.push(["createKey", "useDefaults"], ["updateApi", "defaults.prefix"], ["updateApi", "ifVersion"]);
-nulls.push(["listApis", "limit"], ["listApis", "cursor"]);
-for (const field of ["apiId", "ownerId", "enabled", "expiresBefore", "search", "limit", "cursor"]) {
-  nulls.push(["listKeys", field]);
-}
-for (const field of ["targetId", "rootKeyId", "method", "since", "until", "limit", "cursor"]) {
-  nulls.push(["listEvents", field]);
+function nullOf({ call, path, field, isTop }: SentField): readonly BadRequest[] {
+  const allowed = isTop ? getOption(field, change) : Change.UNSPECIFIED;
+  if (allowed === Change.SET_OR_REMOVE) return [];
+  const says = allowed === Change.SET ? `${path}: cannot be removed` : `${path}: must not be null`;
+  const body = `${bodyWith(path, "null").slice(0, -1)},"cnry":7391}`;
+  return [badJson(`${path} is null`, call, path, body, { says })];
 }
 
 export const types: BadRequest[] = [
-  ...nulls.map(([call, field]) =>
-    badJson(`${field} is null`, call, field, `${bodyWith(field, "null").slice(0, -1)},"cnry":7391}`, {
-      says: `${field}: must not be null`,
-    }),
-  ),
-  ...wrongTypes.flatMap(([call, field, values]) =>
-    values.map((value) => badJson(`${field} is ${value}`, call, field, bodyWith(field, value))),
+  ...fields.flatMap(nullOf),
+  ...fields.flatMap((sent) =>
+    wrongValues(sent).flatMap(([path, values]) =>
+      values.map((value) => badJson(`${path} is ${value}`, sent.call, path, bodyWith(path, value))),
+    ),
   ),
   ...wrongNames.map(({ call, body, field, ...rest }) => badJson(`unknown name in ${body}`, call, field, body, rest)),
 ];
 
-/** `refill.amount` and a value become `{"refill":{"amount":value}}`. */
-function bodyWith(field: string, value: string): string {
-  return field
+/** `refill.amount` and a value become `{"refill":{"amount":value}}`, `keys[0]` and a value `{"keys":[value]}`. */
+function bodyWith(path: string, value: string): string {
+  return path
     .split(".")
     .reverse()
-    .reduce((inner, name) => `{"${name}":${inner}}`, value);
+    .reduce((inner, part) => {
+      const name = part.replace("[0]", "");
+      return `{"${name}":${name === part ? inner : `[${inner}]`}}`;
+    }, value);
 }
