@@ -24,8 +24,9 @@ async function startThreads(atEnd: AtEnd): Promise<Fronts> {
 
 async function startReplicaAndEdge(atEnd: AtEnd): Promise<Fronts> {
   const databaseUrl = await createTestDatabase();
-  const cluster = await StrictCluster.start({ edges: 1, coordinators: 1, databaseUrl, atEnd });
-  const own = { DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey };
+  // Neither gives up on the ledger on a busy machine: no verification may fail here.
+  const cluster = await StrictCluster.start({ edges: 1, coordinators: 1, databaseUrl, patient: true, atEnd });
+  const own = { DATABASE_URL: databaseUrl, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_USAGE_TIMEOUT_MS: "20000" };
   const replica = await startLatchkey(own, undefined, atEnd);
   await cluster.untilConnected();
   return [clientOfFront(replica), clientOfFront(cluster.edge(0))];

@@ -57,23 +57,28 @@ function fromBelow(limit: number): number[] {
 // At once, since each has a process of its own and half of them mostly wait.
 describe.concurrent.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
   it("let exactly a local limit pass in every window, each answer counting down by one", async () => {
-    const [limit, duration, windows] = [200, 1000, 4];
+    const [limit, duration, windows] = [100, 1000, 4];
     const latchkey = await start(await engine.environment());
     const callers = openConnections(latchkey.baseUrl, connections);
     const { key } = await latchkey.client.createKey({ apiId: "api", ratelimit: { limit, duration } });
     const answers: VerifyKeyResponse[] = [];
     const untilMs = Date.now() + windows * duration;
+    const isRefused = ({ code }: VerifyKeyResponse) => code === "RATE_LIMITED";
     const ask = async (verify: VerifyOverOne) => {
-      while (Date.now() < untilMs) answers.push(await verify(key));
+      // On a busy machine, until a window is full.
+      while (Date.now() < untilMs || !answers.some(isRefused)) answers.push(await verify(key));
     };
     await Promise.all(callers.map(ask));
     await expectAllServe(latchkey);
 
     const resets = [...new Set(answers.map(({ ratelimit }) => ratelimit?.reset ?? 0))].sort((a, b) => a - b);
     expect(resets.length).toBeGreaterThanOrEqual(windows - 1);
-    // The last one may have been cut short by the end of the load.
-    for (const reset of resets.slice(0, -1)) {
-      expect(countdown(answers.filter(({ ratelimit }) => ratelimit?.reset === reset))).toEqual(fromBelow(limit));
+    expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["VALID", "RATE_LIMITED"]));
+    for (const reset of resets) {
+      const own = answers.filter(({ ratelimit }) => ratelimit?.reset === reset);
+      const passed = countdown(own);
+      expect(passed).toEqual(fromBelow(limit).slice(0, passed.length));
+      if (own.some(isRefused)) expect(passed).toHaveLength(limit);
     }
     // One after the other: threads that counted by themselves would have windows side by side.
     for (let i = 1; i < resets.length; i++) {
