@@ -33,7 +33,10 @@ export interface KeysQuery {
   readonly expiresBeforeMs?: number | undefined;
   /** Only keys whose name or `start` begins with this, letter case included. */
   readonly search?: string | undefined;
-  /** Only keys of these APIs. Set where root keys are known, for one that is limited to them. */
+  /**
+   * Only keys of these APIs. Set where root keys are known, for one that is limited to them. Keys of others are not examined:
+   * neither the page nor its cursor may tell of them.
+   */
   readonly apiIds?: readonly string[] | undefined;
   readonly limit: number;
   /** The cursor of the page before. */
@@ -59,7 +62,7 @@ export interface EventsQuery {
   readonly sinceMs?: number | undefined;
   /** Only events before then. */
   readonly untilMs?: number | undefined;
-  /** Only events that concern one of these APIs. Set where root keys are known, for one that is limited to them. */
+  /** Only events that concern one of these APIs, as in `KeysQuery`. */
   readonly apiIds?: readonly string[] | undefined;
   readonly limit: number;
   /** The cursor of the page before. */

@@ -152,7 +152,7 @@ function withoutId(text: string, answer: HttpAnswer): string {
   return withoutEncoded.replaceAll(id, "<id>");
 }
 
-const matrix = ["json over HTTP/1.1", "connect+json", "connect+proto", "grpc", "grpc-web"].map(
+const matrix = ["json over HTTP/1.1", "connect+proto", "grpc", "grpc-web"].map(
   (name) => [name, over(protocols.find((protocol) => protocol.name === name) as Protocol)] as const,
 );
 

@@ -38,7 +38,7 @@ export interface BadRequest {
   readonly neverSays?: string;
 }
 
-const jsonProtocols = protocols.filter(({ codec }) => codec === "json");
+export const jsonProtocols = protocols.filter(({ codec }) => codec === "json");
 export const protoProtocols = protocols.filter(({ codec }) => codec === "proto");
 export const gatewayProtocols = protocols.filter(({ name }) => name.startsWith("json"));
 export const rpcProtocols = protocols.filter(({ name }) => !name.startsWith("json"));

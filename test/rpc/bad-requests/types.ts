@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import { Change, change } from "../../../gen/latchkey/v1/options_pb.js";
-import { type CallName, calls, inputOf, keyIdCalls } from "../protocols.ts";
-import { type BadRequest, badJson } from "./bad-request.ts";
+import { type CallName, calls, inputOf, keyIdCalls, type Protocol } from "../protocols.ts";
+import { type BadRequest, badJson, jsonProtocols } from "./bad-request.ts";
 
 /* Fields of the wrong type and unknown names: possible only in JSON. Made of the proto file, for every field of every method. */
 
@@ -188,13 +188,21 @@ function nullOf({ call, path, field, isTop }: SentField): readonly BadRequest[] 
   return [badJson(`${path} is null`, call, path, body, { says })];
 }
 
+/** The methods that are called most over every protocol, the others over one after the other: all read JSON alike. */
+function wrongTypesOf(sent: SentField, at: number): readonly BadRequest[] {
+  const { call } = sent;
+  return wrongValues(sent).flatMap(([path, values]) =>
+    values.map((value, i) => {
+      const request = badJson(`${path} is ${value}`, call, path, bodyWith(path, value));
+      const next = jsonProtocols[(at + i) % jsonProtocols.length] as Protocol;
+      return call === "createKey" || call === "verifyKey" ? request : { ...request, on: [next] };
+    }),
+  );
+}
+
 export const types: BadRequest[] = [
   ...fields.flatMap(nullOf),
-  ...fields.flatMap((sent) =>
-    wrongValues(sent).flatMap(([path, values]) =>
-      values.map((value) => badJson(`${path} is ${value}`, sent.call, path, bodyWith(path, value))),
-    ),
-  ),
+  ...fields.flatMap(wrongTypesOf),
   ...wrongNames.map(({ call, body, field, ...rest }) => badJson(`unknown name in ${body}`, call, field, body, rest)),
 ];
 
