@@ -12,7 +12,7 @@ import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
-import { notTouched, selectVersion, touchRow } from "./touch-row.ts";
+import { notTouched, touchRow } from "./touch-row.ts";
 
 /* The changes of keys. */
 
@@ -50,19 +50,16 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
   const { refill } = changes;
   return andThen(refill ? engine.ledgerNowMs() : 0, (nowMs) => ({
     target: ofKey(keyId),
-    first: [
-      touchRow(engine, ofKey(keyId), event, { set: columnsOf(changes), ifVersion }),
-      selectVersion(engine, ofKey(keyId)),
-    ],
+    first: [touchRow(engine, ofKey(keyId), event, { set: columnsOf(changes), ifVersion })],
     feed: addKeyChange(engine, keyId, event),
     rest: [
       ...(changes.rateLimit === undefined ? [] : [setWindowRule(engine, keyId, changes.rateLimit, event)]),
       ...(refill === undefined ? [] : [setRefill(engine, keyId, refill, nowMs, event)]),
-      selectStoredKey(engine, "id", keyId).compile(),
+      selectStoredKey.id(engine, { value: keyId }),
     ],
-    outcomeOf([, version], rest, told) {
+    outcomeOf(_, rest, told) {
       const outcome = changedKey(keyId, told);
-      if (outcome.outcome === "missing") return notTouched(version);
+      if (outcome.outcome === "missing") return notTouched(rest.at(-1));
       return andThen(storedKeyOf(engine, rest.at(-1)), (answer) => ({ ...outcome, answer }));
     },
   }));

@@ -2,41 +2,56 @@ import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import { earliestId } from "../../domain/id.ts";
 import type { Command } from "../commands.ts";
 import { fieldsOf, methodOf } from "../events.ts";
+import { compileOnce } from "./compile-once.ts";
 import type { Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
 
 /** To be part of the transaction that makes the change. A change that is not made adds nothing. */
-export function addEvent({ db }: SqlEngine, command: Command, target: Target): CompiledQuery {
+export function addEvent(engine: SqlEngine, command: Command, target: Target): CompiledQuery {
   const { id, atMs, actor } = command.event;
-  return db
-    .insertInto("events")
-    .columns(["id", "at_ms", "method", "actor", "target_id", "api_id", "fields", "version"])
-    .expression(
-      db
-        .selectFrom(target.table)
-        .where("id", "=", target.id)
-        .where("event_id", "=", id)
-        .select([
-          "event_id",
-          whole(atMs).as("at_ms"),
-          text(methodOf[command.kind]).as("method"),
-          text(actor).as("actor"),
-          "id",
-          apiIdOf[target.table].as("api_id"),
-          text(fieldsOf(command).join()).as("fields"),
-          "version",
-        ]),
-    )
-    .compile();
+  const method = methodOf[command.kind];
+  return insertEvent[target.table](engine, {
+    id,
+    atMs,
+    method,
+    actor,
+    targetId: target.id,
+    fields: fieldsOf(command).join(),
+  });
 }
 
-/** The API that a change concerns, by the table of its target. */
-const apiIdOf: Readonly<Record<Target["table"], RawBuilder<string | null>>> = {
-  keys: sql.ref("api_id"),
-  apis: sql.ref("id"),
+/** `apiId`: the API that a change concerns, as a column of its target. */
+function insertEventOf(table: Target["table"], apiId: RawBuilder<string | null>) {
+  return compileOnce(["id", "atMs", "method", "actor", "targetId", "fields"], ({ db }, values) =>
+    db
+      .insertInto("events")
+      .columns(["id", "at_ms", "method", "actor", "target_id", "api_id", "fields", "version"])
+      .expression(
+        db
+          .selectFrom(table)
+          .where("id", "=", values.targetId)
+          .where("event_id", "=", values.id)
+          .select([
+            "event_id",
+            whole(values.atMs).as("at_ms"),
+            text(values.method).as("method"),
+            text(values.actor).as("actor"),
+            "id",
+            apiId.as("api_id"),
+            text(values.fields).as("fields"),
+            "version",
+          ]),
+      )
+      .compile(),
+  );
+}
+
+const insertEvent = {
+  keys: insertEventOf("keys", sql.ref("api_id")),
+  apis: insertEventOf("apis", sql.ref("id")),
   // It concerns the service.
-  root_keys: sql`NULL`,
+  root_keys: insertEventOf("root_keys", sql`NULL`),
 };
 
 const tidyStep = 500;

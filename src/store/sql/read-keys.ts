@@ -3,6 +3,7 @@ import type { JsonObject, StoredKey, StoredSecret } from "../../domain/key.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { refilled } from "../../domain/usage.ts";
+import { compileOnce } from "./compile-once.ts";
 import { type CounterRow, counterOf } from "./counter-row.ts";
 import { rateLimitOf, readMeta } from "./find-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -13,8 +14,8 @@ export async function readKey(
   column: "id" | "digest",
   value: string,
 ): Promise<StoredKey | undefined> {
-  const row = await selectStoredKey(engine, column, value).executeTakeFirst();
-  return row && withDueRefill(engine, toStoredKey(row));
+  const { rows } = await engine.db.executeQuery<StoredKeyRow>(selectStoredKey[column](engine, { value }));
+  return rows[0] && withDueRefill(engine, toStoredKey(rows[0]));
 }
 
 /** The key that has this digest of a secret, unless the secret has ended by then. */
@@ -33,9 +34,11 @@ export async function readKeyOfSecret(
   return row && withDueRefill(engine, toStoredKey(row));
 }
 
-export function selectStoredKey(engine: SqlEngine, column: "id" | "digest", value: string) {
-  return selectStoredKeys(engine).where(`keys.${column}`, "=", value);
-}
+const selectBy = (column: "id" | "digest") =>
+  compileOnce(["value"], (engine, { value }) => selectStoredKeys(engine).where(`keys.${column}`, "=", value).compile());
+
+/** Finds the key with this value in the column. */
+export const selectStoredKey = { id: selectBy("id"), digest: selectBy("digest") };
 
 function selectStoredKeys({ db }: SqlEngine) {
   return db

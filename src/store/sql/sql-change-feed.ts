@@ -2,6 +2,7 @@ import { type CompiledQuery, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { ChangeFeed, FeedChange, FeedNews, FeedPosition } from "../change-feed.ts";
 import type { NewEvent } from "../commands.ts";
+import { compileOnce } from "./compile-once.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /** Most new changes that are told one by one; if there are more, everything counts as changed. */
@@ -14,24 +15,28 @@ const tidyStep = 500;
  * that is not made adds nothing. Answers the digests of all secrets that caches may know the key by. A statement of its own:
  * one that waited for the row's lock may not see a secret that was replaced by the change it waited for.
  */
-export function addKeyChange({ db, thisTransaction }: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
-  return db
-    .insertInto("changes")
-    .columns(["transaction_id", "kind", "key_id", "digests"])
-    .expression(
-      db
-        .selectFrom("keys")
-        .where("id", "=", keyId)
-        .where("event_id", "=", event.id)
-        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id", digests.as("digests")]),
-    )
-    .returning("digests")
-    .compile();
+export function addKeyChange(engine: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
+  return insertKeyChange(engine, { keyId, eventId: event.id });
 }
 
 /** Of all secrets of a row of `keys`, separated by commas. */
 export const digests = sql<string>`keys.digest || coalesce(
   (SELECT ',' || ending_secrets.digest FROM ending_secrets WHERE ending_secrets.key_id = keys.id), '')`;
+
+const insertKeyChange = compileOnce(["keyId", "eventId"], ({ db, thisTransaction }, values) =>
+  db
+    .insertInto("changes")
+    .columns(["transaction_id", "kind", "key_id", "digests"])
+    .expression(
+      db
+        .selectFrom("keys")
+        .where("id", "=", values.keyId)
+        .where("event_id", "=", values.eventId)
+        .select([thisTransaction.as("transaction_id"), sql<string>`'key'`.as("kind"), "id", digests.as("digests")]),
+    )
+    .returning("digests")
+    .compile(),
+);
 
 /** To be part of the transaction that stores the first root key. One that was not stored adds nothing. */
 export function addRootKeyChange({ db, thisTransaction }: SqlEngine, digest: string): CompiledQuery {
