@@ -6,6 +6,7 @@ import type { PgServers, TrackedConnection } from "./pg-servers.ts";
 import { clientConfig, StartupSettings } from "./pg-session.ts";
 import { PgSocket } from "./pg-socket.ts";
 import type { RoundTrip } from "./round-trip.ts";
+import { StatementBatch } from "./statement-batch.ts";
 import { withTimeout } from "./with-timeout.ts";
 
 export interface PreparedText {
@@ -43,6 +44,11 @@ export interface PgReply {
  */
 export interface PgSession {
   run(statement: PgStatement, timeoutMs: number): Promise<PgReply>;
+  /**
+   * Runs the statements in this order, in one round trip. If one fails, those behind it are not run. Names are ignored. Each
+   * reply says whether any of their commits is doubtful.
+   */
+  runAll(statements: readonly PgStatement[], timeoutMs: number): Promise<PgReply[]>;
   discard(): void;
 }
 
@@ -130,6 +136,7 @@ export class PgConnection {
     const open = this.#open;
     return {
       run: (statement, timeoutMs) => this.#runPrepared(open, statement, timeoutMs),
+      runAll: (statements, timeoutMs) => this.#runAll(open, statements, timeoutMs),
       discard: () => {
         if (this.#open === open) this.discard();
       },
@@ -181,18 +188,36 @@ export class PgConnection {
     { name, text, values, rowMode }: PgStatement,
     timeoutMs: number,
   ): Promise<PgReply> {
+    const config = { ...(this.#keepsPrepared && name !== undefined && { name }), text, values: [...values] };
+    const query = rowMode === "text" ? queryText : queryRows;
+    const { rows, rowCount } = await this.#answerOf(open, (client) => query(client, config), timeoutMs);
+    return { rows, rowCount, doubtful: this.#doubtful };
+  }
+
+  async #runAll(
+    open: OpenClient | undefined,
+    statements: readonly PgStatement[],
+    timeoutMs: number,
+  ): Promise<PgReply[]> {
+    const results = await this.#answerOf(open, (client) => StatementBatch.run(client, statements), timeoutMs);
+    return results.map(({ rows, rowCount }) => ({ rows, rowCount, doubtful: this.#doubtful }));
+  }
+
+  async #answerOf<Answer>(
+    open: OpenClient | undefined,
+    ask: (client: pg.Client) => Promise<Answer>,
+    timeoutMs: number,
+  ): Promise<Answer> {
     if (open === undefined || this.#open !== open) throw new Error(connectionLost);
     this.#doubtful = false;
     this.#isRunning = true;
     const sentAtMs = systemClock.monotonicMs();
-    const config = { ...(this.#keepsPrepared && name !== undefined && { name }), text, values: [...values] };
-    const query = rowMode === "text" ? queryText(open.client, config) : open.client.query(config);
-    const { rows, rowCount } = await withTimeout(query, timeoutMs, "no reply in time").finally(() => {
+    const answer = await withTimeout(ask(open.client), timeoutMs, "no reply in time").finally(() => {
       this.#isRunning = false;
     });
     const nowMs = systemClock.monotonicMs();
     this.#options.roundTrip?.onReply(nowMs - sentAtMs, nowMs);
-    return { rows, rowCount, doubtful: this.#doubtful };
+    return answer;
   }
 
   async #connect(): Promise<void> {
@@ -290,7 +315,13 @@ class TextQuery extends pg.Query {
   }
 }
 
-function queryText(client: pg.Client, config: pg.QueryConfig): Promise<Pick<PgReply, "rows" | "rowCount">> {
+type Result = Pick<PgReply, "rows" | "rowCount">;
+
+function queryRows(client: pg.Client, config: pg.QueryConfig): Promise<Result> {
+  return client.query(config);
+}
+
+function queryText(client: pg.Client, config: pg.QueryConfig): Promise<Result> {
   return new Promise((resolve, reject) => {
     const callback = (error: unknown) => {
       const rows = query.takeRows();

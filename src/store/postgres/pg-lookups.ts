@@ -8,7 +8,7 @@ import { type Pending, PendingTable } from "../pending-table.ts";
 import { type KeyRow, selectKeys, selectKeysOfEndingSecrets, toKey } from "../sql/find-keys.ts";
 import type { Schema } from "../sql/schema.ts";
 import { preparedText } from "./pg-connection.ts";
-import { keptForReads, type PgPool } from "./pg-pool.ts";
+import { keptForLookups, type PgPool } from "./pg-pool.ts";
 import { lookupQueuedMs, lookupStatementMs, type RoundTrip } from "./round-trip.ts";
 
 /** Most digests of one statement, and most that wait to be sent. */
@@ -57,7 +57,7 @@ export class PgLookups {
       metrics,
     };
     // No more than connections that are open anyway: waiting for a new one takes longer than sharing the next statement.
-    const batchesMax = Math.min(keptForReads, connectionsMax);
+    const batchesMax = Math.min(keptForLookups, connectionsMax);
     this.#batches = new GroupCommit({ ...common, name: "lookup", queueMax, batchesMax });
     this.#foreignBatches = new GroupCommit({
       ...common,
@@ -98,7 +98,7 @@ export class PgLookups {
     const { ms } = this.#roundTrip;
     const statement = { ...text, values: [digests.join(",")], rowMode: "text" } as const;
     const waitMs = Math.max(1, lookupQueuedMs(ms) - queuedForMs);
-    const { rows } = await this.#pool.query(statement, { waitMs, queryMs: lookupStatementMs(ms) });
+    const { rows } = await this.#pool.query(statement, { waitMs, queryMs: lookupStatementMs(ms) }, "lookups");
     for (const row of rows as unknown as TextRow[]) found.set(row[digestColumn] as string, row);
   }
 }

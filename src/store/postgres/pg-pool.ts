@@ -26,9 +26,9 @@ const queriesQueuedMax = 1000;
 const keptOpen = 4;
 /** Lost ones are opened again after this pause, so that the ledgers come first where there is little room. */
 const reopenAfterMs = 250;
-/** Connections that changes leave to look-ups. A change over a distance holds its connection for many round trips. */
-export const keptForReads = 3;
-/** From this round trip on. A database that is nearer has finished a change before a look-up misses its connection. */
+/** Connections that other queries leave to look-ups. Over a distance each of them holds its connection for long. */
+export const keptForLookups = 3;
+/** From this round trip on. A database that is nearer has answered a query before a look-up misses its connection. */
 const farMs = 10;
 /** Round trips that opening a connection takes, with TLS and a password, and some to spare. */
 const openRoundTrips = 10;
@@ -47,14 +47,14 @@ export class PgPool {
   readonly #connections: readonly PgConnection[];
   /** Open and not in use, the one used longest ago first: so each is used now and then, and a dead one is found. */
   readonly #free: PgConnection[] = [];
-  readonly #waiting: { readonly reads: Waiter[]; readonly changes: Waiter[] } = { reads: [], changes: [] };
+  readonly #waiting: Readonly<Record<Kind, Waiter[]>> = { lookups: [], others: [] };
   readonly #sweeping: NodeJS.Timeout;
   readonly #roundTrip: RoundTrip | undefined;
   /** How many connections stay open: none at first, and fewer than intended where the server has no room for them. */
   #keptMax = 0;
   readonly #inUse = new Set<PgConnection>();
-  /** How many of those in use are used by changes. */
-  #changes = 0;
+  /** How many of those in use are not used by look-ups. */
+  #others = 0;
   /** The fewest connections that were free since the last sweep. */
   #leastFree = 0;
   /** Set for a while after the server had no room for another connection. While set, the pool opens no new ones. */
@@ -80,14 +80,13 @@ export class PgPool {
   }
 
   /** For statements that only read: they may be sent a second time. Throws `UniqueViolation` or `Unavailable`. */
-  async query(statement: PgStatement, { waitMs, queryMs }: Timeouts): Promise<PgReply> {
-    const untilMs = systemClock.monotonicMs() + waitMs + queryMs;
+  async query(statement: PgStatement, timeouts: Timeouts, kind: Kind = "others"): Promise<PgReply> {
+    const waitMs = timeouts.waitMs + this.#openMs(kind);
+    const untilMs = systemClock.monotonicMs() + waitMs + timeouts.queryMs;
     const leftMs = () => Math.max(1, untilMs - systemClock.monotonicMs());
     for (let attempts = 1; ; attempts++) {
       try {
-        return await this.#withSession("reads", Math.min(waitMs, leftMs()), (session) =>
-          session.run(statement, leftMs()),
-        );
+        return await this.#withSession(kind, Math.min(waitMs, leftMs()), (session) => session.run(statement, leftMs()));
       } catch (error) {
         // If the server or a pooler closed the connection just then, another one can answer. All of them may be closed.
         if (!wasClosed(error) || attempts > this.#connections.length) throw toStoreError(error);
@@ -95,27 +94,26 @@ export class PgPool {
     }
   }
 
-  /** Runs the statements as one transaction. After `Unavailable` it may still have been committed. */
+  /** Runs the statements as one transaction, in one round trip. After `Unavailable` it may still have been committed. */
   async transaction(statements: readonly PgStatement[], { waitMs, queryMs }: Timeouts): Promise<PgReply[]> {
     const work = async (session: PgSession) => {
-      const run = (text: string) => session.run({ text, values: [] }, queryMs);
-      const replies: PgReply[] = [];
       try {
-        await run(beginSafely);
-        for (const statement of statements) replies.push(await session.run(statement, queryMs));
-        replies.push(await run("COMMIT"));
+        const replies = await session.runAll([...beginSafely, ...statements, commit], queryMs);
+        if (replies.some(({ doubtful }) => doubtful)) throw new Error("the standby has not confirmed the commit");
+        return replies.slice(beginSafely.length, -1);
       } catch (error) {
-        if (isConnectionUsable(error)) await run("ROLLBACK");
+        if (isConnectionUsable(error)) await session.run(rollback, queryMs);
         throw error;
       }
-      if (replies.some(({ doubtful }) => doubtful)) throw new Error("the standby has not confirmed the commit");
-      return replies.slice(0, -1);
     };
-    // Over a distance a change may have to wait until a connection is opened for it.
-    const openMs = (this.#roundTrip?.ms ?? 0) * openRoundTrips;
-    return this.#withSession("changes", waitMs + openMs, work).catch((error: unknown) => {
+    return this.#withSession("others", waitMs + this.#openMs("others"), work).catch((error: unknown) => {
       throw toStoreError(error);
     });
+  }
+
+  /** How much longer a query may wait because a connection has to be opened for it. Look-ups have some that stay open. */
+  #openMs(kind: Kind): number {
+    return kind === "lookups" ? 0 : (this.#roundTrip?.ms ?? 0) * openRoundTrips;
   }
 
   /** From now on some connections stay open. They are opened in the background. */
@@ -157,7 +155,7 @@ export class PgPool {
 
   #release(connection: PgConnection, kind: Kind): void {
     this.#inUse.delete(connection);
-    if (kind === "changes") this.#changes--;
+    if (kind === "others") this.#others--;
     // It may be lost, and may already be open again.
     if (connection.isReady) this.#offer(connection);
     if (this.#inUse.size === 0) this.#onIdle?.();
@@ -209,7 +207,7 @@ export class PgPool {
       const connection = this.#free.shift() as PgConnection;
       clearTimeout(timer);
       this.#inUse.add(connection);
-      if (kind === "changes") this.#changes++;
+      if (kind === "others") this.#others++;
       resolve(connection);
     }
     this.#leastFree = Math.min(this.#leastFree, this.#free.length);
@@ -218,17 +216,17 @@ export class PgPool {
   /** Which kind of query gets the next free connection. */
   #nextKind(): Kind | undefined {
     if (this.#free.length === 0) return undefined;
-    if (this.#waiting.reads.length > 0) return "reads";
-    if (this.#waiting.changes.length === 0) return undefined;
+    if (this.#waiting.lookups.length > 0) return "lookups";
+    if (this.#waiting.others.length === 0) return undefined;
     const open = this.#free.length + this.#inUse.size;
     const isFar = (this.#roundTrip?.ms ?? 0) > farMs;
-    return this.#changes < open - (isFar ? Math.min(keptForReads, open - 1) : 0) ? "changes" : undefined;
+    return this.#others < open - (isFar ? Math.min(keptForLookups, open - 1) : 0) ? "others" : undefined;
   }
 
   /** Opens as many connections as there are queries that wait. */
   #openMore(): void {
     if (this.#noRoom !== undefined || this.#closed) return;
-    const waiting = this.#waiting.reads.length + this.#waiting.changes.length;
+    const waiting = this.#waiting.lookups.length + this.#waiting.others.length;
     let missing = waiting - this.#connections.filter(({ isConnecting }) => isConnecting).length;
     for (const connection of this.#connections) {
       if (missing <= 0) return;
@@ -265,7 +263,7 @@ export class PgPool {
   }
 
   #rejectWaiting(error: unknown): void {
-    for (const queue of [this.#waiting.reads, this.#waiting.changes]) {
+    for (const queue of Object.values(this.#waiting)) {
       for (const { timer, reject } of queue.splice(0)) {
         clearTimeout(timer);
         reject(error);
@@ -288,8 +286,11 @@ export class PgPool {
   }
 }
 
-/** Reads are served first: verifications wait for them. */
-type Kind = "reads" | "changes";
+const commit = { text: "COMMIT", values: [] };
+const rollback = { text: "ROLLBACK", values: [] };
+
+/** Look-ups are served first: verifications wait for them. */
+type Kind = "lookups" | "others";
 
 interface Waiter {
   readonly resolve: (connection: PgConnection) => void;

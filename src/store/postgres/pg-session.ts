@@ -9,15 +9,20 @@ import { DatabaseRefused, isStartupSettingRefused } from "./pg-error.ts";
  * transaction, by `beginSafely` or by the guarded statement itself.
  */
 
-/** Begins a transaction that is durable when acknowledged, and waits for a lock no longer than its caller waits. */
-export const beginSafely = [
-  "BEGIN ISOLATION LEVEL READ COMMITTED",
-  "SET LOCAL synchronous_commit = on",
-  "SET LOCAL lock_timeout = '400ms'",
-  "SET LOCAL statement_timeout = '5s'",
+const transactionSettings = {
+  synchronous_commit: "on",
+  lock_timeout: "400ms",
+  statement_timeout: "5s",
   // An open transaction holds up the change feed's positions: one whose process stands still is ended by the server.
-  "SET LOCAL idle_in_transaction_session_timeout = '5s'",
-].join("; ");
+  idle_in_transaction_session_timeout: "5s",
+};
+const setForTransaction = ([name, value]: readonly [string, string]) => `set_config('${name}', '${value}', true)`;
+
+/** Begin a transaction that is durable when acknowledged, and waits for a lock no longer than its caller waits. */
+export const beginSafely: readonly { readonly text: string; readonly values: readonly unknown[] }[] = [
+  { text: "BEGIN ISOLATION LEVEL READ COMMITTED", values: [] },
+  { text: `SELECT ${Object.entries(transactionSettings).map(setForTransaction).join(", ")}`, values: [] },
+];
 
 /** Helpful settings that nothing depends on: plans are made once, and the server ends statements without a caller. */
 const helpfulSettings: readonly string[] = [
