@@ -58,6 +58,8 @@ async function changeKeys({ port, rootKey, keyIds, perSecond }: Order): Promise<
     stop = resolve;
   });
   clearInterval(pace);
+  // What was due on a machine that stood still.
+  ask();
   const untilMs = performance.now() + answeredMs;
   while (answered < asked && performance.now() < untilMs) await new Promise((resolve) => setTimeout(resolve, tickMs));
   for (const socket of sockets) socket.destroy();
