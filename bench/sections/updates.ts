@@ -12,7 +12,7 @@ import { writeKeyFile } from "../loads/wrk-scripts.ts";
 
 const keysCount = 1000;
 const updatesPerSecond = 100;
-const warmUp = { perSecond: 1000, ms: 4000 };
+const warmUp = { perSecond: 400, ms: 5000 };
 
 export const updates: Section<"sqlite" | "pg"> = {
   title: "Changes under load",
