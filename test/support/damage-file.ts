@@ -5,12 +5,21 @@ import { DatabaseSync } from "node:sqlite";
 const pageBytes = 4096;
 const interiorIndexPage = 2;
 
-/** Overwrites every fourth page with random bytes, in place: the file stays the same file. Page 1 stays as it is. */
+/** Overwrites every fourth page with random bytes, in place: the file stays the same file. Without its schema it could not be opened. */
 export function damageEveryFourthPage(file: string, phase = 0): void {
   const pages = statSync(file).size / pageBytes;
+  const schema = schemaPages(file);
   for (let page = 2; page <= pages; page++) {
-    if (page % 4 === phase) overwritePage(file, page, randomFillSync(Buffer.alloc(pageBytes)));
+    if (page % 4 === phase && !schema.has(page)) overwritePage(file, page, randomFillSync(Buffer.alloc(pageBytes)));
   }
+}
+
+function schemaPages(file: string): ReadonlySet<number> {
+  const db = new DatabaseSync(file, { readOnly: true });
+  const pages = db.prepare("SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'").all() as { pageno: number }[];
+  db.close();
+  if (pages.length === 0) throw new Error("the file has no schema");
+  return new Set(pages.map(({ pageno }) => pageno));
 }
 
 /** Overwrites every other leaf of an index with its neighbour, as a disk does that writes to the wrong place. */

@@ -7,6 +7,7 @@ import { clientConfig, StartupSettings } from "./pg-session.ts";
 import { PgSocket } from "./pg-socket.ts";
 import type { RoundTrip } from "./round-trip.ts";
 import { StatementBatch } from "./statement-batch.ts";
+import { queryText } from "./text-query.ts";
 import { withTimeout } from "./with-timeout.ts";
 
 export interface PreparedText {
@@ -189,8 +190,9 @@ export class PgConnection {
     timeoutMs: number,
   ): Promise<PgReply> {
     const config = { ...(this.#keepsPrepared && name !== undefined && { name }), text, values: [...values] };
-    const query = rowMode === "text" ? queryText : queryRows;
-    const { rows, rowCount } = await this.#answerOf(open, (client) => query(client, config), timeoutMs);
+    const ask = (client: pg.Client): Promise<Omit<PgReply, "doubtful">> =>
+      rowMode === "text" ? queryText(client, config) : client.query(config);
+    const { rows, rowCount } = await this.#answerOf(open, ask, timeoutMs);
     return { rows, rowCount, doubtful: this.#doubtful };
   }
 
@@ -294,43 +296,6 @@ export class PgConnection {
     socket.abandon();
     client.end().catch(() => {});
   }
-}
-
-type TextRow = (string | null)[];
-
-/** Keeps rows as they come. node-postgres would make another array of each, and call a parser for each column. */
-class TextQuery extends pg.Query {
-  #rows: TextRow[] = [];
-
-  /** Called by the client, for each row. */
-  handleDataRow({ fields }: { readonly fields: TextRow }): void {
-    this.#rows.push(fields);
-  }
-
-  /** Once: the client may remember the query for longer than the rows are needed. */
-  takeRows(): TextRow[] {
-    const rows = this.#rows;
-    this.#rows = [];
-    return rows;
-  }
-}
-
-type Result = Pick<PgReply, "rows" | "rowCount">;
-
-function queryRows(client: pg.Client, config: pg.QueryConfig): Promise<Result> {
-  return client.query(config);
-}
-
-function queryText(client: pg.Client, config: pg.QueryConfig): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const callback = (error: unknown) => {
-      const rows = query.takeRows();
-      if (error) reject(error);
-      else resolve({ rows: rows as unknown as PgReply["rows"], rowCount: rows.length });
-    };
-    const query: TextQuery = new TextQuery({ ...config, callback } as pg.QueryConfig);
-    client.query(query);
-  });
 }
 
 interface OpenClient {

@@ -13,14 +13,16 @@ const columns = ["id", "at_ms", "method", "actor", "target_id", "api_id", "field
 
 /**
  * A page of events. They are walked in the index of the target, of the actor or of the method, whichever is asked for first
- * in this order, or by their ids. Moments are bounds of ids, which begin with the time.
+ * in this order, or by their ids; for a root key that is limited to APIs, in the index of the target or of the APIs. Each
+ * further index would have to be written with every change. Moments are bounds of ids, which begin with the time.
  */
 export async function listEvents(engine: SqlEngine, query: EventsQuery): Promise<EventPage> {
   const { targetId, actor, method, apiIds } = query;
   const asked = Object.entries({ target_id: targetId, actor, method }).flatMap(([column, value]) =>
     value === undefined ? [] : [{ column, value }],
   );
-  const [group, others] = [asked.slice(0, 1), asked.slice(1)];
+  const group = apiIds === undefined || targetId !== undefined ? asked.slice(0, 1) : [];
+  const others = asked.slice(group.length);
   const groups = apiIds === undefined ? [group] : partsOf(group, apiIds);
   if (groups.length === 0) return { events: [] };
   const limit = limitOf(query.limit, groups);

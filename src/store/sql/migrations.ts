@@ -153,8 +153,6 @@ export const migrations: readonly StatementsMigration[] = [
       db.schema.createIndex("events_by_method").on("events").columns(["method", "id"]).compile(),
       // For root keys that are limited to APIs.
       db.schema.createIndex("events_by_target_and_api").on("events").columns(["target_id", "api_id", "id"]).compile(),
-      db.schema.createIndex("events_by_actor_and_api").on("events").columns(["actor", "api_id", "id"]).compile(),
-      db.schema.createIndex("events_by_method_and_api").on("events").columns(["method", "api_id", "id"]).compile(),
       db.schema.createIndex("events_by_api").on("events").columns(["api_id", "id"]).compile(),
       db.schema
         .createTable("idempotency")
