@@ -9,9 +9,10 @@ export interface Order {
   readonly perSecond: number;
 }
 
-/** How many changes were asked for, and how many were answered with 200. */
+/** How many changes were asked for, how many of them only at the end, and how many were answered with 200. */
 export interface Changed {
   readonly asked: number;
+  readonly late: number;
   readonly done: number;
 }
 
@@ -33,7 +34,7 @@ async function changeKeys({ port, rootKey, keyIds, perSecond }: Order): Promise<
   let answered = 0;
   const sockets = Array.from({ length: connections }, () => net.connect({ port, host: "127.0.0.1", noDelay: true }));
   for (const socket of sockets) {
-    // Each answer arrives in one piece: it is short, and the machine's own.
+    // Each answer arrives in one piece: it is short, and comes from the same machine.
     socket.on("data", (bytes) => {
       const text = bytes.toString("latin1");
       answered += text.split("HTTP/1.1 ").length - 1;
@@ -58,10 +59,11 @@ async function changeKeys({ port, rootKey, keyIds, perSecond }: Order): Promise<
     stop = resolve;
   });
   clearInterval(pace);
-  // What was due on a machine that stood still.
+  const inTime = asked;
+  // What could not be sent while the machine stood still.
   ask();
   const untilMs = performance.now() + answeredMs;
   while (answered < asked && performance.now() < untilMs) await new Promise((resolve) => setTimeout(resolve, tickMs));
   for (const socket of sockets) socket.destroy();
-  return { asked, done };
+  return { asked, late: asked - inTime, done };
 }

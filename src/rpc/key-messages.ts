@@ -1,5 +1,6 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type {
+  CreateKeyRequest,
   KeySchema,
   KeyToImport as KeyToImportMessage,
   Ratelimit,
@@ -42,9 +43,12 @@ export function toRateLimit({ async = true, limit, duration }: Ratelimit): RateL
 }
 
 export function toKeyToImport(key: KeyToImportMessage): KeyToImport {
+  return { digest: key.digest, start: key.start ?? "", ...toProperties(key) };
+}
+
+/** What a new key and one that is imported have in common. */
+export function toProperties(key: CreateKeyRequest | KeyToImportMessage) {
   return {
-    digest: key.digest,
-    start: key.start ?? "",
     ownerId: key.ownerId,
     name: key.name,
     meta: checkMeta(key.meta ?? {}),

@@ -14,12 +14,11 @@ import { type CounterOp, updateRemaining } from "../usecases/update-remaining.ts
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint } from "./call.ts";
-import { checkMeta } from "./check-meta.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { InvalidRequest } from "./invalid-request.ts";
-import { toFieldChanges, toKey, toKeyToImport, toRateLimit, toRefillRule, toVerification } from "./key-messages.ts";
+import { toFieldChanges, toKey, toKeyToImport, toProperties, toVerification } from "./key-messages.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** What the service and its use cases need. */
@@ -39,15 +38,8 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
           apiId: request.apiId,
           prefix: request.prefix,
           byteLength: request.byteLength,
-          ownerId: request.ownerId,
-          name: request.name,
-          meta: checkMeta(request.meta ?? {}),
-          enabled: request.enabled ?? true,
-          expiresAtMs: request.expires,
-          remaining: request.remaining,
-          refill: request.refill && toRefillRule(request.refill),
-          rateLimit: request.ratelimit && toRateLimit(request.ratelimit),
           useDefaults: request.useDefaults ?? true,
+          ...toProperties(request),
         },
         idempotencyKeyOf(context, request.apiId),
       );

@@ -24,7 +24,7 @@ export type Query =
  * A page of keys, newest first. `apiId` or `ownerId` is given, or both. A page examines a bounded number of keys, so that a
  * filter that matches few of them cannot hold up others: it may have fewer keys than `limit`, or none, and still a cursor.
  */
-export interface KeysQuery {
+export interface KeysQuery extends PageQuery {
   readonly kind: "keys";
   readonly apiId?: string | undefined;
   readonly ownerId?: string | undefined;
@@ -33,8 +33,12 @@ export interface KeysQuery {
   readonly expiresBeforeMs?: number | undefined;
   /** Only keys whose name or `start` begins with this, letter case included. */
   readonly search?: string | undefined;
+}
+
+/** What pages of keys and of events are asked for with. */
+interface PageQuery {
   /**
-   * Only keys of these APIs. Set where root keys are known, for one that is limited to them. Keys of others are not examined:
+   * Only rows of these APIs. Set where root keys are known, for one that is limited to them. Rows of others are not examined:
    * neither the page nor its cursor may tell of them.
    */
   readonly apiIds?: readonly string[] | undefined;
@@ -53,7 +57,7 @@ export interface KeyPage {
 }
 
 /** A page of events, newest first by the clocks of those who made them. It examines a bounded number of events, as a page of keys. */
-export interface EventsQuery {
+export interface EventsQuery extends PageQuery {
   readonly kind: "events";
   readonly targetId?: string | undefined;
   readonly actor?: string | undefined;
@@ -62,11 +66,6 @@ export interface EventsQuery {
   readonly sinceMs?: number | undefined;
   /** Only events before then. */
   readonly untilMs?: number | undefined;
-  /** Only events that concern one of these APIs, as in `KeysQuery`. */
-  readonly apiIds?: readonly string[] | undefined;
-  readonly limit: number;
-  /** The cursor of the page before. */
-  readonly after?: string | undefined;
 }
 
 export interface EventPage {

@@ -75,11 +75,12 @@ export function completeFromJson(desc: DescMessage, message: Message, isSent: (f
  */
 export function completeFromBinary(desc: DescMessage, message: Message): void {
   const update = updateFieldsOf(desc);
+  const violations = new Violations();
   if (update === undefined) {
-    requireEmptyLists(desc, message, desc.fields);
+    checkEmptyLists(desc, message, desc.fields, violations);
+    violations.throwIfAny();
     return;
   }
-  const violations = new Violations();
   const mask = (message as unknown as Record<string, FieldMask | undefined>)[update.mask.localName];
   const named = mask && readPaths(update, mask.paths, violations);
   const changed = [...update.changes.values()].filter(({ field, canRemove }) => {
@@ -91,24 +92,44 @@ export function completeFromBinary(desc: DescMessage, message: Message): void {
     else if (!isSet && !canRemove && field.fieldKind !== "list") violations.add(field.jsonName, CANNOT_BE_REMOVED);
     return isNamed;
   });
-  violations.throwIfAny();
   const fields = changed.map(({ field }) => field);
-  requireEmptyLists(desc, message, fields);
+  checkEmptyLists(desc, message, fields, violations);
+  violations.throwIfAny();
   setMask(update, message, changed);
 }
 
-/** An empty list whose absence means more than its values must be meant. */
-function requireEmptyLists(desc: DescMessage, message: Message, fields: readonly DescField[]): void {
-  const violations = new Violations();
-  for (const field of fields) {
-    const needed = getOption(field, absent_needs);
-    if (needed === "" || isFieldSet(message, field)) continue;
-    const said = desc.fields.find(({ name }) => name === needed);
-    if (said === undefined) throw new Error(`${field}: there is no field ${needed}`);
-    if ((message as unknown as Record<string, unknown>)[said.localName] === true) continue;
-    violations.add(field.jsonName, `must not be empty; if that is meant, send ${needed}`);
+/** Refuses an empty list whose absence means more than any of its values, unless another field says that it is intended. */
+function checkEmptyLists(
+  desc: DescMessage,
+  message: Message,
+  fields: readonly DescField[],
+  violations: Violations,
+): void {
+  for (const [field, needed] of confirmedLists(desc)) {
+    if (!fields.includes(field) || isFieldSet(message, field)) continue;
+    if ((message as unknown as Record<string, unknown>)[needed.localName] === true) continue;
+    violations.add(field.jsonName, `must not be empty; if that is intended, send ${needed.name}`);
   }
-  violations.throwIfAny();
+}
+
+const knownLists = new WeakMap<DescMessage, ReadonlyMap<DescField, DescField>>();
+
+/** The lists of a message that may be empty only if another field says so, with that field. */
+function confirmedLists(desc: DescMessage): ReadonlyMap<DescField, DescField> {
+  let lists = knownLists.get(desc);
+  if (lists === undefined) {
+    lists = new Map(
+      desc.fields.flatMap((field) => {
+        const name = getOption(field, absent_needs);
+        if (name === "") return [];
+        const needed = desc.fields.find((other) => other.name === name);
+        if (needed === undefined) throw new Error(`${field}: there is no field ${name}`);
+        return [[field, needed] as const];
+      }),
+    );
+    knownLists.set(desc, lists);
+  }
+  return lists;
 }
 
 function readPaths({ mask, changes }: UpdateFields, paths: readonly string[], violations: Violations): Set<string> {
