@@ -102,7 +102,7 @@ async function createKeys(store: Store) {
 
 /** The peer: each use is a statement and a commit of its own. */
 function updatePerRequest(pool: pg.Pool): UsageLedger {
-  const text = "UPDATE key_usage SET remaining = remaining - 1 WHERE key_id = $1 AND remaining > 0 RETURNING remaining";
+  const text = "UPDATE counters SET remaining = remaining - 1 WHERE subject = $1 AND remaining > 0 RETURNING remaining";
   return {
     async spend(keyId) {
       const { rows } = await pool.query({ name: "spend", text, values: [keyId] });

@@ -21,7 +21,7 @@ const [url, keysMax] = process.argv.slice(2) as [string, string];
 const connections = 10;
 const text = `SELECT k.id, k.api_id, k.owner_id, k.name, k.meta, k.enabled, k.expires_at_ms, u.remaining,
     k.ratelimit_async, k.ratelimit_limit, k.ratelimit_duration_ms
-  FROM keys k LEFT JOIN key_usage u ON u.key_id = k.id WHERE k.digest = $1`;
+  FROM keys k LEFT JOIN counters u ON u.subject = k.id WHERE k.digest = $1`;
 
 const metrics = createMetrics();
 const log = createLog("warn", (line) => process.stderr.write(line));

@@ -7,7 +7,7 @@ import pg from "pg";
 import { sha256 } from "../../src/ambient/crypto.ts";
 
 const poolSize = 12;
-const text = "UPDATE key_usage SET remaining = remaining - 1 WHERE key_id = $1 AND remaining > 0 RETURNING remaining";
+const text = "UPDATE counters SET remaining = remaining - 1 WHERE subject = $1 AND remaining > 0 RETURNING remaining";
 
 const pool = new pg.Pool({ connectionString: process.argv[2], max: poolSize, idleTimeoutMillis: 0 });
 const { rows } = await pool.query<{ digest: string; id: string }>("SELECT digest, id FROM keys");

@@ -13,7 +13,7 @@ import { Forbidden } from "../domain/forbidden.ts";
 import type { PermitAsk } from "../domain/permit-window.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { HubAnswer, KeyedReport } from "../ratelimit/local/window-hub.ts";
+import type { HubAnswer, SubjectReport } from "../ratelimit/local/window-hub.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
 
 /* What goes over the internal streams, to and from our own values: calls in general, permits and windows. */
@@ -82,9 +82,9 @@ function failure(reason: string, retryAfterMs: number, ofOneKey: boolean): Answe
   return { case: "failure", value: { reason, retryAfterMs, ofOneKey } };
 }
 
-export function toWireAsk(keyId: string, ask: PermitAsk): Question {
+export function toWireAsk(subject: string, ask: PermitAsk): Question {
   const { wantMin, wantMax, gen, returned, spent } = ask;
-  return { case: "permits", value: { keyId, wantMin, wantMax, gen, returned, spent } };
+  return { case: "permits", value: { subject, wantMin, wantMax, gen, returned, spent } };
 }
 
 /** Throws on numbers that no edge of ours sends: believed, they could make permits out of nothing. */
@@ -128,20 +128,20 @@ function fromWireGrant(grant: WireGrant) {
   return { gen, granted, left, outstanding, endsInMs, endsAtMs, durationMs, clockBehind, contended, limit };
 }
 
-export function toWireReports(reports: readonly KeyedReport[]): Question {
+export function toWireReports(reports: readonly SubjectReport[]): Question {
   const value = {
-    reports: reports.map(({ keyId, report }) => ({ keyId, ...report })),
+    reports: reports.map(({ subject, report }) => ({ subject, ...report })),
   };
   return { case: "windows", value };
 }
 
-export function fromWireReports({ reports }: WindowReports): KeyedReport[] {
-  return reports.map(({ keyId, replica, gen, count, endsInMs, durationMs, previousGen }) => {
+export function fromWireReports({ reports }: WindowReports): SubjectReport[] {
+  return reports.map(({ subject, replica, gen, count, endsInMs, durationMs, previousGen }) => {
     const report = { replica, gen, count, endsInMs, durationMs, previousGen };
     // A window without an end would be kept for ever.
     const isPossible = [count, endsInMs, durationMs].every((number) => Number.isFinite(number) && number >= 0);
     if (!isPossible) throw new InvalidMessage("an impossible report");
-    return { keyId, report };
+    return { subject, report };
   });
 }
 

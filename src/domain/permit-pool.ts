@@ -5,7 +5,7 @@ import type { PermitGrant } from "./permit-window.ts";
 import type { RateLimitState } from "./rate-limit.ts";
 
 /**
- * One replica's permits for one key: the replica's side of a strict rate limit. `PermitWindow` is the ledger's side.
+ * One replica's permits for one subject: the replica's side of a strict rate limit. `PermitWindow` is the ledger's side.
  *
  * The guarantees. They hold for lost, late and repeated messages, pauses and crashes, with only a monotonic clock here:
  * - S1, never over the limit: every admission spends one permit that the ledger had charged to the same window before.
@@ -151,7 +151,7 @@ export class PermitPool extends PermitStock {
   }
 
   /**
-   * The key's limit was changed: denials under the old limit no longer hold, nor does what answers tell that are already
+   * The subject's limit was changed: denials under the old limit no longer hold, nor does what answers tell that are already
    * on their way. No permit from before is spent any more: the new limit may be lower than what has been charged.
    */
   limitChanged(): void {
@@ -163,7 +163,7 @@ export class PermitPool extends PermitStock {
     this.shownMin = Number.POSITIVE_INFINITY;
   }
 
-  /** The key was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */
+  /** The subject was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */
   drop(): void {
     this.startWindow(this.gen);
     this.waiting = 0;

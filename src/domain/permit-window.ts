@@ -1,5 +1,5 @@
 /**
- * A key's window as stored in the permit ledger. Permits are charged here before a replica holds them: even if a replica
+ * A subject's window as stored in the permit ledger. Permits are charged here before a replica holds them: even if a replica
  * crashes, no more than `limit` can ever be spent in one window.
  *
  * What holds when the ledger's clock is set, as well:
@@ -15,7 +15,7 @@
  * A step back by less than a window's age shows nowhere: the window then lasts longer by that step.
  */
 export interface PermitWindow {
-  /** Counts the key's windows; 0 when none was ever opened. */
+  /** Counts the subject's windows; 0 when none was ever opened. */
   readonly gen: number;
   /** The true end, by the ledger's clock as it was when the window was opened. Never changed while it is open. */
   readonly endsAtMs: number;
@@ -53,7 +53,7 @@ export interface PermitAsk {
   readonly returned: number;
   /** Permits spent since the last report. */
   readonly spent: number;
-  /** The known number of askers that share the key: none gets more than half of an equal part in advance. */
+  /** The known number of askers that share the subject: none gets more than half of an equal part in advance. */
   readonly holders: number;
 }
 
@@ -83,7 +83,7 @@ export interface PermitGrant {
   readonly limit: number;
 }
 
-/** Settles one ask by the ledger's clock and the key's current rule, even if the asker knows an older rule. */
+/** Settles one ask by the ledger's clock and the subject's current rule, even if the asker knows an older rule. */
 export function exchangePermits(
   before: PermitWindow,
   ask: PermitAsk,

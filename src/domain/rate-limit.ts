@@ -24,7 +24,7 @@ export function isRateLimit({ mode, limit, durationMs }: Readonly<Record<keyof R
   );
 }
 
-/** A key's state in its window, as shown to callers. */
+/** A subject's state in its window, as shown to callers. */
 export interface RateLimitState {
   readonly limit: number;
   /** Verifications that would still pass now. */

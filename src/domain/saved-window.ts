@@ -1,6 +1,6 @@
 /** An open window, with times from the moment of saving on. */
 export interface SavedWindow {
-  readonly keyId: string;
+  readonly subject: string;
   readonly mine: number;
   readonly mineEndsInMs: number;
   readonly share: number;

@@ -3,7 +3,7 @@
  * maximum, so a report that is lost, doubled or late does no harm, and what was forgotten comes back with the next one.
  */
 
-/** What a replica reports of one key, and asks to be told the rest of. */
+/** What a replica reports of one subject, and asks to be told the rest of. */
 export interface WindowReport {
   readonly replica: string;
   /** The window it counts in. */

@@ -30,15 +30,15 @@ export class WaitingRoom {
     return this.#taken;
   }
 
-  /** Takes a place, or returns the reason why there is none. `sameKey`: calls that already wait for the same key. */
-  enter(sameKey: number): Unavailable | undefined {
-    if (this.#taken < this.#callsMax && sameKey < this.#callsPerKeyMax) {
-      const refusal = this.#outer?.enter(sameKey);
+  /** Takes a place, or returns the reason why there is none. `sameSubject`: calls that already wait for the same key. */
+  enter(sameSubject: number): Unavailable | undefined {
+    if (this.#taken < this.#callsMax && sameSubject < this.#callsPerKeyMax) {
+      const refusal = this.#outer?.enter(sameSubject);
       if (refusal === undefined) this.#taken++;
       return refusal;
     }
     this.#onRejected();
-    return sameKey < this.#callsPerKeyMax ? full : keyFull;
+    return sameSubject < this.#callsPerKeyMax ? full : keyFull;
   }
 
   leave(count = 1): void {

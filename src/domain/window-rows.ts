@@ -13,7 +13,7 @@ const newsMaxAgeMs = 500;
  * Two counts run side by side. `mine` is this replica's own window: it opens with the first admission and is not reset
  * sooner than `duration` after it, whatever the others say; it never passes the limit, so that all replicas together
  * let pass at most replicas × limit. `share` is this replica's part of the window that all replicas share: with what is
- * known of the others it makes the replica stop early. For a key that is used on one replica both are one window.
+ * known of the others it makes the replica stop early. For a subject that is used on one replica both are one window.
  */
 export class WindowRows {
   readonly #rows: Float64Array;
@@ -76,7 +76,7 @@ export class WindowRows {
     return this.#isShareFull(slot, rule.limit) ? Math.max(mineEndsMs, shareEndsMs) : mineEndsMs;
   }
 
-  /** Whether the others should be told, and asked, at once: the key is cold, the news is old, or the limit is near. */
+  /** Whether the others should be told, and asked, at once: the subject is cold, the news is old, or the limit is near. */
   isNewsUrgent(slot: number, limit: number, nowMs: number): boolean {
     const newsAtMs = this.#get(slot, column.newsAtMs);
     if (newsAtMs < 0 || nowMs - newsAtMs > newsMaxAgeMs) return true;
@@ -135,9 +135,9 @@ export class WindowRows {
     return nowMs < this.#get(slot, column.mineEndsMs) || nowMs < this.#get(slot, column.shareEndsMs);
   }
 
-  /** For another key: nothing is left of the one before. */
+  /** For another subject: nothing is left of the one before. */
   clear(slot: number): void {
-    // A new epoch: what was taken for the key that had the slot before is none of this one's business.
+    // A new epoch: what was taken for the subject that had the slot before is none of this one's business.
     this.#add(slot, column.epoch, 1);
     this.#set(slot, column.mineEndsMs, 0);
     this.#set(slot, column.shareEndsMs, 0);
@@ -146,9 +146,9 @@ export class WindowRows {
   }
 
   /** The window as it is to be restored later: times are relative. */
-  save(slot: number, keyId: string, nowMs: number): SavedWindow {
+  save(slot: number, subject: string, nowMs: number): SavedWindow {
     return {
-      keyId,
+      subject,
       mine: this.#get(slot, column.mine),
       mineEndsInMs: this.#get(slot, column.mineEndsMs) - nowMs,
       share: this.#get(slot, column.share),

@@ -9,7 +9,7 @@ export interface WindowTableOptions {
   readonly shared?: { readonly memory: ArrayBufferLike; readonly guard: RowGuard } | undefined;
 }
 
-/** Which row counts for which key: a bounded table, one row per key. One thread owns it; other threads count in the rows. */
+/** Which row counts for which subject: a bounded table, one row per subject. One thread owns it; other threads count in the rows. */
 export class WindowTable {
   readonly slotsMax: number;
   readonly rows: WindowRows;
@@ -31,17 +31,17 @@ export class WindowTable {
     return this.#slots.size;
   }
 
-  /** The key's slot, a new one if it has none; undefined when all are taken. */
-  slotOf(keyId: string): number | undefined {
-    return this.#slots.get(keyId) ?? this.#claim(keyId);
+  /** The subject's slot, a new one if it has none; undefined when all are taken. */
+  slotOf(subject: string): number | undefined {
+    return this.#slots.get(subject) ?? this.#claim(subject);
   }
 
-  /** The slot of a key that has one. */
-  find(keyId: string): number | undefined {
-    return this.#slots.get(keyId);
+  /** The slot of a subject that has one. */
+  find(subject: string): number | undefined {
+    return this.#slots.get(subject);
   }
 
-  /** The claim under which the row is its key's. */
+  /** The claim under which the row is its subject's. */
   claimOf(slot: number): number {
     return this.guard === undefined ? 0 : this.guard.claimOf(slot);
   }
@@ -78,9 +78,9 @@ export class WindowTable {
 
   /** The windows that are open, to be restored later: times are relative. */
   *openWindows(nowMs: number): Generator<SavedWindow> {
-    for (const [keyId, slot] of this.#slots) {
+    for (const [subject, slot] of this.#slots) {
       const saved = this.#holding(slot, () =>
-        this.rows.isOpen(slot, nowMs) ? this.rows.save(slot, keyId, nowMs) : undefined,
+        this.rows.isOpen(slot, nowMs) ? this.rows.save(slot, subject, nowMs) : undefined,
       );
       if (saved !== undefined) yield saved;
     }
@@ -88,17 +88,17 @@ export class WindowTable {
 
   /** Puts a saved window back. False when the table is full. */
   restore(saved: SavedWindow, nowMs: number): boolean {
-    const slot = this.slotOf(saved.keyId);
+    const slot = this.slotOf(saved.subject);
     if (slot === undefined) return false;
     this.#holding(slot, () => this.rows.restore(slot, saved, nowMs));
     return true;
   }
 
-  #claim(keyId: string): number | undefined {
+  #claim(subject: string): number | undefined {
     const slot = this.#free.pop() ?? this.#ids.length;
     if (slot >= this.slotsMax) return undefined;
-    this.#ids[slot] = keyId;
-    this.#slots.set(keyId, slot);
+    this.#ids[slot] = subject;
+    this.#slots.set(subject, slot);
     this.#holding(slot, () => this.rows.clear(slot));
     return slot;
   }
@@ -113,7 +113,7 @@ export class WindowTable {
     return isOver;
   }
 
-  /** Claims are changed here only, so the row is the key's. */
+  /** Claims are changed here only, so the row is the subject's. */
   #holding<Result>(slot: number, act: () => Result): Result {
     const claim = this.claimOf(slot);
     this.guard?.hold(slot, claim);

@@ -1,10 +1,10 @@
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { RateLimiter } from "./limiter.ts";
 
-/** Chooses the limiter by the mode of each key's limit. */
+/** Chooses the limiter by the mode of each subject's limit. */
 export function limiterByMode(limiterOf: Readonly<Record<RateLimit["mode"], RateLimiter>>): RateLimiter {
   return {
-    take: (keyId, rule) => limiterOf[rule.mode].take(keyId, rule),
-    peek: (keyId, rule) => limiterOf[rule.mode].peek(keyId, rule),
+    take: (subject, rule) => limiterOf[rule.mode].take(subject, rule),
+    peek: (subject, rule) => limiterOf[rule.mode].peek(subject, rule),
   };
 }

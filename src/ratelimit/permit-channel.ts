@@ -7,7 +7,7 @@ export interface PermitChannel {
    * Sends one ask, once. Rejects with `Unavailable` if it gets no answer: then it is unknown whether it was settled, and
    * it must not be sent again.
    */
-  exchange(keyId: string, ask: PermitAsk, options?: ExchangeOptions): Promise<PermitAnswer>;
+  exchange(subject: string, ask: PermitAsk, options?: ExchangeOptions): Promise<PermitAnswer>;
   close(): void;
 }
 
@@ -30,5 +30,5 @@ export interface NotExecuted {
 
 export const notExecuted: NotExecuted = { outcome: "notExecuted" };
 
-/** Called when another replica waits for the key's permits. Only a hint: some are lost. */
-export type OnRecall = (keyId: string) => void;
+/** Called when another replica waits for the subject's permits. Only a hint: some are lost. */
+export type OnRecall = (subject: string) => void;

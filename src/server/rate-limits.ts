@@ -31,7 +31,7 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
   const local = startLocalLimits({ ...deps, hub: redis ?? core.windows });
   const strict: StrictLimiter = new StrictLimiter({
     ...deps,
-    channel: core.joinPermits((keyId) => strict.recall(keyId)),
+    channel: core.joinPermits((subject) => strict.recall(subject)),
     poolsMax: settings.windowsMax,
     timeoutMs: () => permitTimeoutMs(core.pathMs),
   });
@@ -39,7 +39,7 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
   return {
     limiter: limiterByMode({ local: local.limiter, strict }),
     local,
-    keyChanged: (keyId) => strict.keyChanged(keyId),
+    keyChanged: (keyId) => strict.ruleChanged(keyId),
     async stop() {
       await Promise.all([local.stop(), strict.stop()]);
       redis?.close();

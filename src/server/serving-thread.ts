@@ -72,8 +72,8 @@ const caches = () => [keys, verdicts];
 const localLimiter = new SharedLimiter({
   rows: new WindowRows(setup.windows.rows, numbersFrom(random)),
   guard: new SharedRowGuard(setup.windows.guard),
-  askForRow: (keyId) => mainThread.ask("rowOf", keyId),
-  peekOnMainThread: (keyId, rule) => mainThread.ask("peek", keyId, rule),
+  askForRow: (subject) => mainThread.ask("rowOf", subject),
+  peekOnMainThread: (subject, rule) => mainThread.ask("peek", subject, rule),
   listener: setup.hasListener ? remoteListener(mainThread) : undefined,
   clock,
   metrics,

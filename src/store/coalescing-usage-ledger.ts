@@ -1,5 +1,5 @@
 import type { Ambient } from "../ambient/ambient.ts";
-import { CoalescingLanes, type KeyGroup } from "../batching/coalescing-lanes.ts";
+import { CoalescingLanes, type SubjectGroup } from "../batching/coalescing-lanes.ts";
 import { commitLive } from "../batching/commit-live.ts";
 import type { Spend } from "../domain/verification.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
@@ -17,7 +17,7 @@ const notExecuted = { outcome: "notExecuted" } as const;
 /** One use of a caller in this process. All of them share it: an object for each would cost time. */
 const oneUse: WaitingCharge = { wanted: 1, expiresAtMs: Number.POSITIVE_INFINITY, isExecuted: true };
 
-/** Settles any number of waiting uses with few commits: all uses of one key that wait become one charge. */
+/** Settles any number of waiting uses with few commits: all uses of one subject that wait become one charge. */
 export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
   readonly #lanes: CoalescingLanes<WaitingCharge, ChargeOutcome, Spend | ChargeOutcome>;
 
@@ -32,7 +32,7 @@ export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
         return commitLive(
           groups,
           (item) => item.isExecuted,
-          (live) => engine.settle(live.map(({ keyId, items }) => ({ keyId, wanted: wantedBy(items) }))),
+          (live) => engine.settle(live.map(({ subject, items }) => ({ subject, wanted: wantedBy(items) }))),
           notExecuted,
         );
       }),
@@ -47,12 +47,12 @@ export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
     });
   }
 
-  spend(keyId: string): Promise<Spend> {
-    return this.#lanes.submit(keyId, oneUse) as Promise<Spend>;
+  spend(subject: string): Promise<Spend> {
+    return this.#lanes.submit(subject, oneUse) as Promise<Spend>;
   }
 
-  charge(keyId: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome> {
-    return this.#lanes.submit(keyId, { wanted, expiresAtMs, isExecuted: true }) as Promise<ChargeOutcome>;
+  charge(subject: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome> {
+    return this.#lanes.submit(subject, { wanted, expiresAtMs, isExecuted: true }) as Promise<ChargeOutcome>;
   }
 
   drained(): Promise<void> {
@@ -67,7 +67,10 @@ interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
 }
 
 /** Each caller gets its part of what was granted, in order, with what remained after it. */
-function splitCharge({ callers }: KeyGroup<WaitingCharge>, result: ChargeOutcome): readonly (Spend | ChargeOutcome)[] {
+function splitCharge(
+  { callers }: SubjectGroup<WaitingCharge>,
+  result: ChargeOutcome,
+): readonly (Spend | ChargeOutcome)[] {
   if (result.outcome !== "settled") return callers.map(({ item }) => answerTo(item, result));
   const { remaining } = result;
   let left = result.granted;

@@ -7,7 +7,7 @@ export interface UsageLedger {
    * Uses one unit. Resolves after COMMIT, so `spent` is durable. Throws `Unavailable` if it is unknown whether a unit was
    * used: it may have been, but never more than one.
    */
-  spend(keyId: string): Promise<Spend>;
+  spend(subject: string): Promise<Spend>;
 }
 
 /** The counters, as a coordinator uses them for its edges. */
@@ -16,23 +16,23 @@ export interface ChargeLedger {
    * Uses up to `wanted` units. Resolves after COMMIT. It is not executed after `expiresAtMs` of monotonic time. Throws
    * `Unavailable` if it is unknown whether units were used: they may have been, but never more than `wanted`.
    */
-  charge(keyId: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome>;
+  charge(subject: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome>;
 }
 
 export type ChargeOutcome = ChargeResult | { readonly outcome: "notExecuted" };
 
-/** The counters in a storage engine: many keys per commit. */
+/** The counters in a storage engine: many subjects per commit. */
 export interface UsageEngine {
   /**
    * Applies due refills and grants each charge as many uses as are left, all in one commit. Returns one result per
    * charge, in order. A charge that cannot be settled fails alone. Throws `Unavailable` if the outcome of all is unknown.
-   * No key appears twice in one call. Time is the engine's own clock.
+   * No subject appears twice in one call. Time is the engine's own clock.
    */
   settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]>;
 }
 
 export interface Charge {
-  readonly keyId: string;
+  readonly subject: string;
   readonly wanted: number;
 }
 

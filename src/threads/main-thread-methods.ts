@@ -42,10 +42,10 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
     check: (presented) => rootAccess.check(new Secret(presented)),
     change: (rootKey, ...args) => ifAllowed(manage(rootKey).change(...args)),
     read: (rootKey, query) => ifAllowed(manage(rootKey).read(query)),
-    spend: (keyId) => usage.spend(keyId),
+    spend: (subject) => usage.spend(subject),
 
-    rowOf(keyId) {
-      const slot = table.slotOf(keyId);
+    rowOf(subject) {
+      const slot = table.slotOf(subject);
       return slot === undefined ? undefined : { slot, claim: table.claimOf(slot) };
     },
     windowsChanged(slots, urgentSlots) {
@@ -53,8 +53,8 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
       for (const slot of urgentSlots) listener?.changed(slot, true);
     },
 
-    takeStrict: (keyId, rule) =>
-      andThen(limiter.take(keyId, rule), (permit) => {
+    takeStrict: (subject, rule) =>
+      andThen(limiter.take(subject, rule), (permit) => {
         const { outcome, limit, remaining, resetMs } = permit;
         if (outcome === "admitted") permits.set(++lastNumber, permit);
         return { outcome, limit, remaining, resetMs, number: lastNumber };
@@ -62,7 +62,7 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
     commitStrict: (number) => removePermit(number).commit(),
     releaseStrict: (number) =>
       andThen(removePermit(number).release(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
-    peek: (keyId, rule) => limiter.peek(keyId, rule),
+    peek: (subject, rule) => limiter.peek(subject, rule),
 
     refreshReadiness: () => mainThread.refreshReadiness(),
 

@@ -19,14 +19,14 @@ export interface MainThreadMethods extends KeyLookup, UsageLedger {
   check(presented: string): MaybePromise<RootKeyVerdict | undefined>;
   change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome<Command["kind"]>>>;
   read(rootKey: string, query: Query): Promise<IfAllowed<Answers[Query["kind"]]>>;
-  /** The row in which verifications of a key with a local limit are counted; undefined if all rows are in use. */
-  rowOf(keyId: string): Row | undefined;
+  /** The row in which what a local limit lets pass is counted; undefined if all rows are in use. */
+  rowOf(subject: string): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */
   windowsChanged(slots: readonly number[], urgentSlots: readonly number[]): void;
-  takeStrict(keyId: string, rule: RateLimit): MaybePromise<RemotePermitState>;
+  takeStrict(subject: string, rule: RateLimit): MaybePromise<RemotePermitState>;
   commitStrict(number: number): void;
   releaseStrict(number: number): MaybePromise<RateLimitState>;
-  peek(keyId: string, rule: RateLimit): MaybePromise<RateLimitState>;
+  peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
   /** Before it resolves, `setReady` has been called if readiness has changed. */
   refreshReadiness(): MaybePromise<void>;
   log(level: LogLevel, message: string, fields: LogFields | undefined, cause: WireError | undefined): void;
@@ -38,13 +38,13 @@ export type IfAllowed<Answer> =
   /** `forbidden`: the root key is valid, but may not do this. */
   | { readonly isAllowed: false; readonly forbidden?: string };
 
-/** A row of the shared windows, valid while it belongs to the key. */
+/** A row of the shared windows, valid while it belongs to the subject. */
 export interface Row {
   readonly slot: number;
   readonly claim: number;
 }
 
-/** The key's state after a strict permit. The number identifies an admitted permit until it is used or given back. */
+/** The state after a strict permit. The number identifies an admitted permit until it is used or given back. */
 export interface RemotePermitState extends RateLimitState {
   readonly outcome: Permit["outcome"];
   readonly number: number;

@@ -46,13 +46,13 @@ function allowed<Answer>(given: IfAllowed<Answer>): Answer {
 }
 
 export function remoteUsage(mainThread: MainThreadLink): UsageLedger {
-  return { spend: (keyId) => mainThread.ask("spend", keyId) };
+  return { spend: (subject) => mainThread.ask("spend", subject) };
 }
 
 export function remoteStrictLimiter(mainThread: MainThreadLink): RateLimiter {
   return {
-    take: async (keyId, rule) => new RemotePermit(mainThread, await mainThread.ask("takeStrict", keyId, rule)),
-    peek: (keyId, rule) => mainThread.ask("peek", keyId, rule),
+    take: async (subject, rule) => new RemotePermit(mainThread, await mainThread.ask("takeStrict", subject, rule)),
+    peek: (subject, rule) => mainThread.ask("peek", subject, rule),
   };
 }
 

@@ -12,21 +12,21 @@ import type { Row } from "./methods.ts";
 interface SharedLimiterDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly rows: WindowRows;
   readonly guard: RowGuard | undefined;
-  readonly askForRow: (keyId: string) => Promise<Row | undefined>;
+  readonly askForRow: (subject: string) => Promise<Row | undefined>;
   readonly peekOnMainThread: RateLimiter["peek"];
   readonly listener: WindowListener | undefined;
 }
 
-/** A key's new row can be given to another key before it is used. That is rare, and rarer with each repetition. */
+/** A subject's new row can be given to another subject before it is used. That is rare, and rarer with each repetition. */
 const triesMax = 5;
 
 /**
- * Counts in rows that all threads share. The main thread knows which row belongs to a key. This thread asks once and
- * caches the row; until the row is given to another key, every decision is made here, synchronously.
+ * Counts in rows that all threads share. The main thread knows which row belongs to a subject. This thread asks once and
+ * caches the row; until the row is given to another subject, every decision is made here, synchronously.
  */
 export class SharedLimiter extends WindowCounter implements RateLimiter {
   readonly #guard: RowGuard | undefined;
-  readonly #askForRow: (keyId: string) => Promise<Row | undefined>;
+  readonly #askForRow: (subject: string) => Promise<Row | undefined>;
   readonly #peekOnMainThread: RateLimiter["peek"];
   readonly #metrics: Metrics;
   readonly #rows = new Map<string, Row>();
@@ -41,18 +41,18 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     this.#metrics = deps.metrics;
   }
 
-  take(keyId: string, rule: RateLimit): MaybePromise<Permit> {
-    const row = this.#rows.get(keyId);
-    return (row && this.takeIn(row.slot, row.claim, keyId, rule)) ?? this.#takeInNewRow(keyId, rule);
+  take(subject: string, rule: RateLimit): MaybePromise<Permit> {
+    const row = this.#rows.get(subject);
+    return (row && this.takeIn(row.slot, row.claim, subject, rule)) ?? this.#takeInNewRow(subject, rule);
   }
 
-  override peek(keyId: string, rule: RateLimit): MaybePromise<RateLimitState> {
-    const row = this.#rows.get(keyId);
+  override peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState> {
+    const row = this.#rows.get(subject);
     const state = row && this.peekIn(row.slot, row.claim, rule);
-    return state ?? this.#peekOnMainThread(keyId, rule);
+    return state ?? this.#peekOnMainThread(subject, rule);
   }
 
-  /** Checks so many cached rows and drops those that belong to another key now. */
+  /** Checks so many cached rows and drops those that belong to another subject now. */
   sweep(rowsToCheck: number): void {
     for (let i = 0; i < rowsToCheck; i++) {
       const next = this.#sweep.next();
@@ -60,8 +60,8 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
         this.#sweep = this.#rows.entries();
         return;
       }
-      const [keyId, { slot, claim }] = next.value;
-      if (this.#guard?.claimOf(slot) !== claim) this.#rows.delete(keyId);
+      const [subject, { slot, claim }] = next.value;
+      if (this.#guard?.claimOf(slot) !== claim) this.#rows.delete(subject);
     }
   }
 
@@ -70,33 +70,33 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     return this.#rows.size;
   }
 
-  async #takeInNewRow(keyId: string, rule: RateLimit): Promise<Permit> {
+  async #takeInNewRow(subject: string, rule: RateLimit): Promise<Permit> {
     for (let tries = 0; tries < triesMax; tries++) {
-      const row = await this.#newRow(keyId);
+      const row = await this.#newRow(subject);
       if (row === undefined) {
         this.#metrics.windowsFull();
         throw new Unavailable("every rate-limit window is taken");
       }
-      const permit = this.takeIn(row.slot, row.claim, keyId, rule);
+      const permit = this.takeIn(row.slot, row.claim, subject, rule);
       if (permit !== undefined) return permit;
     }
     throw new Unavailable("the rate-limit window was given away each time");
   }
 
-  /** Concurrent misses of the same key share one question. */
-  #newRow(keyId: string): Promise<Row | undefined> {
-    const asked = this.#asked.get(keyId) ?? this.#ask(keyId);
-    this.#asked.set(keyId, asked);
+  /** Concurrent misses of the same subject share one question. */
+  #newRow(subject: string): Promise<Row | undefined> {
+    const asked = this.#asked.get(subject) ?? this.#ask(subject);
+    this.#asked.set(subject, asked);
     return asked;
   }
 
-  async #ask(keyId: string): Promise<Row | undefined> {
+  async #ask(subject: string): Promise<Row | undefined> {
     try {
-      const row = await this.#askForRow(keyId);
-      if (row !== undefined) this.#rows.set(keyId, row);
+      const row = await this.#askForRow(subject);
+      if (row !== undefined) this.#rows.set(subject, row);
       return row;
     } finally {
-      this.#asked.delete(keyId);
+      this.#asked.delete(subject);
     }
   }
 }

@@ -1,23 +1,23 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../src/ambient/metrics.ts";
-import { CoalescingLanes, type KeyGroup, laneOf } from "../../src/batching/coalescing-lanes.ts";
+import { CoalescingLanes, laneOf, type SubjectGroup } from "../../src/batching/coalescing-lanes.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { HeldCommits } from "./held-commits.ts";
 import { nextTurn } from "./next-turn.ts";
 
-type Lane = HeldCommits<KeyGroup<string>, string>;
+type Lane = HeldCommits<SubjectGroup<string>, string>;
 
 /** Counts the waiting callers. The test sets how many may wait. */
 class CountingLimit {
-  readonly sameKey: number[] = [];
+  readonly sameSubject: number[] = [];
   taken = 0;
   max = Number.POSITIVE_INFINITY;
 
-  enter(sameKey: number): Error | undefined {
+  enter(sameSubject: number): Error | undefined {
     if (this.taken >= this.max) return new Unavailable("no place");
-    this.sameKey.push(sameKey);
+    this.sameSubject.push(sameSubject);
     this.taken++;
     return undefined;
   }
@@ -31,7 +31,7 @@ class CountingLimit {
 function setUp({ laneCount = 1, batchMax = 100, queueMax = 100 } = {}) {
   const held = Array.from(
     { length: laneCount },
-    (): Lane => new HeldCommits((group) => `${group.keyId}[${itemsOf(group).join()}]`),
+    (): Lane => new HeldCommits((group) => `${group.subject}[${itemsOf(group).join()}]`),
   );
   const waitingLimit = new CountingLimit();
   const lanes = new CoalescingLanes<string, string, string>({
@@ -54,8 +54,8 @@ function submitAll(lanes: CoalescingLanes<string, string, string>, all: readonly
   return all.map((each) => lanes.submit(each.slice(0, 1), each));
 }
 
-const itemsOf = ({ callers }: KeyGroup<string>) => callers.map(({ item }) => item);
-const groupsOf = (lane: Lane) => lane.batches.map((batch) => batch.map((group) => [group.keyId, ...itemsOf(group)]));
+const itemsOf = ({ callers }: SubjectGroup<string>) => callers.map(({ item }) => item);
+const groupsOf = (lane: Lane) => lane.batches.map((batch) => batch.map((group) => [group.subject, ...itemsOf(group)]));
 const fulfilled = (value: string) => ({ status: "fulfilled", value });
 const rejected = (reason: Error) => ({ status: "rejected", reason });
 
@@ -117,11 +117,13 @@ describe("CoalescingLanes", () => {
     const { lanes, held } = setUp({ laneCount: 3 });
     const keyIds = Array.from({ length: 90 }, (_, i) => `key_${i}`);
     const answered = new Set<string>();
-    const answers = [...keyIds, ...keyIds].map((keyId) => lanes.submit(keyId, keyId).then(() => answered.add(keyId)));
+    const answers = [...keyIds, ...keyIds].map((subject) =>
+      lanes.submit(subject, subject).then(() => answered.add(subject)),
+    );
     await nextTurn();
     expect(held.map(({ underWay }) => underWay)).toEqual([1, 1, 1]);
-    const keysOf = (lane: Lane) => lane.batches.flat().map(({ keyId }) => keyId);
-    expect(held.map(keysOf)).toEqual([0, 1, 2].map((lane) => keyIds.filter((keyId) => laneOf(keyId, 3) === lane)));
+    const keysOf = (lane: Lane) => lane.batches.flat().map(({ subject }) => subject);
+    expect(held.map(keysOf)).toEqual([0, 1, 2].map((lane) => keyIds.filter((subject) => laneOf(subject, 3) === lane)));
     await held[1]?.finish();
     expect([...answered]).toEqual(keysOf(held[1] as Lane));
     await held[0]?.finish();
@@ -134,7 +136,7 @@ describe("CoalescingLanes", () => {
     const answers = Promise.all(submitAll(lanes, ["a1", "a2", "b1", "c1", "d1", "e1", "a3"]));
     await nextTurn();
     for (let batch = 0; batch < 3; batch++) await lane.finish();
-    expect(lane.batches.map((batch) => batch.map(({ keyId }) => keyId))).toEqual([["a", "b"], ["c", "d"], ["e"]]);
+    expect(lane.batches.map((batch) => batch.map(({ subject }) => subject))).toEqual([["a", "b"], ["c", "d"], ["e"]]);
     expect(await answers).toHaveLength(7);
   });
 
@@ -161,7 +163,7 @@ describe("CoalescingLanes", () => {
     const answers = submitAll(lanes, ["a1", "a2", "b1"]);
     await nextTurn();
     answers.push(...submitAll(lanes, ["a3", "a4", "a5"]));
-    expect(waitingLimit.sameKey).toEqual([0, 1, 0, 0, 1, 2]);
+    expect(waitingLimit.sameSubject).toEqual([0, 1, 0, 0, 1, 2]);
     expect(waitingLimit.taken).toBe(6);
     await lane.finish();
     expect(waitingLimit.taken).toBe(3);
@@ -224,7 +226,7 @@ describe("CoalescingLanes", () => {
   it("is drained when every caller in every lane has an answer, and not before", async () => {
     const { lanes, held } = setUp({ laneCount: 2, batchMax: 1 });
     const answered: string[] = [];
-    for (const keyId of ["a", "b", "c", "d"]) void lanes.submit(keyId, keyId).then(() => answered.push(keyId));
+    for (const subject of ["a", "b", "c", "d"]) void lanes.submit(subject, subject).then(() => answered.push(subject));
     let drained = false;
     void lanes.drained().then(() => {
       drained = true;
@@ -264,15 +266,15 @@ describe("CoalescingLanes", () => {
         const sent = lane.batches.flat();
         const sentItems = sent.flatMap(itemsOf);
         expect(new Set(sentItems).size).toBe(sentItems.length);
-        for (const batch of lane.batches) expect(new Set(batch.map(({ keyId }) => keyId)).size).toBe(batch.length);
-        for (const keyId of ["a", "b", "c"]) {
-          const own = sentItems.filter((item) => item.startsWith(keyId));
+        for (const batch of lane.batches) expect(new Set(batch.map(({ subject }) => subject)).size).toBe(batch.length);
+        for (const subject of ["a", "b", "c"]) {
+          const own = sentItems.filter((item) => item.startsWith(subject));
           expect(own).toEqual(submitted.filter((item) => own.includes(item)));
         }
         for (const [i, outcome] of (await Promise.all(outcomes)).entries()) {
           const item = submitted[i] as string;
           const group = sent.find((each) => itemsOf(each).includes(item));
-          const answer = group && `${group.keyId}[${itemsOf(group).join()}]:${item}`;
+          const answer = group && `${group.subject}[${itemsOf(group).join()}]:${item}`;
           expect([answer, "it fails", "the test queue is full"]).toContain(outcome);
           if (outcome === "the test queue is full") expect(group).toBeUndefined();
         }

@@ -6,7 +6,7 @@ const notExecuted = "not executed";
 
 /** A group of each key with these items. */
 function groupsOf(itemsOf: Record<string, readonly string[]>) {
-  return Object.entries(itemsOf).map(([keyId, items]) => ({ keyId, callers: items.map((item) => ({ item })) }));
+  return Object.entries(itemsOf).map(([subject, items]) => ({ subject, callers: items.map((item) => ({ item })) }));
 }
 
 /** Commits the live items of these groups. Answers the results, and what was committed. */
@@ -14,7 +14,7 @@ async function commit(itemsOf: Record<string, readonly string[]>) {
   const commits: (readonly LiveGroup<string>[])[] = [];
   const settle = async (live: readonly LiveGroup<string>[]) => {
     commits.push(live);
-    return live.map(({ keyId }) => `result of ${keyId}`);
+    return live.map(({ subject }) => `result of ${subject}`);
   };
   return { results: await commitLive(groupsOf(itemsOf), isLive, settle, notExecuted), commits };
 }
@@ -24,8 +24,8 @@ describe("a batch of which callers have given up", () => {
     const { results, commits } = await commit({ a: ["1", "2"], b: ["3"] });
     expect(commits).toEqual([
       [
-        { keyId: "a", items: ["1", "2"] },
-        { keyId: "b", items: ["3"] },
+        { subject: "a", items: ["1", "2"] },
+        { subject: "b", items: ["3"] },
       ],
     ]);
     expect(results).toEqual(["result of a", "result of b"]);
@@ -41,8 +41,8 @@ describe("a batch of which callers have given up", () => {
     });
     expect(commits).toEqual([
       [
-        { keyId: "b", items: ["2", "4"] },
-        { keyId: "d", items: ["8"] },
+        { subject: "b", items: ["2", "4"] },
+        { subject: "d", items: ["8"] },
       ],
     ]);
     expect(results).toEqual([notExecuted, "result of b", notExecuted, "result of d", notExecuted]);
@@ -56,7 +56,7 @@ describe("a batch of which callers have given up", () => {
   it.each([0, 1, 3])("fails as a whole if a commit of two groups has %s results", async (count) => {
     const settle = async () => Array<string>(count).fill("result");
     const groups = groupsOf({ a: ["1"], b: ["dead 2"], c: ["3"] });
-    await expect(commitLive(groups, isLive, settle, notExecuted)).rejects.toThrow(`${count} results for 2 keys`);
+    await expect(commitLive(groups, isLive, settle, notExecuted)).rejects.toThrow(`${count} results for 2 subjects`);
   });
 
   it("fails as its commit does", async () => {

@@ -72,7 +72,7 @@ beforeAll(async () => {
   inFile(folder, (db) => {
     for (const [table, changed] of [
       ["keys", { digest: "'bulk ' || n", id: "'bulk ' || n" }],
-      ["key_usage", { key_id: "'bulk ' || n" }],
+      ["counters", { subject: "'bulk ' || n" }],
     ] as const) {
       const columns = (db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]).map(({ name }) => name);
       const values = columns.map((name) => (changed as Record<string, string>)[name] ?? name);
@@ -135,8 +135,8 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
       apis: 2,
       keys: 5,
       ending_secrets: 0,
-      key_usage: 1,
-      key_permits: 1,
+      counters: 1,
+      permit_windows: 1,
       root_keys: 1,
       events: 8,
       idempotency: 1,
@@ -185,21 +185,19 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
     expect(refusal).toContain("the database has an unfinished copy of an embedded store: run latchkey copy again");
 
     // The next one finds the batch of the killed one still under way.
-    const second = copyInto(target, "key_usage", dataDir);
+    const second = copyInto(target, "counters", dataDir);
     const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database()
       AND wait_event_type = 'Lock' AND wait_event <> 'advisory' AND query LIKE '%unfinished_copy%'`;
     while ((await query(url, waiting)).rowCount === 0) await delay(10);
     await target.release("keys");
     await second;
-    expect((await query(url, "SELECT copied_table FROM unfinished_copy")).rows).toEqual([
-      { copied_table: "key_usage" },
-    ]);
+    expect((await query(url, "SELECT copied_table FROM unfinished_copy")).rows).toEqual([{ copied_table: "counters" }]);
 
-    await target.release("key_usage");
+    await target.release("counters");
     const { code, stdout, stderr } = await copy(dataDir, url);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(finishedText) });
     expect(stderr).not.toContain("keys:");
-    expect(Number(/(?<=^key_usage: )\d+/m.exec(stderr)?.[0])).toBeGreaterThan(2000);
+    expect(Number(/(?<=^counters: )\d+/m.exec(stderr)?.[0])).toBeGreaterThan(2000);
     expect(await feed()).toEqual({ epoch: expect.not.stringMatching(`^${epoch}$`), has_imported_keys: 1 });
     const rows = await rowsOf(dataDir, url);
     expect(rows.target).toEqual(rows.source);
@@ -212,8 +210,8 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
     const { dataDir, key } = largeStore();
     const target = await pausedTarget();
     await target.release("keys");
-    await copyInto(target, "key_usage", dataDir);
-    await target.release("key_usage");
+    await copyInto(target, "counters", dataDir);
+    await target.release("counters");
     const served = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: testRootKey };
     expect(await serving(served, (keys) => keys.verifyKey({ key }))).toMatchObject({ remaining: 99 });
     expect(await copy(dataDir, target.url)).toMatchObject({
@@ -222,7 +220,7 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
     });
     const rows = await rowsOf(dataDir, target.url);
     expect(rows.target).toEqual(rows.source);
-    const used = await query(target.url, "SELECT remaining::int FROM key_usage WHERE key_id NOT LIKE 'bulk%'");
+    const used = await query(target.url, "SELECT remaining::int FROM counters WHERE subject NOT LIKE 'bulk%'");
     expect(used.rows).toEqual([{ remaining: 99 }]);
   });
 
@@ -230,8 +228,8 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
     const { dataDir } = largeStore();
     const target = await pausedTarget();
     await target.release("keys");
-    await copyInto(target, "key_usage", dataDir);
-    await target.release("key_usage");
+    await copyInto(target, "counters", dataDir);
+    await target.release("counters");
     await query(target.url, "DELETE FROM keys WHERE id = 'bulk 1'");
     const { code, stdout, stderr } = await copy(dataDir, target.url);
     expect({ code, stdout: stdout.replaceAll(/ +/g, " ") }).toEqual({

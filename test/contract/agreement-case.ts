@@ -90,8 +90,10 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
       return Promise.all(stores.map(async ({ management }) => comparable(await createKey(management, key, record))));
     }
     case "settle": {
-      const charges = step.charges.map(({ key, wanted }) => ({ keyId: keyIdAt(key), wanted }));
-      const once = charges.filter(({ keyId }, i) => charges.findIndex((other) => other.keyId === keyId) === i);
+      const charges = step.charges.map(({ key, wanted }) => ({ subject: keyIdAt(key), wanted }));
+      const once = charges.filter(
+        ({ subject: keyId }, i) => charges.findIndex((other) => other.subject === keyId) === i,
+      );
       return Promise.all(stores.map((store) => settle(store, once)));
     }
     case "find":

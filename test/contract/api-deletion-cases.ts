@@ -55,9 +55,9 @@ export const apiDeletionCases: readonly ContractCase[] = [
       const command = { kind: "createKey", key: refused, apiMustExist: true, event: testEvent(1) } as const;
       expect(await management.change(command)).toEqual(conflict);
       expect(await store.keys.findByDigest(refused.secretDigest)).toBeUndefined();
-      expect(await settle(store, [{ keyId: refused.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+      expect(await settle(store, [{ subject: refused.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
       expect(await store.keys.findByDigest(kept.secretDigest)).toStrictEqual(foundAs(kept));
-      expect(await settle(store, [{ keyId: kept.id, wanted: 1 }])).toMatchObject([{ granted: 1, remaining: 1 }]);
+      expect(await settle(store, [{ subject: kept.id, wanted: 1 }])).toMatchObject([{ granted: 1, remaining: 1 }]);
       expect(await createKey(management, sampleKey(clock, { apiId: "another" }))).toEqual(done);
     },
   },
@@ -97,7 +97,7 @@ export const apiDeletionCases: readonly ContractCase[] = [
       );
       for (const key of keys) {
         expect(await store.keys.findByDigest(key.secretDigest)).toBeUndefined();
-        expect(await settle(store, [{ keyId: key.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+        expect(await settle(store, [{ subject: key.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
       }
       expect(await store.keys.findByDigest(other.secretDigest)).toStrictEqual(foundAs(other));
       expect(await deleteApi(management, "api", true)).toEqual(done);

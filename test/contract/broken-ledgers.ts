@@ -125,7 +125,10 @@ export const brokenLedgers: readonly BrokenStore[] = [
         : result,
     );
   }),
-  usage("grants one use at a time", (inner) => (charges) => inner(charges.map(({ keyId }) => ({ keyId, wanted: 1 })))),
+  usage(
+    "grants one use at a time",
+    (inner) => (charges) => inner(charges.map(({ subject: keyId }) => ({ subject: keyId, wanted: 1 }))),
+  ),
   usage("answers the balance before the use", (inner) => async (charges) => {
     const results = await inner(charges);
     return results.map((result) =>
@@ -147,7 +150,7 @@ export const brokenLedgers: readonly BrokenStore[] = [
   }),
   usage(
     "answers in the order of the keys",
-    (inner) => (charges) => inner(charges.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))),
+    (inner) => (charges) => inner(charges.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))),
   ),
   usage("settles at most 100 keys a call", (inner) => (charges) => inner(charges.slice(0, 100))),
   usage("cannot settle nothing", (inner) => async (charges) => {

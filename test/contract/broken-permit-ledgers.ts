@@ -174,7 +174,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
   }),
   permits(
     "answers asks in the order of the keys",
-    (inner) => (asks) => inner(asks.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))),
+    (inner) => (asks) => inner(asks.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))),
   ),
   permits("takes at most 100 asks a call", (inner) => (asks) => inner(asks.slice(0, 100))),
   permits("cannot take no asks", (inner) => async (asks) => {

@@ -77,7 +77,7 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
       return Promise.all(stores.map((store) => createKey(store.management, key)));
     }
     case "exchange": {
-      const asks = step.asks.map(({ key, ...ask }) => ({ keyId: keyIdAt(key), ...ask }));
+      const asks = step.asks.map(({ key, ...ask }) => ({ subject: keyIdAt(key), ...ask }));
       return Promise.all(stores.map((store) => exchange(store, asks)));
     }
     case "set":

@@ -25,7 +25,7 @@ export function permitAsk(given: Partial<PermitAsk> = {}): PermitAsk {
 
 /** The grant for one ask. Fails if it was not settled. */
 export async function ask(store: Store, { id }: Pick<NewKey, "id">, given: Partial<PermitAsk>): Promise<PermitGrant> {
-  const [result] = await exchange(store, [{ keyId: id, ...permitAsk(given) }]);
+  const [result] = await exchange(store, [{ subject: id, ...permitAsk(given) }]);
   if (result?.outcome !== "settled") throw new Error(`the ask is ${result?.outcome}`);
   const { outcome: _, ...grant } = result;
   expect(grant.left, "no grant leaves less than nothing").toBeGreaterThanOrEqual(0);

@@ -171,7 +171,7 @@ export const permitCases: readonly ContractCase[] = [
       const local = await created(store, clock, { rateLimit: { ...strict(10), mode: "local" } });
       const other = await createdStrict(store, clock, 3);
       const ids = ["unknown", good.id, gone.id, unlimited.id, "", other.id, local.id];
-      const asks = ids.map((keyId) => ({ keyId, ...permitAsk({ wantMin: 5 }) }));
+      const asks = ids.map((subject) => ({ subject, ...permitAsk({ wantMin: 5 }) }));
       expect(await exchange(store, asks)).toEqual([
         missing,
         expect.objectContaining({ outcome: "settled", granted: 5 }),
@@ -195,7 +195,7 @@ export const permitCases: readonly ContractCase[] = [
       const keys = Array.from({ length: 500 }, (_, i) => sampleKey(clock, { rateLimit: strict(i + 1, 1000 + i) }));
       await Promise.all(keys.map((key) => createKey(store.management, key)));
       const shuffled = keys.map((_, i) => keys[(i * 7) % 500] as NewKey);
-      const asks = shuffled.map(({ id }, i) => ({ keyId: id, ...permitAsk({ wantMin: 1 + (i % 20) }) }));
+      const asks = shuffled.map(({ id }, i) => ({ subject: id, ...permitAsk({ wantMin: 1 + (i % 20) }) }));
       const expected = shuffled.map(({ rateLimit = strict(0) }, i) => ({
         granted: Math.min(1 + (i % 20), rateLimit.limit),
         limit: rateLimit.limit,

@@ -33,7 +33,9 @@ export const rateLimitCases: readonly ContractCase[] = [
       for (const id of [key.id, "unknown", ""]) {
         for (const rateLimit of [strict(5), local(5), undefined])
           expect(await setRateLimit(store.management, id, rateLimit)).toBeUndefined();
-        expect(await exchange(store, [{ keyId: id, ...permitAsk({ wantMin: 1 }) }])).toEqual([{ outcome: "missing" }]);
+        expect(await exchange(store, [{ subject: id, ...permitAsk({ wantMin: 1 }) }])).toEqual([
+          { outcome: "missing" },
+        ]);
       }
     },
   },
@@ -106,7 +108,7 @@ export const rateLimitCases: readonly ContractCase[] = [
       await setRateLimit(store.management, key.id, local(4));
       expect(await ask(store, key, { wantMin: 9 })).toMatchObject({ gen: 1, granted: 4, limit: 4 });
       await setRateLimit(store.management, key.id, undefined);
-      expect(await exchange(store, [{ keyId: key.id, ...permitAsk({ wantMin: 1 }) }])).toEqual([
+      expect(await exchange(store, [{ subject: key.id, ...permitAsk({ wantMin: 1 }) }])).toEqual([
         { outcome: "missing" },
       ]);
     },

@@ -1,5 +1,5 @@
 import { laneOf } from "../../src/batching/coalescing-lanes.ts";
-import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge, ChargeResult } from "../../src/store/usage-ledger.ts";
 
@@ -9,18 +9,18 @@ export function settle({ usageLanes }: Store, charges: readonly Charge[]): Promi
 }
 
 /** Settles the asks, each in its lane, and answers their results in order. */
-export function exchange({ permitLanes }: Store, asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
+export function exchange({ permitLanes }: Store, asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
   return inLanes(permitLanes, asks, (lane, own) => lane.exchange(own));
 }
 
-async function inLanes<Lane, Item extends { readonly keyId: string }, Result>(
+async function inLanes<Lane, Item extends { readonly subject: string }, Result>(
   lanes: readonly Lane[],
   items: readonly Item[],
   apply: (lane: Lane, items: readonly Item[]) => Promise<readonly Result[]>,
 ): Promise<readonly Result[]> {
   const settled = await Promise.all(
     lanes.map(async (lane, index) => {
-      const own = items.filter(({ keyId }) => laneOf(keyId, lanes.length) === index);
+      const own = items.filter(({ subject }) => laneOf(subject, lanes.length) === index);
       const results = await apply(lane, own);
       if (results.length !== own.length) throw new Error(`${results.length} results for ${own.length} items`);
       return own.map((item, i) => [item, results[i] as Result] as const);

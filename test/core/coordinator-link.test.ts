@@ -45,7 +45,7 @@ describe("a link to a coordinator", () => {
     pending.push(exchange(link, "later", askFor({ wantMin: 1 })));
     await vi.waitFor(() => expect(coordinator.requests.length).toBe(2));
     expect(coordinator.requests.map(({ calls }) => calls.length)).toEqual([101, 1]);
-    expect(coordinator.asks[42]).toMatchObject({ keyId: "key 42", wantMin: 42 });
+    expect(coordinator.asks[42]).toMatchObject({ subject: "key 42", wantMin: 42 });
     expect(new Set(coordinator.asks.map(({ id }) => id)).size).toBe(102);
     coordinator.say({ answers: coordinator.asks.map(({ id }) => granting(id, id)) });
     await Promise.all(pending);
@@ -54,10 +54,10 @@ describe("a link to a coordinator", () => {
   it("gives each answer to its call, in any order, and ignores answers without a call", async () => {
     const { coordinator, link } = await setUpLink();
     const ask = askFor({ wantMin: 3, wantMax: 7, gen: 2 ** 40, returned: 5, spent: 6 });
-    const pending = Promise.all(["a", "b", "c", "d"].map((keyId) => exchange(link, keyId, ask)));
+    const pending = Promise.all(["a", "b", "c", "d"].map((subject) => exchange(link, subject, ask)));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(4));
     const { holders: __, ...onTheWire } = ask;
-    expect(coordinator.asks[0]).toMatchObject({ keyId: "a", ...onTheWire });
+    expect(coordinator.asks[0]).toMatchObject({ subject: "a", ...onTheWire });
     const [a = 0, b = 0, c = 0, d = 0] = coordinator.asks.map(({ id }) => id);
     coordinator.say({
       answers: [granting(999, 9), { id: d, answer: { case: "missing", value: {} } }, granting(b, 2)],
@@ -89,7 +89,7 @@ describe("a link to a coordinator", () => {
 
   it("fails what was under way when the stream breaks, sends none of it again, and comes back by itself", async () => {
     const { coordinator, link, logLines } = await setUpLink();
-    const pending = Promise.allSettled(["a", "b"].map((keyId) => exchange(link, keyId, askFor({ returned: 3 }))));
+    const pending = Promise.allSettled(["a", "b"].map((subject) => exchange(link, subject, askFor({ returned: 3 }))));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(2));
     coordinator.breakStreams();
     expect(await pending).toEqual(Array(2).fill({ status: "rejected", reason: away }));
@@ -186,7 +186,7 @@ describe("a link to a coordinator", () => {
     const last = exchange(link, "k", askFor({ returned: 4 })).catch((error: Error) => error.message);
     link.close();
     expect(await last).toBe(away.message);
-    await vi.waitFor(() => expect(coordinator.asks).toMatchObject([{ keyId: "k", returned: 4 }]));
+    await vi.waitFor(() => expect(coordinator.asks).toMatchObject([{ subject: "k", returned: 4 }]));
     await expect(exchange(link, "k", askFor({}))).rejects.toThrow(NotExecuted);
     await vi.waitFor(() => expect(coordinator.streams).toBe(0));
   });

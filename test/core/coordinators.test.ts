@@ -22,7 +22,7 @@ async function placesOf(edge: TestEdge, coordinators: readonly TestCoordinator[]
   await Promise.all(keyIds.map((keyId) => edge.permits.exchange(keyId, askFor({ wantMin: 1 }))));
   const addressesOf = new Map<string, string[]>();
   for (const { address, asked } of coordinators) {
-    for (const { keyId } of asked) addressesOf.set(keyId, [...(addressesOf.get(keyId) ?? []), address]);
+    for (const { subject: keyId } of asked) addressesOf.set(keyId, [...(addressesOf.get(keyId) ?? []), address]);
   }
   return keyIds.map((keyId) => (addressesOf.get(keyId) ?? []).join());
 }
@@ -127,7 +127,7 @@ describe("edges with strict limits over coordinators", () => {
     for (const edge of edges) await untilUp(edge, two);
     const keyId = await strictKey(store, 300);
     expect(await crowd(edges, keyId, 100)).toEqual({ admitted: 100 });
-    const asked = two.find((coordinator) => coordinator.asked.some((ask) => ask.keyId === keyId));
+    const asked = two.find((coordinator) => coordinator.asked.some((ask) => ask.subject === keyId));
     await asked?.stop();
     const { admitted = 0, limited = 0 } = await crowd(edges, keyId, 600);
     expect(admitted + limited).toBe(600);
@@ -144,12 +144,12 @@ describe("edges with strict limits over coordinators", () => {
     await untilUp(edge, [slow, quick]);
     const keyId = await strictKey(store, 100);
     await edge.permits.exchange(keyId, askFor({}));
-    const preferred = [slow, quick].find(({ asked }) => asked.some((ask) => ask.keyId === keyId)) as TestCoordinator;
+    const preferred = [slow, quick].find(({ asked }) => asked.some((ask) => ask.subject === keyId)) as TestCoordinator;
     const other = preferred === slow ? quick : slow;
     preferred.ledger.delay = () => new Promise((resolve) => held.push(resolve));
     const waiting = crowd([edge], keyId, 5);
     await vi.waitFor(() => expect(held.length).toBe(1));
-    expect(other.asked.filter((ask) => ask.keyId === keyId)).toEqual([]);
+    expect(other.asked.filter((ask) => ask.subject === keyId)).toEqual([]);
     preferred.ledger.isAway = true;
     expect(await waiting).toEqual({ admitted: 5 });
     const before = edge.held;

@@ -42,14 +42,14 @@ bothCases("a core behind two coordinators", async () => {
 
 describe("a core behind a coordinator", () => {
   const reportOf = (replica: string, count: number) => ({
-    keyId: "k",
+    subject: "k",
     report: { replica, gen: 1, count, endsInMs: 60_000, durationMs: 60_000, previousGen: 0 },
   });
 
   it("merges the windows of its fronts, and one in the process leaves that to others", async () => {
     const { address } = await startTestCoordinator();
     const [a, b] = [await joinEdge([address]), await joinEdge([address])];
-    const first = await a.windows.exchange([reportOf("a", 7), { ...reportOf("a", 1), keyId: "l" }]);
+    const first = await a.windows.exchange([reportOf("a", 7), { ...reportOf("a", 1), subject: "l" }]);
     expect(first.news).toMatchObject([
       { gen: 1, others: 0, replicas: 1, counted: true },
       { gen: 1, others: 0, replicas: 1, counted: true },

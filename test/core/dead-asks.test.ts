@@ -38,7 +38,7 @@ describe("an ask that is sent into a cut network", () => {
     const stream = openRawStream(cut.address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
     cut.network.holding = "both";
-    stream.send({ calls: [askingFor(1, { keyId: cut.keyId, wantMin: 7, wantMax: 7 })] });
+    stream.send({ calls: [askingFor(1, { subject: cut.keyId, wantMin: 7, wantMax: 7 })] });
     await delay(50);
     stream.end();
     await delay(1200);
@@ -55,14 +55,14 @@ describe("an ask that is sent into a cut network", () => {
     await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(2));
     cut.network.holding = "both";
     const late = seen();
-    stream.send({ calls: [askingFor(1, { keyId: cut.keyId, wantMin: 7, wantMax: 7, returned: 2 })], ...late });
+    stream.send({ calls: [askingFor(1, { subject: cut.keyId, wantMin: 7, wantMax: 7, returned: 2 })], ...late });
     await delay(1200);
     cut.network.holding = undefined;
     await vi.waitFor(() => {
       expect(stream.answers).toMatchObject([{ id: 1, answer: { case: "notExecuted" } }]);
     }, patient);
     expect(cut.asked).toEqual([]);
-    stream.send({ calls: [askingFor(2, { keyId: cut.keyId, wantMin: 1, wantMax: 1 })], ...seen() });
+    stream.send({ calls: [askingFor(2, { subject: cut.keyId, wantMin: 1, wantMax: 1 })], ...seen() });
     await vi.waitFor(() => expect(wanted(cut)).toBe(1), patient);
   });
 });

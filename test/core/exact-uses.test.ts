@@ -178,7 +178,7 @@ describe("uses over a link that breaks", () => {
     expect(book.violations(30, 0)).toEqual([]);
     networks[at].holding = undefined;
     await vi.waitFor(() => expect(first?.link.hasLedger).toBe(true), patient);
-    expect([two[at].charged, two[1 - at]?.charged]).toEqual([[], [{ keyId: key.id, wanted: 30 }]]);
+    expect([two[at].charged, two[1 - at]?.charged]).toEqual([[], [{ subject: key.id, wanted: 30 }]]);
     expect(await chargedOf(store, key.secretDigest)).toBe(30);
   });
 

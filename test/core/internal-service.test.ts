@@ -28,7 +28,7 @@ describe("the internal service", () => {
     const coordinator = await startTestCoordinator({ secret: sharedSecret });
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address, authorization);
-    stream.send({ calls: [askingFor(1, { keyId, wantMin: 1, wantMax: 1 })] });
+    stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 1, wantMax: 1 })] });
     const status = await stream.ended;
     expect(status.code).toBe(UNAUTHENTICATED);
     expect(JSON.stringify([status, stream.messages])).not.toContain(sharedSecret.slice(0, 20));
@@ -52,7 +52,7 @@ describe("the internal service", () => {
     const keyId = await strictKey(store, 10);
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages).toMatchObject([{ answers: [], recalls: [] }]));
-    stream.send({ calls: [askingFor(5, { keyId, wantMin: 4, wantMax: 4 })] });
+    stream.send({ calls: [askingFor(5, { subject: keyId, wantMin: 4, wantMax: 4 })] });
     await vi.waitFor(() => expect(stream.messages.length).toBe(2));
     expect(stream.messages[1]?.answers).toMatchObject([{ id: 5, answer: { case: "permits", value: { granted: 4 } } }]);
     stream.end();
@@ -63,7 +63,7 @@ describe("the internal service", () => {
     const { address, store } = await startTestCoordinator();
     const keyIds = await Promise.all(Array.from({ length: 400 }, () => strictKey(store, 10)));
     const stream = openRawStream(address);
-    stream.send({ calls: keyIds.map((keyId, id) => askingFor(id, { keyId, wantMin: 1, wantMax: 1 })) });
+    stream.send({ calls: keyIds.map((keyId, id) => askingFor(id, { subject: keyId, wantMin: 1, wantMax: 1 })) });
     await vi.waitFor(() => expect(stream.answers.length).toBe(400));
     expect(stream.messages.length).toBeLessThan(10);
     expect(new Set(stream.answers.map(({ id }) => id)).size).toBe(400);
@@ -72,7 +72,7 @@ describe("the internal service", () => {
   it("says of an unknown key that it is missing", async () => {
     const { address } = await startTestCoordinator();
     const stream = openRawStream(address);
-    stream.send({ calls: [askingFor(1, { keyId: "key_nobody", wantMin: 1, wantMax: 1 })] });
+    stream.send({ calls: [askingFor(1, { subject: "key_nobody", wantMin: 1, wantMax: 1 })] });
     await vi.waitFor(() => expect(stream.messages[1]?.answers).toMatchObject([{ answer: { case: "missing" } }]));
   });
 
@@ -91,7 +91,7 @@ describe("the internal service", () => {
     const coordinator = await startTestCoordinator();
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address);
-    stream.send({ calls: [askingFor(1, { ...impossible, keyId })] });
+    stream.send({ calls: [askingFor(1, { ...impossible, subject: keyId })] });
     const { code, details } = await stream.ended;
     expect({ code, details }).toEqual({ code: INVALID_ARGUMENT, details: "a message of the stream could not be read" });
     expect(coordinator.asked).toEqual([]);
@@ -106,7 +106,7 @@ describe("the internal service", () => {
     const coordinator = await startTestCoordinator();
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address);
-    for (let id = 1; id <= 3; id++) stream.send({ calls: [askingFor(id, { ...greedy, keyId })] });
+    for (let id = 1; id <= 3; id++) stream.send({ calls: [askingFor(id, { ...greedy, subject: keyId })] });
     await vi.waitFor(() => expect(stream.answers.length).toBe(3));
     const grants = stream.answers.map(({ answer }) => (answer.case === "permits" ? answer.value.granted : Number.NaN));
     expect(grants.reduce((sum, granted) => sum + granted)).toBe(got);
@@ -134,14 +134,14 @@ describe("the internal service", () => {
     const keyId = await strictKey(store, 100);
     const [leaving, staying] = [openRawStream(address), openRawStream(address)];
     for (const stream of [leaving, staying]) {
-      stream.send({ calls: [askingFor(1, { keyId, wantMin: 1, wantMax: 1 })] });
+      stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 1, wantMax: 1 })] });
       await vi.waitFor(() => expect(stream.messages.length).toBe(2));
     }
     expect(asked.at(-1)?.holders).toBe(2);
     leave(leaving);
     await leaving.ended;
     await vi.waitFor(() => {
-      staying.send({ calls: [askingFor(2, { keyId, wantMin: 1, wantMax: 1, gen: 1, spent: 1 })] });
+      staying.send({ calls: [askingFor(2, { subject: keyId, wantMin: 1, wantMax: 1, gen: 1, spent: 1 })] });
       expect(asked.at(-1)?.holders).toBe(1);
     });
   });
@@ -152,7 +152,7 @@ describe("the internal service", () => {
     ledger.delay = () => new Promise(() => {});
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
-    stream.send({ calls: [askingFor(1, { keyId, wantMin: 1, wantMax: 1 })] });
+    stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 1, wantMax: 1 })] });
     await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(10), { timeout: 5000 });
     const times = stream.heartbeats.map(({ timeMs }) => timeMs);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
@@ -168,7 +168,7 @@ describe("the internal service", () => {
     ledger.delay = () => new Promise((resolve) => release.push(resolve));
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
-    stream.send({ calls: [askingFor(1, { keyId, wantMin: 4, wantMax: 4 })] });
+    stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 4, wantMax: 4 })] });
     await vi.waitFor(() => expect(release.length).toBe(1));
     let stopped = false;
     const stopping = streams.stop(5000).then(() => {

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { LedgerProbe } from "../../src/core/serve/ledger-probe.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger with two lanes that answers as the test says. */
@@ -10,7 +10,7 @@ function setUp(first: "answers" | "fails" | "hangs" = "answers") {
   onTestFinished(() => void vi.useRealTimers());
   const clock = new TestClock();
   const ledger = { does: first, asked: 0 };
-  const exchange = (_: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> => {
+  const exchange = (_: readonly SubjectAsk[]): Promise<readonly PermitResult[]> => {
     ledger.asked++;
     if (ledger.does === "hangs") return new Promise(() => {});
     return ledger.does === "fails" ? Promise.reject(new Unavailable("away")) : Promise.resolve([]);

@@ -20,7 +20,7 @@ export async function setUpLink(
   const link = new CoordinatorLink({
     address: `127.0.0.1:${port}`,
     secret: options.secret,
-    onRecall: (keyId) => recalls.push(keyId),
+    onRecall: (subject) => recalls.push(subject),
     clock: systemClock,
     log: createLog("info", (line) => logLines.push(line)),
   });
@@ -38,9 +38,9 @@ export const granting = (id: number, granted: number) => ({
 /** Asks for permits over a link. Rejects as `call` does. */
 export async function exchange(
   link: CoordinatorLink,
-  keyId: string,
+  subject: string,
   ask: PermitAsk,
   onOverdue?: () => void,
 ): Promise<PermitAnswer> {
-  return fromWirePermits(await link.call(toWireAsk(keyId, ask), onOverdue && { onOverdue }));
+  return fromWirePermits(await link.call(toWireAsk(subject, ask), onOverdue && { onOverdue }));
 }

@@ -49,7 +49,7 @@ describe("a call that waits to be sent", () => {
   it("is dropped when its caller has given up", async () => {
     const { coordinator, link } = await setUpLink();
     let isWanted = true;
-    const question = { case: "charge", value: { keyId: "k", wanted: 1 } } as const;
+    const question = { case: "charge", value: { subject: "k", wanted: 1 } } as const;
     const charged = link.call(question, { isWanted: () => isWanted });
     isWanted = false;
     await expect(charged).rejects.toMatchObject({ name: "NotExecuted" });

@@ -22,7 +22,7 @@ const latestMs = 253_402_300_799_999;
 type Position = NonNullable<Extract<Question, { case: "feed" }>["value"]["since"]>;
 
 const lookup = (text: string): Question => ({ case: "lookup", value: { digest: text } });
-const charge = (keyId: string, wanted: number): Question => ({ case: "charge", value: { keyId, wanted } });
+const charge = (subject: string, wanted: number): Question => ({ case: "charge", value: { subject, wanted } });
 const feed = (since: Position): Question => ({
   case: "feed",
   value: { since: { epoch: "e", transaction: 1, ...since } },

@@ -11,7 +11,7 @@ import type { OnRecall, PermitChannel } from "../../src/ratelimit/permit-channel
 import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
 import { createCoreService } from "../../src/rpc/core-service.ts";
 import { startInternalListener } from "../../src/server/internal-listener.ts";
-import type { KeyedPermitAsk } from "../../src/store/permit-ledger.ts";
+import type { SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge } from "../../src/store/usage-ledger.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
@@ -49,7 +49,7 @@ export async function startTestCoordinator(options: { store?: Store; port?: numb
   const metrics = createMetrics();
   const ambient = { clock: systemClock, random, log, metrics };
   /** Everything that the permit ledger was asked here. */
-  const asked: KeyedPermitAsk[] = [];
+  const asked: SubjectAsk[] = [];
   /** Everything that the usage ledger was asked here. */
   const charged: Charge[] = [];
   const ledger = { isAway: false, delay: undefined as (() => Promise<void>) | undefined };

@@ -116,7 +116,7 @@ describe("local limits of edges without Redis", () => {
     const edge = await startEdge([address]);
     const stream = openRawStream(address);
     const report = {
-      keyId: "k",
+      subject: "k",
       replica: "odd",
       gen: 1,
       count: 5,

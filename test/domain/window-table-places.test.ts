@@ -78,7 +78,7 @@ describe("saved windows", () => {
     const table = fullTable(2);
     table.rows.take(1, rule, 1050);
     const saved = [...table.openWindows(1050)];
-    expect(saved.map(({ keyId }) => keyId)).toEqual(["k1"]);
+    expect(saved.map(({ subject: keyId }) => keyId)).toEqual(["k1"]);
     const restored = restore(saved, 7);
     expect(restored.rows.remaining(0, 3, 7)).toBe(1);
     expect(restored.rows.endsMs(0, rule, 7)).toBe(57);
@@ -109,13 +109,13 @@ describe("saved windows", () => {
 
   it("are refused when there is no place for them", () => {
     const table = fullTable(1);
-    expect(table.restore({ ...open, keyId: "another" }, 0)).toBe(false);
+    expect(table.restore({ ...open, subject: "another" }, 0)).toBe(false);
     expect(table.find("k0")).toBe(0);
   });
 });
 
 const open: SavedWindow = {
-  keyId: "k",
+  subject: "k",
   mine: 1,
   mineEndsInMs: 900,
   share: 1,

@@ -52,7 +52,7 @@ const turnedAway = { status: 503, retryAfter: "1", code: "SERVICE_UNAVAILABLE", 
 
 /** A waiting room that one key's calls can fill. */
 class RoomWithoutShares extends WaitingRoom {
-  override enter(_sameKey: number): Unavailable | undefined {
+  override enter(_sameSubject: number): Unavailable | undefined {
     return super.enter(0);
   }
 }

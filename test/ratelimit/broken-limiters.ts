@@ -130,7 +130,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
       this.#slots.delete(this.#ids[0] as string);
       this.#ids[0] = "";
       this.#free.push(0);
-      return this.#claim(keyId);
+      return this.#claim(subject);
     }`,
   },
   {

@@ -16,11 +16,11 @@ export class HubModel {
     this.#told.clear();
   }
 
-  check(keyId: string, report: WindowReport, news: WindowNews, nowMs: number): void {
-    const before = this.#told.get(keyId);
+  check(subject: string, report: WindowReport, news: WindowNews, nowMs: number): void {
+    const before = this.#told.get(subject);
     const mustOpen = before === undefined || nowMs >= before.endsAtMs || before.gen === report.previousGen;
     const told = mustOpen ? { gen: report.gen, endsAtMs: nowMs + report.endsInMs, counts: new Map() } : before;
-    this.#told.set(keyId, told);
+    this.#told.set(subject, told);
     const said = JSON.stringify({ report, news });
     if (news.gen !== told.gen) throw new Violation(`the hub counts in another window than ${told.gen}: ${said}`);
     if (news.endsInMs !== told.endsAtMs - nowMs) throw new Violation(`the hub moved a window's end: ${said}`);

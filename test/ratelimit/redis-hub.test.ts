@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLog } from "../../src/ambient/log.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
 import type { WindowReport } from "../../src/domain/shared-window.ts";
-import { type KeyedReport, MemoryHub, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
+import { MemoryHub, type SubjectReport, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
 import { RedisWindowHub } from "../../src/ratelimit/redis/redis-window-hub.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
 import { redisAccess } from "../support/redis-access.ts";
@@ -33,8 +33,8 @@ function report(changes: Partial<WindowReport> = {}): WindowReport {
   return { replica: "a", gen: 1, count: 3, endsInMs: durationMs, durationMs, previousGen: 0, ...changes };
 }
 
-async function tell(hub: WindowHub, changes: Partial<WindowReport> = {}, keyId = "k") {
-  const { news, epoch } = await hub.exchange([{ keyId, report: report(changes) }]);
+async function tell(hub: WindowHub, changes: Partial<WindowReport> = {}, subject = "k") {
+  const { news, epoch } = await hub.exchange([{ subject, report: report(changes) }]);
   return { ...news[0], epoch };
 }
 
@@ -115,7 +115,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
     const hub = await connect(server);
     await tell(hub);
     await plainClient(server).script("FLUSH");
-    const { news } = await hub.exchange([{ keyId: "k", report: report({ replica: "b" }) }]);
+    const { news } = await hub.exchange([{ subject: "k", report: report({ replica: "b" }) }]);
     expect(news).toEqual([undefined]);
     await vi.waitFor(async () => expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 3 }), soon);
   });
@@ -124,7 +124,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
     const server = await startTestRedis();
     const hub = await connect(server);
     await plainClient(server).set("latchkey:window:bad", "x");
-    const { news, refusal } = await hub.exchange(["k", "bad", "l"].map((keyId) => ({ keyId, report: report() })));
+    const { news, refusal } = await hub.exchange(["k", "bad", "l"].map((subject) => ({ subject, report: report() })));
     expect(refusal).toBe("WRONGTYPE");
     expect(news.map((told) => told?.counted)).toEqual([true, undefined, true]);
     expect(hub.isReachable).toBe(true);
@@ -172,7 +172,7 @@ async function firstDifference(seed: number, redis: WindowHub, memory: WindowHub
   for (let batch = 0; batch < 15; batch++) {
     const reports = Array.from({ length: random.integer(1, 6) }, () => anyReport(random));
     // Keys of each seed's own: the windows of the seeds before are still open in Redis.
-    const kept = reports.map((one) => ({ ...one, keyId: `${seed}-${one.keyId}` }));
+    const kept = reports.map((one) => ({ ...one, subject: `${seed}-${one.subject}` }));
     const [actual, expected] = await Promise.all([redis.exchange(kept), memory.exchange(kept)]);
     for (const [i, told] of expected.news.entries()) {
       const [a, b] = [actual.news[i], told].map((news) => news && { ...news, endsInMs: nearest(news.endsInMs) });
@@ -183,9 +183,9 @@ async function firstDifference(seed: number, redis: WindowHub, memory: WindowHub
   return undefined;
 }
 
-function anyReport(random: SeededRandom): KeyedReport {
+function anyReport(random: SeededRandom): SubjectReport {
   return {
-    keyId: random.pick(["k", "l"]),
+    subject: random.pick(["k", "l"]),
     report: report({
       replica: random.pick(["a", "b", "c"]),
       gen: random.integer(1, 5),
@@ -207,7 +207,7 @@ function memoryHub(mistake: (report: WindowReport) => Partial<WindowReport> = ()
     isReachable: true,
     isWhole: true,
     exchange: (reports) =>
-      inner.exchange(reports.map(({ keyId, report }) => ({ keyId, report: { ...report, ...mistake(report) } }))),
+      inner.exchange(reports.map(({ subject, report }) => ({ subject, report: { ...report, ...mistake(report) } }))),
   };
 }
 

@@ -151,7 +151,7 @@ class World {
   }
 
   async #merge({ key, report }: SentReport): Promise<WindowNews> {
-    const { news } = await this.#hub.exchange([{ keyId: key.id, report }]);
+    const { news } = await this.#hub.exchange([{ subject: key.id, report }]);
     if (news[0] === undefined) throw new Violation("the hub gave no answer");
     this.#hubModel.check(key.id, report, news[0], this.#nowMs);
     return news[0];

@@ -4,7 +4,7 @@ import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { WindowNews } from "../../src/domain/shared-window.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
-import { type HubAnswer, type KeyedReport, MemoryHub, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
+import { type HubAnswer, MemoryHub, type SubjectReport, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
 import { WindowSync } from "../../src/ratelimit/local/window-sync.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -22,10 +22,10 @@ class HeldHub implements WindowHub {
     this.inner = new MemoryHub(() => clock.nowMs());
   }
 
-  exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
+  exchange(reports: readonly SubjectReport[]): Promise<HubAnswer> {
     return new Promise((resolve, reject) => {
       this.exchanges.push({
-        keys: reports.map(({ keyId }) => keyId),
+        keys: reports.map(({ subject }) => subject),
         counts: reports.map(({ report }) => report.count),
         answer: async (change = (answer) => answer) => {
           resolve(change(await this.inner.exchange(reports)));
@@ -251,7 +251,7 @@ describe("WindowSync", () => {
     const all = setUp();
     const slot = all.use("k");
     const report = { replica: "b", gen: 1, count: 98, endsInMs: 10_000, durationMs: 10_000, previousGen: 0 };
-    await all.hub.inner.exchange([{ keyId: "k", report }]);
+    await all.hub.inner.exchange([{ subject: "k", report }]);
     await tick(all);
     expect(all.table.rows.remaining(slot, 100, 0)).toBe(1);
   });

@@ -22,7 +22,7 @@ describe("CoalescingUsageLedger", () => {
     const answers = spendTimes(ledger, "k", 4);
     await nextTurn();
     await engine.finish();
-    expect(engine.batches).toEqual([[{ keyId: "k", wanted: 4 }]]);
+    expect(engine.batches).toEqual([[{ subject: "k", wanted: 4 }]]);
     expect(await answers).toEqual([9, 8, 7, 6].map(spent));
   });
 
@@ -55,12 +55,12 @@ describe("CoalescingUsageLedger", () => {
     await engine.finish();
     expect(engine.batches).toEqual([
       [
-        { keyId: "a", wanted: 2 },
-        { keyId: "b", wanted: 1 },
+        { subject: "a", wanted: 2 },
+        { subject: "b", wanted: 1 },
       ],
       [
-        { keyId: "a", wanted: 3 },
-        { keyId: "b", wanted: 1 },
+        { subject: "a", wanted: 3 },
+        { subject: "b", wanted: 1 },
       ],
     ]);
     expect(await first).toEqual([spent(99), spent(99), spent(98)]);
@@ -82,7 +82,7 @@ describe("CoalescingUsageLedger", () => {
     const answers = Promise.all([...keyIds, ...keyIds].map((keyId) => ledger.spend(keyId)));
     await nextTurn();
     expect(lanes.map((lane) => lane.underWay)).toEqual([1, 1, 1]);
-    const keysOf = (lane: HeldCommits<Charge, ChargeResult>) => lane.batches.flat().map(({ keyId }) => keyId);
+    const keysOf = (lane: HeldCommits<Charge, ChargeResult>) => lane.batches.flat().map(({ subject: keyId }) => keyId);
     expect(lanes.flatMap(keysOf).sort()).toEqual([...keyIds].sort());
     for (const lane of lanes) expect(keysOf(lane).length).toBeGreaterThan(50);
     // A lane that hangs keeps only its own keys waiting.
@@ -221,7 +221,8 @@ describe("CoalescingUsageLedger", () => {
           const expected = uses.map((_, i) => (i < balance ? spent(balance - 1 - i) : exhausted(0)));
           expect(settled).toEqual(expected);
         }
-        for (const batch of engine.batches) expect(new Set(batch.map(({ keyId }) => keyId)).size).toBe(batch.length);
+        for (const batch of engine.batches)
+          expect(new Set(batch.map(({ subject: keyId }) => keyId)).size).toBe(batch.length);
       }),
     );
   });

@@ -119,7 +119,7 @@ describe.each(engines)("updates of counters on $name", ({ open }) => {
       }
     });
     await Promise.all(callers);
-    const [end] = await settle(replicas[0], [{ keyId: key.id, wanted: 0 }]);
+    const [end] = await settle(replicas[0], [{ subject: key.id, wanted: 0 }]);
     expectExplained(500, steps, end?.outcome === "settled" ? end.remaining : -1);
     expect(versions.sort((a, b) => a - b)).toEqual(versions.map((_, i) => i + 2));
     expect(steps.length).toBe(160 + versions.length);
@@ -135,7 +135,7 @@ describe.each(engines)("updates of counters on $name", ({ open }) => {
         ...Array.from({ length: 4 }, () =>
           settle(
             store,
-            keys.map(({ id }) => ({ keyId: id, wanted: 1 })),
+            keys.map(({ id }) => ({ subject: id, wanted: 1 })),
           ),
         ),
         ...keys.flatMap(({ id }, i) => [
@@ -148,8 +148,8 @@ describe.each(engines)("updates of counters on $name", ({ open }) => {
       await Promise.all<unknown>(work);
       ids.push(...keys.map(({ id }) => id));
     }
-    const rows = await read("SELECT id, has_counter, key_id FROM keys LEFT JOIN key_usage ON key_id = id");
-    expect(rows.filter((row) => (Number(row.has_counter) === 1) !== (row.key_id !== null))).toEqual([]);
+    const rows = await read("SELECT id, has_counter, subject FROM keys LEFT JOIN counters ON subject = id");
+    expect(rows.filter((row) => (Number(row.has_counter) === 1) !== (row.subject !== null))).toEqual([]);
     expect(new Set(rows.map((row) => Number(row.has_counter)))).toEqual(new Set([0, 1]));
     expect(rows).toHaveLength(ids.length - 6);
   });
@@ -193,7 +193,7 @@ describe.runIf(hasPostgres)("an update that waited for the counter's row", () =>
   async function hold(url: string, keyId: string, change: string): Promise<pg.Client> {
     const holder = await connect(url);
     await holder.query("BEGIN");
-    await holder.query(`UPDATE key_usage SET ${change} WHERE key_id = '${keyId}'`);
+    await holder.query(`UPDATE counters SET ${change} WHERE subject = '${keyId}'`);
     return holder;
   }
 
@@ -228,7 +228,7 @@ describe.runIf(hasPostgres)("an update that waited for the counter's row", () =>
     const refill = refillRule({ carryOver: true });
     const key = sampleKey(clock, { remaining: 3, refill });
     await createKey(store.management, key);
-    await query(url, `UPDATE key_usage SET refilled_through_ms = ${midnightMs - 86_400_000}`);
+    await query(url, `UPDATE counters SET refilled_through_ms = ${midnightMs - 86_400_000}`);
     const { rows } = await query(url, `SELECT ${databaseNowMs} AS now_ms`);
     const aheadMs = midnightMs - untilMidnightMs - Number(rows[0].now_ms);
     const nowText = `(${clockText} + ${aheadMs})`;

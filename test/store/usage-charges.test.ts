@@ -26,7 +26,7 @@ describe("a charge for several uses", () => {
     ]);
     await nextTurn();
     await engine.finish();
-    expect(engine.batches).toEqual([[{ keyId: "k", wanted: 16 }]]);
+    expect(engine.batches).toEqual([[{ subject: "k", wanted: 16 }]]);
     expect(await answers).toEqual([settled(3, 97), spent(96), settled(10, 86), spent(85), settled(1, 84)]);
   });
 
@@ -60,7 +60,7 @@ describe("a charge for several uses", () => {
     clock.advance(1000);
     await engine.finish();
     await engine.finish();
-    expect(engine.batches[1]).toEqual([{ keyId: "k", wanted: 9 }]);
+    expect(engine.batches[1]).toEqual([{ subject: "k", wanted: 9 }]);
     expect(await first).toEqual(spent(5));
     expect(await answers).toEqual([notExecuted, settled(3, 2), spent(1), notExecuted, settled(1, 0)]);
   });

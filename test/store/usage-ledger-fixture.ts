@@ -7,7 +7,7 @@ import { TestClock } from "../support/test-clock.ts";
 
 /** A ledger on an engine that answers when told to, with these balances. Keys without one are missing. */
 export function setUp(balances: Record<string, number>, waitingRoom = new WaitingRoom(100_000)) {
-  const engine = new HeldCommits<Charge, ChargeResult>(({ keyId, wanted }) => {
+  const engine = new HeldCommits<Charge, ChargeResult>(({ subject: keyId, wanted }) => {
     const balance = balances[keyId];
     if (balance === undefined) return { outcome: "missing" };
     const granted = Math.min(balance, wanted);

@@ -24,7 +24,7 @@ export function inFile<Result>(dataDir: string, use: (db: DatabaseSync) => Resul
   }
 }
 
-const pausedTables = ["keys", "key_usage"] as const;
+const pausedTables = ["keys", "counters"] as const;
 export type PausedTable = (typeof pausedTables)[number];
 
 export interface PausedTarget {
@@ -51,7 +51,7 @@ export async function pausedTarget(): Promise<PausedTarget> {
     'BEGIN PERFORM pg_advisory_xact_lock_shared(TG_ARGV[0]::int); RETURN NEW; END'`);
   for (const [lock, table] of pausedTables.entries()) {
     await holder.query(`CREATE TRIGGER pause BEFORE INSERT ON ${table} FOR EACH ROW
-      WHEN (NEW.${table === "keys" ? "id" : "key_id"} = 'bulk 5000') EXECUTE FUNCTION pause(${lock})`);
+      WHEN (NEW.${table === "keys" ? "id" : "subject"} = 'bulk 5000') EXECUTE FUNCTION pause(${lock})`);
     await holder.query(`SELECT pg_advisory_lock(${lock})`);
   }
   const waiting = (lock: number) => `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database

@@ -203,6 +203,6 @@ function isUnavailable(error: unknown): boolean {
 }
 
 async function readLedger(databaseUrl: string): Promise<Map<string, number>> {
-  const { rows } = await query(databaseUrl, "SELECT key_id, remaining FROM key_usage");
-  return new Map(rows.map((row) => [row.key_id as string, Number(row.remaining)]));
+  const { rows } = await query(databaseUrl, "SELECT subject, remaining FROM counters");
+  return new Map(rows.map((row) => [row.subject as string, Number(row.remaining)]));
 }

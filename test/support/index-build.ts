@@ -7,11 +7,11 @@ import { query } from "./run-statement.ts";
 /** On the table that verifications of keys with a counter write to. */
 export const usageIndex: IndexMigration = {
   name: "9999-index",
-  index: { name: "key_usage_by_refill", table: "key_usage", columns: ["refilled_through_ms DESC", "key_id"] },
+  index: { name: "counters_by_refill", table: "counters", columns: ["refilled_through_ms DESC", "subject"] },
 };
 
 /** The same index as a statement that lets no transaction write to the table meanwhile. */
-export const plainIndexText = "CREATE INDEX plain ON key_usage (refilled_through_ms DESC, key_id)";
+export const plainIndexText = "CREATE INDEX plain ON counters (refilled_through_ms DESC, subject)";
 
 /** Adds keys with counters that are like this one. */
 export async function addKeysLike(url: string, keyId: string, keys: number): Promise<void> {
@@ -19,7 +19,7 @@ export async function addKeysLike(url: string, keyId: string, keys: number): Pro
     `INSERT INTO ${table} SELECT r.* FROM ${table} t, generate_series(1, ${keys}) n,
       LATERAL jsonb_populate_record(t, jsonb_build_object(${changed})) r WHERE t.${id} = '${keyId}'`;
   await query(url, others("keys", "'digest', 'bulk ' || n, 'id', 'bulk_' || n", "id"));
-  await query(url, others("key_usage", "'key_id', 'bulk_' || n", "key_id"));
+  await query(url, others("counters", "'subject', 'bulk_' || n", "subject"));
 }
 
 export interface LoadFigures {

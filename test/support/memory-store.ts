@@ -15,7 +15,7 @@ import {
 } from "../../src/store/commands.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
-import type { KeyedPermitAsk, PermitResult } from "../../src/store/permit-ledger.ts";
+import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
@@ -267,7 +267,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { position, changed: isKnown ? changes.slice(since.transaction) : "everything", hasImportedKeys, ageMs: 0 };
   }
 
-  function settleOne({ keyId, wanted }: Charge): ChargeResult {
+  function settleOne({ subject: keyId, wanted }: Charge): ChargeResult {
     const counter = counters.get(keyId);
     if (counter === undefined) return { outcome: "missing" };
     const settled = settle(counter, wanted, clock.nowMs());
@@ -276,7 +276,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { outcome: "settled", granted, remaining: after.remaining, ...refilledAhead(refilledAheadMs) };
   }
 
-  function exchangeOne({ keyId, ...ask }: KeyedPermitAsk): PermitResult {
+  function exchangeOne({ subject: keyId, ...ask }: SubjectAsk): PermitResult {
     const rule = keys.get(keyId)?.rateLimit;
     const before = windows.get(keyId);
     if (rule === undefined || before === undefined) return { outcome: "missing" };

@@ -52,7 +52,7 @@ export class RedisReplica {
   /** Reports that so many of each key's window have passed, all in one exchange. */
   async tell(count: number, ...keyIds: string[]): Promise<readonly (WindowNews | undefined)[]> {
     const report = { replica: this.name, gen: 1, count, endsInMs: durationMs, durationMs, previousGen: 0 };
-    return (await this.hub.exchange(keyIds.map((keyId) => ({ keyId, report })))).news;
+    return (await this.hub.exchange(keyIds.map((subject) => ({ subject, report })))).news;
   }
 
   #logTo(lines: string[]) {

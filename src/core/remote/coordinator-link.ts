@@ -184,7 +184,7 @@ export class CoordinatorLink {
     if (!this.#isUp) this.#arrive();
     this.#pathMs = response.pathMs;
     for (const { id, answer } of response.answers) this.#calls.resolve(id, answer);
-    for (const keyId of response.recalls) this.#options.onRecall(keyId);
+    for (const subject of response.recalls) this.#options.onRecall(subject);
     this.#follow(response);
   }
 

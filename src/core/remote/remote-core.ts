@@ -51,7 +51,7 @@ export class RemoteCore implements Core {
     const { addresses, waitingRoom, onOldAnswer } = options;
     const { promise: usable, resolve: onUsable } = Promise.withResolvers<void>();
     this.usable = usable;
-    const onRecall: OnRecall = (keyId) => this.#onRecall(keyId);
+    const onRecall: OnRecall = (subject) => this.#onRecall(subject);
     const onTried = () => {
       if (coordinators.hasLedger && coordinators.links.every(({ link }) => link.isTried)) onUsable();
     };
@@ -82,9 +82,9 @@ export class RemoteCore implements Core {
   joinPermits(onRecall: OnRecall): PermitChannel {
     this.#onRecall = onRecall;
     return {
-      exchange: async (keyId, ask, options) => {
+      exchange: async (subject, ask, options) => {
         try {
-          return fromWirePermits(await this.coordinators.callOnce(keyId, toWireAsk(keyId, ask), options));
+          return fromWirePermits(await this.coordinators.callOnce(subject, toWireAsk(subject, ask), options));
         } catch (error) {
           if (error instanceof NotExecuted) return notExecuted;
           throw error;

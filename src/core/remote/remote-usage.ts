@@ -8,7 +8,7 @@ import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 
 /**
- * Uses counters at the coordinator. All uses of a key in one turn of the event loop become one charge, and at the
+ * Uses counters at the coordinator. All uses of a subject in one turn of the event loop become one charge, and at the
  * coordinator those of all edges. A charge whose answer is lost is unknown: it is never sent again.
  */
 export class RemoteUsage implements UsageLedger {
@@ -16,9 +16,9 @@ export class RemoteUsage implements UsageLedger {
   readonly #waitingRoom: WaitingRoom;
   readonly #timeoutMs: () => number;
   readonly #endOfTurn = new EndOfTurn(() => this.#send());
-  /** The uses of this turn, by key. */
+  /** The uses of this turn, by subject. */
   #unsent = new Map<string, Caller[]>();
-  /** Callers that wait for an answer, by key. */
+  /** Callers that wait for an answer, by subject. */
   readonly #waiting = new Map<string, number>();
 
   constructor(coordinators: Coordinators, waitingRoom: WaitingRoom, timeoutMs: () => number) {
@@ -27,14 +27,14 @@ export class RemoteUsage implements UsageLedger {
     this.#timeoutMs = timeoutMs;
   }
 
-  spend(keyId: string): Promise<Spend> {
-    const waiting = this.#waiting.get(keyId) ?? 0;
+  spend(subject: string): Promise<Spend> {
+    const waiting = this.#waiting.get(subject) ?? 0;
     const refusal = this.#waitingRoom.enter(waiting);
     if (refusal !== undefined) return Promise.reject(refusal);
-    this.#waiting.set(keyId, waiting + 1);
+    this.#waiting.set(subject, waiting + 1);
     return new Promise((resolve, reject) => {
-      const callers = this.#unsent.get(keyId);
-      if (callers === undefined) this.#unsent.set(keyId, [{ resolve, reject }]);
+      const callers = this.#unsent.get(subject);
+      if (callers === undefined) this.#unsent.set(subject, [{ resolve, reject }]);
       else callers.push({ resolve, reject });
       this.#endOfTurn.schedule();
     });
@@ -43,14 +43,14 @@ export class RemoteUsage implements UsageLedger {
   #send(): void {
     const unsent = this.#unsent;
     this.#unsent = new Map();
-    for (const [keyId, callers] of unsent) void this.#charge(keyId, callers);
+    for (const [subject, callers] of unsent) void this.#charge(subject, callers);
   }
 
-  async #charge(keyId: string, callers: readonly Caller[]): Promise<void> {
+  async #charge(subject: string, callers: readonly Caller[]): Promise<void> {
     let isWanted = true;
     try {
-      const value = { keyId, wanted: callers.length };
-      const called = this.#coordinators.call(keyId, { case: "charge", value }, { isWanted: () => isWanted });
+      const value = { subject, wanted: callers.length };
+      const called = this.#coordinators.call(subject, { case: "charge", value }, { isWanted: () => isWanted });
       // After a time-out.
       called.catch(() => {});
       const outcome = outcomeOf(await within(this.#timeoutMs(), called, "the charge was not answered in time"));
@@ -62,9 +62,9 @@ export class RemoteUsage implements UsageLedger {
     } finally {
       isWanted = false;
       this.#waitingRoom.leave(callers.length);
-      const left = (this.#waiting.get(keyId) ?? 0) - callers.length;
-      if (left > 0) this.#waiting.set(keyId, left);
-      else this.#waiting.delete(keyId);
+      const left = (this.#waiting.get(subject) ?? 0) - callers.length;
+      if (left > 0) this.#waiting.set(subject, left);
+      else this.#waiting.delete(subject);
     }
   }
 }

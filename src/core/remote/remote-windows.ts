@@ -1,4 +1,4 @@
-import type { HubAnswer, KeyedReport, WindowHub } from "../../ratelimit/local/window-hub.ts";
+import type { HubAnswer, SubjectReport, WindowHub } from "../../ratelimit/local/window-hub.ts";
 import { answerOf, fromWireWindows, toWireReports } from "../wire.ts";
 import type { CoordinatorLink } from "./coordinator-link.ts";
 import type { Coordinators, NamedLink } from "./coordinators.ts";
@@ -23,13 +23,13 @@ export class RemoteWindows implements WindowHub {
   }
 
   /** Each report goes to its key's coordinator. Those whose coordinator fails come to nothing, the others do not. */
-  async exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
+  async exchange(reports: readonly SubjectReport[]): Promise<HubAnswer> {
     const { links } = this.#coordinators;
     const indicesOf = new Map<NamedLink, number[]>();
     // Without reports the question is whether they still know what they were told: a question to all of them.
     if (reports.length === 0) for (const named of links) if (named.link.isUp) indicesOf.set(named, []);
-    reports.forEach(({ keyId }, i) => {
-      const named = this.#coordinators.preferred(keyId, (link) => link.isUp);
+    reports.forEach(({ subject }, i) => {
+      const named = this.#coordinators.preferred(subject, (link) => link.isUp);
       if (named === undefined) return;
       const indices = indicesOf.get(named) ?? [];
       indices.push(i);
@@ -37,7 +37,7 @@ export class RemoteWindows implements WindowHub {
     });
     const news: HubAnswer["news"][number][] = reports.map(() => undefined);
     const tell = async ([named, indices]: [NamedLink, number[]]) => {
-      const told = indices.map((i) => reports[i] as KeyedReport);
+      const told = indices.map((i) => reports[i] as SubjectReport);
       const answer = await report(named.link, told).catch(() => undefined);
       if (answer !== undefined) this.#epochs.set(named, answer.epoch);
       indices.forEach((index, i) => {
@@ -49,6 +49,6 @@ export class RemoteWindows implements WindowHub {
   }
 }
 
-async function report(link: CoordinatorLink, reports: readonly KeyedReport[]): Promise<HubAnswer> {
+async function report(link: CoordinatorLink, reports: readonly SubjectReport[]): Promise<HubAnswer> {
   return fromWireWindows(answerOf(await link.call(toWireReports(reports)), "windows"));
 }

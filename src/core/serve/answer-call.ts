@@ -57,9 +57,9 @@ export async function answerCall(
   const isLate = nowMs > expiresAtMs;
   switch (question.case) {
     case "permits": {
-      const { keyId } = question.value;
-      text(keyId, "key id");
-      return toWirePermits(await permits.exchange(keyId, fromWireAsk(question.value), { expiresAtMs }));
+      const { subject } = question.value;
+      text(subject, "key id");
+      return toWirePermits(await permits.exchange(subject, fromWireAsk(question.value), { expiresAtMs }));
     }
     case "windows":
       return toWireWindows(await core.windows.exchange(fromWireReports(question.value)));
@@ -73,10 +73,10 @@ export async function answerCall(
       return { case: "lookup", value: { ...found, feedTransaction, feedEpoch } };
     }
     case "charge": {
-      const { keyId, wanted } = question.value;
-      text(keyId, "key id");
+      const { subject, wanted } = question.value;
+      text(subject, "key id");
       if (!(wanted >= 1 && wanted <= wantedMax)) throw new InvalidMessage("an impossible charge");
-      return isLate ? notExecuted : toWireCharge(await core.usage.charge(keyId, wanted, expiresAtMs));
+      return isLate ? notExecuted : toWireCharge(await core.usage.charge(subject, wanted, expiresAtMs));
     }
     case "feed": {
       const since = question.value.since && checkPosition(fromWirePosition(question.value.since));

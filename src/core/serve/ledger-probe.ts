@@ -1,5 +1,5 @@
 import type { Clock } from "../../ambient/clock.ts";
-import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../../store/permit-ledger.ts";
+import type { PermitEngine, PermitResult, SubjectAsk } from "../../store/permit-ledger.ts";
 
 const probeEveryMs = 250;
 /** An answer that takes longer counts as none. Longer than the round trip to a ledger on another continent. */
@@ -63,7 +63,7 @@ export class LedgerProbe {
     this.#probed.delete(lane);
   }
 
-  async #exchange(lane: PermitEngine, asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
+  async #exchange(lane: PermitEngine, asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
     try {
       const results = await lane.exchange(asks);
       this.#noteAnswer();

@@ -33,7 +33,7 @@ export async function* serveFront(
   { core, coordinator, streams, clock, log, isLedgerAway, ledgerPathMs }: ServeFrontDeps,
 ): AsyncGenerator<MessageInitShape<typeof LinkResponseSchema>> {
   const outbox = new Outbox();
-  const permits = coordinator.join((keyId) => outbox.recalls.add(keyId) && outbox.wake());
+  const permits = coordinator.join((subject) => outbox.recalls.add(subject) && outbox.wake());
   const leave = streams.enter();
   const heartbeat = setInterval(() => outbox.beat(), heartbeatMs).unref();
   const age = new AskAge();

@@ -1,7 +1,7 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
-import { CoalescingLanes, type KeyGroup, type WaitingLimit } from "../../batching/coalescing-lanes.ts";
+import { CoalescingLanes, type SubjectGroup, type WaitingLimit } from "../../batching/coalescing-lanes.ts";
 import { commitLive, type LiveGroup } from "../../batching/commit-live.ts";
 import type { PermitAsk } from "../../domain/permit-window.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -20,9 +20,9 @@ import { mergeAsks, shareOut } from "./merge-asks.ts";
 const asksWaitingMax = 100_000;
 
 /**
- * Stands between replicas and the permit ledger. All waiting asks for a key become one, and many keys share one commit.
- * It also remembers which replicas hold a key's permits, and recalls permits when another replica has too few. That is
- * only a hint. Correctness never depends on it, so any number of coordinators can serve one key.
+ * Stands between replicas and the permit ledger. All waiting asks for a subject become one, and many subjects share one commit.
+ * It also remembers which replicas hold a subject's permits, and recalls permits when another replica has too few. That is
+ * only a hint. Correctness never depends on it, so any number of coordinators can serve one subject.
  */
 export class Coordinator {
   readonly #lanes: CoalescingLanes<MemberAsk, PermitResult | NotExecuted, PermitAnswer>;
@@ -49,7 +49,7 @@ export class Coordinator {
   join(onRecall: OnRecall): PermitChannel {
     const member: Member = { onRecall, isGone: false };
     return {
-      exchange: (keyId, ask, options) => this.#submit(keyId, member, ask, options),
+      exchange: (subject, ask, options) => this.#submit(subject, member, ask, options),
       close: () => {
         member.isGone = true;
         this.#holders.leave(member);
@@ -67,30 +67,30 @@ export class Coordinator {
   }
 
   async #submit(
-    keyId: string,
+    subject: string,
     member: Member,
     ask: PermitAsk,
     { expiresAtMs = Number.POSITIVE_INFINITY }: ExchangeOptions = {},
   ): Promise<PermitAnswer> {
     if (this.#clock.monotonicMs() > expiresAtMs) return notExecuted;
-    return this.#lanes.submit(keyId, { member, ask, expiresAtMs, executed: undefined });
+    return this.#lanes.submit(subject, { member, ask, expiresAtMs, executed: undefined });
   }
 
   /** Decides again what is executed: asks may have waited here for longer than their replicas do. */
   #exchange(
     engine: PermitEngine,
-    groups: readonly KeyGroup<MemberAsk>[],
+    groups: readonly SubjectGroup<MemberAsk>[],
   ): Promise<readonly (PermitResult | NotExecuted)[]> {
     const nowMs = this.#clock.monotonicMs();
     for (const { callers } of groups) for (const { item } of callers) item.executed = executedPart(item, nowMs);
     const commit = async (live: readonly LiveGroup<MemberAsk>[]) => {
       const results = await engine.exchange(
-        live.map(({ keyId, items }) => {
+        live.map(({ subject, items }) => {
           const holders = this.#holders.count(
-            keyId,
+            subject,
             items.map(({ member }) => member),
           );
-          return { keyId, ...mergeAsks(items.map(executedOf), holders) };
+          return { subject, ...mergeAsks(items.map(executedOf), holders) };
         }),
       );
       this.#answeredAtMs = this.#clock.monotonicMs();
@@ -99,9 +99,12 @@ export class Coordinator {
     return commitLive(groups, isExecuted, commit, notExecuted);
   }
 
-  #splitResult({ keyId, callers }: KeyGroup<MemberAsk>, result: PermitResult | NotExecuted): readonly PermitAnswer[] {
+  #splitResult(
+    { subject, callers }: SubjectGroup<MemberAsk>,
+    result: PermitResult | NotExecuted,
+  ): readonly PermitAnswer[] {
     if (result.outcome !== "settled") {
-      if (result.outcome === "missing") this.#holders.forget(keyId);
+      if (result.outcome === "missing") this.#holders.forget(subject);
       return callers.map(({ item }) => (isExecuted(item) ? result : notExecuted));
     }
     const asking = callers.map(({ item }) => item).filter(isExecuted);
@@ -113,23 +116,23 @@ export class Coordinator {
       const ask = executedOf(item);
       const granted = shares.next().value as number;
       short += Math.max(0, ask.wantMin - granted);
-      this.#holders.note(keyId, member, result.gen, ask, granted);
+      this.#holders.note(subject, member, result.gen, ask, granted);
       this.#metrics.permits("granted", granted);
       this.#metrics.permits("returned", ask.returned);
       return { ...result, granted };
     });
     if (short > 0 && result.outstanding > 0)
       this.#recall(
-        keyId,
+        subject,
         asking.map(({ member }) => member),
       );
     return answers;
   }
 
-  #recall(keyId: string, short: readonly Member[]): void {
-    for (const member of this.#holders.others(keyId, short)) {
+  #recall(subject: string, short: readonly Member[]): void {
+    for (const member of this.#holders.others(subject, short)) {
       this.#metrics.permits("recalled", 1);
-      member.onRecall(keyId);
+      member.onRecall(subject);
     }
   }
 }
@@ -155,7 +158,7 @@ function executedPart({ member, ask, expiresAtMs }: MemberAsk, nowMs: number): P
 const isExecuted = ({ executed }: MemberAsk) => executed !== undefined;
 const executedOf = ({ executed }: MemberAsk) => executed as PermitAsk;
 
-/** One limit for the asks of all keys. One key can use all of it: each replica has only few asks for a key under way. */
+/** One limit for the asks of all subjects. One subject can use all of it: each replica has only few asks for a subject under way. */
 function limitAsks(): WaitingLimit {
   let taken = 0;
   return {

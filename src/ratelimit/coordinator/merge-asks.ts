@@ -1,7 +1,7 @@
 import type { PermitAsk } from "../../domain/permit-window.ts";
 
 /**
- * Many replicas' asks for one key as one. Returns and reports of the newest window count; those of older ones are for a
+ * Many replicas' asks for one subject as one. Returns and reports of the newest window count; those of older ones are for a
  * window that is over, and are dropped as the ledger would drop them.
  */
 export function mergeAsks(asks: readonly PermitAsk[], holders: number): PermitAsk {

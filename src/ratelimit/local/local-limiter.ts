@@ -18,18 +18,18 @@ export class LocalLimiter extends WindowCounter implements RateLimiter {
     this.#metrics = ambient.metrics;
   }
 
-  take(keyId: string, rule: RateLimit): LocalPermit {
-    const slot = this.#table.slotOf(keyId);
+  take(subject: string, rule: RateLimit): LocalPermit {
+    const slot = this.#table.slotOf(subject);
     if (slot === undefined) {
       this.#metrics.windowsFull();
       throw new Unavailable("every rate-limit window is taken");
     }
-    // Rows are given to other keys by this thread only, and not between two lines.
-    return this.takeIn(slot, this.#table.claimOf(slot), keyId, rule) as LocalPermit;
+    // Rows are given to other subjects by this thread only, and not between two lines.
+    return this.takeIn(slot, this.#table.claimOf(slot), subject, rule) as LocalPermit;
   }
 
-  override peek(keyId: string, rule: RateLimit): RateLimitState {
-    const slot = this.#table.find(keyId);
+  override peek(subject: string, rule: RateLimit): RateLimitState {
+    const slot = this.#table.find(subject);
     const state = slot === undefined ? undefined : this.peekIn(slot, this.#table.claimOf(slot), rule);
     return state ?? this.untouched(rule);
   }

@@ -15,7 +15,7 @@ export class LocalPermit implements Permit {
   readonly resetMs: number;
   readonly outcome: Permit["outcome"];
   readonly issuer: PermitIssuer;
-  readonly keyId: string;
+  readonly subject: string;
   readonly rule: RateLimit;
   /** The row, and the windows in it that it was charged to. */
   readonly slot: number;
@@ -25,7 +25,7 @@ export class LocalPermit implements Permit {
 
   constructor(
     issuer: PermitIssuer,
-    keyId: string,
+    subject: string,
     rule: RateLimit,
     slot: number,
     claim: number,
@@ -39,7 +39,7 @@ export class LocalPermit implements Permit {
     this.resetMs = resetMs;
     this.outcome = left > 0 ? "admitted" : "limited";
     this.issuer = issuer;
-    this.keyId = keyId;
+    this.subject = subject;
     this.rule = rule;
     this.slot = slot;
     this.claim = claim;

@@ -9,7 +9,7 @@ const napsMax = 20_000;
 
 /**
  * Guards each row by one word: the row's claim number, and in the lowest bit whether a thread holds the row. So one
- * compare-and-swap both takes the row and checks that it still belongs to the key.
+ * compare-and-swap both takes the row and checks that it still belongs to the subject.
  */
 export class SharedRowGuard implements RowGuard {
   readonly #words: Int32Array;

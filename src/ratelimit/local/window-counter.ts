@@ -17,7 +17,7 @@ export interface GuardedRows {
   readonly guard: RowGuard | undefined;
 }
 
-/** Decides in rows, for those who know which row is a key's: its slot, and the claim under which it is the key's. */
+/** Decides in rows, for those who know which row is a subject's: its slot, and the claim under which it is the subject's. */
 export abstract class WindowCounter implements PermitIssuer {
   readonly #rows: WindowRows;
   readonly #guard: RowGuard | undefined;
@@ -34,7 +34,7 @@ export abstract class WindowCounter implements PermitIssuer {
     this.#unixOffsetMs = clock.nowMs() - clock.monotonicMs();
   }
 
-  abstract peek(keyId: string, rule: RateLimit): MaybePromise<RateLimitState>;
+  abstract peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
 
   commit({ slot, claim, epoch }: LocalPermit): void {
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return;
@@ -42,12 +42,12 @@ export abstract class WindowCounter implements PermitIssuer {
     if (this.#guard !== undefined) this.#guard.letGo(slot, claim);
   }
 
-  release({ keyId, rule, slot, claim, epoch, mineEndsMs }: LocalPermit): MaybePromise<RateLimitState> {
+  release({ subject, rule, slot, claim, epoch, mineEndsMs }: LocalPermit): MaybePromise<RateLimitState> {
     if (this.#guard === undefined || this.#guard.hold(slot, claim)) {
       this.#rows.release(slot, epoch, mineEndsMs);
       this.#guard?.letGo(slot, claim);
     }
-    return this.peek(keyId, rule);
+    return this.peek(subject, rule);
   }
 
   /** From monotonic to Unix time, by which ends are told. */
@@ -66,8 +66,8 @@ export abstract class WindowCounter implements PermitIssuer {
     if (Math.abs(offsetMs - this.#unixOffsetMs) > 50) this.#unixOffsetMs = offsetMs;
   }
 
-  /** Undefined when the row is another key's by now. */
-  protected takeIn(slot: number, claim: number, keyId: string, rule: RateLimit): LocalPermit | undefined {
+  /** Undefined when the row is another subject's by now. */
+  protected takeIn(slot: number, claim: number, subject: string, rule: RateLimit): LocalPermit | undefined {
     const rows = this.#rows;
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return undefined;
     // Not before: who had to wait for the row would decide by a time that is over.
@@ -76,7 +76,7 @@ export abstract class WindowCounter implements PermitIssuer {
     const resetMs = this.#toUnixMs(rows.endsMs(slot, rule, nowMs));
     const permit = new LocalPermit(
       this,
-      keyId,
+      subject,
       rule,
       slot,
       claim,
@@ -91,7 +91,7 @@ export abstract class WindowCounter implements PermitIssuer {
     return permit;
   }
 
-  /** Undefined when the row is another key's by now. */
+  /** Undefined when the row is another subject's by now. */
   protected peekIn(slot: number, claim: number, rule: RateLimit): RateLimitState | undefined {
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return undefined;
     const nowMs = this.#clock.monotonicMs();
@@ -101,7 +101,7 @@ export abstract class WindowCounter implements PermitIssuer {
     return { limit: rule.limit, remaining, resetMs };
   }
 
-  /** Where a key stands that has no row. */
+  /** Where a subject stands that has no row. */
   protected untouched({ limit, durationMs }: RateLimit): RateLimitState {
     return { limit, remaining: limit, resetMs: this.#toUnixMs(this.#clock.monotonicMs() + durationMs) };
   }

@@ -10,11 +10,11 @@ export interface WindowHub {
    * Merges the reports. Answers one piece of news per report, in order; undefined where a report came to nothing. Throws
    * when nothing is known of any: they may have been merged, and sending newer ones is harmless.
    */
-  exchange(reports: readonly KeyedReport[]): Promise<HubAnswer>;
+  exchange(reports: readonly SubjectReport[]): Promise<HubAnswer>;
 }
 
-export interface KeyedReport {
-  readonly keyId: string;
+export interface SubjectReport {
+  readonly subject: string;
   readonly report: WindowReport;
 }
 
@@ -44,11 +44,11 @@ export class MemoryHub implements WindowHub {
     this.#epoch = epoch;
   }
 
-  async exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
+  async exchange(reports: readonly SubjectReport[]): Promise<HubAnswer> {
     const nowMs = this.#nowMs();
-    const news = reports.map(({ keyId, report }) => {
-      const merged = mergeReport(this.#windows.get(keyId), report, nowMs);
-      this.#windows.set(keyId, merged.window);
+    const news = reports.map(({ subject, report }) => {
+      const merged = mergeReport(this.#windows.get(subject), report, nowMs);
+      this.#windows.set(subject, merged.window);
       return merged.news;
     });
     this.#forgetOver(nowMs, reports.length + sweptPerExchange);
@@ -67,8 +67,8 @@ export class MemoryHub implements WindowHub {
         this.#sweep = this.#windows.entries();
         return;
       }
-      const [keyId, { endsAtMs }] = next.value;
-      if (endsAtMs <= nowMs) this.#windows.delete(keyId);
+      const [subject, { endsAtMs }] = next.value;
+      if (endsAtMs <= nowMs) this.#windows.delete(subject);
     }
   }
 }

@@ -4,7 +4,7 @@ import type { Log } from "../../ambient/log.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import type { WindowTable } from "../../domain/window-table.ts";
 import type { WindowListener } from "./window-counter.ts";
-import type { KeyedReport, WindowHub } from "./window-hub.ts";
+import type { SubjectReport, WindowHub } from "./window-hub.ts";
 
 const batchMax = 500;
 /** Batches under way at once; what is urgent beyond them waits for the next tick. */
@@ -95,7 +95,7 @@ export class WindowSync implements WindowListener {
 
   async #send(slots: readonly number[]): Promise<void> {
     const sentAtMs = this.#clock.monotonicMs();
-    const sent: (KeyedReport & { readonly slot: number })[] = [];
+    const sent: (SubjectReport & { readonly slot: number })[] = [];
     for (const slot of slots) {
       const mark = this.#marks[slot] as number;
       if ((mark & isUnderWay) !== 0) {
@@ -109,14 +109,14 @@ export class WindowSync implements WindowListener {
         continue;
       }
       this.#marks[slot] = mark | isUnderWay;
-      sent.push({ slot, keyId: this.#table.idOf(slot), report });
+      sent.push({ slot, subject: this.#table.idOf(slot), report });
     }
     this.#batchesUnderWay++;
     try {
       const { news, epoch, refusal } = await this.#hub.exchange(sent);
       const nowMs = this.#clock.monotonicMs();
       let failed = 0;
-      sent.forEach(({ slot, keyId, report }, i) => {
+      sent.forEach(({ slot, subject, report }, i) => {
         this.#unmark(slot, isUnderWay);
         const told = news[i];
         if (told === undefined) {
@@ -125,7 +125,7 @@ export class WindowSync implements WindowListener {
           return;
         }
         this.#succeed(slot);
-        if (this.#table.idOf(slot) === keyId) this.#table.learn(slot, report, told, sentAtMs, nowMs);
+        if (this.#table.idOf(slot) === subject) this.#table.learn(slot, report, told, sentAtMs, nowMs);
       });
       this.#metrics.windowsSynced("merged", sent.length - failed);
       if (failed > 0) this.#metrics.windowsSynced("failed", failed);

@@ -1,10 +1,10 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import { slotOf } from "../../domain/redis-slots.ts";
 import type { RedisAddress } from "../../domain/redis-url.ts";
-import type { HubAnswer, KeyedReport, WindowHub } from "../local/window-hub.ts";
+import type { HubAnswer, SubjectReport, WindowHub } from "../local/window-hub.ts";
 import { locateServer, type RedisAccess, readSlots, rotate, type SlotOwners, WrongServer } from "./locate-server.ts";
 import { RedisTroubles } from "./redis-troubles.ts";
-import { RedisWindowNode, windowKeyOf } from "./redis-window-node.ts";
+import { RedisWindowNode, windowNameOf } from "./redis-window-node.ts";
 
 export interface RedisWindowHubOptions extends Pick<Ambient, "random" | "log"> {
   readonly access: RedisAccess;
@@ -53,12 +53,12 @@ export class RedisWindowHub implements WindowHub {
     return this.#nodes.size > 0;
   }
 
-  async exchange(reports: readonly KeyedReport[]): Promise<HubAnswer> {
+  async exchange(reports: readonly SubjectReport[]): Promise<HubAnswer> {
     const indicesOf = new Map<RedisWindowNode, number[]>();
     // Without reports the question is whether they still know what they were told: a question to all of them.
     if (reports.length === 0) for (const node of this.#nodes.values()) if (node.isUp) indicesOf.set(node, []);
-    reports.forEach(({ keyId }, i) => {
-      const node = this.#nodeOf(keyId);
+    reports.forEach(({ subject }, i) => {
+      const node = this.#nodeOf(subject);
       if (node === undefined || !node.isUp) return;
       const indices = indicesOf.get(node);
       if (indices) indices.push(i);
@@ -68,7 +68,7 @@ export class RedisWindowHub implements WindowHub {
     const news: HubAnswer["news"][number][] = reports.map(() => undefined);
     let refusal: string | undefined;
     const tell = async ([node, indices]: [RedisWindowNode, number[]]) => {
-      const answer = await node.exchange(indices.map((i) => reports[i] as KeyedReport));
+      const answer = await node.exchange(indices.map((i) => reports[i] as SubjectReport));
       refusal ??= answer.refusal;
       indices.forEach((index, i) => {
         news[index] = answer.news[i];
@@ -88,9 +88,9 @@ export class RedisWindowHub implements WindowHub {
     for (const node of this.#nodes.values()) node.close();
   }
 
-  #nodeOf(keyId: string): RedisWindowNode | undefined {
+  #nodeOf(subject: string): RedisWindowNode | undefined {
     if (this.#owners === undefined) return this.#nodes.get("");
-    const owner = this.#owners[slotOf(windowKeyOf(keyId))];
+    const owner = this.#owners[slotOf(windowNameOf(subject))];
     return owner && this.#nodes.get(nameOf(owner));
   }
 

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { sha1 } from "../../ambient/crypto.ts";
 import type { Random } from "../../ambient/random.ts";
 import type { WindowNews } from "../../domain/shared-window.ts";
-import type { KeyedReport } from "../local/window-hub.ts";
+import type { SubjectReport } from "../local/window-hub.ts";
 import { reasonOf } from "./locate-server.ts";
 import { mergeScript } from "./merge-script.ts";
 import { RedisConnection, type RedisConnectionOptions } from "./redis-connection.ts";
@@ -24,8 +24,8 @@ export interface NodeAnswer {
 const windowPrefix = "latchkey:window:";
 const scriptDigest = sha1(mergeScript);
 
-export function windowKeyOf(keyId: string): string {
-  return windowPrefix + keyId;
+export function windowNameOf(subject: string): string {
+  return windowPrefix + subject;
 }
 
 /** Windows in one Redis server. Everything there can be lost: it is a copy of what the replicas know. */
@@ -69,11 +69,11 @@ export class RedisWindowNode {
    * Merges the reports. Throws when the server is away or takes no writes at all, and gives the connection up then;
    * reports may have been merged all the same.
    */
-  async exchange(reports: readonly KeyedReport[]): Promise<NodeAnswer> {
+  async exchange(reports: readonly SubjectReport[]): Promise<NodeAnswer> {
     const pipeline = this.#probe(this.#connection.redis);
-    for (const { keyId, report } of reports) {
+    for (const { subject, report } of reports) {
       const { replica, gen, count, endsInMs, durationMs, previousGen } = report;
-      pipeline.evalsha(scriptDigest, 1, windowKeyOf(keyId), replica, gen, count, endsInMs, durationMs, previousGen);
+      pipeline.evalsha(scriptDigest, 1, windowNameOf(subject), replica, gen, count, endsInMs, durationMs, previousGen);
     }
     const results = await pipeline.exec();
     try {

@@ -6,7 +6,7 @@ import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
 import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
-import { noSuchKey, StrictPermit } from "./strict-permit.ts";
+import { noSuchSubject, StrictPermit } from "./strict-permit.ts";
 
 export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly channel: PermitChannel;
@@ -25,7 +25,7 @@ const sweptPerTick = 500;
 const stopMs = 300;
 
 /**
- * Holds keys to limits that are never exceeded: each verification spends a permit that the ledger has charged before.
+ * Holds subjects to limits that are never exceeded: each verification spends a permit that the ledger has charged before.
  * While a pool holds permits nothing is waited for; otherwise verifications queue for the next answer.
  */
 export class StrictLimiter implements RateLimiter {
@@ -47,8 +47,8 @@ export class StrictLimiter implements RateLimiter {
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }
 
-  take(keyId: string, rule: RateLimit): Permit | Promise<Permit> {
-    const entry = this.#entries.get(keyId) ?? this.#open(keyId);
+  take(subject: string, rule: RateLimit): Permit | Promise<Permit> {
+    const entry = this.#entries.get(subject) ?? this.#open(subject);
     const nowMs = this.#options.clock.monotonicMs();
     const taken = entry.pool.take(nowMs);
     if (taken.outcome === "wait") return this.#wait(entry, rule, nowMs);
@@ -57,25 +57,25 @@ export class StrictLimiter implements RateLimiter {
     return this.#permit(entry, rule, taken.outcome === "admitted" ? taken.gen : undefined, nowMs);
   }
 
-  peek(keyId: string, rule: RateLimit): RateLimitState {
-    return this.stateOf(this.#entries.get(keyId), rule, this.#options.clock.monotonicMs());
+  peek(subject: string, rule: RateLimit): RateLimitState {
+    return this.stateOf(this.#entries.get(subject), rule, this.#options.clock.monotonicMs());
   }
 
-  /** Another replica waits for the key's permits. Returns those that no request waits for here. */
-  recall(keyId: string): void {
-    const entry = this.#entries.get(keyId);
+  /** Another replica waits for the subject's permits. Returns those that no request waits for here. */
+  recall(subject: string): void {
+    const entry = this.#entries.get(subject);
     if (entry === undefined) return;
     entry.pool.recall();
     this.#pump(entry, this.#options.clock.monotonicMs());
   }
 
-  /** The key's limit was changed, or the key deleted: what was concluded from the old one is worth nothing. */
-  keyChanged(keyId: string): void {
-    const entry = this.#entries.get(keyId);
+  /** The subject's limit was changed, or the subject deleted: what was concluded from the old one is worth nothing. */
+  ruleChanged(subject: string): void {
+    const entry = this.#entries.get(subject);
     if (entry === undefined) return;
     entry.pool.limitChanged();
     entry.short = undefined;
-    this.recall(keyId);
+    this.recall(subject);
   }
 
   /** Permits that this replica holds. */
@@ -89,7 +89,7 @@ export class StrictLimiter implements RateLimiter {
   async stop(): Promise<void> {
     clearInterval(this.#tick);
     this.#stopping = true;
-    for (const keyId of this.#entries.keys()) this.recall(keyId);
+    for (const subject of this.#entries.keys()) this.recall(subject);
     await Promise.race([this.#answered(), new Promise((resolve) => setTimeout(resolve, stopMs))]);
     this.#options.channel.close();
   }
@@ -131,13 +131,13 @@ export class StrictLimiter implements RateLimiter {
     return Math.ceil(this.#options.clock.nowMs() + inMs);
   }
 
-  #open(keyId: string): Entry {
+  #open(subject: string): Entry {
     if (this.#entries.size >= this.#options.poolsMax) {
       this.#options.metrics.windowsFull();
       throw new Unavailable("every rate-limit window is taken");
     }
-    const entry: Entry = { keyId, pool: new PermitPool(), waiting: [], dueMs: undefined, short: undefined };
-    this.#entries.set(keyId, entry);
+    const entry: Entry = { subject, pool: new PermitPool(), waiting: [], dueMs: undefined, short: undefined };
+    this.#entries.set(subject, entry);
     return entry;
   }
 
@@ -167,7 +167,7 @@ export class StrictLimiter implements RateLimiter {
       entry.pool.overdue(message);
       this.#pump(entry, this.#options.clock.monotonicMs());
     };
-    const exchange = this.#options.channel.exchange(entry.keyId, message.ask, { onOverdue });
+    const exchange = this.#options.channel.exchange(entry.subject, message.ask, { onOverdue });
     const answered = exchange.then(
       (answer) => this.#onAnswer(entry, message, answer),
       () => this.#onLost(entry, message),
@@ -215,13 +215,13 @@ export class StrictLimiter implements RateLimiter {
     if (short !== undefined) entry.short = { atMs: nowMs, state: this.#byOurClock(entry, short, nowMs) };
   }
 
-  /** There is no such key any more. */
+  /** There is no such subject any more. */
   #drop(entry: Entry): void {
     entry.pool.drop();
     // Another entry may have taken its place, if two messages were under way.
-    if (this.#entries.get(entry.keyId) === entry) this.#entries.delete(entry.keyId);
+    if (this.#entries.get(entry.subject) === entry) this.#entries.delete(entry.subject);
     this.#active.delete(entry);
-    for (const { resolve } of this.#leave(entry, entry.waiting.length)) resolve(noSuchKey);
+    for (const { resolve } of this.#leave(entry, entry.waiting.length)) resolve(noSuchSubject);
   }
 
   #leave(entry: Entry, count: number): Waiting[] {
@@ -268,14 +268,14 @@ export class StrictLimiter implements RateLimiter {
         this.#sweep = this.#entries.entries();
         return;
       }
-      const [keyId, { pool }] = next.value;
-      if (pool.isIdle(nowMs)) this.#entries.delete(keyId);
+      const [subject, { pool }] = next.value;
+      if (pool.isIdle(nowMs)) this.#entries.delete(subject);
     }
   }
 }
 
 interface Entry {
-  readonly keyId: string;
+  readonly subject: string;
   readonly pool: PermitPool;
   /** In the order in which they came. As many as the pool counts. */
   readonly waiting: Waiting[];

@@ -45,11 +45,11 @@ export class StrictPermit<Entry> implements Permit {
   }
 }
 
-export const noSuchKey: Permit = {
+export const noSuchSubject: Permit = {
   outcome: "missing",
   limit: 0,
   remaining: 0,
   resetMs: 0,
   commit() {},
-  release: () => noSuchKey,
+  release: () => noSuchSubject,
 };

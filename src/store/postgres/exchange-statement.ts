@@ -1,9 +1,9 @@
 import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
 
 /*
- * Settles many keys' asks for permits, each exactly as `exchangePermits` does.
+ * Settles many subjects' asks for permits, each exactly as `exchangePermits` does.
  *
- * The windows are locked in the order of their keys, so that no two statements wait for each other in a circle; the clock
+ * The windows are locked in the order of their subjects, so that no two statements wait for each other in a circle; the clock
  * is read after that. Limit and duration stand in the window's own row, because READ COMMITTED reads the newest version
  * only of rows that a statement locks: joined from `keys`, they would be those of the moment at which the statement began
  * to wait, and a limit lowered meanwhile would be overrun. (Locking `keys` too would cost a write to it for each ask.)
@@ -15,22 +15,22 @@ import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
  * Keys that are missing or have no rate limit drop out. An asker may claim to return any number: `granted` stays between
  * `spent` and its old value.
  *
- * $5 key ids  $6 wanted at least  $7 at most  $8 window of the next two  $9 returned  $10 spent  $11 holders
+ * $5 subjects  $6 wanted at least  $7 at most  $8 window of the next two  $9 returned  $10 spent  $11 holders
  */
 export const exchangeSteps: GuardedSteps = {
-  table: "key_permits",
-  row: `key_id, gen, granted, available - granted, outstanding, ends_in_ms, end_ms, opened_for_ms, is_behind, is_contended,
+  table: "permit_windows",
+  row: `subject, gen, granted, available - granted, outstanding, ends_in_ms, end_ms, opened_for_ms, is_behind, is_contended,
     rate_limit`,
   steps: (orSkip) => `
 locked AS MATERIALIZED (
   SELECT u.*, p.gen, p.ends_at_ms, p.granted, p.spent, p.contended,
     p.window_duration_ms AS opened_for_ms, p.clamped_ends_at_ms AS clamped_before,
-    p.ratelimit_limit AS rate_limit, p.ratelimit_duration_ms AS duration_ms
+    p.rule_limit AS rate_limit, p.rule_duration_ms AS duration_ms
   FROM unnest($5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
-    AS u (key_id, want_min, want_max, ask_gen, ask_returned, ask_spent, holders)
-  JOIN key_permits p ON p.key_id = u.key_id
+    AS u (subject, want_min, want_max, ask_gen, ask_returned, ask_spent, holders)
+  JOIN permit_windows p ON p.subject = u.subject
   WHERE EXISTS (SELECT FROM w)
-  ORDER BY p.key_id
+  ORDER BY p.subject
   FOR UPDATE OF p ${orSkip}
 ), timed AS MATERIALIZED (
   SELECT *, ${ledgerNowMs} AS now_ms FROM locked
@@ -50,7 +50,7 @@ locked AS MATERIALIZED (
 ), reported AS (
   SELECT *, CASE WHEN is_own THEN LEAST(granted, spent + GREATEST(0, ask_spent)) ELSE spent END AS now_spent FROM judged
 ), credited AS (
-  SELECT key_id, want_min, want_max, share, now_ms, rate_limit, opens,
+  SELECT subject, want_min, want_max, share, now_ms, rate_limit, opens,
     granted AS granted_before, spent AS spent_before, contended AS contended_before, clamped_before,
     gen + opens::int AS gen,
     CASE WHEN opens THEN now_ms + duration_ms ELSE ends_at_ms END AS ends_at_ms,
@@ -78,10 +78,10 @@ locked AS MATERIALIZED (
     ends_in_ms > 0 AND (was_contended OR is_behind OR available - granted < share) AS is_contended
   FROM granting
 ), changed AS (
-  UPDATE key_permits p SET gen = s.gen, ends_at_ms = s.ends_at_ms, window_duration_ms = s.opened_for_ms,
+  UPDATE permit_windows p SET gen = s.gen, ends_at_ms = s.ends_at_ms, window_duration_ms = s.opened_for_ms,
     clamped_ends_at_ms = s.clamped_ms, granted = s.held + s.granted, spent = s.spent, contended = s.now_contended::int
   FROM settled s
-  WHERE p.key_id = s.key_id AND (s.opens OR s.clamped_ms <> s.clamped_before OR s.spent <> s.spent_before
+  WHERE p.subject = s.subject AND (s.opens OR s.clamped_ms <> s.clamped_before OR s.spent <> s.spent_before
     OR s.held + s.granted <> s.granted_before OR s.now_contended <> (s.contended_before = 1))
 )`,
 };

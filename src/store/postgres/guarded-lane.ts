@@ -53,7 +53,7 @@ export interface LaneWork<Item, Row extends KeptRow, Settled> {
   settledOf(row: Row): Settled;
 }
 
-export type KeptRow = readonly [keyId: string, ...rest: unknown[]];
+export type KeptRow = readonly [subject: string, ...rest: unknown[]];
 
 export type LaneResult<Settled> =
   | Settled
@@ -66,7 +66,7 @@ export type LaneResult<Settled> =
  * so that no retry can apply it after its callers have left. One number stands for one content: after the database has
  * refused a batch, the next content gets the next number.
  */
-export class GuardedLane<Item extends { readonly keyId: string }, Row extends KeptRow, Settled> {
+export class GuardedLane<Item extends { readonly subject: string }, Row extends KeptRow, Settled> {
   readonly #options: GuardedLaneOptions;
   readonly #work: LaneWork<Item, Row, Settled>;
   readonly #connection: PgConnection;
@@ -219,7 +219,7 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
   /** The server refuses something in the batch. Each half is tried alone, down to the bad item. */
   async #split(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
     this.#options.metrics.ledger("split");
-    if (items.length === 1) return [{ outcome: "failed", reason: "the database refuses the key's row" }];
+    if (items.length === 1) return [{ outcome: "failed", reason: "the database refuses the subject's row" }];
     const middle = items.length >> 1;
     const results: LaneResult<Settled>[] = [];
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
@@ -232,8 +232,8 @@ export class GuardedLane<Item extends { readonly keyId: string }, Row extends Ke
 
   #resultsOf(items: readonly Item[], rows: readonly (Row | SkippedRow)[]): readonly LaneResult<Settled>[] {
     const byKey = new Map(rows.map((row) => [row[0], row]));
-    return items.map(({ keyId }) => {
-      const row = byKey.get(keyId);
+    return items.map(({ subject }) => {
+      const row = byKey.get(subject);
       if (row === undefined) return { outcome: "missing" };
       return isSkipped(row) ? locked : this.#work.settledOf(row);
     });
@@ -300,13 +300,13 @@ interface GuardedReply {
 }
 
 /** The result for a row that was skipped because another transaction had locked it. */
-type SkippedRow = readonly [keyId: string];
+type SkippedRow = readonly [subject: string];
 
 function isSkipped(row: KeptRow): row is SkippedRow {
   return row.length === 1;
 }
 
-const locked = { outcome: "failed", reason: "somebody else has locked the key's row" } as const;
+const locked = { outcome: "failed", reason: "somebody else has locked the subject's row" } as const;
 
 function failedBy({ message }: Error): { outcome: "failed"; reason: string } {
   return { outcome: "failed", reason: message };

@@ -12,7 +12,7 @@
  */
 
 export interface GuardedSteps {
-  /** The table whose rows the steps lock, by `key_id`. $5 holds the keys. */
+  /** The table whose rows the steps lock, by `subject`. $5 holds the subjects. */
   readonly table: string;
   /**
    * They begin with `locked`: rows taken only where `w` has one, with `orSkip` behind its FOR UPDATE. They end in
@@ -26,13 +26,13 @@ export interface GuardedSteps {
 export interface LockRule {
   /** How long to wait for one lock. After that the whole statement fails with 55P03. */
   readonly lockMs: number;
-  /** Skips rows locked by other transactions, and returns only their keys. */
+  /** Skips rows locked by other transactions, and returns only their subjects. */
   readonly skipLocked?: boolean;
 }
 
 export function guardedText({ table, steps, row }: GuardedSteps, { lockMs, skipLocked = false }: LockRule): string {
   const settled = `(SELECT jsonb_agg(jsonb_build_array(${row})) FROM settled)`;
-  const skipped = `(SELECT jsonb_agg(jsonb_build_array(key_id)) FROM skipped)`;
+  const skipped = `(SELECT jsonb_agg(jsonb_build_array(subject)) FROM skipped)`;
   const result = skipLocked ? `COALESCE(${settled}, '[]') || COALESCE(${skipped}, '[]')` : `COALESCE(${settled}, '[]')`;
   return `
 WITH ${reliedText(lockMs)}, w AS MATERIALIZED (
@@ -48,8 +48,8 @@ SELECT (SELECT is_safe FROM relied) AS is_safe, (SELECT count(*) FROM w) AS fres
 /** The result for a skipped row. The row exists, so it must not look like a missing one. */
 function skippedText(table: string): string {
   return `skipped AS MATERIALIZED (
-  SELECT u.key_id FROM unnest($5::text[]) AS u (key_id) JOIN ${table} t ON t.key_id = u.key_id
-  WHERE EXISTS (SELECT FROM w) AND NOT EXISTS (SELECT FROM locked l WHERE l.key_id = u.key_id)
+  SELECT u.subject FROM unnest($5::text[]) AS u (subject) JOIN ${table} t ON t.subject = u.subject
+  WHERE EXISTS (SELECT FROM w) AND NOT EXISTS (SELECT FROM locked l WHERE l.subject = u.subject)
 )`;
 }
 

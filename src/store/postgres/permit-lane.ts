@@ -1,20 +1,20 @@
-import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
+import type { PermitEngine, PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { exchangeSteps } from "./exchange-statement.ts";
 import { GuardedLane, type GuardedLaneOptions, type LaneWork } from "./guarded-lane.ts";
 
 /** A lane of the permit ledger. */
-export class PermitLane extends GuardedLane<KeyedPermitAsk, PermitRow, SettledAsk> implements PermitEngine {
+export class PermitLane extends GuardedLane<SubjectAsk, PermitRow, SettledAsk> implements PermitEngine {
   constructor(options: GuardedLaneOptions) {
     super(options, exchanging);
   }
 
-  exchange(asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
+  exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
     return this.apply(asks);
   }
 }
 
 type PermitRow = readonly [
-  keyId: string,
+  subject: string,
   gen: number,
   granted: number,
   left: number,
@@ -28,10 +28,10 @@ type PermitRow = readonly [
 ];
 type SettledAsk = Extract<PermitResult, { outcome: "settled" }>;
 
-const exchanging: LaneWork<KeyedPermitAsk, PermitRow, SettledAsk> = {
+const exchanging: LaneWork<SubjectAsk, PermitRow, SettledAsk> = {
   steps: exchangeSteps,
   valuesOf: (asks) => [
-    asks.map((ask) => ask.keyId),
+    asks.map((ask) => ask.subject),
     asks.map((ask) => ask.wantMin),
     asks.map((ask) => ask.wantMax),
     asks.map((ask) => ask.gen),

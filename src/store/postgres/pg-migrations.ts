@@ -25,8 +25,8 @@ export const pgMigrations: readonly Migration[] = [
       // one of them too: otherwise a join could not use its index.
       ...Object.entries({
         keys: ["id", "start", "name"],
-        key_usage: ["key_id"],
-        key_permits: ["key_id"],
+        counters: ["subject"],
+        permit_windows: ["subject"],
         ending_secrets: ["key_id"],
         events: ["id"],
       }).flatMap(([table, columns]) =>
@@ -35,7 +35,7 @@ export const pgMigrations: readonly Migration[] = [
         ),
       ),
       // Rows that change with every batch keep their new version on the same page, beside the old one.
-      ...Object.entries({ usage_writers: 20, change_readers: 20, key_usage: 50, key_permits: 50 }).map(
+      ...Object.entries({ usage_writers: 20, change_readers: 20, counters: 50, permit_windows: 50 }).map(
         ([table, percent]) => sql`ALTER TABLE ${sql.ref(table)} SET (fillfactor = ${sql.lit(percent)})`.compile(db),
       ),
       // For rows that are added by hand.

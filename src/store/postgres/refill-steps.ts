@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 
 /*
  * The refill that is due, as steps of a WITH clause: the calendar of `domain/refill-calendar.ts` in SQL. They begin with
- * `timed`: rows of `key_usage` with `now_ms`, read after the rows were locked. They end in `refilled`, which adds to each
+ * `timed`: rows of `counters` with `now_ms`, read after the rows were locked. They end in `refilled`, which adds to each
  * row: `boundaries` that have passed, the balance `available`, and `through_ms`.
  */
 export const refillSteps = `
@@ -30,9 +30,9 @@ dated AS (
 )`.trim();
 
 /** `SqlEngine.refilledCounter`. A statement that waits for the row goes on with its newest version and the time of then. */
-export function refilledCounter(keyId: string, nowMs: RawBuilder<unknown>): RawBuilder<unknown> {
+export function refilledCounter(subject: string, nowMs: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`locked AS MATERIALIZED (
-    SELECT * FROM key_usage WHERE key_id = ${keyId} FOR UPDATE
+    SELECT * FROM counters WHERE subject = ${subject} FOR UPDATE
   ), timed AS MATERIALIZED (
     SELECT *, ${nowMs} AS now_ms FROM locked
   ), ${sql.raw(refillSteps)}`;

@@ -19,11 +19,11 @@ export class UsageLane extends GuardedLane<Charge, UsageRow, SettledCharge> impl
   }
 }
 
-type UsageRow = readonly [keyId: string, granted: number, remaining: number, refilledAheadMs: number];
+type UsageRow = readonly [subject: string, granted: number, remaining: number, refilledAheadMs: number];
 
 const settling: LaneWork<Charge, UsageRow, SettledCharge> = {
   steps: settleSteps,
-  valuesOf: (charges) => [charges.map(({ keyId }) => keyId), charges.map(({ wanted }) => wanted)],
+  valuesOf: (charges) => [charges.map(({ subject }) => subject), charges.map(({ wanted }) => wanted)],
   settledOf: ([, granted, remaining, aheadMs]) => ({
     outcome: "settled",
     granted,

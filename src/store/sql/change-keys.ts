@@ -7,6 +7,7 @@ import { newCounter, type RefillRule, type UsageCounter } from "../../domain/usa
 import type { CreateKey, DeleteKey, NewEvent, UpdateKey } from "../commands.ts";
 import type { Outcome } from "../management.ts";
 import { insertApi } from "./change-apis.ts";
+import { countingTables } from "./counting-tables.ts";
 import type { Plan, Rows, Target } from "./plan.ts";
 import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
@@ -70,8 +71,11 @@ export function deleteKeyPlan(engine: SqlEngine, { keyId, event }: DeleteKey): P
     target: ofKey(keyId),
     first: [touchRow(engine, ofKey(keyId), event)],
     feed: addKeyChange(engine, keyId, event),
-    // Secrets, counter and window go with the key, by their foreign keys.
-    rest: [engine.db.deleteFrom("keys").where("id", "=", keyId).compile()],
+    // Its secrets go with the key, by their foreign keys.
+    rest: [
+      ...countingTables.map((table) => engine.db.deleteFrom(table).where("subject", "=", keyId).compile()),
+      engine.db.deleteFrom("keys").where("id", "=", keyId).compile(),
+    ],
     outcomeOf: (_, __, told) => changedKey(keyId, told),
   };
 }
@@ -103,11 +107,10 @@ function columnsOf({ ownerId, name, meta, enabled, expiresAtMs, rateLimit, refil
 /** Brings the window in line with the limit. A key that never had a strict limit has none. */
 function setWindowRule(engine: SqlEngine, keyId: string, rateLimit: RateLimit | null, event: NewEvent): CompiledQuery {
   if (rateLimit?.mode === "strict") return insertWindow(engine, keyId, event);
-  const { ratelimit_limit, ratelimit_duration_ms } = rateLimitColumns(rateLimit ?? undefined);
   return engine.db
-    .updateTable("key_permits")
-    .set({ ratelimit_limit, ratelimit_duration_ms })
-    .where("key_id", "=", keyId)
+    .updateTable("permit_windows")
+    .set({ rule_limit: rateLimit?.limit ?? null, rule_duration_ms: rateLimit?.durationMs ?? null })
+    .where("subject", "=", keyId)
     .where(isChangedBy(event, keyId))
     .compile();
 }
@@ -126,12 +129,12 @@ function setRefill(
   const through = rule && latestBoundaryMs(rule.interval, nowMs);
   const begins = sql`CASE WHEN through_ms > ${through} THEN through_ms ELSE ${through} END`;
   return sql`WITH ${engine.refilledCounter(keyId)}
-    UPDATE key_usage SET remaining = available,
+    UPDATE counters SET remaining = available,
       refill_interval = ${rule?.interval ?? null},
       refill_amount = ${rule?.amount ?? null},
       refill_carry_over = ${rule ? Number(rule.carryOver) : null},
       refilled_through_ms = ${rule ? begins : null}
-    FROM refilled WHERE key_usage.key_id = refilled.key_id AND ${isChangedBy(event, keyId)}`.compile(engine.db);
+    FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, keyId)}`.compile(engine.db);
 }
 
 /** In SQL: whether the key's last change is this one. */
@@ -143,8 +146,8 @@ export function isChangedBy(event: NewEvent, keyId: string): RawBuilder<boolean>
 function insertWindow({ db }: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
   const none = sql<number>`0`;
   return db
-    .insertInto("key_permits")
-    .columns(["key_id", "ratelimit_limit", "ratelimit_duration_ms", ...windowColumns])
+    .insertInto("permit_windows")
+    .columns(["subject", "rule_limit", "rule_duration_ms", ...windowColumns])
     .expression(
       db
         .selectFrom("keys")
@@ -154,9 +157,9 @@ function insertWindow({ db }: SqlEngine, keyId: string, event: NewEvent): Compil
         .select(windowColumns.map((column) => none.as(column))),
     )
     .onConflict((conflict) =>
-      conflict.column("key_id").doUpdateSet(({ ref }) => ({
-        ratelimit_limit: ref("excluded.ratelimit_limit"),
-        ratelimit_duration_ms: ref("excluded.ratelimit_duration_ms"),
+      conflict.column("subject").doUpdateSet(({ ref }) => ({
+        rule_limit: ref("excluded.rule_limit"),
+        rule_duration_ms: ref("excluded.rule_duration_ms"),
       })),
     )
     .compile();
@@ -229,8 +232,8 @@ function insertCounter(
   event: NewEvent,
 ): CompiledQuery {
   return db
-    .insertInto("key_usage")
-    .columns(["key_id", "remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"])
+    .insertInto("counters")
+    .columns(["subject", "remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"])
     .expression(
       db
         .selectFrom("keys")

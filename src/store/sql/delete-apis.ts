@@ -2,6 +2,7 @@ import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { DeleteApi, DeleteApiKeys, StopApi } from "../commands.ts";
 import { methodOf } from "../events.ts";
 import { ofApi } from "./change-apis.ts";
+import { countingTables } from "./counting-tables.ts";
 import type { Plan } from "./plan.ts";
 import { digests } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -51,7 +52,7 @@ export function deleteApiKeysPlan(engine: SqlEngine, command: DeleteApiKeys): Pl
       SELECT ${thisTransaction}, 'key', id, ${digests} FROM keys WHERE ${deleted} RETURNING key_id, digests`.compile(
       db,
     ),
-    rest: [deleteKeys(engine, deleted)],
+    rest: deleteKeys(engine, deleted),
     outcomeOf([api], _, told) {
       if (!api?.rows.length) return { outcome: "missing" };
       const rows = (told?.rows ?? []) as readonly { key_id: string; digests: string }[];
@@ -92,12 +93,15 @@ function firstKeys(apiId: string, limit: number): RawBuilder<unknown> {
     ORDER BY api_id, id LIMIT ${sql.lit(limit)}`;
 }
 
-/** With their secrets, counters and windows, whose rows are locked in the order in which the ledgers lock them. */
-function deleteKeys({ db, forUpdate }: SqlEngine, deleted: RawBuilder<unknown>): CompiledQuery {
-  const locked = (table: string) =>
-    sql`SELECT key_id FROM ${sql.table(table)} WHERE key_id IN (SELECT id FROM keys WHERE ${deleted})
-      ORDER BY key_id ${forUpdate}`;
-  return sql`WITH counters AS MATERIALIZED (${locked("key_usage")}), windows AS MATERIALIZED (${locked("key_permits")})
-    DELETE FROM keys WHERE ${deleted}
-      AND (SELECT count(*) FROM counters) >= 0 AND (SELECT count(*) FROM windows) >= 0`.compile(db);
+/** With their secrets, counters and windows. Rows of each table are locked in the order in which the ledgers lock them. */
+function deleteKeys({ db, forUpdate }: SqlEngine, deleted: RawBuilder<unknown>): CompiledQuery[] {
+  const ids = sql`SELECT id FROM keys WHERE ${deleted}`;
+  return [
+    ...countingTables.map((table) => {
+      const locked = sql`SELECT subject FROM ${sql.table(table)} WHERE subject IN (${ids}) ORDER BY subject ${forUpdate}`;
+      return sql`WITH locked AS MATERIALIZED (${locked})
+        DELETE FROM ${sql.table(table)} WHERE subject IN (SELECT subject FROM locked)`.compile(db);
+    }),
+    sql`DELETE FROM keys WHERE ${deleted}`.compile(db),
+  ];
 }

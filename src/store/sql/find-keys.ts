@@ -12,7 +12,7 @@ import type { Schema } from "./schema.ts";
 export function selectKeys(db: Kysely<Schema>, counterKey: RawBuilder<string> = sql.ref<string>("keys.id")) {
   return db
     .selectFrom("keys")
-    .leftJoin("key_usage", (join) => join.on("key_usage.key_id", "=", counterKey))
+    .leftJoin("counters", (join) => join.on("counters.subject", "=", counterKey))
     .select(keyColumns)
     .select(sql<number | null>`CAST(NULL AS bigint)`.as("secret_expires_at_ms"));
 }
@@ -25,7 +25,7 @@ export function selectKeysOfEndingSecrets(
   return db
     .selectFrom("ending_secrets")
     .innerJoin("keys", "keys.id", "ending_secrets.key_id")
-    .leftJoin("key_usage", (join) => join.on("key_usage.key_id", "=", counterKey))
+    .leftJoin("counters", (join) => join.on("counters.subject", "=", counterKey))
     .select(keyColumns)
     .select("ending_secrets.expires_at_ms as secret_expires_at_ms");
 }
@@ -38,7 +38,7 @@ const keyColumns = [
   "keys.meta",
   "keys.enabled",
   "keys.expires_at_ms",
-  "key_usage.remaining",
+  "counters.remaining",
   "keys.ratelimit_async",
   "keys.ratelimit_limit",
   "keys.ratelimit_duration_ms",

@@ -92,7 +92,7 @@ function insertCounters({ db }: SqlEngine, keys: readonly ImportedKey[], nowMs: 
   const rows = counted.map(({ id, remaining = 0, refill: rule, createdAtMs }) => {
     const { refill } = newCounter(remaining, rule, rule === undefined ? createdAtMs : nowMs);
     return {
-      key_id: text(id),
+      subject: text(id),
       remaining: whole(remaining),
       refill_interval: text(refill?.interval),
       refill_amount: whole(refill?.amount),
@@ -100,9 +100,9 @@ function insertCounters({ db }: SqlEngine, keys: readonly ImportedKey[], nowMs: 
       refilled_through_ms: whole(refill?.refilledThroughMs),
     };
   });
-  const stored = sql`key_id IN (SELECT id FROM keys WHERE ${areStored(counted)})`;
+  const stored = sql`subject IN (SELECT id FROM keys WHERE ${areStored(counted)})`;
   return [
-    sql`INSERT INTO key_usage (${columnsOf(rows)}) SELECT ${columnsOf(rows)} FROM ${tableOf(rows)} WHERE ${stored}`.compile(
+    sql`INSERT INTO counters (${columnsOf(rows)}) SELECT ${columnsOf(rows)} FROM ${tableOf(rows)} WHERE ${stored}`.compile(
       db,
     ),
   ];
@@ -114,8 +114,8 @@ function insertWindows({ db }: SqlEngine, keys: readonly ImportedKey[]): Compile
   const none = sql<number>`0`;
   return [
     db
-      .insertInto("key_permits")
-      .columns(["key_id", "ratelimit_limit", "ratelimit_duration_ms", ...windowColumns])
+      .insertInto("permit_windows")
+      .columns(["subject", "rule_limit", "rule_duration_ms", ...windowColumns])
       .expression(
         db
           .selectFrom("keys")

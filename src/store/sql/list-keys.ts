@@ -117,7 +117,7 @@ const found = {
   columns: storedKeyColumns,
   joins: sql`
     LEFT JOIN keys ON keys.id = page.id
-    LEFT JOIN key_usage ON key_usage.key_id = CASE WHEN keys.has_counter = 1 THEN keys.id END
+    LEFT JOIN counters ON counters.subject = CASE WHEN keys.has_counter = 1 THEN keys.id END
     LEFT JOIN ending_secrets ON ending_secrets.key_id = keys.id`,
 };
 

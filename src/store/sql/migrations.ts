@@ -95,8 +95,8 @@ export const migrations: readonly StatementsMigration[] = [
         .compile(),
       db.schema.createIndex("keys_by_start").on("keys").columns(["api_id", "start", "id"]).compile(),
       db.schema
-        .createTable("key_usage")
-        .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))
+        .createTable("counters")
+        .addColumn("subject", "text", (column) => column.primaryKey())
         .addColumn("remaining", "bigint", (column) => column.notNull())
         .addCheckConstraint(remainingMinCheck, sql`remaining >= 0`)
         .addCheckConstraint(remainingMaxCheck, sql`remaining <= ${sql.lit(remainingMax)}`)
@@ -107,8 +107,8 @@ export const migrations: readonly StatementsMigration[] = [
         .modifyEnd(inPrimaryKey)
         .compile(),
       db.schema
-        .createTable("key_permits")
-        .addColumn("key_id", "text", (column) => column.primaryKey().references("keys.id").onDelete("cascade"))
+        .createTable("permit_windows")
+        .addColumn("subject", "text", (column) => column.primaryKey())
         .addColumn("gen", "bigint", (column) => column.notNull())
         .addColumn("ends_at_ms", "bigint", (column) => column.notNull())
         .addColumn("window_duration_ms", "bigint", (column) => column.notNull())
@@ -116,8 +116,8 @@ export const migrations: readonly StatementsMigration[] = [
         .addColumn("granted", "bigint", (column) => column.notNull().check(sql`granted >= 0`))
         .addColumn("spent", "bigint", (column) => column.notNull().check(sql`spent >= 0`))
         .addColumn("contended", "integer", (column) => column.notNull())
-        .addColumn("ratelimit_limit", "bigint")
-        .addColumn("ratelimit_duration_ms", "bigint")
+        .addColumn("rule_limit", "bigint")
+        .addColumn("rule_duration_ms", "bigint")
         .modifyEnd(inPrimaryKey)
         .compile(),
       db.schema

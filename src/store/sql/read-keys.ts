@@ -43,7 +43,7 @@ export const selectStoredKey = { id: selectBy("id"), digest: selectBy("digest") 
 function selectStoredKeys({ db }: SqlEngine) {
   return db
     .selectFrom("keys")
-    .leftJoin("key_usage", "key_usage.key_id", "keys.id")
+    .leftJoin("counters", "counters.subject", "keys.id")
     .leftJoin("ending_secrets", "ending_secrets.key_id", "keys.id")
     .select(storedKeyColumns);
 }
@@ -57,7 +57,7 @@ function withDueRefill(engine: SqlEngine, key: StoredKey): MaybePromise<StoredKe
   return andThen(withDueRefills(engine, [key]), ([only]) => only as StoredKey);
 }
 
-/** Of `keys` joined with `key_usage` and `ending_secrets`: a `StoredKeyRow`. */
+/** Of `keys` joined with `counters` and `ending_secrets`: a `StoredKeyRow`. */
 export const storedKeyColumns = [
   "keys.id",
   "keys.api_id",
@@ -73,11 +73,11 @@ export const storedKeyColumns = [
   "keys.created_at_ms",
   "keys.updated_at_ms",
   "keys.version",
-  "key_usage.remaining",
-  "key_usage.refill_interval",
-  "key_usage.refill_amount",
-  "key_usage.refill_carry_over",
-  "key_usage.refilled_through_ms",
+  "counters.remaining",
+  "counters.refill_interval",
+  "counters.refill_amount",
+  "counters.refill_carry_over",
+  "counters.refilled_through_ms",
   "keys.secret_created_at_ms",
   "ending_secrets.start as ending_start",
   "ending_secrets.created_at_ms as ending_created_at_ms",

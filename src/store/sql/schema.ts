@@ -35,7 +35,7 @@ export interface Schema {
     ratelimit_async: number | null;
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
-    /** Whether the key has a row in `key_usage`: without one, look-ups need not search for it. */
+    /** Whether the key has a row in `counters`: without one, look-ups need not search for it. */
     has_counter: number;
     /** Of the last change. Later statements of its transaction depend on it. */
     event_id: string;
@@ -44,17 +44,18 @@ export interface Schema {
   };
   /** Secrets that were replaced and may be used until they expire: at most one of a key. */
   ending_secrets: { digest: string; key_id: string; start: string; created_at_ms: number; expires_at_ms: number };
-  key_usage: {
-    key_id: string;
+  /** What may still be used. A subject is the text under which something is counted: for a key its id. */
+  counters: {
+    subject: string;
     remaining: number;
     refill_interval: string | null;
     refill_amount: number | null;
     refill_carry_over: number | null;
     refilled_through_ms: number | null;
   };
-  /** The window of a key that has, or once had, a strict limit. */
-  key_permits: {
-    key_id: string;
+  /** The windows of strict limits, by subject too. A row is made when its subject gets a strict limit. */
+  permit_windows: {
+    subject: string;
     gen: number;
     ends_at_ms: number;
     /** The duration that the window was opened with. */
@@ -64,9 +65,9 @@ export interface Schema {
     granted: number;
     spent: number;
     contended: number;
-    /** A copy of the key's limit and duration; null while the key has no rate limit. */
-    ratelimit_limit: number | null;
-    ratelimit_duration_ms: number | null;
+    /** The limit and duration in force; null while the subject has no rate limit. */
+    rule_limit: number | null;
+    rule_duration_ms: number | null;
   };
   root_keys: {
     id: string;
@@ -131,5 +132,5 @@ export interface Schema {
 
 /* The names of constraints, by which a change that one of them refuses is recognised. */
 export const hasCounterCheck = "keys_has_counter_check";
-export const remainingMinCheck = "key_usage_remaining_min_check";
-export const remainingMaxCheck = "key_usage_remaining_max_check";
+export const remainingMinCheck = "counters_remaining_min_check";
+export const remainingMaxCheck = "counters_remaining_max_check";

@@ -59,11 +59,11 @@ export interface SqlEngine {
   readonly oldestOpenTransaction: RawBuilder<number>;
 
   /**
-   * In SQL, for a WITH clause that begins a statement of `atomically`: the step `refilled`. It has one row if the key has a
-   * counter: `key_id`, `available` with every refill that is due, and `through_ms`, the latest boundary that was applied. The
+   * In SQL, for a WITH clause that begins a statement of `atomically`: the step `refilled`. It has one row if there is
+   * such a counter: `subject`, `available` with every refill that is due, and `through_ms`, the latest boundary that was applied. The
    * counter's row is locked, and the clock that refills go by is read after that.
    */
-  refilledCounter(keyId: string): RawBuilder<unknown>;
+  refilledCounter(subject: string): RawBuilder<unknown>;
 
   /** The clock that refills go by. */
   ledgerNowMs(): Promise<number>;

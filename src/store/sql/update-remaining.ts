@@ -34,7 +34,7 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining)
   };
 
   function changeCounter(): CompiledQuery[] {
-    if (value === undefined) return [db.deleteFrom("key_usage").where("key_id", "=", keyId).compile()];
+    if (value === undefined) return [db.deleteFrom("counters").where("subject", "=", keyId).compile()];
     switch (op) {
       case "set":
         return [insertCounter(value), setBalance(sql`${value}`)];
@@ -48,8 +48,8 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining)
   /** For a key that has no counter yet. Nothing else can make or remove it: the key's row is locked. */
   function insertCounter(remaining: number): CompiledQuery {
     return db
-      .insertInto("key_usage")
-      .columns(["key_id", "remaining"])
+      .insertInto("counters")
+      .columns(["subject", "remaining"])
       .expression(
         db
           .selectFrom("keys")
@@ -57,15 +57,15 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining)
           .where("event_id", "=", event.id)
           .select(["id", whole(remaining).as("remaining")]),
       )
-      .onConflict((conflict) => conflict.column("key_id").doNothing())
+      .onConflict((conflict) => conflict.column("subject").doNothing())
       .compile();
   }
 
   /** Also where the balance before does not matter: a refill that was due must not be added to the new one later. */
   function setBalance(balance: ReturnType<typeof sql>): CompiledQuery {
     return sql`WITH ${engine.refilledCounter(keyId)}
-      UPDATE key_usage SET remaining = ${balance}, refilled_through_ms = through_ms
-      FROM refilled WHERE key_usage.key_id = refilled.key_id AND ${isChangedBy(event, keyId)}
-      RETURNING key_usage.remaining`.compile(db);
+      UPDATE counters SET remaining = ${balance}, refilled_through_ms = through_ms
+      FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, keyId)}
+      RETURNING counters.remaining`.compile(db);
   }
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { countingTables } from "../sql/counting-tables.ts";
 import { isDamage, isReadError } from "./result-codes.ts";
 
 export type CheckResult =
@@ -14,13 +15,23 @@ export function checkData(db: DatabaseSync): CheckResult {
     const [found] = db.prepare("PRAGMA integrity_check(1)").all() as { integrity_check: string }[];
     if (found?.integrity_check !== "ok") return { outcome: "damaged", reason: String(found?.integrity_check) };
     // Each table can be intact and still be from another point in time than the others.
-    const orphan = db.prepare('SELECT "table" AS name FROM pragma_foreign_key_check LIMIT 1').get();
+    const orphan = db
+      .prepare(`SELECT "table" AS name FROM pragma_foreign_key_check ${countedForNothing} LIMIT 1`)
+      .get();
     if (orphan !== undefined) return { outcome: "damaged", reason: `a row of ${orphan.name} belongs to nothing` };
     return { outcome: "sound" };
   } catch (error) {
     return failedCheck(error);
   }
 }
+
+/** Counts for a key that is not there. The id of a key is a subject without a slash. */
+const countedForNothing = countingTables
+  .map(
+    (table) => `UNION ALL SELECT '${table}' FROM ${table}
+      WHERE instr(subject, '/') = 0 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = subject)`,
+  )
+  .join(" ");
 
 /** A read error can be temporary, so it is no result. What SQLite calls malformed stays malformed. */
 export function failedCheck(error: unknown): CheckResult {

@@ -1,24 +1,24 @@
 import type { StatementSync } from "node:sqlite";
 import { exchangePermits, type PermitWindow } from "../../domain/permit-window.ts";
 import { limitMax } from "../../domain/rate-limit.ts";
-import type { KeyedPermitAsk, PermitResult } from "../permit-ledger.ts";
+import type { PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { isIntegerIn } from "../sql/is-integer-in.ts";
 
 /** Settles one ask inside the open transaction. */
 export function exchangeAsk(
   prepare: (sql: string) => StatementSync,
-  { keyId, ...ask }: KeyedPermitAsk,
+  { subject, ...ask }: SubjectAsk,
   nowMs: number,
 ): PermitResult {
-  const row = prepare("SELECT * FROM key_permits WHERE key_id = ?").get(keyId) as PermitRow | undefined;
-  if (row === undefined || row.ratelimit_limit === null) return { outcome: "missing" };
+  const row = prepare("SELECT * FROM permit_windows WHERE subject = ?").get(subject) as PermitRow | undefined;
+  if (row === undefined || row.rule_limit === null) return { outcome: "missing" };
   const before = windowOf(row);
-  const rule = { limit: row.ratelimit_limit, durationMs: row.ratelimit_duration_ms };
+  const rule = { limit: row.rule_limit, durationMs: row.rule_duration_ms };
   const { window, grant } = exchangePermits(before, ask, rule, nowMs);
   if (!isSame(before, window)) {
     prepare(
-      `UPDATE key_permits SET gen = ?, ends_at_ms = ?, window_duration_ms = ?, clamped_ends_at_ms = ?, granted = ?,
-        spent = ?, contended = ? WHERE key_id = ?`,
+      `UPDATE permit_windows SET gen = ?, ends_at_ms = ?, window_duration_ms = ?, clamped_ends_at_ms = ?, granted = ?,
+        spent = ?, contended = ? WHERE subject = ?`,
     ).run(
       window.gen,
       window.endsAtMs,
@@ -27,7 +27,7 @@ export function exchangeAsk(
       window.granted,
       window.spent,
       Number(window.contended),
-      keyId,
+      subject,
     );
   }
   return { outcome: "settled", ...grant };
@@ -41,8 +41,8 @@ interface PermitRow {
   granted: number;
   spent: number;
   contended: number;
-  ratelimit_limit: number | null;
-  ratelimit_duration_ms: number;
+  rule_limit: number | null;
+  rule_duration_ms: number;
 }
 
 /** Throws on a row that this code cannot have written: using it could grant permits above the limit. */
@@ -68,8 +68,8 @@ function isSound(row: PermitRow): boolean {
     isIntegerIn(0, row.granted, limitMax) &&
     isIntegerIn(0, row.spent, row.granted) &&
     isIntegerIn(0, row.contended, 1) &&
-    isIntegerIn(1, row.ratelimit_limit, limitMax) &&
-    isIntegerIn(1, row.ratelimit_duration_ms, Number.MAX_SAFE_INTEGER)
+    isIntegerIn(1, row.rule_limit, limitMax) &&
+    isIntegerIn(1, row.rule_duration_ms, Number.MAX_SAFE_INTEGER)
   );
 }
 

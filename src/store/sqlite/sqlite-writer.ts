@@ -4,7 +4,7 @@ import { anchored, type Clock } from "../../ambient/clock.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
-import type { KeyedPermitAsk, PermitEngine, PermitResult } from "../permit-ledger.ts";
+import type { PermitEngine, PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { CheckViolation, UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
 import type { CheckResult } from "./check-data.ts";
@@ -117,7 +117,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return result.results;
   }
 
-  async exchange(asks: readonly KeyedPermitAsk[]): Promise<readonly PermitResult[]> {
+  async exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
     const result = await this.#jobs.submit({ kind: "exchange", asks });
     if (result.kind !== "exchange") throw errorOf(result);
     return result.results;

@@ -6,18 +6,18 @@ import { type Charge, type ChargeResult, refilledAhead } from "../usage-ledger.t
 /** Settles one charge inside the open transaction. */
 export function settleCharge(
   prepare: (sql: string) => StatementSync,
-  { keyId, wanted }: Charge,
+  { subject, wanted }: Charge,
   nowMs: number,
 ): ChargeResult {
-  const row = prepare("SELECT * FROM key_usage WHERE key_id = ?").get(keyId) as CounterRow | undefined;
+  const row = prepare("SELECT * FROM counters WHERE subject = ?").get(subject) as CounterRow | undefined;
   if (row === undefined) return { outcome: "missing" };
   const before = counterOf(row);
   const { granted, counter, refilledAheadMs } = settle(before, wanted, nowMs);
   if (counter !== before) {
-    prepare("UPDATE key_usage SET remaining = ?, refilled_through_ms = ? WHERE key_id = ?").run(
+    prepare("UPDATE counters SET remaining = ?, refilled_through_ms = ? WHERE subject = ?").run(
       counter.remaining,
       counter.refill?.refilledThroughMs ?? null,
-      keyId,
+      subject,
     );
   }
   return { outcome: "settled", granted, remaining: counter.remaining, ...refilledAhead(refilledAheadMs) };

@@ -1,4 +1,4 @@
-import type { KeyedPermitAsk, PermitResult } from "../permit-ledger.ts";
+import type { PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import type { Charge, ChargeResult } from "../usage-ledger.ts";
 import type { CheckResult } from "./check-data.ts";
 
@@ -8,7 +8,7 @@ import type { CheckResult } from "./check-data.ts";
 export type WriterJob =
   | { readonly kind: "statements"; readonly statements: readonly Statement[] }
   | { readonly kind: "settle"; readonly charges: readonly Charge[] }
-  | { readonly kind: "exchange"; readonly asks: readonly KeyedPermitAsk[] };
+  | { readonly kind: "exchange"; readonly asks: readonly SubjectAsk[] };
 
 /** The time of a transaction. There is one transaction at a time, so from then on it has all rows to itself. */
 export interface WriterTime {

@@ -65,7 +65,7 @@ async function openStore(url: string, lanes: number) {
 function lockingBackwards(engine: PgEngine): PgEngine {
   const turned = (query: CompiledQuery) => ({
     ...query,
-    sql: query.sql.replaceAll("ORDER BY key_id", "ORDER BY key_id DESC"),
+    sql: query.sql.replaceAll("ORDER BY subject", "ORDER BY subject DESC"),
   });
   return { ...engine, atomically: (queries) => engine.atomically(queries.map(turned)) };
 }
@@ -81,19 +81,19 @@ async function circlesWith(change: (engine: PgEngine) => PgEngine): Promise<numb
   const engine = openPgEngine({ url, connectionsMax: 2 });
   const management = createSqlManagement(change(engine));
   const uses = {
-    key_usage: (ids: readonly string[]) =>
+    counters: (ids: readonly string[]) =>
       settle(
         store,
-        ids.map((keyId) => ({ keyId, wanted: 1 })),
+        ids.map((keyId) => ({ subject: keyId, wanted: 1 })),
       ),
-    key_permits: (ids: readonly string[]) =>
+    permit_windows: (ids: readonly string[]) =>
       exchange(
         store,
-        ids.map((keyId) => ({ keyId, ...permitAsk({ wantMin: 1 }) })),
+        ids.map((keyId) => ({ subject: keyId, ...permitAsk({ wantMin: 1 }) })),
       ),
   };
   const holders = [];
-  for (const table of ["key_usage", "key_permits"] as const) {
+  for (const table of ["counters", "permit_windows"] as const) {
     const keys = Array.from({ length: 9 }, () => newKey(table));
     await Promise.all(keys.map((key) => createKey(store.management, key)));
     const ids = keys.map(({ id }) => id).sort();
@@ -161,7 +161,7 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
         const charges = [...Array.from({ length: 30 }, () => some(keys)), ...others].map(({ id }) => id);
         const results = await settle(
           store,
-          [...new Set(charges)].map((keyId) => ({ keyId, wanted: 1 })),
+          [...new Set(charges)].map((keyId) => ({ subject: keyId, wanted: 1 })),
         );
         uses.push(...results.slice(-others.length).map(({ outcome }) => outcome));
       }),
@@ -183,7 +183,7 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
     ]);
     expect(old.rows).toEqual([{ n: 0 }]);
     const orphans = await ask(
-      "SELECT (SELECT count(*) FROM key_usage WHERE key_id NOT IN (SELECT id FROM keys))::int AS usage, (SELECT count(*) FROM key_permits WHERE key_id NOT IN (SELECT id FROM keys))::int AS permits",
+      "SELECT (SELECT count(*) FROM counters WHERE subject NOT IN (SELECT id FROM keys))::int AS usage, (SELECT count(*) FROM permit_windows WHERE subject NOT IN (SELECT id FROM keys))::int AS permits",
     );
     expect(orphans).toEqual([{ usage: 0, permits: 0 }]);
     const told = await ask("SELECT count(DISTINCT key_id)::int AS n FROM changes WHERE kind = 'key'");

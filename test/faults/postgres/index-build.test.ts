@@ -29,7 +29,7 @@ async function buildUnderLoad(build: (url: string) => Promise<unknown>) {
   atTestEnd(() => other.end());
   await other.connect();
   return loadDuring({ ...server, callers: 8 }, async () => {
-    await other.query("BEGIN; UPDATE key_usage SET remaining = 9 WHERE key_id = 'bulk_1'");
+    await other.query("BEGIN; UPDATE counters SET remaining = 9 WHERE subject = 'bulk_1'");
     const building = build(url);
     await delay(openMs);
     await other.query("COMMIT");

@@ -97,7 +97,7 @@ export function sendUntilAnswered(url: string): (text: string, values: unknown[]
 /** Locks one row of a key, as a foreign transaction would, until it is released. */
 export async function lockRow(
   url: string,
-  table: "key_usage" | "key_permits",
+  table: "counters" | "permit_windows",
   keyId: string,
 ): Promise<{ release: () => Promise<void> }> {
   const holder = new pg.Client({ connectionString: url });
@@ -105,7 +105,7 @@ export async function lockRow(
   atTestEnd(() => holder.end());
   await holder.connect();
   await holder.query("BEGIN");
-  await holder.query(`SELECT FROM ${table} WHERE key_id = $1 FOR UPDATE`, [keyId]);
+  await holder.query(`SELECT FROM ${table} WHERE subject = $1 FOR UPDATE`, [keyId]);
   return { release: async () => void (await holder.query("ROLLBACK")) };
 }
 
@@ -117,7 +117,7 @@ export function ledgerEvents(): { metrics: Metrics; events: string[] } {
 
 /** The total that was charged, calculated from the balances in the ledger. */
 export async function chargedInAll(url: string, keys: number, remaining: number): Promise<number> {
-  const { rows } = await query(url, "SELECT sum(remaining)::int AS left FROM key_usage");
+  const { rows } = await query(url, "SELECT sum(remaining)::int AS left FROM counters");
   return keys * remaining - rows[0].left;
 }
 

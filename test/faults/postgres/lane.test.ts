@@ -32,14 +32,14 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
-    expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 9)]);
+    expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, 9)]);
     let cutNext = true;
     proxy.onReply = () => {
       const cut = cutNext;
       cutNext = false;
       return cut ? "cut" : "pass";
     };
-    expect(await lane.settle([{ keyId: "k", wanted: 2 }])).toEqual([settled(2, 7)]);
+    expect(await lane.settle([{ subject: "k", wanted: 2 }])).toEqual([settled(2, 7)]);
     expect(proxy.cuts).toBe(1);
     expect(await chargedInAll(url, 1, 10)).toBe(3);
   });
@@ -54,7 +54,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
         for (let i = 0; i < 40; i++) {
           try {
             // In the result of the other, each of them would see "missing", or the numbers of another key.
-            const [result] = await lane.settle([{ keyId, wanted: 1 }]);
+            const [result] = await lane.settle([{ subject: keyId, wanted: 1 }]);
             expect(result).toMatchObject({ outcome: "settled", granted: 1 });
             acknowledged++;
           } catch (error) {
@@ -75,10 +75,10 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const url = await databaseWith(keyIds, 5);
     await query(
       url,
-      `UPDATE key_usage SET refill_interval = 'daily', refill_carry_over = 1, refilled_through_ms = 0,
-       refill_amount = 9223372036854775807 WHERE key_id = 'key_13'`,
+      `UPDATE counters SET refill_interval = 'daily', refill_carry_over = 1, refilled_through_ms = 0,
+       refill_amount = 9223372036854775807 WHERE subject = 'key_13'`,
     );
-    const results = await openLane(url).settle(keyIds.map((keyId) => ({ keyId, wanted: 1 })));
+    const results = await openLane(url).settle(keyIds.map((keyId) => ({ subject: keyId, wanted: 1 })));
     const expected = keyIds.map((keyId) =>
       keyId === "key_13" ? { outcome: "failed", reason: expect.any(String) } : settled(1, 4),
     );
@@ -90,11 +90,11 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const keyIds = ["a", "b", "c", "d", "e"];
     const url = await databaseWith(keyIds, 10);
     const lane = openLane(url, patient);
-    const charges = [...keyIds, "missing"].map((keyId) => ({ keyId, wanted: 1 }));
-    const holder = await lockRow(url, "key_usage", "c");
+    const charges = [...keyIds, "missing"].map((keyId) => ({ subject: keyId, wanted: 1 }));
+    const holder = await lockRow(url, "counters", "c");
     for (const left of [9, 8]) {
       expect(await lane.settle(charges)).toEqual(
-        charges.map(({ keyId }) => {
+        charges.map(({ subject: keyId }) => {
           if (keyId === "missing") return { outcome: "missing" };
           return keyId === "c" ? { outcome: "failed", reason: expect.stringContaining("locked") } : settled(1, left);
         }),
@@ -102,7 +102,9 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     }
     await holder.release();
     expect(await lane.settle(charges)).toEqual(
-      charges.map(({ keyId }) => (keyId === "missing" ? { outcome: "missing" } : settled(1, keyId === "c" ? 9 : 7))),
+      charges.map(({ subject: keyId }) =>
+        keyId === "missing" ? { outcome: "missing" } : settled(1, keyId === "c" ? 9 : 7),
+      ),
     );
     expect(await chargedInAll(url, keyIds.length, 10)).toBe(4 * 3 + 1);
   });
@@ -112,10 +114,10 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const { metrics, events } = ledgerEvents();
     const lane = openLane(url, { ...patient, metrics });
     await lane.settle([]);
-    const holder = await lockRow(url, "key_usage", "b");
+    const holder = await lockRow(url, "counters", "b");
     const settling = lane.settle([
-      { keyId: "a", wanted: 1 },
-      { keyId: "b", wanted: 2 },
+      { subject: "a", wanted: 1 },
+      { subject: "b", wanted: 2 },
     ]);
     while (!events.includes("locked")) await delay(5);
     await holder.release();
@@ -129,7 +131,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const { metrics, events } = ledgerEvents();
     const lane = openLane(through(url, proxy.port), { ...patient, metrics });
     await lane.settle([]);
-    await lockRow(url, "key_usage", "b");
+    await lockRow(url, "counters", "b");
     let isCut = false;
     let seenBytes = 0;
     proxy.onReply = ({ bytesFromServer }) => {
@@ -140,7 +142,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
       isCut = true;
       return "cut";
     };
-    const [a, b] = await lane.settle(["a", "b"].map((keyId) => ({ keyId, wanted: 1 })));
+    const [a, b] = await lane.settle(["a", "b"].map((keyId) => ({ subject: keyId, wanted: 1 })));
     expect(a).toEqual(settled(1, 9));
     expect(b).toEqual({ outcome: "failed", reason: expect.stringContaining("locked") });
     expect(events).toContain("recovered");
@@ -153,8 +155,8 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const { metrics, events } = ledgerEvents();
     const lane = openLane(through(url, proxy.port), { ...patient, metrics, writerId: () => "w" });
     await lane.settle([]);
-    const holder = await lockRow(url, "key_usage", "k");
-    const settling = lane.settle([{ keyId: "k", wanted: 1 }]);
+    const holder = await lockRow(url, "counters", "k");
+    const settling = lane.settle([{ subject: "k", wanted: 1 }]);
     const waiting =
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     while ((await query(url, waiting)).rows[0].n === 0) await delay(5);
@@ -173,7 +175,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const clock = new TestClock();
     const lane = openLane(through(url, proxy.port), { clock });
-    await lane.settle([{ keyId: "k", wanted: 1 }]);
+    await lane.settle([{ subject: "k", wanted: 1 }]);
     clock.advance(3_600_000);
     let cutNext = true;
     proxy.onReply = () => {
@@ -182,7 +184,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
       clock.advance(1);
       return "cut";
     };
-    expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
+    expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
     expect(await chargedInAll(url, 1, 10)).toBe(2);
   });
 
@@ -195,20 +197,20 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     );
     const lane = openLane(url, { timeoutMs: 2000 });
     for (let left = 9; left > 6; left--)
-      expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, left)]);
+      expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, left)]);
   });
 
   it("gives up a batch that hangs, and never applies it later", async () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
-    await lane.settle([{ keyId: "k", wanted: 1 }]);
+    await lane.settle([{ subject: "k", wanted: 1 }]);
     // The batch never reaches the server: the link refuses new connections, and the open one is silent.
     proxy.cutAll();
     proxy.refusing = true;
-    await expect(lane.settle([{ keyId: "k", wanted: 5 }])).rejects.toThrow(Unavailable);
+    await expect(lane.settle([{ subject: "k", wanted: 5 }])).rejects.toThrow(Unavailable);
     proxy.refusing = false;
-    expect(await lane.settle([{ keyId: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
+    expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
   });
 
   it("treats a commit that the standby has not confirmed as unknown", async () => {
@@ -221,7 +223,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     server.reload();
     const lane = openLane(url, { timeoutMs: 20_000 });
-    const spending = lane.settle([{ keyId: "k", wanted: 1 }]);
+    const spending = lane.settle([{ subject: "k", wanted: 1 }]);
     const cancelling = setInterval(() => {
       const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
       query(url, waiting).catch(() => {});
@@ -229,25 +231,25 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     onTestFinished(() => clearInterval(cancelling));
     await expect(spending).rejects.toThrow(Unavailable);
     const permits = openPermitLane(url, { timeoutMs: 20_000 });
-    await expect(permits.exchange([{ keyId: "k", ...permitAsk({ wantMin: 1 }) }])).rejects.toThrow(Unavailable);
+    await expect(permits.exchange([{ subject: "k", ...permitAsk({ wantMin: 1 }) }])).rejects.toThrow(Unavailable);
     // The same through the pool: creating and deleting keys.
     const engine = openPgEngine({ url, connectionsMax: 1 });
     onTestFinished(() => engine.close());
-    const change = CompiledQuery.raw("UPDATE key_usage SET remaining = remaining");
+    const change = CompiledQuery.raw("UPDATE counters SET remaining = remaining");
     await expect(engine.atomically([change])).rejects.toThrow(Unavailable);
   });
 });
 
 /** Creates the ledger's tables and rows on another server. */
 async function copyTables(from: string, to: string): Promise<void> {
-  const { rows } = await query(from, "SELECT key_id, remaining FROM key_usage");
+  const { rows } = await query(from, "SELECT subject, remaining FROM counters");
   await query(
     to,
-    `CREATE TABLE key_usage (key_id text PRIMARY KEY, remaining bigint, refill_interval text, refill_amount bigint,
+    `CREATE TABLE counters (subject text PRIMARY KEY, remaining bigint, refill_interval text, refill_amount bigint,
        refill_carry_over int, refilled_through_ms bigint);
-     CREATE TABLE key_permits (key_id text PRIMARY KEY, gen bigint, ends_at_ms bigint, granted bigint, spent bigint,
-       contended int, ratelimit_limit bigint, ratelimit_duration_ms bigint);
+     CREATE TABLE permit_windows (subject text PRIMARY KEY, gen bigint, ends_at_ms bigint, granted bigint, spent bigint,
+       contended int, rule_limit bigint, rule_duration_ms bigint);
      CREATE TABLE usage_writers (id text PRIMARY KEY, seq bigint, nonce text, result jsonb, updated_at timestamptz);
-     ${rows.map((row) => `INSERT INTO key_usage (key_id, remaining) VALUES ('${row.key_id}', ${row.remaining});`).join("")}`,
+     ${rows.map((row) => `INSERT INTO counters (subject, remaining) VALUES ('${row.subject}', ${row.remaining});`).join("")}`,
   );
 }

@@ -48,14 +48,14 @@ async function spendMany(engine: UsageEngine): Promise<Account> {
 /** An UPDATE for every key, sent again when no reply comes. */
 function naiveEngine(url: string): UsageEngine {
   const send = sendUntilAnswered(url);
-  const update = `UPDATE key_usage k SET remaining = k.remaining - u.wanted
-    FROM unnest($1::text[], $2::int[]) AS u (key_id, wanted) WHERE k.key_id = u.key_id RETURNING k.key_id, k.remaining`;
+  const update = `UPDATE counters k SET remaining = k.remaining - u.wanted
+    FROM unnest($1::text[], $2::int[]) AS u (subject, wanted) WHERE k.subject = u.subject RETURNING k.subject, k.remaining`;
   return {
     async settle(charges) {
-      const values = [charges.map(({ keyId }) => keyId), charges.map(({ wanted }) => wanted)];
+      const values = [charges.map(({ subject: keyId }) => keyId), charges.map(({ wanted }) => wanted)];
       const { rows } = await send(update, values);
-      const left = new Map(rows.map((row) => [row.key_id, Number(row.remaining)]));
-      return charges.map(({ keyId, wanted }) => ({
+      const left = new Map(rows.map((row) => [row.subject, Number(row.remaining)]));
+      return charges.map(({ subject: keyId, wanted }) => ({
         outcome: "settled",
         granted: wanted,
         remaining: left.get(keyId) as number,

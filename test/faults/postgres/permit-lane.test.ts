@@ -7,7 +7,7 @@ import { query } from "../../support/run-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { databaseWithLimits, lockRow, openPermitLane, through } from "./lane-fixture.ts";
 
-const asking = (keyId: string, given: Partial<PermitAsk>) => ({ keyId, ...permitAsk(given) });
+const asking = (subject: string, given: Partial<PermitAsk>) => ({ subject, ...permitAsk(given) });
 const numbered = (count: number) => Array.from({ length: count }, (_, i) => `key_${String(i).padStart(2, "0")}`);
 
 /** A link that loses one reply, when it is told to. */
@@ -19,8 +19,8 @@ async function linkTo(url: string): Promise<{ url: string; cutNext: () => void; 
 }
 
 async function grantedByKey(url: string): Promise<readonly [string, number][]> {
-  const { rows } = await query(url, "SELECT key_id, granted::int FROM key_permits ORDER BY key_id");
-  return rows.map((row) => [row.key_id, row.granted]);
+  const { rows } = await query(url, "SELECT subject, granted::int FROM permit_windows ORDER BY subject");
+  return rows.map((row) => [row.subject, row.granted]);
 }
 
 describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
@@ -57,13 +57,13 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
   it("shares each key's limit exactly with other writers, which name the keys in any order", async () => {
     const keyIds = numbered(12);
     const url = await databaseWithLimits(keyIds, 100);
-    const granted = new Map(keyIds.map((keyId) => [keyId, 0]));
+    const granted = new Map(keyIds.map((subject) => [subject, 0]));
     const orders = [keyIds, keyIds.toReversed(), [...keyIds.slice(5), ...keyIds.slice(0, 5)]];
     await Promise.all(
       orders.map(async (order) => {
         const lane = openPermitLane(url, { timeoutMs: 20_000 });
         for (let i = 0; i < 60; i++) {
-          const results = await lane.exchange(order.map((keyId) => asking(keyId, { wantMin: 1, holders: 3 })));
+          const results = await lane.exchange(order.map((subject) => asking(subject, { wantMin: 1, holders: 3 })));
           results.forEach((result, at) => {
             if (result.outcome !== "settled") throw new Error(`an ask is ${result.outcome}`);
             expect(result.gen).toBe(1);
@@ -72,19 +72,19 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
         }
       }),
     );
-    expect([...granted]).toEqual(keyIds.map((keyId) => [keyId, 100]));
-    expect(await grantedByKey(url)).toEqual(keyIds.map((keyId) => [keyId, 100]));
+    expect([...granted]).toEqual(keyIds.map((subject) => [subject, 100]));
+    expect(await grantedByKey(url)).toEqual(keyIds.map((subject) => [subject, 100]));
   });
 
   it("settles all others when the database refuses one row", async () => {
     const keyIds = numbered(20);
     const url = await databaseWithLimits(keyIds, 5);
     const lane = openPermitLane(url, { timeoutMs: 2000 });
-    await lane.exchange(keyIds.map((keyId) => asking(keyId, { wantMin: 1 })));
+    await lane.exchange(keyIds.map((subject) => asking(subject, { wantMin: 1 })));
     await damage(url, "key_13");
-    const results = await lane.exchange(keyIds.map((keyId) => asking(keyId, { wantMin: 1, gen: 1, spent: 1 })));
-    const expected = keyIds.map((keyId) =>
-      keyId === "key_13"
+    const results = await lane.exchange(keyIds.map((subject) => asking(subject, { wantMin: 1, gen: 1, spent: 1 })));
+    const expected = keyIds.map((subject) =>
+      subject === "key_13"
         ? { outcome: "failed", reason: expect.any(String) }
         : expect.objectContaining({ outcome: "settled", granted: 1, outstanding: 1, left: 3 }),
     );
@@ -95,8 +95,8 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     const keyIds = numbered(5);
     const url = await databaseWithLimits(keyIds, 10);
     const lane = openPermitLane(url, { timeoutMs: 20_000, lockMs: 150 });
-    const asks = [...keyIds, "nobody"].map((keyId) => asking(keyId, { wantMin: 1 }));
-    const holder = await lockRow(url, "key_permits", "key_02");
+    const asks = [...keyIds, "nobody"].map((subject) => asking(subject, { wantMin: 1 }));
+    const holder = await lockRow(url, "permit_windows", "key_02");
     const results = await lane.exchange(asks);
     expect(results.map(({ outcome }) => outcome)).toEqual([
       ...["settled", "settled", "failed", "settled", "settled"],
@@ -104,7 +104,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     ]);
     await holder.release();
     expect((await lane.exchange(asks))[2]).toMatchObject({ outcome: "settled", granted: 1, left: 9 });
-    expect(await grantedByKey(url)).toEqual(keyIds.map((keyId) => [keyId, keyId === "key_02" ? 1 : 2]));
+    expect(await grantedByKey(url)).toEqual(keyIds.map((subject) => [subject, subject === "key_02" ? 1 : 2]));
   });
 
   it("does not split a refused batch while an earlier attempt of it may still be applied", async () => {
@@ -134,7 +134,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
 });
 
 /** A row whose next report overflows: the database refuses the whole statement. */
-async function damage(url: string, keyId: string): Promise<void> {
+async function damage(url: string, subject: string): Promise<void> {
   const huge = "9223372036854775807";
-  await query(url, `UPDATE key_permits SET granted = ${huge}, spent = ${huge} WHERE key_id = '${keyId}'`);
+  await query(url, `UPDATE permit_windows SET granted = ${huge}, spent = ${huge} WHERE subject = '${subject}'`);
 }

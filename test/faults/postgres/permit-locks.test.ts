@@ -38,7 +38,7 @@ async function askBehind(text: string, change: string, whileItWaits = "SELECT 1"
   const url = await databaseWithLimits(["k"], limit);
   const [asker, holder] = [await connect(url), await connect(url)];
   expect(await askWith(asker, exchangeText)).toEqual({ gen: 1, granted: 5 });
-  await holder.query(`BEGIN; ${change}; SELECT * FROM key_permits WHERE key_id = 'k' FOR UPDATE`);
+  await holder.query(`BEGIN; ${change}; SELECT * FROM permit_windows WHERE subject = 'k' FOR UPDATE`);
   const answer = askWith(asker, text);
   const waiting =
     "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
@@ -49,7 +49,7 @@ async function askBehind(text: string, change: string, whileItWaits = "SELECT 1"
 
 /** The window ends at this moment: after the statement has begun, before it gets the row. */
 const ending =
-  "UPDATE key_permits SET ends_at_ms = (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE key_id = 'k'";
+  "UPDATE permit_windows SET ends_at_ms = (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE subject = 'k'";
 
 /** The statement with one thing changed, which it must contain. */
 function broken(from: string, to: string): string {
@@ -59,7 +59,7 @@ function broken(from: string, to: string): string {
 
 const lowering = (lowered: number) =>
   `UPDATE keys SET ratelimit_limit = ${lowered} WHERE id = 'k';
-   UPDATE key_permits SET ratelimit_limit = ${lowered} WHERE key_id = 'k'`;
+   UPDATE permit_windows SET rule_limit = ${lowered} WHERE subject = 'k'`;
 
 describe.runIf(hasPostgres)("a statement of the permit ledger that waited for a row", () => {
   it("uses the time at which it got the row: a window that ended meanwhile grants no more", async () => {
@@ -77,13 +77,13 @@ describe.runIf(hasPostgres)("a statement of the permit ledger that waited for a 
 
   it("would exceed a limit lowered meanwhile if it read the limit from the key", async () => {
     const joined = broken(
-      "JOIN key_permits p ON p.key_id = u.key_id",
-      "JOIN key_permits p ON p.key_id = u.key_id JOIN keys k ON k.id = p.key_id",
-    ).replace("p.ratelimit_limit AS", "k.ratelimit_limit AS");
+      "JOIN permit_windows p ON p.subject = u.subject",
+      "JOIN permit_windows p ON p.subject = u.subject JOIN keys k ON k.id = p.subject",
+    ).replace("p.rule_limit AS", "k.ratelimit_limit AS");
     expect(await askBehind(joined, lowering(6))).toEqual({ gen: 1, granted: 5 });
   });
 
-  it("finds nothing where the key was deleted meanwhile", async () => {
-    expect(await askBehind(exchangeText, "DELETE FROM keys WHERE id = 'k'")).toBeUndefined();
+  it("finds nothing where the window was deleted meanwhile", async () => {
+    expect(await askBehind(exchangeText, "DELETE FROM permit_windows WHERE subject = 'k'")).toBeUndefined();
   });
 });

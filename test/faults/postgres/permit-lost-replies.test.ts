@@ -27,8 +27,8 @@ async function takeAndGive(engine: PermitEngine): Promise<Account> {
   const account = { acknowledgedRounds: 0, unknownRounds: 0, granted: 0, doubled: 0 };
   const seen = new Set<string>();
   const asks = [
-    ...takers.map((keyId) => ({ keyId, ...permitAsk({ wantMin: takenARound }) })),
-    ...givers.map((keyId) => ({ keyId, ...permitAsk({ gen: 1, returned: returnedARound }) })),
+    ...takers.map((subject) => ({ subject, ...permitAsk({ wantMin: takenARound }) })),
+    ...givers.map((subject) => ({ subject, ...permitAsk({ gen: 1, returned: returnedARound }) })),
   ];
   for (let round = 0; round < rounds; round++) {
     const results = await engine.exchange(asks).catch(() => undefined);
@@ -37,7 +37,7 @@ async function takeAndGive(engine: PermitEngine): Promise<Account> {
     results?.forEach((result, i) => {
       if (result.outcome !== "settled") throw new Error(`an ask is ${result.outcome}`);
       account.granted += result.granted;
-      const answer = `${asks[i]?.keyId} ${result.left}`;
+      const answer = `${asks[i]?.subject} ${result.left}`;
       if (seen.has(answer)) account.doubled++;
       seen.add(answer);
     });
@@ -48,7 +48,7 @@ async function takeAndGive(engine: PermitEngine): Promise<Account> {
 /** A database whose givers hold permits, and an unreliable link to it. */
 async function setUp() {
   const url = await databaseWithLimits([...takers, ...givers], limit);
-  const held = givers.map((keyId) => ({ keyId, ...permitAsk({ wantMin: heldByGiver }) }));
+  const held = givers.map((subject) => ({ subject, ...permitAsk({ wantMin: heldByGiver }) }));
   await openPermitLane(url, { timeoutMs: 20_000 }).exchange(held);
   return { url, link: await behindUnreliableLink(url) };
 }
@@ -56,7 +56,10 @@ async function setUp() {
 /** All permits that were granted and returned, as the ledger has them. */
 async function ledgerOf(url: string): Promise<{ taken: number; returned: number }> {
   const granted = async (prefix: string) => {
-    const { rows } = await query(url, `SELECT sum(granted)::int AS n FROM key_permits WHERE key_id LIKE '${prefix}%'`);
+    const { rows } = await query(
+      url,
+      `SELECT sum(granted)::int AS n FROM permit_windows WHERE subject LIKE '${prefix}%'`,
+    );
     return rows[0].n as number;
   };
   return { taken: await granted("taker"), returned: givers.length * heldByGiver - (await granted("giver")) };
@@ -65,12 +68,12 @@ async function ledgerOf(url: string): Promise<{ taken: number; returned: number 
 /** An UPDATE, sent again when no reply comes. */
 function naiveEngine(url: string): PermitEngine {
   const send = sendUntilAnswered(url);
-  const update = `UPDATE key_permits p SET granted = p.granted + u.wanted - u.returned, gen = 1
-    FROM unnest($1::text[], $2::int[], $3::int[]) AS u (key_id, wanted, returned) WHERE p.key_id = u.key_id RETURNING p.*`;
+  const update = `UPDATE permit_windows p SET granted = p.granted + u.wanted - u.returned, gen = 1
+    FROM unnest($1::text[], $2::int[], $3::int[]) AS u (subject, wanted, returned) WHERE p.subject = u.subject RETURNING p.*`;
   return {
     async exchange(asks) {
       await send(update, [
-        asks.map((ask) => ask.keyId),
+        asks.map((ask) => ask.subject),
         asks.map((ask) => ask.wantMin),
         asks.map((ask) => ask.returned),
       ]);

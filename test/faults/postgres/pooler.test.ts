@@ -88,11 +88,11 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       // One of each ledger's replies is lost, so that its result is recovered; a lane that is new begins a writer.
       let cuts = round === 1 ? 1 : 0;
       proxy.onReply = () => (cuts-- > 0 ? "cut" : "pass");
-      const [charge] = (await lane?.settle([{ keyId: key.id, wanted: 2 }])) ?? [];
+      const [charge] = (await lane?.settle([{ subject: key.id, wanted: 2 }])) ?? [];
       expect(charge).toMatchObject({ outcome: "settled", granted: 2 });
       spent += 2;
       cuts = round === 1 ? 1 : 0;
-      const [grant] = (await permits?.exchange([{ keyId: strict.id, ...permitAsk({ wantMin: 1 }) }])) ?? [];
+      const [grant] = (await permits?.exchange([{ subject: strict.id, ...permitAsk({ wantMin: 1 }) }])) ?? [];
       expect(grant).toMatchObject({ outcome: "settled", granted: 1 });
       await deleteKey(store.management, `round ${round}`);
       await setRateLimit(store.management, strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });
@@ -104,8 +104,8 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       position = news.position;
     }
     expect(proxy.cuts).toBe(2);
-    const left = "SELECT (SELECT remaining::int FROM key_usage WHERE key_id = $1) AS remaining";
-    const ledgers = ["usage_writers", "key_usage", "key_permits"];
+    const left = "SELECT (SELECT remaining::int FROM counters WHERE subject = $1) AS remaining";
+    const ledgers = ["usage_writers", "counters", "permit_windows"];
     for (const table of [...ledgers, "keys", "root_keys", "changes", "change_readers"]) {
       const commits = await loggedCommits(direct, table);
       expect(commits.length, table).toBeGreaterThan(0);
@@ -118,7 +118,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     await server.up();
     const client = await connect(direct);
     expect((await client.query(left, [key.id])).rows).toEqual([{ remaining: 100 - spent }]);
-    expect((await client.query("SELECT granted::int FROM key_permits")).rows).toEqual([{ granted: 4 }]);
+    expect((await client.query("SELECT granted::int FROM permit_windows")).rows).toEqual([{ granted: 4 }]);
     expect((await client.query("SELECT id FROM keys WHERE id LIKE 'round%'")).rows).toEqual([]);
     expect((await client.query("SELECT digest FROM root_keys")).rows).toEqual([{ digest: "digest" }]);
   });
@@ -151,7 +151,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     let isUsedUp = false;
     const spend = async (store: Store, lane: number) => {
       while (!isUsedUp) {
-        const results = await store.usageLanes[lane]?.settle([{ keyId: key.id, wanted: 1 }]).catch(() => undefined);
+        const results = await store.usageLanes[lane]?.settle([{ subject: key.id, wanted: 1 }]).catch(() => undefined);
         const [result] = results ?? [];
         if (result?.outcome !== "settled") await delay(10);
         else if (result.granted === 0) isUsedUp = true;
@@ -176,7 +176,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const store = await openStore(url, 1);
     const key = counted(10);
     await createKey(store.management, key);
-    await store.usageLanes[0]?.settle([{ keyId: key.id, wanted: 1 }]);
+    await store.usageLanes[0]?.settle([{ subject: key.id, wanted: 1 }]);
     await store.changes.read((await store.changes.read(undefined)).position);
     const settings = "SELECT name, setting FROM pg_settings WHERE name <> 'application_name' ORDER BY name";
     const neighbour = await connect(url);
@@ -192,9 +192,9 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const name = new URL(direct).pathname.slice(1);
     await query(direct, `ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
     await recycle(pooler, url);
-    await expect(store.usageLanes[0]?.settle([{ keyId: key.id, wanted: 1 }])).rejects.toThrow(UnsafeTransaction);
+    await expect(store.usageLanes[0]?.settle([{ subject: key.id, wanted: 1 }])).rejects.toThrow(UnsafeTransaction);
     await expect(openStore(url)).rejects.toThrow(/READ COMMITTED.*default_transaction_isolation/);
-    expect((await query(direct, "SELECT remaining::int FROM key_usage")).rows).toEqual([{ remaining: 10 }]);
+    expect((await query(direct, "SELECT remaining::int FROM counters")).rows).toEqual([{ remaining: 10 }]);
   });
 });
 
@@ -208,7 +208,7 @@ describe.runIf(hasPostgres)("behind PgBouncer", () => {
     const lane = store.usageLanes[0];
     for (let left = 9; left > 6; left--) {
       const settled = { outcome: "settled", granted: 1, remaining: left };
-      expect(await lane?.settle([{ keyId: key.id, wanted: 1 }])).toEqual([settled]);
+      expect(await lane?.settle([{ subject: key.id, wanted: 1 }])).toEqual([settled]);
     }
     const counting =
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";

@@ -32,7 +32,7 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
       while (changed !== undefined)
         await exchange(
           store,
-          changed.map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 1 }) })),
+          changed.map(({ id }) => ({ subject: id, ...permitAsk({ wantMin: 1 }) })),
         );
     };
     const changing = async () => {
@@ -54,8 +54,8 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
       url,
       `SELECT count(*)::int AS windows, count(*) FILTER (WHERE k.id IS NULL
          OR (k.ratelimit_limit, k.ratelimit_duration_ms)
-            IS DISTINCT FROM (p.ratelimit_limit, p.ratelimit_duration_ms))::int AS astray
-       FROM key_permits p LEFT JOIN keys k ON k.id = p.key_id`,
+            IS DISTINCT FROM (p.rule_limit, p.rule_duration_ms))::int AS astray
+       FROM permit_windows p LEFT JOIN keys k ON k.id = p.subject`,
     );
     expect(rows[0].windows).toBeGreaterThan(keyCount);
     expect(rows[0].astray).toBe(0);

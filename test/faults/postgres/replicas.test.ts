@@ -76,14 +76,14 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
       });
       const today = "date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC')";
       const atMs = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::bigint`;
-      await query(url, `UPDATE key_usage SET refilled_through_ms = ${atMs(`${today} - interval '${daysAgo} days'`)}`);
+      await query(url, `UPDATE counters SET refilled_through_ms = ${atMs(`${today} - interval '${daysAgo} days'`)}`);
 
       const answers = await useTogether(key, { baseUrls, rootKey: testRootKey, clients, uses });
 
       expect(problemsWithUse(answers, uses)).toEqual([]);
       const { rows } = await query(
         url,
-        `SELECT remaining::int, refilled_through_ms = ${atMs(today)} AS due FROM key_usage`,
+        `SELECT remaining::int, refilled_through_ms = ${atMs(today)} AS due FROM counters`,
       );
       expect(rows).toEqual([{ remaining: 0, due: true }]);
     },

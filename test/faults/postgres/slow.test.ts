@@ -73,7 +73,7 @@ describe.runIf(hasPostgres).concurrent("a database", () => {
     };
     for (const key of keys) expect(await use(key)).toBe("VALID");
 
-    const holder = await lockRow(url, "key_usage", locked.keyId);
+    const holder = await lockRow(url, "counters", locked.keyId);
     const untilMs = performance.now() + 2000;
     const hammer = async (key: { key: string; keyId: string }) => {
       while (performance.now() < untilMs) await use(key);
@@ -95,9 +95,9 @@ describe.runIf(hasPostgres).concurrent("a database", () => {
     for (const key of keys) expect(await use(key)).toBe("VALID");
     // Statements that were sent and not waited for end by themselves, at the latest when their wait for the lock ends.
     await delay(500);
-    const { rows } = await query(url, "SELECT key_id, 1000 - remaining::int AS charged FROM key_usage");
-    for (const { key_id, charged } of rows) {
-      const { valid, unavailable } = told.get(key_id) as { valid: number; unavailable: number };
+    const { rows } = await query(url, "SELECT subject, 1000 - remaining::int AS charged FROM counters");
+    for (const { subject, charged } of rows) {
+      const { valid, unavailable } = told.get(subject) as { valid: number; unavailable: number };
       expect(charged).toBeGreaterThanOrEqual(valid);
       expect(charged).toBeLessThanOrEqual(valid + unavailable);
     }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import type { PermitChannel } from "../../../src/ratelimit/permit-channel.ts";
-import type { KeyedPermitAsk, PermitEngine } from "../../../src/store/permit-ledger.ts";
+import type { PermitEngine, SubjectAsk } from "../../../src/store/permit-ledger.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { createMemoryStore } from "../../support/memory-store.ts";
 import {
@@ -49,8 +49,8 @@ class ReplicaClock implements Clock {
 function reclaiming(lane: PermitEngine): PermitEngine {
   const blocks = new Map<string, { gen: number; outstanding: number; heardMs: number }>();
   const patienceMs = 120;
-  const reclaim = (ask: KeyedPermitAsk): KeyedPermitAsk => {
-    const block = blocks.get(ask.keyId);
+  const reclaim = (ask: SubjectAsk): SubjectAsk => {
+    const block = blocks.get(ask.subject);
     if (block === undefined || performance.now() - block.heardMs < patienceMs) return ask;
     return { ...ask, gen: block.gen, returned: ask.returned + block.outstanding };
   };
@@ -58,7 +58,7 @@ function reclaiming(lane: PermitEngine): PermitEngine {
     async exchange(asks) {
       const results = await lane.exchange(asks.map(reclaim));
       results.forEach((result, i) => {
-        const { keyId } = asks[i] as KeyedPermitAsk;
+        const { subject: keyId } = asks[i] as SubjectAsk;
         if (result.outcome === "settled") blocks.set(keyId, { ...result, heardMs: performance.now() });
       });
       return results;

@@ -88,7 +88,7 @@ async function setUp() {
   onTestFinished(() => client.end());
   const tamper = async (key: number, change: string) => {
     const digest = sha256(first.keys[key] as string);
-    await client.query(`UPDATE key_permits SET ${change} WHERE key_id = (SELECT id FROM keys WHERE digest = $1)`, [
+    await client.query(`UPDATE permit_windows SET ${change} WHERE subject = (SELECT id FROM keys WHERE digest = $1)`, [
       digest,
     ]);
   };

@@ -1,5 +1,5 @@
 import type { PermitAsk } from "../../../src/domain/permit-window.ts";
-import type { KeyedPermitAsk, PermitResult } from "../../../src/store/permit-ledger.ts";
+import type { PermitResult, SubjectAsk } from "../../../src/store/permit-ledger.ts";
 
 export type Settled = Extract<PermitResult, { outcome: "settled" }>;
 
@@ -28,6 +28,6 @@ export function settledWith(grant: Partial<Settled>): Settled {
 }
 
 /** Grants everything that is wanted in advance. */
-export function grantAll({ wantMax }: KeyedPermitAsk): PermitResult {
+export function grantAll({ wantMax }: SubjectAsk): PermitResult {
   return settledWith({ granted: wantMax, outstanding: wantMax });
 }

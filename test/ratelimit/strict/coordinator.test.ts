@@ -2,16 +2,16 @@ import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
-import type { KeyedPermitAsk, PermitResult } from "../../../src/store/permit-ledger.ts";
+import type { PermitResult, SubjectAsk } from "../../../src/store/permit-ledger.ts";
 import { HeldCommits } from "../../batching/held-commits.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { askFor, grantAll, type Settled, settledWith } from "./asks.ts";
 
-type HeldEngine = HeldCommits<KeyedPermitAsk, PermitResult>;
+type HeldEngine = HeldCommits<SubjectAsk, PermitResult>;
 
 /** A coordinator on lanes that answer when told to, and replicas that remember what they were recalled. */
-function setUp({ lanes = 1, replicas = 3, answer = grantAll as (ask: KeyedPermitAsk) => PermitResult } = {}) {
+function setUp({ lanes = 1, replicas = 3, answer = grantAll as (ask: SubjectAsk) => PermitResult } = {}) {
   const engines = Array.from({ length: lanes }, (): HeldEngine => new HeldCommits(answer));
   const clock = new TestClock();
   const coordinator = new Coordinator(
@@ -20,7 +20,7 @@ function setUp({ lanes = 1, replicas = 3, answer = grantAll as (ask: KeyedPermit
   );
   const members = Array.from({ length: replicas }, () => {
     const recalls: string[] = [];
-    return { ...coordinator.join((keyId) => recalls.push(keyId)), recalls };
+    return { ...coordinator.join((subject) => recalls.push(subject)), recalls };
   });
   return {
     coordinator,
@@ -41,7 +41,7 @@ describe("Coordinator", () => {
     ]);
     await nextTurn();
     await engine.finish();
-    expect(engine.batches).toEqual([[{ keyId: "k", ...askFor({ wantMin: 3, wantMax: 15, holders: 2 }) }]]);
+    expect(engine.batches).toEqual([[{ subject: "k", ...askFor({ wantMin: 3, wantMax: 15, holders: 2 }) }]]);
     const granted = ((await answers) as Settled[]).map((answer) => answer.granted);
     expect(granted).toEqual([4, 3]);
   });
@@ -62,14 +62,14 @@ describe("Coordinator", () => {
   it("has one batch under way in a lane; asks that come meanwhile become the next, one per key", async () => {
     const { engine, members } = setUp();
     const answers: Promise<unknown>[] = [];
-    for (const keyId of ["k", "k", "l", "k"]) {
-      for (const member of members) answers.push(member.exchange(keyId, askFor({ wantMin: 1 })));
+    for (const subject of ["k", "k", "l", "k"]) {
+      for (const member of members) answers.push(member.exchange(subject, askFor({ wantMin: 1 })));
       await nextTurn();
       expect(engine.underWay).toBe(1);
     }
     await engine.finish();
     await engine.finish();
-    expect(engine.batches.map((batch) => batch.map(({ keyId, wantMin }) => [keyId, wantMin]))).toEqual([
+    expect(engine.batches.map((batch) => batch.map(({ subject, wantMin }) => [subject, wantMin]))).toEqual([
       [["k", 3]],
       [
         ["k", 6],
@@ -84,11 +84,12 @@ describe("Coordinator", () => {
     const { engines, members } = setUp({ lanes: 3 });
     const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
     const answered = new Set<string>();
-    const ask = (keyId: string) => members[0].exchange(keyId, askFor({ wantMin: 1 })).then(() => answered.add(keyId));
+    const ask = (subject: string) =>
+      members[0].exchange(subject, askFor({ wantMin: 1 })).then(() => answered.add(subject));
     const answers = Promise.all([...keyIds, ...keyIds].map(ask));
     await nextTurn();
     expect(engines.map(({ underWay }) => underWay)).toEqual([1, 1, 1]);
-    const keysOf = (engine: HeldEngine) => engine.batches.flat().map(({ keyId }) => keyId);
+    const keysOf = (engine: HeldEngine) => engine.batches.flat().map(({ subject }) => subject);
     expect(engines.flatMap(keysOf).sort()).toEqual([...keyIds].sort());
     await engines[1]?.finish();
     expect([...answered].sort()).toEqual(keysOf(engines[1] as HeldEngine).sort());
@@ -174,13 +175,13 @@ describe("Coordinator", () => {
     await nextTurn();
     await engine.finish();
     expect(await next).toMatchObject({ outcome: "settled", granted: 2 });
-    expect(engine.batches[1]).toMatchObject([{ keyId: "k", wantMin: 2, returned: 0 }]);
+    expect(engine.batches[1]).toMatchObject([{ subject: "k", wantMin: 2, returned: 0 }]);
   });
 
   it.each([{ outcome: "missing" }, { outcome: "failed", reason: "a bad row" }] as const)(
     "answers all asks for a key that it is $outcome, and disturbs no other",
     async (result) => {
-      const { engine, members } = setUp({ answer: (ask) => (ask.keyId === "odd" ? result : grantAll(ask)) });
+      const { engine, members } = setUp({ answer: (ask) => (ask.subject === "odd" ? result : grantAll(ask)) });
       const odd = Promise.all(members.map((member) => member.exchange("odd", askFor({ wantMin: 1 }))));
       const fine = members[0].exchange("k", askFor({ wantMin: 1 }));
       await nextTurn();
@@ -193,7 +194,7 @@ describe("Coordinator", () => {
   it("settles at most 500 keys in one commit", async () => {
     const { engine, members } = setUp();
     const keyIds = Array.from({ length: 1001 }, (_, i) => `key ${i}`);
-    const answers = Promise.all(keyIds.map((keyId) => members[0].exchange(keyId, askFor({ wantMin: 1 }))));
+    const answers = Promise.all(keyIds.map((subject) => members[0].exchange(subject, askFor({ wantMin: 1 }))));
     await nextTurn();
     for (let batch = 0; batch < 3; batch++) await engine.finish();
     expect(engine.batches.map((batch) => batch.length)).toEqual([500, 500, 1]);
@@ -213,7 +214,7 @@ describe("Coordinator", () => {
     await expect(refused).rejects.toBeInstanceOf(Unavailable);
     while (engine.underWay > 0) await engine.finish();
     await Promise.all([first, ...waiting]);
-    expect(engine.batches.flat().map(({ keyId }) => keyId)).not.toContain("one more");
+    expect(engine.batches.flat().map(({ subject }) => subject)).not.toContain("one more");
     const later = members[0].exchange("one more", askFor({ wantMin: 1 }));
     await nextTurn();
     await engine.finish();
@@ -228,8 +229,8 @@ describe("Coordinator", () => {
     expect(await tooOld).toEqual({ outcome: "notExecuted" });
     const first = members[0].exchange("k", askFor({ wantMin: 1 }));
     await nextTurn();
-    const waiting = ["k", "l"].map((keyId) =>
-      members[0].exchange(keyId, askFor({ wantMin: 5, returned: 3 }), { expiresAtMs: nowMs + 500 }),
+    const waiting = ["k", "l"].map((subject) =>
+      members[0].exchange(subject, askFor({ wantMin: 5, returned: 3 }), { expiresAtMs: nowMs + 500 }),
     );
     const inTime = members[1].exchange("k", askFor({ wantMin: 2 }), { expiresAtMs: nowMs + 5000 });
     await nextTurn();
@@ -237,7 +238,7 @@ describe("Coordinator", () => {
     await engine.finish();
     await engine.finish();
     expect(
-      engine.batches.map((batch) => batch.map(({ keyId, wantMin, returned }) => [keyId, wantMin, returned])),
+      engine.batches.map((batch) => batch.map(({ subject, wantMin, returned }) => [subject, wantMin, returned])),
     ).toEqual([[["k", 1, 0]], [["k", 2, 0]]]);
     expect(await Promise.all(waiting)).toEqual(Array(2).fill({ outcome: "notExecuted" }));
     expect([await first, await inTime]).toMatchObject([{ granted: 1 }, { granted: 2 }]);
@@ -267,7 +268,7 @@ describe("Coordinator", () => {
     members[1].close();
     await engine.finish();
     await engine.finish();
-    expect(engine.batches[1]).toMatchObject([{ keyId: "k", wantMin: 0, wantMax: 0, returned: 3, spent: 2 }]);
+    expect(engine.batches[1]).toMatchObject([{ subject: "k", wantMin: 0, wantMax: 0, returned: 3, spent: 2 }]);
     expect(await Promise.all(pending)).toMatchObject([{ granted: 0 }, { outcome: "notExecuted" }]);
     await first;
   });

@@ -7,12 +7,12 @@ import { type Settled, settledWith } from "./asks.ts";
 /** A channel to the ledger that answers only when the test says so. */
 export class HeldChannel implements PermitChannel {
   /** Everything that was ever sent, in order. */
-  readonly sent: (PermitAsk & { readonly keyId: string })[] = [];
+  readonly sent: (PermitAsk & { readonly subject: string })[] = [];
   isClosed = false;
   readonly #held: Held[] = [];
 
-  exchange(keyId: string, ask: PermitAsk, { onOverdue }: ExchangeOptions = {}): Promise<PermitAnswer> {
-    this.sent.push({ keyId, ...ask });
+  exchange(subject: string, ask: PermitAsk, { onOverdue }: ExchangeOptions = {}): Promise<PermitAnswer> {
+    this.sent.push({ subject, ...ask });
     return new Promise((resolve, reject) => this.#held.push({ resolve, reject, onOverdue }));
   }
 

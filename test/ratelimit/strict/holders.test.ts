@@ -49,7 +49,7 @@ describe("Holders", () => {
   });
 
   it("forget a deleted key, and a replica that is gone", () => {
-    for (const keyId of ["k", "l"]) for (const member of [a, b]) holders.note(keyId, member, 1, askFor({}), 1);
+    for (const subject of ["k", "l"]) for (const member of [a, b]) holders.note(subject, member, 1, askFor({}), 1);
     holders.forget("k");
     holders.leave(a);
     expect([holders.others("k", []), holders.others("l", [])]).toEqual([[], [b]]);

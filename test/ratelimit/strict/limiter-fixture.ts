@@ -37,9 +37,9 @@ export function setUpLimiter({ poolsMax = 1000, waitingRoom = new WaitingRoom(10
 }
 
 /** A request that has to wait, and its outcome as a text. */
-export function queue(limiter: StrictLimiter, keyId = "k") {
+export function queue(limiter: StrictLimiter, subject = "k") {
   const waiting = { said: "waits", permit: undefined as Permit | undefined };
-  const taken = limiter.take(keyId, rule);
+  const taken = limiter.take(subject, rule);
   if (!(taken instanceof Promise)) throw new Error(`did not wait: ${taken.outcome}`);
   taken.then(
     (permit) => {
@@ -54,8 +54,8 @@ export function queue(limiter: StrictLimiter, keyId = "k") {
 }
 
 /** One that must not have to wait. */
-export function takeNow(limiter: StrictLimiter, keyId = "k"): Permit {
-  const taken = limiter.take(keyId, rule);
+export function takeNow(limiter: StrictLimiter, subject = "k"): Permit {
+  const taken = limiter.take(subject, rule);
   if (taken instanceof Promise) throw new Error("has to wait");
   return taken;
 }

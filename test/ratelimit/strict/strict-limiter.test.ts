@@ -11,7 +11,7 @@ describe("a verification under a strict limit", () => {
   it("waits for the ledger if no permit is held, and does not wait while one is", async () => {
     const { limiter, channel } = setUpLimiter();
     const first = queue(limiter);
-    expect(channel.sent).toMatchObject([{ keyId: "k", wantMin: 1 }]);
+    expect(channel.sent).toMatchObject([{ subject: "k", wantMin: 1 }]);
     await channel.grant({ granted: 4, left: 9996 });
     expect(first).toMatchObject({ said: "admitted", permit: { limit: 10_000, remaining: 9999 } });
     for (const remaining of [9998, 9997, 9996]) {
@@ -206,7 +206,7 @@ describe("a key whose limit was changed", () => {
     const denied = queue(limiter);
     await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
     expect([denied.said, takeNow(limiter).outcome]).toEqual(["limited", "limited"]);
-    limiter.keyChanged("k");
+    limiter.ruleChanged("k");
     const waiting = queue(limiter);
     await channel.grant({ granted: 1, limit: 20_000 });
     expect(waiting).toMatchObject({ said: "admitted", permit: { limit: 20_000 } });
@@ -231,7 +231,7 @@ describe("a peek", () => {
 describe("memory", () => {
   it("holds a bounded number of pools; a further key is unavailable, and that is an alarm", async () => {
     const { limiter, channel, alarms } = setUpLimiter({ poolsMax: 2 });
-    for (const keyId of ["a", "b"]) queue(limiter, keyId);
+    for (const subject of ["a", "b"]) queue(limiter, subject);
     for (let i = 0; i < 2; i++) await channel.grant({ granted: 2 });
     expect(() => limiter.take("c", rule)).toThrow(Unavailable);
     expect(alarms.full).toBe(1);
@@ -268,8 +268,8 @@ describe("memory", () => {
 describe("a limiter that stops", () => {
   it("returns all permits, waits for the answers, and closes the channel", async () => {
     const { limiter, channel } = setUpLimiter();
-    for (const keyId of ["a", "b"]) {
-      const waiting = queue(limiter, keyId);
+    for (const subject of ["a", "b"]) {
+      const waiting = queue(limiter, subject);
       await channel.grant({ granted: 3 });
       waiting.permit?.commit();
     }
@@ -278,8 +278,8 @@ describe("a limiter that stops", () => {
       stopped = true;
     });
     expect(channel.sent.slice(2)).toMatchObject([
-      { keyId: "a", returned: 2, spent: 1 },
-      { keyId: "b", returned: 2, spent: 1 },
+      { subject: "a", returned: 2, spent: 1 },
+      { subject: "b", returned: 2, spent: 1 },
     ]);
     await channel.grant();
     expect([stopped, channel.isClosed]).toEqual([false, false]);

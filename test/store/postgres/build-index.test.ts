@@ -35,7 +35,7 @@ async function openTransaction(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   atTestEnd(() => client.end());
   await client.connect();
-  await client.query("BEGIN; DELETE FROM key_usage");
+  await client.query("BEGIN; DELETE FROM counters");
   return client;
 }
 

@@ -22,7 +22,7 @@ describe("a backup", () => {
     await Promise.all(filler.map((key) => createKey(keys, key)));
     let used = 0;
     const chargeBoth = async () => {
-      await settle(twins.map(({ id }) => ({ keyId: id, wanted: 1 })));
+      await settle(twins.map(({ id }) => ({ subject: id, wanted: 1 })));
       used++;
     };
     while (used < 50) await chargeBoth();
@@ -37,7 +37,7 @@ describe("a backup", () => {
     await backingUp;
 
     expect(readRows(target, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
-    const [first, second] = readRows(target, "SELECT remaining FROM key_usage").map((row) => Number(row.remaining));
+    const [first, second] = readRows(target, "SELECT remaining FROM counters").map((row) => Number(row.remaining));
     expect(first).toBe(second);
     expect(start - (first as number)).toBeGreaterThanOrEqual(usedBefore);
     expect(start - (first as number)).toBeLessThanOrEqual(used);
@@ -48,10 +48,10 @@ describe("a backup", () => {
     const { file, clock, keys, settle } = await openTestEngine();
     const key = sampleKey(clock, { remaining: 5 });
     await createKey(keys, key);
-    await settle([{ keyId: key.id, wanted: 2 }]);
+    await settle([{ subject: key.id, wanted: 2 }]);
     const target = join(tempFolder(), "copy.db");
     await backUpDataFolder(dirname(file), target);
-    await settle([{ keyId: key.id, wanted: 2 }]);
+    await settle([{ subject: key.id, wanted: 2 }]);
 
     const restored = testOptions();
     mkdirSync(dirname(restored.file), { recursive: true });

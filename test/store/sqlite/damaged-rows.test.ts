@@ -50,13 +50,13 @@ const windowDamages = [
   "spent = 1.5",
   "contended = 2",
   "contended = 'yes'",
-  "ratelimit_limit = 0",
-  "ratelimit_limit = -1",
-  "ratelimit_limit = 2147483648",
-  "ratelimit_limit = 'all'",
-  "ratelimit_duration_ms = NULL",
-  "ratelimit_duration_ms = 0",
-  "ratelimit_duration_ms = 'long'",
+  "rule_limit = 0",
+  "rule_limit = -1",
+  "rule_limit = 2147483648",
+  "rule_limit = 'all'",
+  "rule_duration_ms = NULL",
+  "rule_duration_ms = 0",
+  "rule_duration_ms = 'long'",
 ];
 
 describe("a damaged counter", () => {
@@ -66,14 +66,14 @@ describe("a damaged counter", () => {
     const pairs = counterDamages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
     await Promise.all(pairs.flatMap(({ damaged, sound }) => [createKey(keys, damaged), createKey(keys, sound)]));
     for (const { damage, damaged } of pairs) {
-      tamper(file, `UPDATE key_usage SET ${damage} WHERE key_id = '${damaged.id}'`);
+      tamper(file, `UPDATE counters SET ${damage} WHERE subject = '${damaged.id}'`);
     }
-    const rows = () => new Map(readRows(file, "SELECT * FROM key_usage").map((row) => [row.key_id, row]));
+    const rows = () => new Map(readRows(file, "SELECT * FROM counters").map((row) => [row.subject, row]));
     const before = rows();
 
     clock.stepTo("2026-01-16T00:00:00.000Z");
     const charges = pairs.flatMap(({ damaged, sound }) =>
-      [damaged.id, sound.id].map((keyId) => ({ keyId, wanted: 4 })),
+      [damaged.id, sound.id].map((keyId) => ({ subject: keyId, wanted: 4 })),
     );
     const results = await settle(charges);
     const after = rows();
@@ -94,8 +94,8 @@ describe("an update of a damaged counter", () => {
       key: sampleKey(clock, { remaining: 5, refill: refillRule() }),
     }));
     await Promise.all(damaged.map(({ key }) => createKey(keys, key)));
-    for (const { damage, key } of damaged) tamper(file, `UPDATE key_usage SET ${damage} WHERE key_id = '${key.id}'`);
-    const rows = () => readRows(file, "SELECT * FROM key_usage JOIN keys ON id = key_id ORDER BY key_id");
+    for (const { damage, key } of damaged) tamper(file, `UPDATE counters SET ${damage} WHERE subject = '${key.id}'`);
+    const rows = () => readRows(file, "SELECT * FROM counters JOIN keys ON id = subject ORDER BY subject");
     const before = rows();
     for (const { damage, key } of damaged) {
       for (const op of ["set", "increment", "decrement"] as const) {
@@ -113,12 +113,12 @@ describe("a damaged window", () => {
     const pairs = windowDamages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
     const all = pairs.flatMap(({ damaged, sound }) => [damaged, sound]);
     await Promise.all(all.map((key) => createKey(keys, key)));
-    const askForFive = () => exchange(all.map(({ id }) => ({ keyId: id, ...permitAsk({ wantMin: 5 }) })));
+    const askForFive = () => exchange(all.map(({ id }) => ({ subject: id, ...permitAsk({ wantMin: 5 }) })));
     await askForFive();
     for (const { damage, damaged } of pairs) {
-      tamper(file, `UPDATE key_permits SET ${damage} WHERE key_id = '${damaged.id}'`);
+      tamper(file, `UPDATE permit_windows SET ${damage} WHERE subject = '${damaged.id}'`);
     }
-    const rows = () => new Map(readRows(file, "SELECT * FROM key_permits").map((row) => [row.key_id, row]));
+    const rows = () => new Map(readRows(file, "SELECT * FROM permit_windows").map((row) => [row.subject, row]));
     const before = rows();
 
     const results = await askForFive();

@@ -57,8 +57,8 @@ describe("a data file after a crash, while it is being checked", () => {
     const { store, check, counted, limited, clock } = await crashed();
     const unknown = sampleKey(clock, { remaining: 5 });
     const list = { kind: "keys", apiId: counted.apiId, limit: 100 } as const;
-    const settle = (keyId: string) => store.usageLanes[0]?.settle([{ keyId, wanted: 1 }]);
-    const exchange = (keyId: string) => store.permitLanes[0]?.exchange([{ keyId, ...permitAsk({ wantMin: 1 }) }]);
+    const settle = (keyId: string) => store.usageLanes[0]?.settle([{ subject: keyId, wanted: 1 }]);
+    const exchange = (subject: string) => store.permitLanes[0]?.exchange([{ subject, ...permitAsk({ wantMin: 1 }) }]);
 
     expect(store.health?.problem).toBeUndefined();
     expect(await store.keys.findByDigest(counted.secretDigest)).toStrictEqual(foundAs(counted));
@@ -96,7 +96,7 @@ describe("a data file after a crash, while it is being checked", () => {
     expect(store.health?.problem).toBeInstanceOf(Unavailable);
     await expect(store.keys.findByDigest(counted.secretDigest)).rejects.toThrow(Unavailable);
     await expect(createKey(store.management, sampleKey(clock))).rejects.toThrow(Unavailable);
-    await expect(store.usageLanes[0]?.settle([{ keyId: counted.id, wanted: 1 }])).rejects.toThrow(Unavailable);
+    await expect(store.usageLanes[0]?.settle([{ subject: counted.id, wanted: 1 }])).rejects.toThrow(Unavailable);
     await expect(store.tidy(0)).rejects.toThrow(Unavailable);
   });
 
@@ -143,10 +143,13 @@ describe("the check of a data file", () => {
     await expect(store.keys.findByDigest(key.secretDigest)).rejects.toThrow(store.health?.problem);
   });
 
-  it("finds a counter whose key is gone", async () => {
+  it.each([
+    ["a counter", { remaining: 5 }],
+    ["a window", { rateLimit: { mode: "strict", limit: 5, durationMs: 1000 } }],
+  ] as const)("finds %s whose key is gone", async (_, fields) => {
     const { options, clock, file } = testOptions();
     const first = await openSqliteStore(options);
-    const key = sampleKey(clock, { remaining: 5 });
+    const key = sampleKey(clock, fields);
     await createKey(first.management, key);
     await first.close();
     tamper(file, "PRAGMA foreign_keys = OFF; DELETE FROM keys");

@@ -81,9 +81,9 @@ describe("the thread that reads lists", () => {
 
   it("answers Unavailable where a statement fails, and reads on", async () => {
     const { engine, file, key, ids } = await setUp();
-    tamper(file, "ALTER TABLE key_usage RENAME TO elsewhere");
+    tamper(file, "ALTER TABLE counters RENAME TO elsewhere");
     await expect(ids()).rejects.toThrow(Unavailable);
-    tamper(file, "ALTER TABLE elsewhere RENAME TO key_usage");
+    tamper(file, "ALTER TABLE elsewhere RENAME TO counters");
     expect(await ids()).toEqual([key.id]);
     expect(engine.lists.thread).toBeDefined();
   });

@@ -8,7 +8,7 @@ it("a look-up searches keys and counters once each, by primary keys that hold th
   const steps = readRows(file, `EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail);
   expect(steps).toEqual([
     "SEARCH keys USING PRIMARY KEY (digest=?)",
-    "SEARCH key_usage USING PRIMARY KEY (key_id=?) LEFT-JOIN",
+    "SEARCH counters USING PRIMARY KEY (subject=?) LEFT-JOIN",
   ]);
 });
 
@@ -19,6 +19,6 @@ it("a look-up by a secret that was replaced searches it, its key and the counter
   expect(steps).toEqual([
     "SEARCH ending_secrets USING PRIMARY KEY (digest=?)",
     expect.stringMatching(/^SEARCH keys USING INDEX \S+ \(id=\?\)$/),
-    "SEARCH key_usage USING PRIMARY KEY (key_id=?) LEFT-JOIN",
+    "SEARCH counters USING PRIMARY KEY (subject=?) LEFT-JOIN",
   ]);
 });

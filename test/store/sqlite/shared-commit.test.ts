@@ -17,7 +17,7 @@ describe("jobs that share one commit", () => {
     const [first, refused, use, last] = await Promise.allSettled([
       createKey(keys, before),
       createKey(keys, twin),
-      settle([{ keyId: counted.id, wanted: 1 }]),
+      settle([{ subject: counted.id, wanted: 1 }]),
       createKey(keys, after),
     ]);
     expect(commits.at(-1)).toBe(4);
@@ -32,11 +32,11 @@ describe("jobs that share one commit", () => {
 
   it.each([
     ["a table that does not exist", "INSERT INTO nowhere VALUES (1)", Unavailable],
-    ["a counter below 0", "UPDATE key_usage SET remaining = -1", CheckViolation],
+    ["a counter below 0", "UPDATE counters SET remaining = -1", CheckViolation],
     ["a text that is no SQL", "WRITE IT DOWN", Unavailable],
     [
       "a foreign key that points nowhere",
-      "INSERT INTO key_usage (key_id, remaining) VALUES ('no key', 1)",
+      "INSERT INTO ending_secrets VALUES ('digest', 'no key', 'start', 1, 2)",
       Unavailable,
     ],
   ])("are stored but for the one that fails over %s, with its error", async (_, sql, error) => {
@@ -45,7 +45,7 @@ describe("jobs that share one commit", () => {
     await createKey(keys, counted);
     const mark = { sql: "INSERT INTO apis VALUES ('of the failed job', NULL, '{}', 0, 1, 1, 1, '')", parameters: [] };
     const [use, failed, created] = await Promise.allSettled([
-      settle([{ keyId: counted.id, wanted: 1 }]),
+      settle([{ subject: counted.id, wanted: 1 }]),
       engine.writer.run([mark, { sql, parameters: [] }]),
       createKey(keys, sampleKey(clock)),
     ]);
@@ -66,7 +66,7 @@ describe("jobs that share one commit", () => {
     const small = sampleKey(clock);
     const all = () =>
       Promise.allSettled([
-        settle([{ keyId: counted.id, wanted: 1 }]),
+        settle([{ subject: counted.id, wanted: 1 }]),
         engine.writer.run([{ sql: large, parameters: ["x".repeat(1_000_000)] }]),
         createKey(keys, small),
       ]);
@@ -106,7 +106,7 @@ describe("jobs that share one commit", () => {
     const { clock, engine, keys, settle, deaths } = await openTestEngine();
     await engine.close();
     await expect(createKey(keys, sampleKey(clock))).rejects.toThrow(Unavailable);
-    await expect(settle([{ keyId: "any", wanted: 1 }])).rejects.toThrow(Unavailable);
+    await expect(settle([{ subject: "any", wanted: 1 }])).rejects.toThrow(Unavailable);
     await engine.close();
     expect(deaths).toEqual([]);
   });

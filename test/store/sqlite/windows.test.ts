@@ -77,7 +77,7 @@ describe("the embedded store's windows", () => {
     const { clock, keys, exchange } = await openTestEngine();
     const [key, other] = [sampleKey(clock, { rateLimit: strict(10) }), sampleKey(clock, { rateLimit: strict(10) })];
     for (const each of [key, other]) await createKey(keys, each);
-    const asking = (keyId: string) => exchange([{ keyId, ...permitAsk({ wantMin: 10 }) }]);
+    const asking = (subject: string) => exchange([{ subject, ...permitAsk({ wantMin: 10 }) }]);
     await asking(key.id);
     const underWay = asking(other.id);
     // By then the writer has its batch, and new asks wait for the next one.

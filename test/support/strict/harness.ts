@@ -84,13 +84,13 @@ export class StrictHarness {
     const keyId = this.keyIds[key] as string;
     await setRateLimit(this.#store.management, keyId, rule);
     this.#rules[key] = rule;
-    for (const { limiter } of told) limiter.keyChanged(keyId);
+    for (const { limiter } of told) limiter.ruleChanged(keyId);
   }
 
   async deleteKey(key: number, told = this.replicas): Promise<void> {
     const keyId = this.keyIds[key] as string;
     await deleteKey(this.#store.management, keyId);
-    for (const { limiter } of told) limiter.keyChanged(keyId);
+    for (const { limiter } of told) limiter.ruleChanged(keyId);
   }
 
   async stop(): Promise<void> {

@@ -150,7 +150,7 @@ export declare type LinkResponse = Message<"latchkey.core.v1.LinkResponse"> & {
   answers: Answer[];
 
   /**
-   * Keys whose permits another replica waits for. The receiver should return the permits that no request of its own waits
+   * Subjects whose permits another replica waits for. The receiver should return the permits that no request of its own waits
    * for.
    *
    * @generated from field: repeated string recalls = 2;
@@ -277,7 +277,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
     case: "read";
   } | {
     /**
-     * To `permits` and `charge`: there is no such key, or it has no strict limit or no counter.
+     * To `permits` and `charge`: the subject has no strict limit, or no counter.
      *
      * @generated from field: latchkey.core.v1.Answer.Missing missing = 11;
      */
@@ -325,7 +325,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
 export declare const AnswerSchema: GenMessage<Answer>;
 
 /**
- * There is no such key, or it has no strict limit or no counter.
+ * The subject has no strict limit, or no counter.
  *
  * @generated from message latchkey.core.v1.Answer.Missing
  */
@@ -605,11 +605,11 @@ export declare const RateLimitSchema: GenMessage<RateLimit>;
  */
 export declare type Charge = Message<"latchkey.core.v1.Charge"> & {
   /**
-   * The key.
+   * What it counts for.
    *
-   * @generated from field: string key_id = 1;
+   * @generated from field: string subject = 1;
    */
-  keyId: string;
+  subject: string;
 
   /**
    * How many.
@@ -1005,17 +1005,17 @@ export declare type ReadAnswer = Message<"latchkey.core.v1.ReadAnswer"> & {
 export declare const ReadAnswerSchema: GenMessage<ReadAnswer>;
 
 /**
- * One replica's ask for one key. Mirrors the domain's `PermitAsk`.
+ * One replica's ask for one strict limit. Mirrors the domain's `PermitAsk`.
  *
  * @generated from message latchkey.core.v1.PermitAsk
  */
 export declare type PermitAsk = Message<"latchkey.core.v1.PermitAsk"> & {
   /**
-   * The key.
+   * What is limited.
    *
-   * @generated from field: string key_id = 1;
+   * @generated from field: string subject = 1;
    */
-  keyId: string;
+  subject: string;
 
   /**
    * Permits wanted for requests that are waiting.
@@ -1066,7 +1066,7 @@ export declare const PermitAskSchema: GenMessage<PermitAsk>;
  */
 export declare type WindowReports = Message<"latchkey.core.v1.WindowReports"> & {
   /**
-   * One per key.
+   * One per subject.
    *
    * @generated from field: repeated latchkey.core.v1.WindowReport reports = 1;
    */
@@ -1080,17 +1080,17 @@ export declare type WindowReports = Message<"latchkey.core.v1.WindowReports"> & 
 export declare const WindowReportsSchema: GenMessage<WindowReports>;
 
 /**
- * What a replica has counted of one key's local limit. Mirrors the domain's `WindowReport`.
+ * What a replica has counted of one local limit. Mirrors the domain's `WindowReport`.
  *
  * @generated from message latchkey.core.v1.WindowReport
  */
 export declare type WindowReport = Message<"latchkey.core.v1.WindowReport"> & {
   /**
-   * The key.
+   * What is limited.
    *
-   * @generated from field: string key_id = 1;
+   * @generated from field: string subject = 1;
    */
-  keyId: string;
+  subject: string;
 
   /**
    * The window that the replica counts in.
@@ -1198,7 +1198,7 @@ export declare type PermitGrant = Message<"latchkey.core.v1.PermitGrant"> & {
   contended: boolean;
 
   /**
-   * The current limit of the key.
+   * The current limit of the subject.
    *
    * @generated from field: int32 limit = 8;
    */

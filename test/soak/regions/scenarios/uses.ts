@@ -39,8 +39,8 @@ export async function uses(report: Report, rounds = 3): Promise<void> {
 }
 
 async function tell(report: Report, lab: Lab): Promise<void> {
-  const { rows } = await lab.postgres.query("SELECT key_id, remaining FROM key_usage");
-  const left = new Map(rows.map((row) => [row.key_id as string, Number(row.remaining)]));
+  const { rows } = await lab.postgres.query("SELECT subject, remaining FROM counters");
+  const left = new Map(rows.map((row) => [row.subject as string, Number(row.remaining)]));
   const problems: string[] = [];
   let [lost, extra, unknown, acknowledged] = [0, 0, 0, 0];
   for (const key of countedKeys) {
