@@ -25,15 +25,18 @@ export class WindowRows {
     this.#nextGen = nextGen;
   }
 
-  /** One more, if there is one; answers how many there were. What was admitted is held until it is kept or given back. */
-  take(slot: number, rule: RateLimit, nowMs: number): number {
+  /**
+   * Takes the cost if that many are left, or nothing; answers how many were left. What was taken is held until it is
+   * committed or released. The cost is at least 1.
+   */
+  take(slot: number, rule: RateLimit, nowMs: number, cost = 1): number {
     const left = this.remaining(slot, rule.limit, nowMs);
-    if (left === 0) return 0;
+    if (left < cost) return left;
     if (nowMs >= this.#get(slot, column.mineEndsMs)) this.#openMine(slot, rule, nowMs);
     if (nowMs >= this.#get(slot, column.shareEndsMs)) this.#openShare(slot, rule, nowMs);
-    this.#add(slot, column.mine, 1);
-    this.#add(slot, column.share, 1);
-    this.#add(slot, column.held, 1);
+    this.#add(slot, column.mine, cost);
+    this.#add(slot, column.share, cost);
+    this.#add(slot, column.held, cost);
     return left;
   }
 
@@ -47,16 +50,16 @@ export class WindowRows {
   }
 
   /** What was taken has been used. */
-  commit(slot: number, epoch: number): void {
-    if (this.#get(slot, column.epoch) === epoch) this.#add(slot, column.held, -1);
+  commit(slot: number, epoch: number, cost = 1): void {
+    if (this.#get(slot, column.epoch) === epoch) this.#add(slot, column.held, -cost);
   }
 
   /** What was taken was not used: uncounted, in the windows in which it was counted only. */
-  release(slot: number, epoch: number, mineEndsMs: number): void {
-    if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -1);
+  release(slot: number, epoch: number, mineEndsMs: number, cost = 1): void {
+    if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -cost);
     if (this.#get(slot, column.epoch) !== epoch) return;
-    this.#add(slot, column.held, -1);
-    this.#add(slot, column.share, -1);
+    this.#add(slot, column.held, -cost);
+    this.#add(slot, column.share, -cost);
   }
 
   /** How many more would pass now. */
@@ -67,13 +70,13 @@ export class WindowRows {
     return Math.max(0, limit - Math.max(mine, all));
   }
 
-  /** When the last window that stands in the way ends; when none is open, when it would if it opened now. */
-  endsMs(slot: number, rule: RateLimit, nowMs: number): number {
+  /** When the last window ends that stands in the way of the cost; when none is open, when it would if it opened now. */
+  endsMs(slot: number, rule: RateLimit, nowMs: number, cost = 1): number {
     const mineEndsMs = this.#get(slot, column.mineEndsMs);
     const shareEndsMs = this.#get(slot, column.shareEndsMs);
     if (nowMs >= shareEndsMs) return nowMs < mineEndsMs ? mineEndsMs : nowMs + rule.durationMs;
-    if (!this.#isMineFull(slot, rule.limit, nowMs)) return shareEndsMs;
-    return this.#isShareFull(slot, rule.limit) ? Math.max(mineEndsMs, shareEndsMs) : mineEndsMs;
+    if (!this.#isMineFull(slot, rule.limit, cost, nowMs)) return shareEndsMs;
+    return this.#isShareFull(slot, rule.limit, cost) ? Math.max(mineEndsMs, shareEndsMs) : mineEndsMs;
   }
 
   /** Whether the others should be told, and asked, at once: the subject is cold, the news is old, or the limit is near. */
@@ -89,9 +92,9 @@ export class WindowRows {
   }
 
   /** Whether it refuses by what it expects of the others, not by what it knows. Then newer news can change its mind. */
-  refusesByGuess(slot: number, limit: number, nowMs: number): boolean {
+  refusesByGuess(slot: number, limit: number, nowMs: number, cost = 1): boolean {
     if (nowMs >= this.#get(slot, column.shareEndsMs)) return false;
-    return !this.#isMineFull(slot, limit, nowMs) && !this.#isShareFull(slot, limit);
+    return !this.#isMineFull(slot, limit, cost, nowMs) && !this.#isShareFull(slot, limit, cost);
   }
 
   /** What to tell the others; undefined when no window is open. */
@@ -168,13 +171,14 @@ export class WindowRows {
     this.#set(slot, column.durationMs, saved.durationMs);
   }
 
-  #isMineFull(slot: number, limit: number, nowMs: number): boolean {
-    return nowMs < this.#get(slot, column.mineEndsMs) && this.#get(slot, column.mine) >= limit;
+  /** Whether the cost does not fit. */
+  #isMineFull(slot: number, limit: number, cost: number, nowMs: number): boolean {
+    return nowMs < this.#get(slot, column.mineEndsMs) && this.#get(slot, column.mine) + cost > limit;
   }
 
   /** By what is known, of a share that is open. */
-  #isShareFull(slot: number, limit: number): boolean {
-    return this.#get(slot, column.share) + this.#get(slot, column.others) >= limit;
+  #isShareFull(slot: number, limit: number, cost: number): boolean {
+    return this.#get(slot, column.share) + this.#get(slot, column.others) + cost > limit;
   }
 
   #openMine(slot: number, { durationMs }: RateLimit, nowMs: number): void {

@@ -4,7 +4,7 @@ import type { RateLimiter } from "./limiter.ts";
 /** Chooses the limiter by the mode of each subject's limit. */
 export function limiterByMode(limiterOf: Readonly<Record<RateLimit["mode"], RateLimiter>>): RateLimiter {
   return {
-    take: (subject, rule) => limiterOf[rule.mode].take(subject, rule),
+    take: (subject, rule, cost) => limiterOf[rule.mode].take(subject, rule, cost),
     peek: (subject, rule) => limiterOf[rule.mode].peek(subject, rule),
   };
 }

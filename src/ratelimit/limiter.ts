@@ -4,10 +4,11 @@ import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 /** Enforces the rate limits of subjects. */
 export interface RateLimiter {
   /**
-   * Takes one permit from the subject's window, if one is left, and opens a window if none is open. Answers synchronously
-   * unless it has to wait. Throws or rejects with `Unavailable` if it cannot decide.
+   * Takes the cost from the subject's window, or nothing if less is left; opens a window if none is open. A cost above
+   * the limit opens none. Answers synchronously unless it has to wait. Throws or rejects with `Unavailable` if it cannot
+   * decide. The cost is at least 1, which it is by default.
    */
-  take(subject: string, rule: RateLimit): MaybePromise<Permit>;
+  take(subject: string, rule: RateLimit, cost?: number): MaybePromise<Permit>;
 
   /** The subject's state, without taking a permit. */
   peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
@@ -22,6 +23,6 @@ export interface Permit extends RateLimitState {
   readonly outcome: "admitted" | "limited" | "missing";
   /** It was used. */
   commit(): void;
-  /** It was not used: the charge is undone, in its own window only. Returns the subject's state afterwards. */
+  /** It was not used: the whole cost is given back, in its own window only. Returns the subject's state afterwards. */
   release(): MaybePromise<RateLimitState>;
 }

@@ -41,9 +41,9 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     this.#metrics = deps.metrics;
   }
 
-  take(subject: string, rule: RateLimit): MaybePromise<Permit> {
+  take(subject: string, rule: RateLimit, cost = 1): MaybePromise<Permit> {
     const row = this.#rows.get(subject);
-    return (row && this.takeIn(row.slot, row.claim, subject, rule)) ?? this.#takeInNewRow(subject, rule);
+    return (row && this.takeIn(row.slot, row.claim, subject, rule, cost)) ?? this.#takeInNewRow(subject, rule, cost);
   }
 
   override peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState> {
@@ -70,14 +70,14 @@ export class SharedLimiter extends WindowCounter implements RateLimiter {
     return this.#rows.size;
   }
 
-  async #takeInNewRow(subject: string, rule: RateLimit): Promise<Permit> {
+  async #takeInNewRow(subject: string, rule: RateLimit, cost: number): Promise<Permit> {
     for (let tries = 0; tries < triesMax; tries++) {
       const row = await this.#newRow(subject);
       if (row === undefined) {
         this.#metrics.windowsFull();
         throw new Unavailable("every rate-limit window is taken");
       }
-      const permit = this.takeIn(row.slot, row.claim, subject, rule);
+      const permit = this.takeIn(row.slot, row.claim, subject, rule, cost);
       if (permit !== undefined) return permit;
     }
     throw new Unavailable("the rate-limit window was given away each time");

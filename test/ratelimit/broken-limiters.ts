@@ -29,14 +29,44 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "counts what it refuses",
     file: rows,
-    from: "if (left === 0) return 0;",
-    to: "if (left === 0) { this.#add(slot, column.share, 1); return 0; }",
+    from: "if (left < cost) return left;",
+    to: "if (left < cost) { this.#add(slot, column.share, 1); return left; }",
+  },
+  {
+    mistake: "lets a cost pass of which only a part is left",
+    file: rows,
+    from: "if (left < cost) return left;",
+    to: "if (left === 0) return left;",
+  },
+  {
+    mistake: "counts every cost as 1",
+    file: rows,
+    from: "this.#add(slot, column.mine, cost);",
+    to: "this.#add(slot, column.mine, 1);",
+  },
+  {
+    mistake: "gives back 1 of every cost",
+    file: rows,
+    from: "this.#add(slot, column.share, -cost);",
+    to: "this.#add(slot, column.share, -1);",
+  },
+  {
+    mistake: "reports a cost before it is used, less 1",
+    file: rows,
+    from: "this.#add(slot, column.held, cost);",
+    to: "this.#add(slot, column.held, 1);",
+  },
+  {
+    mistake: "tells a caller with a large cost the end of a window that is not in its way",
+    file: counter,
+    from: "isAdmitted ? 1 : cost)",
+    to: "1)",
   },
   {
     mistake: "moves the end of the window with every request",
     file: rows,
-    from: "this.#add(slot, column.mine, 1);",
-    to: "this.#add(slot, column.mine, 1); this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);",
+    from: "this.#add(slot, column.mine, cost);",
+    to: "this.#add(slot, column.mine, cost); this.#set(slot, column.mineEndsMs, nowMs + rule.durationMs);",
   },
   {
     mistake: "keeps a window open at the moment it ends",
@@ -77,8 +107,8 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "gives back in a later window of its own",
     file: rows,
-    from: "if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -1);",
-    to: "if (mineEndsMs > 0) this.#add(slot, column.mine, -1);",
+    from: "if (this.#get(slot, column.mineEndsMs) === mineEndsMs) this.#add(slot, column.mine, -cost);",
+    to: "if (mineEndsMs > 0) this.#add(slot, column.mine, -cost);",
   },
   {
     mistake: "gives back in a later shared window",
@@ -89,7 +119,7 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "gives nothing back",
     file: rows,
-    from: "this.#add(slot, column.share, -1);",
+    from: "this.#add(slot, column.share, -cost);",
     to: "",
   },
   {
@@ -172,8 +202,8 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "counts time by the wall clock",
     file: counter,
-    from: "const nowMs = this.#clock.monotonicMs();\n    const left = rows.take(slot, rule, nowMs);",
-    to: "const nowMs = this.#clock.nowMs();\n    const left = rows.take(slot, rule, nowMs);",
+    from: "const nowMs = this.#clock.monotonicMs();\n    const left = rows.take(slot, rule, nowMs, cost);",
+    to: "const nowMs = this.#clock.nowMs();\n    const left = rows.take(slot, rule, nowMs, cost);",
   },
   {
     mistake: "ends saved windows sooner when the clock was set back",

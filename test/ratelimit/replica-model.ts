@@ -3,6 +3,7 @@ import type { WindowNews, WindowReport } from "../../src/domain/shared-window.ts
 
 /** One use that was let through. Taken back, it is no longer in any list. */
 export interface Admission {
+  readonly cost: number;
   isHeld: boolean;
 }
 
@@ -39,19 +40,19 @@ export class ReplicaModel {
 
   /** How many more may pass at most; whether it must be exactly so many. */
   remaining(limit: number, nowMs: number): { readonly most: number; readonly isExact: boolean } {
-    const own = this.#ownAt(nowMs)?.admissions.size ?? 0;
+    const own = costOf(this.#ownAt(nowMs)?.admissions);
     const shared = this.#isAlone ? undefined : this.#sharedAt(nowMs);
-    const known = shared === undefined ? 0 : shared.admissions.size + shared.others;
+    const known = shared === undefined ? 0 : costOf(shared.admissions) + shared.others;
     return { most: Math.max(0, limit - Math.max(own, known)), isExact: (shared?.others ?? 0) === 0 };
   }
 
-  /** The times that may be shown as the end of the window. */
-  ends(rule: RateLimit, nowMs: number): number[] {
+  /** The times that may be shown as the end of the window to a caller who wants to pass at that cost. */
+  ends(rule: RateLimit, cost: number, nowMs: number): number[] {
     const own = this.#ownAt(nowMs);
     const shared = this.#isAlone ? undefined : this.#sharedAt(nowMs);
     const full = [
-      ...(own !== undefined && own.admissions.size >= rule.limit ? [own.endsMs] : []),
-      ...(shared !== undefined && shared.admissions.size + shared.others >= rule.limit ? [shared.endsMs] : []),
+      ...(own !== undefined && costOf(own.admissions) + cost > rule.limit ? [own.endsMs] : []),
+      ...(shared !== undefined && costOf(shared.admissions) + shared.others + cost > rule.limit ? [shared.endsMs] : []),
     ];
     // Nothing passes before the last full window ends: with an earlier time a caller would come too early.
     if (full.length > 0) return [Math.max(...full)];
@@ -59,8 +60,8 @@ export class ReplicaModel {
     return open.length > 0 ? open : [nowMs + rule.durationMs];
   }
 
-  admit(rule: RateLimit, nowMs: number): Admission {
-    const admission = { isHeld: true };
+  admit(rule: RateLimit, cost: number, nowMs: number): Admission {
+    const admission = { cost, isHeld: true };
     this.#own = this.#ownAt(nowMs) ?? { endsMs: nowMs + rule.durationMs, admissions: new Set() };
     this.#own.admissions.add(admission);
     this.#shared = this.#sharedAt(nowMs) ?? {
@@ -85,7 +86,7 @@ export class ReplicaModel {
       return (report === undefined) === (shared === undefined) ? undefined : "a report of a window that is not open";
     }
     shared.gen ??= report.gen;
-    const used = [...shared.admissions].filter(({ isHeld }) => !isHeld).length;
+    const used = costOf([...shared.admissions].filter(({ isHeld }) => !isHeld));
     if (report.count !== used) return `${report.count} reported, ${used} are used`;
     if (report.gen !== shared.gen) return `window ${report.gen} reported, it counts in ${shared.gen}`;
     if (Math.abs(report.endsInMs - (shared.endsMs - nowMs)) > 1) return `reported to end in ${report.endsInMs}`;
@@ -127,7 +128,7 @@ export class ReplicaModel {
   }
 
   sharedUses(nowMs: number): number {
-    return this.#sharedAt(nowMs)?.admissions.size ?? 0;
+    return costOf(this.#sharedAt(nowMs)?.admissions);
   }
 
   /** The counts of the other replicas, as far as it knows. */
@@ -147,4 +148,10 @@ export class ReplicaModel {
   #sharedAt(nowMs: number): SharedWindow | undefined {
     return this.#shared !== undefined && nowMs < this.#shared.endsMs ? this.#shared : undefined;
   }
+}
+
+function costOf(admissions: Iterable<Admission> = []): number {
+  let sum = 0;
+  for (const { cost } of admissions) sum += cost;
+  return sum;
 }

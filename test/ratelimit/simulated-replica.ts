@@ -78,17 +78,17 @@ export class SimulatedReplica {
   }
 
   /** One request. Undefined when the table is full. */
-  take(key: SimulatedKey): boolean | undefined {
+  take(key: SimulatedKey, cost = 1): boolean | undefined {
     const model = this.#modelOf(key);
     const nowMs = this.#nowMs;
     const { most, isExact } = model.remaining(key.rule.limit, nowMs);
-    const permit = this.#tryTake(key, model);
+    const permit = this.#tryTake(key, cost, model);
     if (permit === undefined) return undefined;
     const isAdmitted = permit.outcome === "admitted";
-    if (isAdmitted && most === 0) throw new Violation(`${this.name} admitted one too many on ${key.id}`);
-    if (!isAdmitted && isExact && most > 0) throw new Violation(`${this.name} refused one of ${key.id} too early`);
-    if (isAdmitted) this.#taken.push({ key: { ...key }, permit, model, admission: model.admit(key.rule, nowMs) });
-    this.#checkState(key, permit);
+    if (isAdmitted && most < cost) throw new Violation(`${this.name} admitted one too many on ${key.id}`);
+    if (!isAdmitted && isExact && most >= cost) throw new Violation(`${this.name} refused one of ${key.id} too early`);
+    if (isAdmitted) this.#taken.push({ key: { ...key }, permit, model, admission: model.admit(key.rule, cost, nowMs) });
+    this.#checkState(key, permit, isAdmitted ? 1 : cost);
     return isAdmitted;
   }
 
@@ -198,20 +198,20 @@ export class SimulatedReplica {
     return endMs === undefined ? undefined : endMs - this.#nowMs;
   }
 
-  #checkState(key: SimulatedKey, { remaining, resetMs }: RateLimitState): void {
+  #checkState(key: SimulatedKey, { remaining, resetMs }: RateLimitState, cost = 1): void {
     const model = this.#modelOf(key);
     const { most, isExact } = model.remaining(key.rule.limit, this.#nowMs);
     const where = `${this.name} on ${key.id}, ${JSON.stringify(key.rule)}`;
     if (remaining > most || (isExact && remaining < most)) {
       throw new Violation(`${where}: ${remaining} remaining instead of ${most}`);
     }
-    const resets = model.ends(key.rule, this.#nowMs).map((endsMs) => Math.ceil(endsMs + this.#unixOffsetMs));
+    const resets = model.ends(key.rule, cost, this.#nowMs).map((endsMs) => Math.ceil(endsMs + this.#unixOffsetMs));
     if (!resets.includes(resetMs)) throw new Violation(`${where}: reset ${resetMs} instead of ${resets.join(" or ")}`);
   }
 
-  #tryTake(key: SimulatedKey, model: ReplicaModel): Permit | undefined {
+  #tryTake(key: SimulatedKey, cost: number, model: ReplicaModel): Permit | undefined {
     try {
-      return this.#limiter.take(key.id, key.rule);
+      return this.#limiter.take(key.id, key.rule, cost);
     } catch (error) {
       // By its name: a broken product has an Unavailable of its own.
       if ((error as Error).constructor.name !== "Unavailable") throw error;

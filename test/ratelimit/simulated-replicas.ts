@@ -122,7 +122,10 @@ class World {
     const key = this.#random.pick(this.#keys);
     const replica = key.home === undefined ? this.#anyReplica() : this.#replicaAt(key.home);
     const times = this.#random.chance(0.1) ? key.rule.limit + 1 : 1;
-    for (let i = 0; i < times; i++) this.#note(`${replica.name} ${key.id} admitted: ${replica.take(key)}`);
+    for (let i = 0; i < times; i++) {
+      const cost = this.#random.pick([1, 1, 1, 2, 3, 5]);
+      this.#note(`${replica.name} ${key.id} at ${cost} admitted: ${replica.take(key, cost)}`);
+    }
   }
 
   #report(): void {

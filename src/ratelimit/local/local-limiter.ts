@@ -18,14 +18,14 @@ export class LocalLimiter extends WindowCounter implements RateLimiter {
     this.#metrics = ambient.metrics;
   }
 
-  take(subject: string, rule: RateLimit): LocalPermit {
+  take(subject: string, rule: RateLimit, cost = 1): LocalPermit {
     const slot = this.#table.slotOf(subject);
     if (slot === undefined) {
       this.#metrics.windowsFull();
       throw new Unavailable("every rate-limit window is taken");
     }
     // Rows are given to other subjects by this thread only, and not between two lines.
-    return this.takeIn(slot, this.#table.claimOf(slot), subject, rule) as LocalPermit;
+    return this.takeIn(slot, this.#table.claimOf(slot), subject, rule, cost) as LocalPermit;
   }
 
   override peek(subject: string, rule: RateLimit): RateLimitState {

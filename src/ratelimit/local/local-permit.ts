@@ -20,6 +20,7 @@ export class LocalPermit implements Permit {
   /** The row, and the windows in it that it was charged to. */
   readonly slot: number;
   readonly claim: number;
+  readonly cost: number;
   readonly epoch: number;
   readonly mineEndsMs: number;
 
@@ -29,20 +30,22 @@ export class LocalPermit implements Permit {
     rule: RateLimit,
     slot: number,
     claim: number,
+    cost: number,
     left: number,
     resetMs: number,
     epoch: number,
     mineEndsMs: number,
   ) {
     this.limit = rule.limit;
-    this.remaining = left > 0 ? left - 1 : 0;
+    this.remaining = left >= cost ? left - cost : left;
     this.resetMs = resetMs;
-    this.outcome = left > 0 ? "admitted" : "limited";
+    this.outcome = left >= cost ? "admitted" : "limited";
     this.issuer = issuer;
     this.subject = subject;
     this.rule = rule;
     this.slot = slot;
     this.claim = claim;
+    this.cost = cost;
     this.epoch = epoch;
     this.mineEndsMs = mineEndsMs;
   }

@@ -36,15 +36,15 @@ export abstract class WindowCounter implements PermitIssuer {
 
   abstract peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
 
-  commit({ slot, claim, epoch }: LocalPermit): void {
+  commit({ slot, claim, cost, epoch }: LocalPermit): void {
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return;
-    this.#rows.commit(slot, epoch);
+    this.#rows.commit(slot, epoch, cost);
     if (this.#guard !== undefined) this.#guard.letGo(slot, claim);
   }
 
-  release({ subject, rule, slot, claim, epoch, mineEndsMs }: LocalPermit): MaybePromise<RateLimitState> {
+  release({ subject, rule, slot, claim, cost, epoch, mineEndsMs }: LocalPermit): MaybePromise<RateLimitState> {
     if (this.#guard === undefined || this.#guard.hold(slot, claim)) {
-      this.#rows.release(slot, epoch, mineEndsMs);
+      this.#rows.release(slot, epoch, mineEndsMs, cost);
       this.#guard?.letGo(slot, claim);
     }
     return this.peek(subject, rule);
@@ -67,27 +67,36 @@ export abstract class WindowCounter implements PermitIssuer {
   }
 
   /** Undefined when the row is another subject's by now. */
-  protected takeIn(slot: number, claim: number, subject: string, rule: RateLimit): LocalPermit | undefined {
+  protected takeIn(
+    slot: number,
+    claim: number,
+    subject: string,
+    rule: RateLimit,
+    cost: number,
+  ): LocalPermit | undefined {
     const rows = this.#rows;
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return undefined;
     // Not before: who had to wait for the row would decide by a time that is over.
     const nowMs = this.#clock.monotonicMs();
-    const left = rows.take(slot, rule, nowMs);
-    const resetMs = this.#toUnixMs(rows.endsMs(slot, rule, nowMs));
+    const left = rows.take(slot, rule, nowMs, cost);
+    const isAdmitted = left >= cost;
+    // What the window looks like after the take: to a caller who is admitted, one more may be all that is left.
+    const resetMs = this.#toUnixMs(rows.endsMs(slot, rule, nowMs, isAdmitted ? 1 : cost));
     const permit = new LocalPermit(
       this,
       subject,
       rule,
       slot,
       claim,
+      cost,
       left,
       resetMs,
       rows.epoch(slot),
       rows.mineEndsMs(slot),
     );
-    const isUrgent = this.#listener !== undefined && this.#isUrgent(slot, rule.limit, left, nowMs);
+    const isUrgent = this.#listener !== undefined && this.#isUrgent(slot, rule.limit, cost, isAdmitted, nowMs);
     if (this.#guard !== undefined) this.#guard.letGo(slot, claim);
-    if (this.#listener !== undefined && (left > 0 || isUrgent)) this.#listener.changed(slot, isUrgent);
+    if (this.#listener !== undefined && (isAdmitted || isUrgent)) this.#listener.changed(slot, isUrgent);
     return permit;
   }
 
@@ -106,8 +115,9 @@ export abstract class WindowCounter implements PermitIssuer {
     return { limit, remaining: limit, resetMs: this.#toUnixMs(this.#clock.monotonicMs() + durationMs) };
   }
 
-  #isUrgent(slot: number, limit: number, left: number, nowMs: number): boolean {
-    return left > 0 ? this.#rows.isNewsUrgent(slot, limit, nowMs) : this.#rows.refusesByGuess(slot, limit, nowMs);
+  #isUrgent(slot: number, limit: number, cost: number, isAdmitted: boolean, nowMs: number): boolean {
+    if (isAdmitted) return this.#rows.isNewsUrgent(slot, limit, nowMs);
+    return this.#rows.refusesByGuess(slot, limit, nowMs, cost);
   }
 
   #toUnixMs(monotonicMs: number): number {
