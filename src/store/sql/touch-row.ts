@@ -1,6 +1,7 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { NewEvent } from "../commands.ts";
 import type { Outcome } from "../management.ts";
+import { compileOnce } from "./compile-once.ts";
 import type { Rows, Target } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -14,14 +15,56 @@ interface Touch {
 }
 
 /** Sets columns of the target and notes the change in its row, which locks it. Answers its version, if it was changed. */
-export function touchRow({ db }: SqlEngine, { table, id }: Target, event: NewEvent, touch: Touch = {}): CompiledQuery {
+export function touchRow(engine: SqlEngine, target: Target, event: NewEvent, touch: Touch = {}): CompiledQuery {
   const { set = {}, ifVersion, only } = touch;
+  const values = { ...set, targetId: target.id, atMs: event.atMs, eventId: event.id, ifVersion };
+  const hasExpressions =
+    only !== undefined || Object.values(set).some((value) => value !== null && typeof value === "object");
+  if (hasExpressions) return compileTouch(engine, target.table, Object.keys(set), values, only);
+  return plainTouch(target.table, Object.keys(set), ifVersion !== undefined)(engine, values);
+}
+
+type PlainTouch = ReturnType<typeof compileOnce<string>>;
+
+/** By table and columns: there are as many as there are sets of columns that can be changed together. */
+const plainTouches = new Map<string, PlainTouch>();
+
+function plainTouch(table: Target["table"], columns: readonly string[], hasVersion: boolean): PlainTouch {
+  const shape = `${table} ${columns.join()} ${hasVersion}`;
+  let found = plainTouches.get(shape);
+  if (found === undefined) {
+    const names = [...columns, "targetId", "atMs", "eventId", ...(hasVersion ? ["ifVersion"] : [])];
+    found = compileOnce(names, (engine, values) =>
+      compileTouch(engine, table, columns, values as unknown as TouchValues),
+    );
+    plainTouches.set(shape, found);
+  }
+  return found;
+}
+
+/** The values of columns by their names, and what every touch has. */
+interface TouchValues extends Readonly<Record<string, unknown>> {
+  readonly targetId: string;
+  readonly atMs: number;
+  readonly eventId: string;
+  readonly ifVersion: number | undefined;
+}
+
+function compileTouch(
+  { db }: SqlEngine,
+  table: Target["table"],
+  columns: readonly string[],
+  values: TouchValues,
+  only?: RawBuilder<boolean>,
+): CompiledQuery {
+  const { targetId, atMs, eventId, ifVersion } = values;
+  const set = Object.fromEntries(columns.map((column) => [column, values[column]]));
   return (
     db
       // All targets have these columns.
       .updateTable(table as "keys")
-      .set({ ...set, version: sql`version + 1`, updated_at_ms: event.atMs, event_id: event.id })
-      .where("id", "=", id)
+      .set({ ...set, version: sql`version + 1`, updated_at_ms: atMs, event_id: eventId })
+      .where("id", "=", targetId)
       .$if(ifVersion !== undefined, (query) => query.where("version", "=", ifVersion as number))
       .$if(only !== undefined, (query) => query.where(only as RawBuilder<boolean>))
       .returning("version")

@@ -24,7 +24,7 @@ if (parentPort === null) throw new Error("the writer runs in a worker thread");
 const port = parentPort;
 const setup = workerData as WriterSetup;
 const db = openForWriting(setup.file);
-const prepared = new Map<string, StatementSync>();
+const prepared = new Map<string, Prepared>();
 /** Of the current transaction. */
 let nowMs = 0;
 registerRefills(db, () => nowMs);
@@ -56,17 +56,18 @@ function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
   damage = undefined;
   nowMs = time.nowMs;
   try {
-    db.exec("BEGIN IMMEDIATE");
-    const results = jobs.map((job) => runAlone(job, time.windowNowMs));
-    db.exec("COMMIT");
+    execute("BEGIN IMMEDIATE");
+    const results = jobs.map((job) => runAlone(job, time.windowNowMs, jobs.length === 1));
+    if (db.isTransaction) execute("COMMIT");
     return { committed: results, damage };
   } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK");
+    if (db.isTransaction) execute("ROLLBACK");
     return { aborted: failureOf(error) };
   }
 }
 
-function runAlone(job: WriterJob, windowNowMs: number): JobResult {
+/** The only job of a transaction needs no savepoint, for which SQLite would copy each page before its first change. */
+function runAlone(job: WriterJob, windowNowMs: number, isOnlyJob: boolean): JobResult {
   // The ledgers need no savepoint: each row is one statement, which SQLite undoes alone.
   if (job.kind === "settle") {
     return { kind: "settle", results: job.charges.map(orFailed((charge) => settleCharge(prepare, charge, nowMs))) };
@@ -74,23 +75,27 @@ function runAlone(job: WriterJob, windowNowMs: number): JobResult {
   if (job.kind === "exchange") {
     return { kind: "exchange", results: job.asks.map(orFailed((ask) => exchangeAsk(prepare, ask, windowNowMs))) };
   }
-  db.exec("SAVEPOINT job");
+  if (!isOnlyJob) execute("SAVEPOINT job");
   try {
     const results = job.statements.map(run);
-    db.exec("RELEASE job");
+    if (!isOnlyJob) execute("RELEASE job");
     return { kind: "statements", results };
   } catch (error) {
     // Some errors (a full disk) end the whole transaction: then none of its other jobs has happened either.
     if (!db.isTransaction) throw error;
-    db.exec("ROLLBACK TO job");
-    db.exec("RELEASE job");
+    if (isOnlyJob) {
+      execute("ROLLBACK");
+    } else {
+      execute("ROLLBACK TO job");
+      execute("RELEASE job");
+    }
     return { kind: "failed", failure: failureOf(error) };
   }
 }
 
 function run({ sql, parameters }: Statement): StatementResult {
-  const statement = prepare(sql);
-  if (statement.columns().length > 0) return { rows: statement.all(...parameters), changes: 0 };
+  const { statement, answersRows } = findPrepared(sql);
+  if (answersRows) return { rows: statement.all(...parameters), changes: 0 };
   return { rows: [], changes: Number(statement.run(...parameters).changes) };
 }
 
@@ -108,14 +113,29 @@ function orFailed<Item, Result>(
   };
 }
 
+/** `BEGIN` and the like are prepared too: `db.exec` would compile them each time. */
+function execute(sql: string): void {
+  prepare(sql).run();
+}
+
 function prepare(sql: string): StatementSync {
-  let statement = prepared.get(sql);
-  if (statement === undefined) {
+  return findPrepared(sql).statement;
+}
+
+interface Prepared {
+  readonly statement: StatementSync;
+  readonly answersRows: boolean;
+}
+
+function findPrepared(sql: string): Prepared {
+  let found = prepared.get(sql);
+  if (found === undefined) {
     if (prepared.size >= preparedMax) prepared.clear();
-    statement = db.prepare(sql);
-    prepared.set(sql, statement);
+    const statement = db.prepare(sql);
+    found = { statement, answersRows: statement.columns().length > 0 };
+    prepared.set(sql, found);
   }
-  return statement;
+  return found;
 }
 
 function failureOf(error: unknown): WriterFailure {
