@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Route } from "../../gen/latchkey/v1/services.ts";
-import type { HotMethod } from "../codec/codec-runtime.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint, RunCall } from "./call.ts";
+import type { RunCall } from "./call.ts";
 import { decodeQuery } from "./decoding/decode-query.ts";
 import { type HttpHandler, mediaTypeOf, queryOf } from "./http-handler.ts";
-import { encodeJson, JsonCall, type JsonMethod } from "./json-call.ts";
+import { encodeJson, JsonCall, type JsonMethod, type RoutedMethod } from "./json-call.ts";
 import { collectBody, type ReadBody } from "./read-body.ts";
 import { remoteAddressOf } from "./remote-address.ts";
 import { sendJson } from "./respond.ts";
@@ -16,20 +14,11 @@ import { validated } from "./validate.ts";
  * Serves JSON: `POST /v1/keys.createKey` and so on, as annotated in the proto files. A method's generated codec, if it
  * has one, reads and prints the messages that it supports. Methods with a `get` binding also take query parameters.
  */
-export function createGateway(options: {
-  readonly routes: readonly Route[];
-  readonly endpoints: readonly Endpoint[];
-  readonly runCall: RunCall;
-  readonly codecs: readonly HotMethod[];
-}): Map<string, HttpHandler> {
-  const { routes, endpoints, runCall, codecs } = options;
+export function createGateway(methods: readonly RoutedMethod[], runCall: RunCall): Map<string, HttpHandler> {
   const byPath = new Map<string, Verbs>();
-  for (const { verb, path, method } of routes) {
-    const endpoint = endpoints.find((candidate) => candidate.method === method);
-    if (endpoint === undefined) throw new Error(`nothing answers ${path}`);
-    const codec = codecs.find((candidate) => candidate.method === method);
-    const served =
-      verb === "GET" ? queryHandler({ endpoint, codec }, runCall) : bodyHandler({ endpoint, codec }, runCall);
+  for (const method of methods) {
+    const { verb, path } = method;
+    const served = verb === "GET" ? queryHandler(method, runCall) : bodyHandler(method, runCall);
     byPath.set(path, { ...byPath.get(path), [verb]: served });
   }
   return new Map(Array.from(byPath, ([path, verbs]) => [path, verbHandler(verbs)]));

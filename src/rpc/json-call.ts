@@ -1,4 +1,5 @@
 import { create, type DescMessage, type MessageInitShape, type MessageShape, toJsonString } from "@bufbuild/protobuf";
+import type { Route } from "../../gen/latchkey/v1/services.ts";
 import type { HotMethod } from "../codec/codec-runtime.ts";
 import type { Call, CallHeaders, Endpoint } from "./call.ts";
 import { decodeJson } from "./decoding/decode-json.ts";
@@ -12,12 +13,31 @@ export interface JsonMethod {
   readonly codec?: HotMethod | undefined;
 }
 
+/** A method and where it is called. */
+export interface RoutedMethod extends JsonMethod {
+  readonly verb: Route["verb"];
+  readonly path: string;
+}
+
+/** The methods of all routes. A method without a codec among `codecs` is read by the strict decoder. */
+export function routedMethodsOf(
+  routes: readonly Route[],
+  endpoints: readonly Endpoint[],
+  codecs: readonly HotMethod[],
+): RoutedMethod[] {
+  return routes.map(({ verb, path, method }) => {
+    const endpoint = endpoints.find((candidate) => candidate.method === method);
+    if (endpoint === undefined) throw new Error(`nothing answers ${path}`);
+    return { verb, path, endpoint, codec: codecs.find((candidate) => candidate.method === method) };
+  });
+}
+
 /** What a call needs of the request that it came in. */
 export interface JsonRequest extends OverSocket {
   readonly headers: CallHeaders;
 }
 
-/** The request of a call that is read by hand: it is public, so its headers and its address are never needed. */
+/** The request of a public call that is read by hand: its headers and its address are never needed. */
 export const requestByHand: JsonRequest = { headers: {}, socket: {} };
 
 /** A call in JSON, by hand or through Node. Its fields are public because that is faster: every request creates one. */

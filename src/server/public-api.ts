@@ -14,6 +14,7 @@ import { createHealthWatch } from "../rpc/health-watch.ts";
 import { createHotGrpc, type TakeStream } from "../rpc/hot/hot-grpc.ts";
 import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
+import { routedMethodsOf } from "../rpc/json-call.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
@@ -93,14 +94,14 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     shutdownSignal: shutdown.signal,
     openStreams: new OpenStreams(connectStreamsMax, onStreamRefused),
   });
+  const methods = routedMethodsOf(routes, endpoints, fastPath ? hotMethods : []);
   const handlers = new Map([
-    ...createGateway({ routes, endpoints, runCall, codecs: fastPath ? hotMethods : [] }),
+    ...createGateway(methods, runCall),
     ...connectEndpoints,
     ...createProbes(readiness),
     ["/openapi.json", createOpenApiHandler()] as const,
   ]);
   const newRequestId = createRequestIds(deps);
-  const hotDeps = { endpoints, runCall, newRequestId };
   const watchHealth = createHealthWatch({
     readiness,
     statusOf: health.statusOf,
@@ -113,12 +114,15 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     listener,
     ...(fastPath && {
       byHand: new JsonByHand({
-        ...hotDeps,
+        methods,
+        runCall,
+        newRequestId,
+        log: deps.log,
         httpDate: createHttpDate(deps.clock),
         keepAliveMs: timeouts.keepAliveMs,
       }),
     }),
-    takeStream: fastPath ? either(createHotGrpc(hotDeps), watchHealth) : watchHealth,
+    takeStream: fastPath ? either(createHotGrpc({ endpoints, runCall, newRequestId }), watchHealth) : watchHealth,
     malformed: (error) => malformedResponse(error, newRequestId()),
     onHttp1Request: (readBy) => deps.metrics.http1Request(readBy),
     guard: new Guard(deps),

@@ -7,6 +7,7 @@ import { createRunCall } from "../../src/rpc/call.ts";
 import { createEndpoints, type Handlers } from "../../src/rpc/endpoints.ts";
 import { createGateway } from "../../src/rpc/gateway.ts";
 import { malformedResponse } from "../../src/rpc/http1-response.ts";
+import { routedMethodsOf } from "../../src/rpc/json-call.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import { Guard } from "../../src/server/port/guard.ts";
 import { OnePort } from "../../src/server/port/one-port.ts";
@@ -27,7 +28,7 @@ async function serve() {
   const endpoints = createEndpoints(widgets.service, handlers as unknown as Handlers<never>);
   const rootAccess = createRootAccess(checkTestRootKey, {} as Management, systemClock);
   const runCall = createRunCall({ clock: systemClock, log, metrics, rootAccess });
-  const gateway = createGateway({ routes: widgets.routes, endpoints, runCall, codecs: [] });
+  const gateway = createGateway(routedMethodsOf(widgets.routes, endpoints, []), runCall);
   const newRequestId = () => "req_0000000000000000000000";
   const onePort = new OnePort({
     listener: createRequestListener(gateway, { newRequestId, log }),

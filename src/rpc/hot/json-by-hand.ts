@@ -1,30 +1,42 @@
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { Log } from "../../ambient/log.ts";
+import type { RunCall } from "../call.ts";
 import { AnswerPrinter } from "../http1-response.ts";
-import { JsonCall, requestByHand } from "../json-call.ts";
+import { encodeJson, JsonCall, type JsonRequest, type RoutedMethod, requestByHand } from "../json-call.ts";
 import { bodyBytesMax } from "../read-body.ts";
 import { toApiError } from "../to-api-error.ts";
-import { type HotDeps, type HotEndpoint, hotEndpointsOf } from "./hot-endpoints.ts";
 import { RequestReader } from "./request-reader.ts";
 
 /** The connection that an answer is for. */
 interface AnsweredConnection {
   /** Whether this is the connection's last answer. The answer then tells the client. */
   readonly isLast: boolean;
+  readonly socket: JsonRequest["socket"];
+}
+
+export interface JsonByHandDeps {
+  readonly methods: readonly RoutedMethod[];
+  readonly runCall: RunCall;
+  readonly newRequestId: () => string;
+  readonly log: Log;
+  readonly httpDate: () => string;
+  readonly keepAliveMs: number;
 }
 
 /**
- * Answers hot methods as JSON over HTTP/1.1 without `node:http`, whose request and response objects cost several times
- * as much as a verification.
+ * Answers methods as JSON over HTTP/1.1 without `node:http`, whose request and response objects cost several times as much
+ * as a verification.
  */
 export class JsonByHand {
-  readonly reader: RequestReader<HotEndpoint>;
+  readonly reader: RequestReader<RoutedMethod>;
   readonly #printer: AnswerPrinter;
-  readonly #deps: HotDeps;
+  readonly #deps: JsonByHandDeps;
 
-  constructor(deps: HotDeps & { readonly httpDate: () => string; readonly keepAliveMs: number }) {
-    // Headers are read and dropped, so a method that needs one is not served here.
-    const open = hotEndpointsOf(deps.endpoints).filter(({ endpoint }) => endpoint.isPublic);
-    this.reader = new RequestReader(new Map(open.map((hot) => [hot.codec.path, hot])), bodyBytesMax);
+  constructor(deps: JsonByHandDeps) {
+    const byPost = deps.methods.filter(({ verb }) => verb === "POST");
+    // Paths are compared in this order, so those of hot methods come first.
+    const hotFirst = byPost.toSorted((a, b) => Number(a.codec === undefined) - Number(b.codec === undefined));
+    this.reader = new RequestReader(new Map(hotFirst.map((method) => [method.path, method])), bodyBytesMax);
     this.#printer = new AnswerPrinter(deps.httpDate, deps.keepAliveMs);
     this.#deps = deps;
   }
@@ -32,30 +44,41 @@ export class JsonByHand {
   /** The whole response to the supported request that was read last. Never throws or rejects. */
   answer(bytes: Buffer, connection: AnsweredConnection): string | Promise<string> {
     const { target, bodyStart, end } = this.reader;
-    const method = target as HotEndpoint;
+    const method = target as RoutedMethod;
     const requestId = this.#deps.newRequestId();
+    // Of a public call neither headers nor address are needed.
+    const request = method.endpoint.isPublic
+      ? requestByHand
+      : { headers: this.reader.callHeaders(bytes), socket: connection.socket };
     try {
-      const response = this.#deps.runCall(new JsonCall(method, requestId, requestByHand, bytes, bodyStart, end));
+      const response = this.#deps.runCall(new JsonCall(method, requestId, request, bytes, bodyStart, end));
       if (response instanceof Promise) return this.#answerLater(method, requestId, response, connection);
-      return this.#printer.ok(method.codec.encodeJson(response), requestId, connection.isLast);
+      return this.#printer.ok(encodeJson(method, response), requestId, connection.isLast);
     } catch (thrown) {
-      return this.#printer.error(toApiError(thrown), requestId, connection.isLast);
+      return this.#fail(thrown, requestId, connection);
     }
   }
 
   #answerLater(
-    { codec }: HotEndpoint,
+    method: RoutedMethod,
     requestId: string,
     response: Promise<MessageInitShape<DescMessage>>,
     connection: AnsweredConnection,
   ): Promise<string> {
-    const fail = (thrown: unknown) => this.#printer.error(toApiError(thrown), requestId, connection.isLast);
+    const fail = (thrown: unknown) => this.#fail(thrown, requestId, connection);
     return response.then((message) => {
       try {
-        return this.#printer.ok(codec.encodeJson(message), requestId, connection.isLast);
+        return this.#printer.ok(encodeJson(method, message), requestId, connection.isLast);
       } catch (thrown) {
         return fail(thrown);
       }
     }, fail);
+  }
+
+  #fail(thrown: unknown, requestId: string, connection: AnsweredConnection): string {
+    const error = toApiError(thrown);
+    // A call throws only ApiErrors, and has already logged and counted them.
+    if (error !== thrown) this.#deps.log.error("a request failed", error.cause, { requestId });
+    return this.#printer.error(error, requestId, connection.isLast);
   }
 }

@@ -28,12 +28,22 @@ export class RequestReader<Target> {
   end = 0;
   /** Whether the head of an incomplete request is there. `end` is known then. */
   hasHead = false;
+  #firstHeader = 0;
 
   constructor(targets: ReadonlyMap<string, Target>, bodyBytesMax: number) {
     this.#bodyBytesMax = bodyBytesMax;
     this.#lines = Array.from(targets, ([path, target]) => {
       return { bytes: Buffer.from(`POST ${path} HTTP/1.1\r\n`), target };
     });
+  }
+
+  /** The headers of the supported request that was read last which calls may ask for. Each is there once at most. */
+  callHeaders(bytes: Buffer): Record<string, string | undefined> {
+    const lines = bytes.toString("latin1", this.#firstHeader - 2, this.bodyStart);
+    return {
+      authorization: /\r\nauthorization: *([^\r]+)/i.exec(lines)?.[1],
+      "idempotency-key": /\r\nidempotency-key: *([^\r]+)/i.exec(lines)?.[1],
+    };
   }
 
   /** Looks at the request that begins at `start`. */
@@ -56,7 +66,7 @@ export class RequestReader<Target> {
       return isBegun ? "incomplete" : "unknown";
     }
     let at = start + line.length;
-    while (isPathByte[bytes[at] as number]) at++;
+    while (isVisible[bytes[at] as number]) at++;
     for (const byte of version) {
       if (at === bytes.length) return incomplete(at - start);
       if (bytes[at++] !== byte) return "unknown";
@@ -69,6 +79,7 @@ export class RequestReader<Target> {
     let seen = 0;
     let length = 0;
     let at = firstHeader;
+    this.#firstHeader = firstHeader;
     while (bytes[at] !== carriageReturn) {
       const name = at;
       while (isNameByte[bytes[at] as number]) at++;
@@ -126,6 +137,9 @@ interface KnownHeader {
 }
 
 const never: IsSupported = () => false;
+/** Whether no space is around the value: how much of it belongs to the value is for Node to say. */
+const isTrimmed: IsSupported = (bytes, start, end) =>
+  end > start && isVisible[bytes[start] as number] === 1 && isVisible[bytes[end - 1] as number] === 1;
 
 /** The headers that change what a request means. All others are passed over. */
 const headers = (
@@ -142,6 +156,9 @@ const headers = (
     // We never upgrade: the request ends as usual. But Node drops bytes that it is given together with such a request.
     ["upgrade", never],
     ["expect", never, "moves the end"],
+    // Calls may ask for these two: see `callHeaders`.
+    ["authorization", isTrimmed],
+    ["idempotency-key", isTrimmed],
   ] as const satisfies readonly (readonly [string, IsSupported, string?])[]
 ).map(([name, isSupported, movesEnd], index): KnownHeader => {
   return { name: Buffer.from(name), bit: 1 << index, isSupported, movesEnd: movesEnd !== undefined };
@@ -174,7 +191,7 @@ const version = Buffer.from(" HTTP/1.1\r\n");
 const keepAlive = Buffer.from("keep-alive");
 const isNameByte = tableOf(/[!#$%&'*+\-.^_`|~0-9A-Za-z]/);
 const isValueByte = tableOf(/[\t\x20-\x7e]/);
-const isPathByte = tableOf(/[\x21-\x7e]/);
+const isVisible = tableOf(/[\x21-\x7e]/);
 const isHostByte = tableOf(/[0-9A-Za-z.:_-]/);
 const lowerCase = Uint8Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte).toLowerCase().charCodeAt(0));
 

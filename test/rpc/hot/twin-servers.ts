@@ -16,7 +16,6 @@ import { defaultTimeouts } from "../../../src/server/port/connections.ts";
 import { CachedKeyLookup } from "../../../src/store/cached-key-lookup.ts";
 import type { KeyLookup } from "../../../src/store/key-lookup.ts";
 import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
-import { createRootAccess } from "../../../src/usecases/root-access.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { type ApiParts, composePublicApi } from "../../support/compose-public-api.ts";
 import { createKey } from "../../support/manage.ts";
@@ -72,6 +71,8 @@ export interface TwinServers {
   readonly secrets: Readonly<Record<string, string>>;
   /** Those of keys that a verification changes. */
   readonly lastingSecrets: readonly string[];
+  /** How many requests of HTTP/1.1 the one with thin handlers has read by hand. */
+  readonly readByHand: () => Promise<number>;
   /** The metrics and log lines of both, without ids and without the order of lines. */
   readonly accounts: () => Promise<readonly [Account, Account]>;
 }
@@ -108,6 +109,7 @@ export async function startTwins(): Promise<TwinServers> {
   return {
     ports: twins.map(({ port }) => port) as unknown as TwinServers["ports"],
     barePort: bare.barePort,
+    readByHand: async () => (await twins[1]?.readByHand()) ?? 0,
     secrets,
     lastingSecrets: keys
       .filter(({ remaining, rateLimit }) => remaining !== undefined || rateLimit !== undefined)
@@ -126,7 +128,6 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
       keys: new CachedKeyLookup(failOnSome(parts.keys), cache, parts),
       usage: failOnOne(parts.usage),
       limiter: limiterByMode({ local: parts.limiter, strict }),
-      rootAccess: createRootAccess(() => undefined, parts.store.management, clock),
       fastPath,
     };
   };
@@ -143,6 +144,8 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
   return {
     port,
     barePort: (bareServer.address() as AddressInfo).port,
+    readByHand: async () =>
+      Number(/^latchkey_http1_requests_total\{.*"by_hand"\} (\d+)$/m.exec(await metrics.render())?.[1]),
     account: async () => ({
       metrics: withoutTurns(await metrics.render()),
       log: logLines.map(withoutParticulars).sort(),

@@ -27,7 +27,8 @@ export async function listen(timeouts: Partial<Timeouts> = {}) {
   const endpoint = { method: verify?.method, permission: "keys.verify", isPublic: true } as unknown as Endpoint;
   let served: net.Socket | undefined;
   const byHand = new JsonByHand({
-    endpoints: [endpoint],
+    methods: [{ verb: "POST", path: verify?.path ?? "", endpoint, codec: verify }],
+    log: createLog("error", () => {}),
     newRequestId: () => `req_${ids++}`,
     httpDate: () => "now",
     keepAliveMs: 75_000,
