@@ -58,7 +58,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
     async getKey({ keyId, key = "" }, { caller }) {
       const by = keyId === undefined ? { key: new Secret(key) } : { keyId };
       const found = await getKey(caller.management, by, deps);
-      if (found === undefined) throw noSuchSubject();
+      if (found === undefined) throw noSuchKey();
       return toKey(found, deps);
     },
 
@@ -74,7 +74,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const changes = toFieldChanges(changesOf(UpdateKeyRequestSchema, request));
       const { management } = context.caller;
       const updated = await updateKey(management, { keyId, ifVersion, changes }, idempotencyKeyOf(context), deps);
-      if (updated === undefined) throw noSuchSubject();
+      if (updated === undefined) throw noSuchKey();
       const changed = request.updateMask?.paths.join();
       log.info("key changed", { requestId: context.call.requestId, keyId, changed });
       return toKey(updated, deps);
@@ -87,7 +87,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       if (value === undefined && op !== "set") throw badField("value", "can be null with set only");
       const { management } = context.caller;
       const updated = await updateRemaining(management, { keyId, op, value }, idempotencyKeyOf(context), deps);
-      if (updated === undefined) throw noSuchSubject();
+      if (updated === undefined) throw noSuchKey();
       log.info("key changed", { requestId: context.call.requestId, keyId, changed: "remaining" });
       return updated;
     },
@@ -96,7 +96,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const idempotencyKey = idempotencyKeyOf(context);
       const rerolled = await rerollKey(management, { keyId, overlapMs, byteLength }, idempotencyKey, deps);
-      if (rerolled === undefined) throw noSuchSubject();
+      if (rerolled === undefined) throw noSuchKey();
       log.info("key changed", { requestId: context.call.requestId, keyId, changed: "secrets" });
       return rerolled;
     },
@@ -111,14 +111,14 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
 
     async deleteKey({ keyId }, context) {
       const existed = await deleteKey(context.caller.management, keyId, idempotencyKeyOf(context), deps);
-      if (!existed) throw noSuchSubject();
+      if (!existed) throw noSuchKey();
       log.info("key deleted", { requestId: context.call.requestId, keyId });
       return {};
     },
   });
 }
 
-function noSuchSubject(): ApiError {
+function noSuchKey(): ApiError {
   return new ApiError("NOT_FOUND", "there is no such key");
 }
 
