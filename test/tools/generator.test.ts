@@ -14,7 +14,6 @@ import {
   FieldDescriptorProto_Type as FieldType,
   type FileDescriptorProto,
   FileDescriptorProtoSchema,
-  FieldDescriptorProto_Label as Label,
   MethodOptionsSchema,
 } from "@bufbuild/protobuf/wkt";
 import { FieldRulesSchema, field as fieldRules, Ignore } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
@@ -123,39 +122,6 @@ describe("protoc-gen-latchkey", () => {
     expect(files.map(({ name }) => name)).not.toContain("latchkey/v1/keys_hot.ts");
   });
 
-  it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([
-    [
-      "a request with rules of its own",
-      (file) => setExtension(optionsOf(file), hot, true),
-      /CreateKeyRequest: rules about a whole message/,
-    ],
-    ["a request with a number", (file) => changeVerify(file, "key", { type: FieldType.INT32 }), /key.*strings only/],
-    ["a request with a list", (file) => changeVerify(file, "key", { label: Label.REPEATED }), /key.*strings only/],
-    [
-      "a rule that is not a length",
-      (file) => setVerifyRules(file, { case: "string", value: { pattern: "a" } }),
-      /rule pattern/,
-    ],
-    [
-      "a text that may be left out unnoticed",
-      (file) => setVerifyRules(file, { case: undefined }),
-      /required or optional/,
-    ],
-    ["a tag of two bytes", (file) => changeVerify(file, "key", { number: 16 }), /at most 15/],
-    [
-      "a response with a field of another kind",
-      (file) => changeVerify(file, "remaining", { type: FieldType.UINT32 }, "VerifyKeyResponse"),
-      /remaining.*of this kind/,
-    ],
-    [
-      "a text in a message inside a response",
-      (file) => changeVerify(file, "limit", { type: FieldType.STRING }, "RatelimitState"),
-      /limit.*of this kind/,
-    ],
-  ])("refuses codecs for %s", (_, edit, message) => {
-    expect(() => generate(edit)).toThrow(message);
-  });
-
   const post = { case: "post", value: "/v1/keys.createKey" } as const;
   const get = { case: "get", value: "/v1/keys.createKey" } as const;
   it.each<[string, Init<typeof HttpRuleSchema>, RegExp]>([
@@ -242,18 +208,6 @@ function methodOf(file: FileDescriptorProto, name = "CreateKey") {
 
 function optionsOf(file: FileDescriptorProto, name?: string) {
   return defined(methodOf(file, name).options);
-}
-
-function changeVerify(file: FileDescriptorProto, name: string, change: object, message = "VerifyKeyRequest"): void {
-  const field = fieldOf(file, name, message);
-  Object.assign(field, change);
-  // Rules of another kind than the field would be refused before.
-  if (field.options && !("number" in change)) clearExtension(field.options, fieldRules);
-}
-
-function setVerifyRules(file: FileDescriptorProto, type: NonNullable<Init<typeof FieldRulesSchema>["type"]>): void {
-  const rules = create(FieldRulesSchema, { required: type.case !== undefined, type });
-  setExtension(defined(fieldOf(file, "key", "VerifyKeyRequest").options), fieldRules, rules);
 }
 
 function rpcWithoutOptions(file: FileDescriptorProto) {

@@ -35,8 +35,8 @@ export const permission = /*@__PURE__*/
   extDesc(file_latchkey_v1_options, 0);
 
 /**
- * Whether the method is called so often that codecs are generated for it. Only for unary methods whose requests have
- * string fields only. The headers of a call are not read if the method is public.
+ * Whether the method is called so often that codecs are generated for it. Only for unary methods. What their messages can
+ * hold: docs/architecture.md. The headers of a call are not read if the method is public.
  *
  * @generated from extension: bool hot = 50602;
  */
