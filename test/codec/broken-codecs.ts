@@ -68,7 +68,7 @@ export const brokenCodecs: Readonly<Record<string, Breakage>> = {
   "a message that comes twice": { replace: ["if ($remaining !== undefined) return undefined;", ""] },
   "a list that comes twice": { replace: ["if ($ratelimits !== undefined) return undefined;", ""] },
   "a text that is missing inside": { replace: ["if ($name === undefined) return undefined;", ""] },
-  "a message that is missing": { replace: [" || $place === undefined", ""] },
+  "a message that is missing": { replace: [" || $inner === undefined", ""] },
   "a list that is too long in JSON": { replace: ["Json, 1, 16", "Json, 1, 17"] },
   "a list that is too long on the wire": { replace: ["$ratelimits, 16)", "$ratelimits, 17)"] },
   "a list that is too short in JSON": { replace: ["Json, 2, 3", "Json, 1, 3"] },
