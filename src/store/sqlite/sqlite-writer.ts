@@ -10,6 +10,7 @@ import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
 import type { CheckResult } from "./check-data.ts";
 import { DataFolderError } from "./data-folder.ts";
 import { isDamage } from "./result-codes.ts";
+import { StatementNumbers } from "./statement-numbers.ts";
 import type {
   JobResult,
   Statement,
@@ -47,7 +48,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   readonly #windowClock: Pick<Clock, "nowMs">;
   readonly #watch: LedgerWatch | undefined;
   readonly #onDamage: (cause: unknown) => void;
-  readonly #jobs: GroupCommit<WriterJob, JobResult>;
+  readonly #jobs: GroupCommit<WriterJob<Statement>, JobResult<StatementResult>>;
+  readonly #numbers = new StatementNumbers();
   /** Gets the next reply: at most one request is under way. */
   #awaited: { resolve: (reply: WriterReply) => void; reject: (error: Error) => void } | undefined;
   /** From the moment the file is open until it is closed or the thread has died. */
@@ -130,18 +132,30 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     await this.#request("close");
   }
 
-  async #commit(jobs: readonly WriterJob[]): Promise<readonly JobResult[]> {
+  async #commit(jobs: readonly WriterJob<Statement>[]): Promise<readonly JobResult<StatementResult>[]> {
     if (!this.#serving) throw new Unavailable("nothing was written: the store is closed");
     const sentAtMs = this.#clock.monotonicMs();
     const time = { nowMs: this.#clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
     this.#watch?.onClockReading({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
-    const reply = await this.#request({ jobs, time });
+    const forgetsNumbers = this.#numbers.forgetIfMany();
+    const reply = await this.#request({ jobs: jobs.map((job) => this.#numbered(job)), time, forgetsNumbers });
     if (typeof reply === "string" || "opened" in reply)
       throw new Error("the writer answered a batch with something else");
     const damage = "aborted" in reply ? reply.aborted : reply.damage;
     if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);
-    return reply.committed;
+    return reply.committed.map((result, i) => this.#named(jobs[i], result));
+  }
+
+  #numbered(job: WriterJob<Statement>): WriterJob {
+    if (job.kind !== "statements") return job;
+    return { kind: "statements", statements: job.statements.map((each) => this.#numbers.toNumbered(each)) };
+  }
+
+  #named(job: WriterJob<Statement> | undefined, result: JobResult): JobResult<StatementResult> {
+    if (result.kind !== "statements") return result;
+    if (job?.kind !== "statements") throw new Error("the writer answered a job of another kind");
+    return { kind: "statements", results: this.#numbers.toResults(job.statements, result.results) };
   }
 
   #request(request: WriterRequest): Promise<WriterReply> {
@@ -162,7 +176,7 @@ const uniqueViolations = [1555, 2067];
 // SQLITE_CONSTRAINT_CHECK. The message ends with the constraint's name.
 const checkViolation = 275;
 
-function errorOf(result: JobResult): Error {
+function errorOf(result: JobResult<StatementResult>): Error {
   const failure: WriterFailure =
     result.kind === "failed" ? result.failure : { resultCode: 0, message: "wrong kind of result" };
   if (uniqueViolations.includes(failure.resultCode)) return new UniqueViolation(failure.message);

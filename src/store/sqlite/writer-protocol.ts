@@ -5,8 +5,8 @@ import type { CheckResult } from "./check-data.ts";
 /* What the event loop and the writer thread tell each other. Plain data: it crosses threads by structured clone. */
 
 /** One unit of work: all of it happens, or nothing. */
-export type WriterJob =
-  | { readonly kind: "statements"; readonly statements: readonly Statement[] }
+export type WriterJob<AnyStatement = NumberedStatement> =
+  | { readonly kind: "statements"; readonly statements: readonly AnyStatement[] }
   | { readonly kind: "settle"; readonly charges: readonly Charge[] }
   | { readonly kind: "exchange"; readonly asks: readonly SubjectAsk[] };
 
@@ -23,6 +23,9 @@ export interface Statement {
   readonly parameters: readonly SqlValue[];
 }
 
+/** Its number, its parameters, and its text unless the writer thread knows the number. Lists are copied faster than objects. */
+export type NumberedStatement = readonly [number: number, parameters: readonly SqlValue[], sql?: string];
+
 export type SqlValue = string | number | bigint | null | Uint8Array;
 
 export interface StatementResult {
@@ -30,8 +33,15 @@ export interface StatementResult {
   readonly changes: number;
 }
 
-export type JobResult =
-  | { readonly kind: "statements"; readonly results: readonly StatementResult[] }
+/** The names of the columns come with the result of a statement that was sent with its text. */
+export type NumberedResult = readonly [
+  rows: readonly (readonly unknown[])[],
+  changes: number,
+  columns?: readonly string[] | undefined,
+];
+
+export type JobResult<AnyResult = NumberedResult> =
+  | { readonly kind: "statements"; readonly results: readonly AnyResult[] }
   | { readonly kind: "settle"; readonly results: readonly ChargeResult[] }
   | { readonly kind: "exchange"; readonly results: readonly PermitResult[] }
   | { readonly kind: "failed"; readonly failure: WriterFailure };
@@ -42,7 +52,10 @@ export interface WriterFailure {
   readonly message: string;
 }
 
-export type WriterRequest = { readonly jobs: readonly WriterJob[]; readonly time: WriterTime } | "close";
+/** `forgetsNumbers`: the numbers of statements that were sent before are not used any more. */
+export type WriterRequest =
+  | { readonly jobs: readonly WriterJob[]; readonly time: WriterTime; readonly forgetsNumbers: boolean }
+  | "close";
 
 /** The writer thread's start parameters. */
 export interface WriterSetup {

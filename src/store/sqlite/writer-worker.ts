@@ -8,8 +8,8 @@ import { isDamage } from "./result-codes.ts";
 import { settleCharge } from "./usage-rows.ts";
 import type {
   JobResult,
-  Statement,
-  StatementResult,
+  NumberedResult,
+  NumberedStatement,
   WriterFailure,
   WriterJob,
   WriterReply,
@@ -18,13 +18,13 @@ import type {
   WriterTime,
 } from "./writer-protocol.ts";
 
-const preparedMax = 200;
-
 if (parentPort === null) throw new Error("the writer runs in a worker thread");
 const port = parentPort;
 const setup = workerData as WriterSetup;
 const db = openForWriting(setup.file);
-const prepared = new Map<string, Prepared>();
+/** Of this file and of the ledgers: they are few. */
+const prepared = new Map<string, StatementSync>();
+const numbered = new Map<number, Numbered>();
 /** Of the current transaction. */
 let nowMs = 0;
 registerRefills(db, () => nowMs);
@@ -37,6 +37,7 @@ port.on("message", (request: WriterRequest) => {
     reply("closed");
     port.close();
   } else {
+    if (request.forgetsNumbers) numbered.clear();
     reply(commit(request.jobs, request.time));
   }
 });
@@ -93,10 +94,25 @@ function runAlone(job: WriterJob, windowNowMs: number, isOnlyJob: boolean): JobR
   }
 }
 
-function run({ sql, parameters }: Statement): StatementResult {
-  const { statement, answersRows } = findPrepared(sql);
-  if (answersRows) return { rows: statement.all(...parameters), changes: 0 };
-  return { rows: [], changes: Number(statement.run(...parameters).changes) };
+interface Numbered {
+  readonly statement: StatementSync;
+  readonly columns: readonly string[];
+}
+
+function run([number, parameters, sql]: NumberedStatement): NumberedResult {
+  const { statement, columns } = numbered.get(number) ?? prepareNumbered(number, sql as string);
+  const told = sql === undefined ? undefined : columns;
+  // Its rows are lists of values.
+  if (columns.length > 0) return [statement.all(...parameters) as unknown as readonly unknown[][], 0, told];
+  return [[], Number(statement.run(...parameters).changes), told];
+}
+
+function prepareNumbered(number: number, sql: string): Numbered {
+  const statement = db.prepare(sql);
+  statement.setReturnArrays(true);
+  const found = { statement, columns: statement.columns().map(({ name }) => name) };
+  numbered.set(number, found);
+  return found;
 }
 
 /** A row that cannot be settled fails alone, unless its error has ended the whole transaction. */
@@ -119,23 +135,12 @@ function execute(sql: string): void {
 }
 
 function prepare(sql: string): StatementSync {
-  return findPrepared(sql).statement;
-}
-
-interface Prepared {
-  readonly statement: StatementSync;
-  readonly answersRows: boolean;
-}
-
-function findPrepared(sql: string): Prepared {
-  let found = prepared.get(sql);
-  if (found === undefined) {
-    if (prepared.size >= preparedMax) prepared.clear();
-    const statement = db.prepare(sql);
-    found = { statement, answersRows: statement.columns().length > 0 };
-    prepared.set(sql, found);
+  let statement = prepared.get(sql);
+  if (statement === undefined) {
+    statement = db.prepare(sql);
+    prepared.set(sql, statement);
   }
-  return found;
+  return statement;
 }
 
 function failureOf(error: unknown): WriterFailure {
