@@ -21,7 +21,7 @@ const { key } = formatKey("live", Buffer.alloc(16, 7));
 const cost = { remaining: { cost: 10 }, permissions: "documents.read" };
 const named = [{ name: "per-minute", cost: 10 }];
 const flat = { key, apiId: "api_1" };
-const requests: Record<string, { codec: HotMethod; message: object }> = {
+const requests: Record<string, { codec: HotMethod; message: Record<string, unknown> }> = {
   "a key": { codec: verifyKey, message: { key } },
   "a key and its API": { codec: verifyKey, message: flat },
   "the same in a message with more fields": { codec: takeGadgets, message: flat },
@@ -42,7 +42,7 @@ const plain = {
   requestId: "req_0123456789",
 };
 const states = [{ name: "per-minute", state }];
-const responses: Record<string, { codec: HotMethod; message: object }> = {
+const responses: Record<string, { codec: HotMethod; message: Record<string, unknown> }> = {
   "a plain response": { codec: verifyKey, message: plain },
   "with a limit": { codec: verifyKey, message: { ...plain, ratelimit: state } },
   "the same in a message with more fields": { codec: takeGadgets, message: { ...plain, state } },
@@ -74,7 +74,7 @@ await print("written as a frame", responses, ({ codec, message }) => {
   return () => codec.encodeFrame(message);
 });
 
-const strictly = requests["and a named limit"] as { codec: HotMethod; message: object };
+const strictly = requests["and a named limit"] as { codec: HotMethod; message: Record<string, unknown> };
 const { input } = strictly.codec.method;
 const json = Buffer.from(JSON.stringify(strictly.message));
 const wire = toBinary(input, create(input, strictly.message));

@@ -23,8 +23,8 @@ describe("statements that the writer thread knows by number", () => {
   it("answer as usual after a first time at which another statement had failed", async () => {
     const { clock, engine, keys } = await openTestEngine();
     await createKey(keys, sampleKey(clock, { remaining: 5 }));
-    const read = asked("SELECT remaining AS before, remaining - 1 AS later FROM key_usage");
-    const spoil = asked("UPDATE key_usage SET remaining = ?", -1);
+    const read = asked("SELECT remaining AS before, remaining - 1 AS later FROM counters");
+    const spoil = asked("UPDATE counters SET remaining = ?", -1);
     await expect(engine.writer.run([spoil, read])).rejects.toThrow(CheckViolation);
     await expect(engine.writer.run([read, spoil])).rejects.toThrow(CheckViolation);
     for (let times = 0; times < 2; times++) {
@@ -36,10 +36,10 @@ describe("statements that the writer thread knows by number", () => {
 it("a job alone in its transaction leaves nothing behind when it fails, and keeps nothing locked", async () => {
   const { file, clock, engine, keys, commits } = await openTestEngine();
   await createKey(keys, sampleKey(clock, { remaining: 5 }));
-  const spend = asked("UPDATE key_usage SET remaining = remaining - ?", 3);
+  const spend = asked("UPDATE counters SET remaining = remaining - ?", 3);
   await expect(engine.writer.run([spend, spend])).rejects.toThrow(CheckViolation);
   expect(commits.at(-1)).toBe(1);
-  expect(readRows(file, "SELECT remaining FROM key_usage")).toEqual([{ remaining: 5n }]);
+  expect(readRows(file, "SELECT remaining FROM counters")).toEqual([{ remaining: 5n }]);
   await engine.writer.run([spend]);
-  expect(readRows(file, "SELECT remaining FROM key_usage")).toEqual([{ remaining: 2n }]);
+  expect(readRows(file, "SELECT remaining FROM counters")).toEqual([{ remaining: 2n }]);
 });
