@@ -50,7 +50,7 @@ try {
     [`${keyCount} keys`, (n: number) => keys[n % keyCount]?.keyId as string],
     ["one hot key", () => keys[0]?.keyId as string],
   ] as const) {
-    const spendOn = (ledger: UsageLedger) => (ms: number) => keepBusy(inFlight, ms, (n) => ledger.spend(pick(n)));
+    const spendOn = (ledger: UsageLedger) => (ms: number) => keepBusy(inFlight, ms, (n) => ledger.spend([pick(n)], 1));
     const measured = await inTurns({ oneByOne: spendOn(oneByOne), batched: spendOn(batched) }, turns);
     console.log(row(`one UPDATE per request, pool of ${poolSize}, ${name}`, measured.oneByOne, measured.oneByOne));
     console.log(row(`batched, ${lanes} lanes, ${name}`, measured.batched, measured.oneByOne));
@@ -104,7 +104,7 @@ async function createKeys(store: Store) {
 function updatePerRequest(pool: pg.Pool): UsageLedger {
   const text = "UPDATE counters SET remaining = remaining - 1 WHERE subject = $1 AND remaining > 0 RETURNING remaining";
   return {
-    async spend(keyId) {
+    async spend([keyId]) {
       const { rows } = await pool.query({ name: "spend", text, values: [keyId] });
       return { outcome: "spent", remaining: Number(rows[0].remaining) };
     },

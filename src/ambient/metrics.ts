@@ -8,7 +8,7 @@ export interface Metrics {
   called(method: string, protocol: string, code: string, seconds: number): void;
   batchCommitted(batcher: string, items: number, seconds: number): void;
   /** A ledger had to do more than send a batch and read its reply. */
-  ledger(event: "retried" | "recovered" | "split" | "locked" | "given-up"): void;
+  ledger(event: "retried" | "recovered" | "split" | "locked" | "mismatch" | "given-up"): void;
   /** The ledger's clock jumped against this replica's monotonic one: an alarm. */
   ledgerClockJumped(direction: "forward" | "backward"): void;
   /** Uses were settled on a counter that was refilled too early, by a clock that was ahead: an alarm. */
@@ -95,7 +95,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const ledgerEvents = new Counter({
     name: "latchkey_ledger_events_total",
-    help: "Batches of uses or permits sent again, recovered after a lost reply, split for a bad row, sent around locked rows, or given up.",
+    help: "Batches of uses or permits sent again, recovered after a lost reply, split for a bad row, sent around locked rows, answered with numbers that cannot be (a mistake in the service), or given up.",
     labelNames: ["event"],
     registers,
   });

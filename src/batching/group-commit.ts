@@ -6,6 +6,8 @@ export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" 
   readonly name: string;
   /** Most items of one batch. */
   readonly batchMax: number;
+  /** Bounds a batch by what its items weigh together too. A heavier item is committed alone. Default: no such bound. */
+  readonly weight?: { readonly of: (item: Item) => number; readonly max: number } | undefined;
   /** Most items waiting behind the batch under way; one more is refused. */
   readonly queueMax: number;
   /** Most batches under way at the same time. Default: 1. */
@@ -85,11 +87,23 @@ export class GroupCommit<Item, Result> {
 
   async #work(): Promise<void> {
     while (this.#queue.length > 0) {
-      const batch = this.#dequeue(this.#options.batchMax);
+      const batch = this.#dequeue(this.#nextBatchSize());
       if (this.#queue.length > 0) this.#startWorker();
       await this.#commit(batch);
     }
     if (--this.#workers === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  #nextBatchSize(): number {
+    const { batchMax, weight } = this.#options;
+    if (weight === undefined) return batchMax;
+    const sizeMax = Math.min(batchMax, this.#queue.length);
+    let total = 0;
+    for (let size = 0; size < sizeMax; size++) {
+      total += weight.of((this.#queue[size] as Waiting<Item, Result>).item);
+      if (total > weight.max && size > 0) return size;
+    }
+    return sizeMax;
   }
 
   #dequeue(countMax: number): Waiting<Item, Result>[] {

@@ -20,6 +20,13 @@ export const text: Check<string> = (value, name) => {
   return value;
 };
 
+/** What a counter counts for: the id of a key, or of an owner with a mark of two characters before it. */
+export const counterSubject: Check<string> = (value, name) => {
+  const isText = typeof value === "string" && value.length > 0 && value.length <= 512 && [...value].length <= 257;
+  if (!isText || value.includes("\0") || !value.isWellFormed()) throw impossible(name);
+  return value;
+};
+
 /** A text of which every character is one of the pattern's. */
 export function textOf(pattern: RegExp, lengthMax: number): Check<string> {
   return (value, name) => {

@@ -1,3 +1,4 @@
+import { type CostRun, fitting } from "./cost-runs.ts";
 import { boundariesPassed, latestBoundaryMs, type RefillInterval } from "./refill-calendar.ts";
 
 /** The largest value of a counter; refills are clamped to it. */
@@ -43,19 +44,40 @@ export function refilled(counter: UsageCounter, nowMs: number): UsageCounter {
   };
 }
 
-/** The result of asking for `wanted` uses: how many are granted, and the counter afterwards. */
+/** The result of charging one counter, or two at once. */
 export interface Settlement {
+  /** How many callers of the run are granted their cost: each from all counters, or from none. */
   readonly granted: number;
+  /** The counter afterwards. */
   readonly counter: UsageCounter;
+  /** The second counter afterwards, if there is one. */
+  readonly shared: UsageCounter | undefined;
   /** How far the latest applied boundary lies in the future: above 0 if a clock that was ahead has applied it. */
   readonly refilledAheadMs: number;
 }
 
-/** Applies the refill that is due, then grants as many uses as are left. */
-export function settle(counter: UsageCounter, wanted: number, nowMs: number): Settlement {
-  const due = refilled(counter, nowMs);
-  const granted = Math.min(due.remaining, wanted);
-  const refilledAheadMs = due.refill === undefined ? 0 : Math.max(0, due.refill.refilledThroughMs - nowMs);
-  if (granted === 0) return { granted, counter: due, refilledAheadMs };
-  return { granted, counter: { ...due, remaining: due.remaining - granted }, refilledAheadMs };
+/**
+ * Applies the refills that are due, to each counter by its own rule, then grants as many callers of the run as all
+ * counters can pay for.
+ */
+export function settle(counter: UsageCounter, run: CostRun, nowMs: number, shared?: UsageCounter): Settlement {
+  const own = refilled(counter, nowMs);
+  const other = shared && refilled(shared, nowMs);
+  const granted = Math.min(fitting(own.remaining, run), other ? fitting(other.remaining, run) : run.count);
+  const taken = granted * run.cost;
+  return {
+    granted,
+    counter: without(own, taken),
+    shared: other && without(other, taken),
+    refilledAheadMs: Math.max(aheadMs(own, nowMs), other ? aheadMs(other, nowMs) : 0),
+  };
+}
+
+/** The same object when nothing is taken. */
+function without(counter: UsageCounter, taken: number): UsageCounter {
+  return taken === 0 ? counter : { ...counter, remaining: counter.remaining - taken };
+}
+
+function aheadMs({ refill }: UsageCounter, nowMs: number): number {
+  return refill === undefined ? 0 : Math.max(0, refill.refilledThroughMs - nowMs);
 }

@@ -17,15 +17,23 @@ export interface KeyVerdict {
   readonly rateLimit: RateLimitState | undefined;
 }
 
-/** The ledger's answer to one use. */
+/** The ledger's answer to one caller. */
 export type Spend =
   | CountedSpend
-  /** The ledger has no such counter: it was removed, or the key was deleted, after the key was looked up. */
+  /**
+   * The ledger lacks one of the counters, and nothing was taken from the other: it was removed, or its key or owner was
+   * deleted, after the key was looked up.
+   */
   | { readonly outcome: "missing" };
 
 export interface CountedSpend {
   readonly outcome: "spent" | "exhausted";
+  /** The balance of the first counter afterwards. */
   readonly remaining: number;
+  /** The balance of the second counter, which others share, afterwards. Absent if there is none. */
+  readonly sharedRemaining?: number;
+  /** Only if there are two counters and the outcome is `exhausted`: the first of them that could not pay. */
+  readonly lacking?: "own" | "shared";
 }
 
 export type Plan =

@@ -1,25 +1,57 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { CoalescingLanes, type SubjectGroup } from "../batching/coalescing-lanes.ts";
-import { commitLive } from "../batching/commit-live.ts";
+import { commitLive, type LiveGroup } from "../batching/commit-live.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { Spend } from "../domain/verification.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import type { LedgerWatch } from "./ledger-watch.ts";
-import { type ChargeLedger, type ChargeOutcome, spendOf, type UsageEngine, type UsageLedger } from "./usage-ledger.ts";
+import {
+  type Charge,
+  type ChargeLedger,
+  type ChargeOutcome,
+  type ChargeResult,
+  type ChargeRun,
+  partOf,
+  runsMax,
+  type SpentCounters,
+  spendOf,
+  type UsageEngine,
+  type UsageLedger,
+} from "./usage-ledger.ts";
 
+/** The runs of one caller: of a verification, or of an edge. */
 interface WaitingCharge {
-  readonly wanted: number;
+  readonly runs: readonly ChargeRun[];
   readonly expiresAtMs: number;
+  readonly isSpend: boolean;
   /** Decided when the batch is formed. */
   isExecuted: boolean;
 }
 
+/** What was committed of a group: its callers' runs with equal neighbours merged, and their results. */
+interface SettledGroup {
+  readonly charges: readonly Charge[];
+  readonly results: readonly ChargeResult[];
+}
+
+/** Most runs of one commit. */
+const commitRunsMax = 2000;
+
 const notExecuted = { outcome: "notExecuted" } as const;
 /** One use of a caller in this process. All of them share it: an object for each would cost time. */
-const oneUse: WaitingCharge = { wanted: 1, expiresAtMs: Number.POSITIVE_INFINITY, isExecuted: true };
+const oneUse: WaitingCharge = {
+  runs: [{ cost: 1, count: 1 }],
+  expiresAtMs: Number.POSITIVE_INFINITY,
+  isSpend: true,
+  isExecuted: true,
+};
 
-/** Settles any number of waiting uses with few commits: all uses of one subject that wait become one charge. */
+/**
+ * Settles any number of waiting callers with few commits: all callers of one counter that wait are charged together, in
+ * order of arrival, equal neighbours as one run. Callers with two counters gather at the one that they share.
+ */
 export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
-  readonly #lanes: CoalescingLanes<WaitingCharge, ChargeOutcome, Spend | ChargeOutcome>;
+  readonly #lanes: CoalescingLanes<WaitingCharge, SettledGroup | typeof notExecuted, Spend | ChargeOutcome>;
 
   constructor(engines: readonly UsageEngine[], { clock, metrics, waitingRoom, watch }: UsageLedgerDeps) {
     this.#lanes = new CoalescingLanes({
@@ -32,27 +64,35 @@ export class CoalescingUsageLedger implements UsageLedger, ChargeLedger {
         return commitLive(
           groups,
           (item) => item.isExecuted,
-          (live) => engine.settle(live.map(({ subject, items }) => ({ subject, wanted: wantedBy(items) }))),
+          (live) => settleGroups(engine, live),
           notExecuted,
         );
       }),
-      splitResult(group, result) {
-        if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
-          watch?.onRefillAhead(result.refilledAheadMs);
-        return splitCharge(group, result);
+      splitResult(group, settled) {
+        if ("results" in settled) {
+          for (const result of settled.results) {
+            if (result.outcome === "settled" && result.refilledAheadMs !== undefined)
+              watch?.onRefillAhead(result.refilledAheadMs);
+          }
+        }
+        return splitGroup(group, settled);
       },
+      weight: { of: runsAdded, groupMax: runsMax, commitMax: commitRunsMax },
       waitingLimit: waitingRoom,
       clock,
       metrics,
     });
   }
 
-  spend(subject: string): Promise<Spend> {
-    return this.#lanes.submit(subject, oneUse) as Promise<Spend>;
+  spend([own, shared]: SpentCounters, cost: number): Promise<Spend> {
+    if (shared === undefined && cost === 1) return this.#lanes.submit(own, oneUse) as Promise<Spend>;
+    const run = shared === undefined ? { cost, count: 1 } : { own, cost, count: 1 };
+    return this.#lanes.submit(shared ?? own, { ...oneUse, runs: [run] }) as Promise<Spend>;
   }
 
-  charge(subject: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome> {
-    return this.#lanes.submit(subject, { wanted, expiresAtMs, isExecuted: true }) as Promise<ChargeOutcome>;
+  charge(subject: string, runs: readonly ChargeRun[], expiresAtMs: number): Promise<ChargeOutcome> {
+    const charge = { runs, expiresAtMs, isSpend: false, isExecuted: true };
+    return this.#lanes.submit(subject, charge) as Promise<ChargeOutcome>;
   }
 
   drained(): Promise<void> {
@@ -66,28 +106,72 @@ interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly watch?: LedgerWatch;
 }
 
-/** Each caller gets its part of what was granted, in order, with what remained after it. */
-function splitCharge(
-  { callers }: SubjectGroup<WaitingCharge>,
-  result: ChargeOutcome,
-): readonly (Spend | ChargeOutcome)[] {
-  if (result.outcome !== "settled") return callers.map(({ item }) => answerTo(item, result));
-  const { remaining } = result;
-  let left = result.granted;
-  return callers.map(({ item }) => {
-    const granted = item.isExecuted ? Math.min(left, item.wanted) : 0;
-    left -= granted;
-    return answerTo(item, { outcome: "settled", granted, remaining: remaining + left });
+/** How many runs a caller adds to those of its group, behind the caller before it. */
+function runsAdded({ runs }: WaitingCharge, before: WaitingCharge | undefined): number {
+  const last = before?.runs.at(-1);
+  const isMerged =
+    last !== undefined && runs[0] !== undefined && last.cost === runs[0].cost && last.own === runs[0].own;
+  return isMerged ? runs.length - 1 : runs.length;
+}
+
+async function settleGroups(engine: UsageEngine, groups: readonly LiveGroup<WaitingCharge>[]): Promise<SettledGroup[]> {
+  const chargesOf = groups.map(mergedCharges);
+  const charges = chargesOf.flat();
+  const results = await engine.settle(charges);
+  if (results.length !== charges.length) throw new Error(`${results.length} results for ${charges.length} charges`);
+  let from = 0;
+  return chargesOf.map((charges) => {
+    const settled = { charges, results: results.slice(from, from + charges.length) };
+    from += charges.length;
+    return settled;
   });
 }
 
-function answerTo(item: WaitingCharge, part: ChargeOutcome): Spend | ChargeOutcome {
-  if (item === oneUse) return spendOf(0, part);
-  return item.isExecuted ? part : notExecuted;
+/** The runs of all callers of a group, in order, as charges. */
+function mergedCharges({ subject, items }: LiveGroup<WaitingCharge>): readonly Charge[] {
+  const charges: (Charge & { count: number })[] = [];
+  let last: (Charge & { count: number }) | undefined;
+  for (const { runs } of items) {
+    for (const { own, cost, count } of runs) {
+      if (last !== undefined && isRunOf(last, own, cost, subject)) last.count += count;
+      else {
+        last = own === undefined ? { subject, cost, count } : { subject: own, shared: subject, cost, count };
+        charges.push(last);
+      }
+    }
+  }
+  return charges;
 }
 
-function wantedBy(charges: readonly WaitingCharge[]): number {
-  let wanted = 0;
-  for (const charge of charges) wanted += charge.wanted;
-  return wanted;
+/** Whether a run of a group is merged into this charge of the same group. */
+function isRunOf(charge: Charge, own: string | undefined, cost: number, subject: string): boolean {
+  return charge.cost === cost && (own === undefined ? charge.subject === subject : charge.subject === own);
+}
+
+/** Each caller gets its part of what was granted, in order, with what remained after it. */
+function splitGroup(
+  { subject, callers }: SubjectGroup<WaitingCharge>,
+  settled: SettledGroup | typeof notExecuted,
+): readonly MaybePromise<Spend | ChargeOutcome>[] {
+  if (!("results" in settled)) return callers.map(() => notExecuted);
+  const { charges, results } = settled;
+  // Where the callers so far end: how many of the charge's callers they are.
+  let at = 0;
+  let before = 0;
+  return callers.map(({ item }) => {
+    if (!item.isExecuted) return notExecuted;
+    let answer: MaybePromise<Spend> | undefined;
+    const parts: ChargeResult[] | undefined = item.isSpend ? undefined : [];
+    for (const { own, cost, count } of item.runs) {
+      if (!isRunOf(charges[at] as Charge, own, cost, subject)) {
+        at++;
+        before = 0;
+      }
+      const result = results[at] as ChargeResult;
+      if (parts === undefined) answer = spendOf(result, cost, before);
+      else parts.push(partOf(result, cost, before, count));
+      before += count;
+    }
+    return answer ?? { outcome: "executed", results: parts ?? [] };
+  });
 }

@@ -1,46 +1,66 @@
+import type { CostRun } from "../domain/cost-runs.ts";
+import type { MaybePromise } from "../domain/maybe-promise.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { Spend } from "../domain/verification.ts";
+import type { CountedSpend, Spend } from "../domain/verification.ts";
+
+/** The counters that one caller is charged on: one, or its own and one that it shares with others. */
+export type SpentCounters = readonly [subject: string] | readonly [own: string, shared: string];
 
 /** The counters, as a verification sees them. */
 export interface UsageLedger {
   /**
-   * Uses one unit. Resolves after COMMIT, so `spent` is durable. Throws `Unavailable` if it is unknown whether a unit was
-   * used: it may have been, but never more than one.
+   * Takes the cost, at least 1, from every counter or from none. Resolves after COMMIT, so `spent` is durable. Throws
+   * `Unavailable` if it is unknown whether the cost was taken: it may have been, but never more than once.
    */
-  spend(subject: string): Promise<Spend>;
+  spend(counters: SpentCounters, cost: number): Promise<Spend>;
 }
 
 /** The counters, as a coordinator uses them for its edges. */
 export interface ChargeLedger {
   /**
-   * Uses up to `wanted` units. Resolves after COMMIT. It is not executed after `expiresAtMs` of monotonic time. Throws
-   * `Unavailable` if it is unknown whether units were used: they may have been, but never more than `wanted`.
+   * Charges callers that are all charged on the counter `subject`, in order: see `UsageEngine`. Resolves after COMMIT. It
+   * is not executed after `expiresAtMs` of monotonic time. Throws `Unavailable` if it is unknown what was taken: each
+   * cost at most once.
    */
-  charge(subject: string, wanted: number, expiresAtMs: number): Promise<ChargeOutcome>;
+  charge(subject: string, runs: readonly ChargeRun[], expiresAtMs: number): Promise<ChargeOutcome>;
 }
 
-export type ChargeOutcome = ChargeResult | { readonly outcome: "notExecuted" };
+/** Callers that came one after the other, for the same cost from the same counters. */
+export interface ChargeRun extends CostRun {
+  /** The counter that pays beside the one of the whole charge, which is then the shared one. Absent: there is none. */
+  readonly own?: string | undefined;
+}
 
-/** The counters in a storage engine: many subjects per commit. */
+export type ChargeOutcome =
+  /** One result per run. */
+  { readonly outcome: "executed"; readonly results: readonly ChargeResult[] } | { readonly outcome: "notExecuted" };
+
+/** The counters in a storage engine: many charges per commit. */
 export interface UsageEngine {
   /**
-   * Applies due refills and grants each charge as many uses as are left, all in one commit. Returns one result per
-   * charge, in order. A charge that cannot be settled fails alone. Throws `Unavailable` if the outcome of all is unknown.
-   * No subject appears twice in one call. Time is the engine's own clock.
+   * Applies the refills that are due and settles the charges one after the other, all in one commit. Of each charge as
+   * many callers are granted their cost as its counters can pay for: each caller from both counters, or from none. One
+   * that does not fit does not hold up a smaller one behind it. Returns one result per charge, in order. A charge that
+   * cannot be settled fails alone. Throws `Unavailable` if the outcome of all is unknown. Time is the engine's own clock.
    */
   settle(charges: readonly Charge[]): Promise<readonly ChargeResult[]>;
 }
 
-export interface Charge {
+export interface Charge extends CostRun {
   readonly subject: string;
-  readonly wanted: number;
+  /** The counter that pays the same beside `subject`. Absent: there is none. */
+  readonly shared?: string;
 }
 
 export interface SettledCharge {
   readonly outcome: "settled";
+  /** How many callers are granted their cost: the first of them. */
   readonly granted: number;
+  /** The balance of `subject` afterwards. */
   readonly remaining: number;
-  /** How far in the future the counter's latest refill was due. Absent if it was not in the future. */
+  /** The balance of `shared` afterwards, if there is one. */
+  readonly sharedRemaining?: number;
+  /** How far in the future the latest refill of a counter was due. Absent if it was not in the future. */
   readonly refilledAheadMs?: number;
 }
 
@@ -49,27 +69,60 @@ export function refilledAhead(aheadMs: number): { readonly refilledAheadMs?: num
   return aheadMs > 0 ? { refilledAheadMs: aheadMs } : {};
 }
 
+/** The property is left out if there is no shared counter. */
+export function sharedBalance(remaining: number | undefined): { readonly sharedRemaining?: number } {
+  return remaining === undefined ? {} : { sharedRemaining: remaining };
+}
+
 export type ChargeResult =
   | SettledCharge
+  /** One of its counters is not there. Nothing was taken from the other. */
   | { readonly outcome: "missing" }
   | { readonly outcome: "failed"; readonly reason: string };
 
+/** Most runs of one charge, and of one counter in one commit. More would keep the counter locked for long. */
+export const runsMax = 100;
+
 /**
- * What a charge means for the i-th of its callers: the first `granted` get what remained after each of them, in order; the
- * others find the counter used up.
+ * What the result of a run means for `count` callers of it that have `before` others in front of them. Of a run the first
+ * callers are granted their cost, so each balance is the one after exactly those in front.
  */
-export function spendOf(i: number, result: ChargeOutcome): Spend {
+export function partOf(result: ChargeResult, cost: number, before: number, count: number): ChargeResult {
+  if (result.outcome !== "settled") return result;
+  const { granted, remaining, sharedRemaining } = result;
+  const upTo = Math.min(granted, before + count);
+  const takenLater = (granted - upTo) * cost;
+  return {
+    outcome: "settled",
+    granted: Math.max(0, upTo - before),
+    remaining: remaining + takenLater,
+    ...(sharedRemaining !== undefined && { sharedRemaining: sharedRemaining + takenLater }),
+  };
+}
+
+/**
+ * What the result of a run means for its caller with `before` others in front of it. Rejects with `Unavailable` if it is
+ * unknown.
+ */
+export function spendOf(result: ChargeResult, cost: number, before: number): MaybePromise<Spend> {
   switch (result.outcome) {
     case "settled": {
-      const { granted, remaining } = result;
-      if (i < granted) return { outcome: "spent", remaining: remaining + granted - 1 - i };
-      return { outcome: "exhausted", remaining };
+      const { granted, remaining, sharedRemaining } = result;
+      const takenLater = before < granted ? (granted - 1 - before) * cost : 0;
+      const outcome = before < granted ? "spent" : "exhausted";
+      if (sharedRemaining === undefined) return { outcome, remaining: remaining + takenLater };
+      const spend: CountedSpend = {
+        outcome,
+        remaining: remaining + takenLater,
+        sharedRemaining: sharedRemaining + takenLater,
+      };
+      return outcome === "spent" ? spend : { ...spend, lacking: remaining < cost ? "own" : "shared" };
     }
     case "missing":
       return { outcome: "missing" };
     case "failed":
-      throw new Unavailable(`the counter could not be settled: ${result.reason}`);
-    case "notExecuted":
-      throw new Unavailable("the use came too late and was not charged");
+      return Promise.reject(
+        new Unavailable(`the counter could not be settled: ${result.reason}`, { affectsOneKeyOnly: true }),
+      );
   }
 }

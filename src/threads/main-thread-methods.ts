@@ -42,7 +42,7 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
     check: (presented) => rootAccess.check(new Secret(presented)),
     change: (rootKey, ...args) => ifAllowed(manage(rootKey).change(...args)),
     read: (rootKey, query) => ifAllowed(manage(rootKey).read(query)),
-    spend: (subject) => usage.spend(subject),
+    spend: (counters, cost) => usage.spend(counters, cost),
 
     rowOf(subject) {
       const slot = table.slotOf(subject);

@@ -46,7 +46,7 @@ function allowed<Answer>(given: IfAllowed<Answer>): Answer {
 }
 
 export function remoteUsage(mainThread: MainThreadLink): UsageLedger {
-  return { spend: (subject) => mainThread.ask("spend", subject) };
+  return { spend: (counters, cost) => mainThread.ask("spend", counters, cost) };
 }
 
 export function remoteStrictLimiter(mainThread: MainThreadLink): RateLimiter {

@@ -89,7 +89,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
       permit?.commit();
       return verdictOn("VALID", key, permit);
     }
-    return usage.spend(key.id).then(
+    return usage.spend([key.id], 1).then(
       (spend) =>
         spend.outcome === "missing"
           ? releaseAndDecideFresh(permit, question)

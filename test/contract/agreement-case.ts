@@ -3,12 +3,13 @@ import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
+import type { Charge } from "../../src/store/usage-ledger.ts";
 import { createKey, deleteKey, updateRemaining } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey, sampleRecord } from "./sample-keys.ts";
-import { settle } from "./settle.ts";
+import { settleInOrder } from "./settle.ts";
 
 const runs = 40;
 const stepsPerRun = 40;
@@ -32,10 +33,28 @@ const anyStep = fc.oneof(
   }),
   fc.record({
     kind: fc.constant("settle" as const),
-    charges: fc.uniqueArray(fc.record({ key: anyKey, wanted: fc.integer({ min: 1, max: 6 }) }), {
-      selector: ({ key }) => key,
-      minLength: 1,
-    }),
+    charges: fc.array(
+      fc.record({
+        key: anyKey,
+        /** The counter that pays too, if it is another one. */
+        shared: fc.option(anyKey, { nil: undefined }),
+        cost: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constantFrom(1, 2_147_483_646, 2_147_483_647)),
+        count: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constant(1_000_000)),
+      }),
+      { minLength: 1, maxLength: 12 },
+    ),
+  }),
+  fc.record({
+    kind: fc.constant("settle" as const),
+    charges: fc.array(
+      fc.record({
+        key: anyKey,
+        shared: fc.constant(undefined),
+        cost: fc.constant(1),
+        count: fc.integer({ min: 1, max: 6 }),
+      }),
+      { minLength: 1 },
+    ),
   }),
   fc.record({ kind: fc.constant("find" as const), key: anyKey }),
   fc.record({ kind: fc.constant("delete" as const), key: anyKey }),
@@ -90,11 +109,12 @@ function onBoth(stores: [Store, Store], clock: TestClock, step: Step, keys: NewK
       return Promise.all(stores.map(async ({ management }) => comparable(await createKey(management, key, record))));
     }
     case "settle": {
-      const charges = step.charges.map(({ key, wanted }) => ({ subject: keyIdAt(key), wanted }));
-      const once = charges.filter(
-        ({ subject: keyId }, i) => charges.findIndex((other) => other.subject === keyId) === i,
-      );
-      return Promise.all(stores.map((store) => settle(store, once)));
+      const charges = step.charges.map(({ key, shared: other, cost, count }): Charge => {
+        const subject = keyIdAt(key);
+        const shared = other === undefined ? subject : keyIdAt(other);
+        return shared === subject ? { subject, cost, count } : { subject, shared, cost, count };
+      });
+      return Promise.all(stores.map((store) => settleInOrder(store, charges)));
     }
     case "find":
       return Promise.all(stores.map((store) => store.keys.findByDigest(keys[step.key]?.secretDigest ?? "unknown")));

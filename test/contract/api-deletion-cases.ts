@@ -55,9 +55,11 @@ export const apiDeletionCases: readonly ContractCase[] = [
       const command = { kind: "createKey", key: refused, apiMustExist: true, event: testEvent(1) } as const;
       expect(await management.change(command)).toEqual(conflict);
       expect(await store.keys.findByDigest(refused.secretDigest)).toBeUndefined();
-      expect(await settle(store, [{ subject: refused.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+      expect(await settle(store, [{ subject: refused.id, cost: 1, count: 1 }])).toEqual([{ outcome: "missing" }]);
       expect(await store.keys.findByDigest(kept.secretDigest)).toStrictEqual(foundAs(kept));
-      expect(await settle(store, [{ subject: kept.id, wanted: 1 }])).toMatchObject([{ granted: 1, remaining: 1 }]);
+      expect(await settle(store, [{ subject: kept.id, cost: 1, count: 1 }])).toMatchObject([
+        { granted: 1, remaining: 1 },
+      ]);
       expect(await createKey(management, sampleKey(clock, { apiId: "another" }))).toEqual(done);
     },
   },
@@ -97,7 +99,7 @@ export const apiDeletionCases: readonly ContractCase[] = [
       );
       for (const key of keys) {
         expect(await store.keys.findByDigest(key.secretDigest)).toBeUndefined();
-        expect(await settle(store, [{ subject: key.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+        expect(await settle(store, [{ subject: key.id, cost: 1, count: 1 }])).toEqual([{ outcome: "missing" }]);
       }
       expect(await store.keys.findByDigest(other.secretDigest)).toStrictEqual(foundAs(other));
       expect(await deleteApi(management, "api", true)).toEqual(done);

@@ -120,14 +120,14 @@ export const brokenLedgers: readonly BrokenStore[] = [
   usage("grants all uses or none", (inner) => async (charges) => {
     const results = await inner(charges);
     return results.map((result, i) =>
-      result.outcome === "settled" && result.granted < (charges[i] as Charge).wanted
+      result.outcome === "settled" && result.granted < (charges[i] as Charge).count
         ? { ...result, granted: 0 }
         : result,
     );
   }),
   usage(
     "grants one use at a time",
-    (inner) => (charges) => inner(charges.map(({ subject: keyId }) => ({ subject: keyId, wanted: 1 }))),
+    (inner) => (charges) => inner(charges.map(({ subject: keyId }) => ({ subject: keyId, cost: 1, count: 1 }))),
   ),
   usage("answers the balance before the use", (inner) => async (charges) => {
     const results = await inner(charges);

@@ -40,7 +40,7 @@ export const brokenRerolls: readonly BrokenStore[] = [
   rerolls("gives back the uses of the counter", async (inner, command, record) => {
     const outcome = await inner.management.change(command, record);
     if (outcome.outcome === "done" && command.kind === "rerollKey") {
-      const [counter] = (await inner.usageLanes[0]?.settle([{ subject: command.keyId, wanted: 0 }])) ?? [];
+      const [counter] = (await inner.usageLanes[0]?.settle([{ subject: command.keyId, cost: 1, count: 0 }])) ?? [];
       const update = { kind: "updateRemaining", keyId: command.keyId, op: "set", value: 10 } as const;
       if (counter?.outcome === "settled") await inner.management.change({ ...update, event: command.event });
     }

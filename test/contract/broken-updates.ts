@@ -132,6 +132,6 @@ export const brokenUpdates: readonly BrokenStore[] = [
 ];
 
 async function balanceOf(store: Parameters<Parameters<typeof keys>[1]>[1], keyId: string): Promise<number | undefined> {
-  const [result] = (await store.usageLanes[0]?.settle([{ subject: keyId, wanted: 0 }])) ?? [];
+  const [result] = (await store.usageLanes[0]?.settle([{ subject: keyId, cost: 1, count: 0 }])) ?? [];
   return result?.outcome === "settled" ? result.remaining : undefined;
 }

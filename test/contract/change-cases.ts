@@ -100,7 +100,7 @@ export const changeCases: readonly ContractCase[] = [
       const since = await positionOf(store);
       const key = sampleKey(clock, { remaining: 5 });
       await createKey(store.management, key);
-      await settle(store, [{ subject: key.id, wanted: 1 }]);
+      await settle(store, [{ subject: key.id, cost: 1, count: 1 }]);
       await deleteKey(store.management, "key of nobody");
       await setRateLimit(store.management, "key of nobody", rateLimit);
       await store.tidy(clock.nowMs());

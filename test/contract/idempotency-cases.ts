@@ -17,7 +17,7 @@ export const idempotencyCases: readonly ContractCase[] = [
       });
       expect(await store.keys.findByDigest(first.secretDigest)).toStrictEqual(foundAs(first));
       expect(await store.keys.findByDigest(second.secretDigest)).toBeUndefined();
-      expect(await settle(store, [{ subject: second.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+      expect(await settle(store, [{ subject: second.id, cost: 1, count: 1 }])).toEqual([{ outcome: "missing" }]);
     },
   },
   {

@@ -94,7 +94,7 @@ export const keyCases: readonly ContractCase[] = [
       const key = sampleKey(clock, { remaining: 5 });
       await createKey(store.management, key);
       await deleteKey(store.management, key.id);
-      expect(await settle(store, [{ subject: key.id, wanted: 1 }])).toEqual([{ outcome: "missing" }]);
+      expect(await settle(store, [{ subject: key.id, cost: 1, count: 1 }])).toEqual([{ outcome: "missing" }]);
     },
   },
   {
@@ -124,7 +124,7 @@ export const keyCases: readonly ContractCase[] = [
       await Promise.all([gone, stays].map((key) => createKey(store.management, key as NewKey)));
       await deleteKey(store.management, (gone as NewKey).id);
       expect(await store.keys.findByDigest((stays as NewKey).secretDigest)).toStrictEqual(foundAs(stays as NewKey));
-      expect(await settle(store, [{ subject: (stays as NewKey).id, wanted: 1 }])).toEqual([
+      expect(await settle(store, [{ subject: (stays as NewKey).id, cost: 1, count: 1 }])).toEqual([
         { outcome: "settled", granted: 1, remaining: 2 },
       ]);
     },

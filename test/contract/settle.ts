@@ -13,14 +13,22 @@ export function exchange({ permitLanes }: Store, asks: readonly SubjectAsk[]): P
   return inLanes(permitLanes, asks, (lane, own) => lane.exchange(own));
 }
 
-async function inLanes<Lane, Item extends { readonly subject: string }, Result>(
+/** Settles the charges in one call, in order. */
+export async function settleInOrder(
+  { usageLanes }: Store,
+  charges: readonly Charge[],
+): Promise<readonly ChargeResult[]> {
+  return (await usageLanes[0]?.settle(charges)) ?? [];
+}
+
+async function inLanes<Lane, Item extends { readonly subject: string; readonly shared?: string }, Result>(
   lanes: readonly Lane[],
   items: readonly Item[],
   apply: (lane: Lane, items: readonly Item[]) => Promise<readonly Result[]>,
 ): Promise<readonly Result[]> {
   const settled = await Promise.all(
     lanes.map(async (lane, index) => {
-      const own = items.filter(({ subject }) => laneOf(subject, lanes.length) === index);
+      const own = items.filter(({ subject, shared = subject }) => laneOf(shared, lanes.length) === index);
       const results = await apply(lane, own);
       if (results.length !== own.length) throw new Error(`${results.length} results for ${own.length} items`);
       return own.map((item, i) => [item, results[i] as Result] as const);

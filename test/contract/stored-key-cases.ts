@@ -68,7 +68,7 @@ export const storedKeyCases: readonly ContractCase[] = [
       });
       await settle(
         store,
-        [daily, monthly, never].map(({ id }) => ({ subject: id, wanted: 1 })),
+        [daily, monthly, never].map(({ id }) => ({ subject: id, cost: 1, count: 1 })),
       );
       expect(await remaining()).toEqual([25, 99, 4]);
     },
@@ -78,7 +78,7 @@ export const storedKeyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock, { remaining: 5 });
       await createKey(store.management, key);
-      await settle(store, [{ subject: key.id, wanted: 2 }]);
+      await settle(store, [{ subject: key.id, cost: 1, count: 2 }]);
       expect(await byId(store, key)).toMatchObject({ version: 1, updatedAtMs: key.createdAtMs });
       await setRateLimit(store.management, key.id, { mode: "local", limit: 1, durationMs: 1000 }, 77);
       expect(await byId(store, key)).toMatchObject({ version: 2, updatedAtMs: 77, createdAtMs: key.createdAtMs });

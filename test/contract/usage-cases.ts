@@ -41,7 +41,11 @@ export const usageCases: readonly ContractCase[] = [
       const good = await created(store, clock, { remaining: 4 });
       const uncounted = await created(store, clock);
       const other = await created(store, clock, { remaining: 1 });
-      const wanted = ["unknown", good.id, uncounted.id, "", other.id].map((keyId) => ({ subject: keyId, wanted: 2 }));
+      const wanted = ["unknown", good.id, uncounted.id, "", other.id].map((keyId) => ({
+        subject: keyId,
+        cost: 1,
+        count: 2,
+      }));
       expect(await settle(store, wanted)).toEqual([
         { outcome: "missing" },
         settled(2, 2),
@@ -65,7 +69,7 @@ export const usageCases: readonly ContractCase[] = [
       const shuffled = keys.map((_, i) => keys[(i * 7) % 500] as NewKey);
       const answers = await settle(
         store,
-        shuffled.map(({ id }) => ({ subject: id, wanted: 10 })),
+        shuffled.map(({ id }) => ({ subject: id, cost: 1, count: 10 })),
       );
       const expected = shuffled.map(({ remaining = 0 }) =>
         settled(Math.min(10, remaining), Math.max(0, remaining - 10)),
@@ -103,7 +107,7 @@ export async function created(store: Store, clock: TestClock, given: Partial<New
 }
 
 export async function charge(store: Store, key: NewKey, wanted: number): Promise<ChargeResult> {
-  const results = await settle(store, [{ subject: key.id, wanted }]);
+  const results = await settle(store, [{ subject: key.id, cost: 1, count: wanted }]);
   expect(results).toHaveLength(1);
   return results[0] as ChargeResult;
 }

@@ -112,7 +112,7 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const fronts = [core, await join()] as const;
       const uses = [];
       for (let i = 0; i < 300; i++) {
-        uses.push(fronts[i % 2 === 0 ? 0 : 1].usage.spend(key.id));
+        uses.push(fronts[i % 2 === 0 ? 0 : 1].usage.spend([key.id], 1));
         if (i % 25 === 0) await nextTurn();
       }
       const answers = await Promise.all(uses);
@@ -126,7 +126,7 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
     it("of one turn get their numbers in order", async () => {
       const key = realKey({ remaining: 3 });
       const { core } = await setUp(key);
-      const answers = await Promise.all([1, 2, 3, 4].map(() => core.usage.spend(key.id)));
+      const answers = await Promise.all([1, 2, 3, 4].map(() => core.usage.spend([key.id], 1)));
       const spent = (remaining: number) => ({ outcome: "spent", remaining });
       expect(answers).toEqual([spent(2), spent(1), spent(0), { outcome: "exhausted", remaining: 0 }]);
     });
@@ -134,14 +134,14 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
     it("find a counter exhausted, and charge nothing", async () => {
       const key = realKey({ remaining: 0 });
       const { core } = await setUp(key);
-      expect(await core.usage.spend(key.id)).toEqual({ outcome: "exhausted", remaining: 0 });
+      expect(await core.usage.spend([key.id], 1)).toEqual({ outcome: "exhausted", remaining: 0 });
     });
 
     it("find a key missing that has no counter, or is none", async () => {
       const key = realKey();
       const { core } = await setUp(key);
-      expect(await core.usage.spend(key.id)).toEqual({ outcome: "missing" });
-      expect(await core.usage.spend("key_none")).toEqual({ outcome: "missing" });
+      expect(await core.usage.spend([key.id], 1)).toEqual({ outcome: "missing" });
+      expect(await core.usage.spend(["key_none"], 1)).toEqual({ outcome: "missing" });
     });
   });
 

@@ -56,7 +56,7 @@ class Book {
     for (let i = 0; i < times; i++) {
       this.made++;
       const settled = this.#usage
-        .spend(this.#keyId)
+        .spend([this.#keyId], 1)
         .then(
           (spend) => void (spend.outcome === "spent" && this.remaining.push(spend.remaining)),
           () => void this.unknown++,
@@ -83,7 +83,7 @@ class Book {
   }
 }
 
-const wantedOf = ({ charged }: TestCoordinator) => charged.reduce((sum, { wanted }) => sum + wanted, 0);
+const wantedOf = ({ charged }: TestCoordinator) => charged.reduce((sum, { count }) => sum + count, 0);
 
 async function chargedOf(store: Store, digest: string): Promise<number> {
   return balance - ((await store.keys.findByDigest(digest))?.counter?.remaining ?? Number.NaN);
@@ -178,7 +178,7 @@ describe("uses over a link that breaks", () => {
     expect(book.violations(30, 0)).toEqual([]);
     networks[at].holding = undefined;
     await vi.waitFor(() => expect(first?.link.hasLedger).toBe(true), patient);
-    expect([two[at].charged, two[1 - at]?.charged]).toEqual([[], [{ subject: key.id, wanted: 30 }]]);
+    expect([two[at].charged, two[1 - at]?.charged]).toEqual([[], [{ subject: key.id, cost: 1, count: 30 }]]);
     expect(await chargedOf(store, key.secretDigest)).toBe(30);
   });
 

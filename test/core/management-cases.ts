@@ -72,7 +72,7 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       const key = realKey({ remaining: 1 });
       await createKey(core.manage(rootKey), key);
       expect(await core.keys.findByDigest(key.secretDigest)).toEqual(foundAs(key));
-      expect(await core.usage.spend(key.id)).toEqual({ outcome: "spent", remaining: 0 });
+      expect(await core.usage.spend([key.id], 1)).toEqual({ outcome: "spent", remaining: 0 });
     });
 
     it("answers a repeated creation with what it answered first, and stores nothing", async () => {
@@ -154,7 +154,7 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       expect(await deleteKey(keys, key.id)).toEqual([key.secretDigest]);
       expect(await deleteKey(keys, key.id)).toBeUndefined();
       expect(await core.keys.findByDigest(key.secretDigest)).toBeUndefined();
-      expect(await core.usage.spend(key.id)).toEqual({ outcome: "missing" });
+      expect(await core.usage.spend([key.id], 1)).toEqual({ outcome: "missing" });
     });
 
     it("gives a key another rate limit, or none", async () => {
@@ -181,9 +181,9 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
         updateRemaining(keys, key.id, ...change);
       const changed = [{ keyId: key.id, digests: [key.secretDigest] }];
       const balance = async () => (await core.keys.findByDigest(key.secretDigest))?.counter?.remaining;
-      expect(await core.usage.spend(key.id)).toEqual({ outcome: "spent", remaining: 4 });
+      expect(await core.usage.spend([key.id], 1)).toEqual({ outcome: "spent", remaining: 4 });
       expect(await update("set", 50)).toEqual({ outcome: "done", changed, answer: { remaining: 50, version: 2 } });
-      expect(await core.usage.spend(key.id)).toEqual({ outcome: "spent", remaining: 49 });
+      expect(await core.usage.spend([key.id], 1)).toEqual({ outcome: "spent", remaining: 49 });
       expect(await update("decrement", 50)).toEqual({ outcome: "conflict", reason: "belowZero" });
       expect(await update("increment", 1)).toEqual({ outcome: "done", changed, answer: { remaining: 50, version: 3 } });
       expect(await balance()).toBe(50);

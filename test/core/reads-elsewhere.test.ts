@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { toWireCharge } from "../../src/core/wire-charges.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey } from "../support/manage.ts";
@@ -49,7 +50,7 @@ describe("a call that waits to be sent", () => {
   it("is dropped when its caller has given up", async () => {
     const { coordinator, link } = await setUpLink();
     let isWanted = true;
-    const question = { case: "charge", value: { subject: "k", wanted: 1 } } as const;
+    const question = toWireCharge("k", [{ cost: 1, count: 1 }]);
     const charged = link.call(question, { isWanted: () => isWanted });
     isWanted = false;
     await expect(charged).rejects.toMatchObject({ name: "NotExecuted" });

@@ -48,7 +48,7 @@ function product(rule: Rule, remaining: number, createdAt: Date) {
   let counter = newCounter(remaining, rule, createdAt.getTime());
   return {
     spend(wanted: number, now: Date) {
-      const settled = settle(counter, wanted, now.getTime());
+      const settled = settle(counter, { cost: 1, count: wanted }, now.getTime());
       counter = settled.counter;
       return { granted: settled.granted, remaining: counter.remaining };
     },
@@ -64,7 +64,11 @@ function withRefill(refill: BrokenRefill): SubjectFactory {
     return {
       spend(wanted, now) {
         const due = refill(counter, now.getTime());
-        const { granted, counter: spent } = settle({ ...due, refill: undefined }, wanted, now.getTime());
+        const { granted, counter: spent } = settle(
+          { ...due, refill: undefined },
+          { cost: 1, count: wanted },
+          now.getTime(),
+        );
         counter = { ...due, remaining: spent.remaining };
         return { granted, remaining: counter.remaining };
       },

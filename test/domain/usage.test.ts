@@ -11,6 +11,7 @@ import {
 
 const daily: RefillRule = { interval: "daily", amount: 10, carryOver: false };
 const monthly: RefillRule = { interval: "monthly", amount: 10, carryOver: false };
+const uses = (count: number) => ({ cost: 1, count });
 const noon = at("2026-01-15T12:00:00.000Z");
 
 describe("a new counter", () => {
@@ -82,7 +83,7 @@ describe("a refill that carries over", () => {
 describe("the clock", () => {
   it.each([true, false])("set back and let run again refills no boundary twice (carryOver %j)", (carryOver) => {
     const rule = { ...daily, carryOver };
-    const emptied = settle(newCounter(0, rule, noon), 10, at("2026-01-16T00:00:00.000Z"));
+    const emptied = settle(newCounter(0, rule, noon), uses(10), at("2026-01-16T00:00:00.000Z"));
     expect(emptied.granted).toBe(10);
     const moments = [
       "2026-01-14T00:00:00.000Z",
@@ -92,19 +93,19 @@ describe("the clock", () => {
     ];
     let { counter } = emptied;
     for (const moment of moments) {
-      const settled = settle(counter, 1, at(moment));
+      const settled = settle(counter, uses(1), at(moment));
       expect(settled.granted, moment).toBe(0);
       counter = settled.counter;
     }
-    expect(settle(counter, 1, at("2026-01-17T00:00:00.000Z")).granted).toBe(1);
+    expect(settle(counter, uses(1), at("2026-01-17T00:00:00.000Z")).granted).toBe(1);
   });
 
   it("set forward by mistake refills early, and not again when the real boundary comes", () => {
-    const early = settle(newCounter(0, monthly, noon), 10, at("2026-02-01T00:00:00.000Z"));
+    const early = settle(newCounter(0, monthly, noon), uses(10), at("2026-02-01T00:00:00.000Z"));
     expect(early.granted).toBe(10);
-    expect(settle(early.counter, 1, at("2026-01-31T23:59:59.999Z")).granted).toBe(0);
-    expect(settle(early.counter, 1, at("2026-02-10T00:00:00.000Z")).granted).toBe(0);
-    expect(settle(early.counter, 1, at("2026-03-01T00:00:00.000Z")).granted).toBe(1);
+    expect(settle(early.counter, uses(1), at("2026-01-31T23:59:59.999Z")).granted).toBe(0);
+    expect(settle(early.counter, uses(1), at("2026-02-10T00:00:00.000Z")).granted).toBe(0);
+    expect(settle(early.counter, uses(1), at("2026-03-01T00:00:00.000Z")).granted).toBe(1);
   });
 });
 
@@ -118,12 +119,12 @@ describe("settle", () => {
     [remainingMax, 1, 1, remainingMax - 1],
     [5, 0, 0, 5],
   ])("with %i left and %i wanted grants %i and leaves %i", (remaining, wanted, granted, after) => {
-    const settled = settle({ remaining, refill: undefined }, wanted, noon);
+    const settled = settle({ remaining, refill: undefined }, uses(wanted), noon);
     expect([settled.granted, settled.counter.remaining]).toEqual([granted, after]);
   });
 
   it("refills before it grants", () => {
-    expect(settle(newCounter(0, daily, noon), 4, at("2026-01-16T00:00:00.000Z"))).toMatchObject({
+    expect(settle(newCounter(0, daily, noon), uses(4), at("2026-01-16T00:00:00.000Z"))).toMatchObject({
       granted: 4,
       counter: { remaining: 6 },
     });
@@ -131,13 +132,17 @@ describe("settle", () => {
 
   it("hands back the very same counter when nothing changed, so that nothing need be written", () => {
     const empty = newCounter(0, daily, noon);
-    expect(settle(empty, 3, noon).counter).toBe(empty);
+    expect(settle(empty, uses(3), noon).counter).toBe(empty);
   });
 
   it("remembers a refill even when nothing was wanted", () => {
-    const { counter } = settle(newCounter(0, { ...daily, carryOver: true }, noon), 0, at("2026-01-16T00:00:00.000Z"));
+    const { counter } = settle(
+      newCounter(0, { ...daily, carryOver: true }, noon),
+      uses(0),
+      at("2026-01-16T00:00:00.000Z"),
+    );
     expect(counter.remaining).toBe(10);
-    expect(settle(counter, 0, at("2026-01-16T12:00:00.000Z")).counter.remaining).toBe(10);
+    expect(settle(counter, uses(0), at("2026-01-16T12:00:00.000Z")).counter.remaining).toBe(10);
   });
 
   it("comes to the same for uses asked for one by one as for all at once", () => {
@@ -148,10 +153,10 @@ describe("settle", () => {
         let one: { granted: number; counter: UsageCounter } = { granted: 0, counter };
         let granted = 0;
         for (let i = 0; i < wanted; i++) {
-          one = settle(one.counter, 1, later);
+          one = settle(one.counter, uses(1), later);
           granted += one.granted;
         }
-        const all = settle(counter, wanted, later);
+        const all = settle(counter, uses(wanted), later);
         expect(granted).toBe(all.granted);
         if (wanted > 0) expect(one.counter).toEqual(all.counter);
       }),

@@ -14,7 +14,7 @@ const uses = 1000;
 function createReadThenWriteLedger(): UsageLedger {
   const balances = new Map<string, number>();
   return {
-    async spend(keyId) {
+    async spend([keyId]) {
       const remaining = balances.get(keyId) ?? uses;
       await nextTurn();
       if (remaining === 0) return { outcome: "exhausted", remaining };

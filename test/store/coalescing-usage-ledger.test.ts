@@ -22,7 +22,7 @@ describe("CoalescingUsageLedger", () => {
     const answers = spendTimes(ledger, "k", 4);
     await nextTurn();
     await engine.finish();
-    expect(engine.batches).toEqual([[{ subject: "k", wanted: 4 }]]);
+    expect(engine.batches).toEqual([[{ subject: "k", cost: 1, count: 4 }]]);
     expect(await answers).toEqual([9, 8, 7, 6].map(spent));
   });
 
@@ -36,7 +36,7 @@ describe("CoalescingUsageLedger", () => {
 
   it("tells every use of a key without a counter that it is missing, and disturbs no other", async () => {
     const { engine, ledger } = setUp({ k: 1 });
-    const answers = Promise.all([ledger.spend("gone"), ledger.spend("k"), ledger.spend("gone")]);
+    const answers = Promise.all([ledger.spend(["gone"], 1), ledger.spend(["k"], 1), ledger.spend(["gone"], 1)]);
     await nextTurn();
     await engine.finish();
     expect(await answers).toEqual([{ outcome: "missing" }, spent(0), { outcome: "missing" }]);
@@ -44,23 +44,23 @@ describe("CoalescingUsageLedger", () => {
 
   it("sends one charge per key and batch; uses that come meanwhile wait and join", async () => {
     const { engine, ledger } = setUp({ a: 100, b: 100 });
-    const first = Promise.all([ledger.spend("a"), ledger.spend("b"), ledger.spend("a")]);
+    const first = Promise.all([ledger.spend(["a"], 1), ledger.spend(["b"], 1), ledger.spend(["a"], 1)]);
     await nextTurn();
     const second: Promise<unknown>[] = [];
     for (const keyId of ["a", "b", "a", "a"]) {
-      second.push(ledger.spend(keyId));
+      second.push(ledger.spend([keyId], 1));
       await nextTurn();
     }
     await engine.finish();
     await engine.finish();
     expect(engine.batches).toEqual([
       [
-        { subject: "a", wanted: 2 },
-        { subject: "b", wanted: 1 },
+        { subject: "a", cost: 1, count: 2 },
+        { subject: "b", cost: 1, count: 1 },
       ],
       [
-        { subject: "a", wanted: 3 },
-        { subject: "b", wanted: 1 },
+        { subject: "a", cost: 1, count: 3 },
+        { subject: "b", cost: 1, count: 1 },
       ],
     ]);
     expect(await first).toEqual([spent(99), spent(99), spent(98)]);
@@ -79,7 +79,7 @@ describe("CoalescingUsageLedger", () => {
       waitingRoom: new WaitingRoom(1000),
     });
     const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
-    const answers = Promise.all([...keyIds, ...keyIds].map((keyId) => ledger.spend(keyId)));
+    const answers = Promise.all([...keyIds, ...keyIds].map((keyId) => ledger.spend([keyId], 1)));
     await nextTurn();
     expect(lanes.map((lane) => lane.underWay)).toEqual([1, 1, 1]);
     const keysOf = (lane: HeldCommits<Charge, ChargeResult>) => lane.batches.flat().map(({ subject: keyId }) => keyId);
@@ -94,7 +94,7 @@ describe("CoalescingUsageLedger", () => {
 
   it("settles at most 500 keys in one commit", async () => {
     const { engine, ledger } = setUp({});
-    const answers = Promise.all(Array.from({ length: 1001 }, (_, i) => ledger.spend(`key ${i}`)));
+    const answers = Promise.all(Array.from({ length: 1001 }, (_, i) => ledger.spend([`key ${i}`], 1)));
     await nextTurn();
     for (let batch = 0; batch < 3; batch++) await engine.finish();
     expect(engine.batches.map((batch) => batch.length)).toEqual([500, 500, 1]);
@@ -103,12 +103,12 @@ describe("CoalescingUsageLedger", () => {
 
   it("rejects every use of a batch with unknown outcome as Unavailable, and goes on", async () => {
     const { engine, ledger } = setUp({ a: 5, b: 5 });
-    const answers = Promise.allSettled([ledger.spend("a"), ledger.spend("a"), ledger.spend("b")]);
+    const answers = Promise.allSettled([ledger.spend(["a"], 1), ledger.spend(["a"], 1), ledger.spend(["b"], 1)]);
     await nextTurn();
     const outage = new Unavailable("the store does not answer");
     await engine.fail(outage);
     expect(await answers).toEqual([rejected(outage), rejected(outage), rejected(outage)]);
-    const later = ledger.spend("a");
+    const later = ledger.spend(["a"], 1);
     await nextTurn();
     await engine.finish();
     expect(await later).toEqual(spent(4));
@@ -116,9 +116,9 @@ describe("CoalescingUsageLedger", () => {
 
   it("charges nothing that still waited behind a batch that failed", async () => {
     const { engine, ledger } = setUp({ a: 5, b: 5 });
-    const sent = Promise.allSettled([ledger.spend("a")]);
+    const sent = Promise.allSettled([ledger.spend(["a"], 1)]);
     await nextTurn();
-    const waiting = Promise.allSettled([ledger.spend("a"), ledger.spend("b")]);
+    const waiting = Promise.allSettled([ledger.spend(["a"], 1), ledger.spend(["b"], 1)]);
     const outage = new Unavailable("the store does not answer");
     await engine.fail(outage);
     expect([...(await sent), ...(await waiting)]).toEqual([rejected(outage), rejected(outage), rejected(outage)]);
@@ -127,26 +127,26 @@ describe("CoalescingUsageLedger", () => {
 
   it("rejects as Unavailable only the uses of a charge that failed alone", async () => {
     const { engine, ledger } = setUp({});
-    const answers = Promise.allSettled([ledger.spend("bad"), ledger.spend("good"), ledger.spend("bad")]);
+    const answers = Promise.allSettled([ledger.spend(["bad"], 1), ledger.spend(["good"], 1), ledger.spend(["bad"], 1)]);
     await nextTurn();
     await engine.finishWith([
       { outcome: "failed", reason: "damaged" },
       { outcome: "settled", granted: 1, remaining: 7 },
     ]);
-    const reason = new Unavailable("the counter could not be settled: damaged");
+    const reason = new Unavailable("the counter could not be settled: damaged", { affectsOneKeyOnly: true });
     expect(await answers).toEqual([rejected(reason), { status: "fulfilled", value: spent(7) }, rejected(reason)]);
   });
 
   it("refuses the use that is one too many with Unavailable, and takes more once those before it are settled", async () => {
     const waitingRoom = new WaitingRoom(20);
     const { engine, ledger } = setUp({ k: 3 }, waitingRoom);
-    const waiting = Promise.all(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
-    await expect(ledger.spend("one more")).rejects.toThrow(new Unavailable("too many calls are waiting"));
+    const waiting = Promise.all(Array.from({ length: 20 }, (_, i) => ledger.spend([i < 2 ? "k" : `other ${i}`], 1)));
+    await expect(ledger.spend(["one more"], 1)).rejects.toThrow(new Unavailable("too many calls are waiting"));
     await nextTurn();
     await engine.finish();
     expect(await waiting).toHaveLength(20);
     expect(waitingRoom.taken).toBe(0);
-    const later = ledger.spend("k");
+    const later = ledger.spend(["k"], 1);
     await nextTurn();
     await engine.finish();
     expect(await later).toEqual(spent(0));
@@ -154,8 +154,8 @@ describe("CoalescingUsageLedger", () => {
 
   it("lets calls for one key take at most a tenth of the waiting room", async () => {
     const { engine, ledger } = setUp({ hot: 1000, other: 1 }, new WaitingRoom(100));
-    const flood = Promise.allSettled(Array.from({ length: 1000 }, () => ledger.spend("hot")));
-    const other = ledger.spend("other");
+    const flood = Promise.allSettled(Array.from({ length: 1000 }, () => ledger.spend(["hot"], 1)));
+    const other = ledger.spend(["other"], 1);
     await nextTurn();
     await engine.finish();
     const outcomes = await flood;
@@ -167,11 +167,13 @@ describe("CoalescingUsageLedger", () => {
   it("makes room again also after a failure", async () => {
     const waitingRoom = new WaitingRoom(20);
     const { engine, ledger } = setUp({ k: 1 }, waitingRoom);
-    const failing = Promise.allSettled(Array.from({ length: 20 }, (_, i) => ledger.spend(i < 2 ? "k" : `other ${i}`)));
+    const failing = Promise.allSettled(
+      Array.from({ length: 20 }, (_, i) => ledger.spend([i < 2 ? "k" : `other ${i}`], 1)),
+    );
     await nextTurn();
     await engine.fail(new Unavailable("no"));
     await failing;
-    const later = ledger.spend("k");
+    const later = ledger.spend(["k"], 1);
     await nextTurn();
     await engine.finish();
     expect(await later).toEqual(spent(0));
@@ -179,12 +181,12 @@ describe("CoalescingUsageLedger", () => {
 
   it("refuses a key more than 50 000 waiting ones with Unavailable, without harm to those", async () => {
     const { engine, ledger } = setUp({ k: 1 });
-    const waiting = Promise.allSettled(Array.from({ length: 50_000 }, (_, i) => ledger.spend(`key ${i}`)));
-    await expect(ledger.spend("k")).rejects.toThrow(Unavailable);
+    const waiting = Promise.allSettled(Array.from({ length: 50_000 }, (_, i) => ledger.spend([`key ${i}`], 1)));
+    await expect(ledger.spend(["k"], 1)).rejects.toThrow(Unavailable);
     await nextTurn();
     while (engine.underWay > 0) await engine.finish();
     expect((await waiting).every(({ status }) => status === "fulfilled")).toBe(true);
-    const later = ledger.spend("k");
+    const later = ledger.spend(["k"], 1);
     await nextTurn();
     await engine.finish();
     expect(await later).toEqual(spent(0));
@@ -193,7 +195,7 @@ describe("CoalescingUsageLedger", () => {
   it("is drained only when every use has its answer", async () => {
     const { engine, ledger } = setUp({ k: 1 });
     let drained = false;
-    void ledger.spend("k");
+    void ledger.spend(["k"], 1);
     void ledger.drained().then(() => {
       drained = true;
     });
@@ -211,7 +213,7 @@ describe("CoalescingUsageLedger", () => {
         const answers: Record<string, Promise<{ outcome: string; remaining?: number }>[]> = { a: [], b: [] };
         for (const each of steps) {
           if (each === "finish" && engine.underWay > 0) await engine.finish();
-          else if (each === "a" || each === "b") answers[each]?.push(ledger.spend(each));
+          else if (each === "a" || each === "b") answers[each]?.push(ledger.spend([each], 1));
           else await nextTurn();
         }
         await nextTurn();

@@ -68,7 +68,7 @@ async function jumpBackAndForth(store: Store, clock: TestClock): Promise<void> {
   const key = await createdStrict(store, clock, 10);
   const asks = [{ subject: key.id, wantMin: 1, wantMax: 1, gen: 0, returned: 0, spent: 0, holders: 1 }];
   const use = async () => {
-    await settle(store, [{ subject: "unknown", wanted: 1 }]);
+    await settle(store, [{ subject: "unknown", cost: 1, count: 1 }]);
     await exchange(store, asks);
     clock.advance(100);
   };

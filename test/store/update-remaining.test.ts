@@ -77,14 +77,14 @@ describe.each(engines)("updates of counters on $name", ({ open }) => {
     );
     let isOver = false;
     const load = ledgers.map(async (usage) => {
-      while (!isOver) await Promise.all(busy.map(({ id }) => usage.spend(id)));
+      while (!isOver) await Promise.all(busy.map(({ id }) => usage.spend([id], 1)));
     });
     for (let round = 0; round < 15; round++) {
       const key = await created(replicas[0], clock, { remaining: 100 });
       const at = <Part>(parts: readonly Part[], i: number) => parts[(round + i) % parts.length] as Part;
-      expect(await at(ledgers, 0).spend(key.id)).toEqual({ outcome: "spent", remaining: 99 });
+      expect(await at(ledgers, 0).spend([key.id], 1)).toEqual({ outcome: "spent", remaining: 99 });
       expect(await updateRemaining(at(replicas, 1).management, key.id, "set", 50)).toMatchObject({ outcome: "done" });
-      expect(await at(ledgers, 2).spend(key.id)).toEqual({ outcome: "spent", remaining: 49 });
+      expect(await at(ledgers, 2).spend([key.id], 1)).toEqual({ outcome: "spent", remaining: 49 });
     }
     isOver = true;
     await Promise.all(load);
@@ -97,7 +97,7 @@ describe.each(engines)("updates of counters on $name", ({ open }) => {
     const steps: BalanceStep[] = [];
     const versions: number[] = [];
     const use = async (usage: CoalescingUsageLedger) => {
-      const spend = await usage.spend(key.id);
+      const spend = await usage.spend([key.id], 1);
       if (spend.outcome === "missing") throw new Error("the counter is missing");
       steps.push({ before: spend.remaining + Number(spend.outcome === "spent"), after: spend.remaining });
     };
@@ -119,7 +119,7 @@ describe.each(engines)("updates of counters on $name", ({ open }) => {
       }
     });
     await Promise.all(callers);
-    const [end] = await settle(replicas[0], [{ subject: key.id, wanted: 0 }]);
+    const [end] = await settle(replicas[0], [{ subject: key.id, cost: 1, count: 0 }]);
     expectExplained(500, steps, end?.outcome === "settled" ? end.remaining : -1);
     expect(versions.sort((a, b) => a - b)).toEqual(versions.map((_, i) => i + 2));
     expect(steps.length).toBe(160 + versions.length);
@@ -135,7 +135,7 @@ describe.each(engines)("updates of counters on $name", ({ open }) => {
         ...Array.from({ length: 4 }, () =>
           settle(
             store,
-            keys.map(({ id }) => ({ subject: id, wanted: 1 })),
+            keys.map(({ id }) => ({ subject: id, cost: 1, count: 1 })),
           ),
         ),
         ...keys.flatMap(({ id }, i) => [

@@ -18,7 +18,7 @@ import type { Outcome } from "../../src/store/management.ts";
 import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type Charge, type ChargeResult, refilledAhead } from "../../src/store/usage-ledger.ts";
+import { type Charge, type ChargeResult, refilledAhead, sharedBalance } from "../../src/store/usage-ledger.ts";
 import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
 import { listEvents, listKeys } from "./memory-lists.ts";
 import { MemoryRootKeys } from "./memory-root-keys.ts";
@@ -27,6 +27,7 @@ import { MemorySecrets } from "./memory-secrets.ts";
 
 /** Rules that broken stores replace. */
 export interface StoreRules {
+  readonly settle?: typeof settle;
   readonly exchange?: typeof exchangePermits;
   readonly update?: typeof updatedCounter;
   readonly refill?: typeof withRefill;
@@ -35,7 +36,7 @@ export interface StoreRules {
 
 /** The simplest store that keeps the contract. Tests compare the SQL engines with it. */
 export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
-  const { exchange = exchangePermits, update = updatedCounter } = rules;
+  const { settle: settleRun = settle, exchange = exchangePermits, update = updatedCounter } = rules;
   const { refill = withRefill, reroll = rerolledSecrets } = rules;
   const apis = new MemoryApis();
   const keys = new Map<string, NewKey>();
@@ -267,13 +268,21 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     return { position, changed: isKnown ? changes.slice(since.transaction) : "everything", hasImportedKeys, ageMs: 0 };
   }
 
-  function settleOne({ subject: keyId, wanted }: Charge): ChargeResult {
-    const counter = counters.get(keyId);
-    if (counter === undefined) return { outcome: "missing" };
-    const settled = settle(counter, wanted, clock.nowMs());
-    counters.set(keyId, settled.counter);
-    const { granted, counter: after, refilledAheadMs } = settled;
-    return { outcome: "settled", granted, remaining: after.remaining, ...refilledAhead(refilledAheadMs) };
+  function settleOne(charge: Charge): ChargeResult {
+    const { subject, shared } = charge;
+    const counter = counters.get(subject);
+    const other = shared === undefined ? undefined : counters.get(shared);
+    if (counter === undefined || (shared !== undefined && other === undefined)) return { outcome: "missing" };
+    const settled = settleRun(counter, charge, clock.nowMs(), other);
+    counters.set(subject, settled.counter);
+    if (shared !== undefined && settled.shared !== undefined) counters.set(shared, settled.shared);
+    return {
+      outcome: "settled",
+      granted: settled.granted,
+      remaining: settled.counter.remaining,
+      ...sharedBalance(settled.shared?.remaining),
+      ...refilledAhead(settled.refilledAheadMs),
+    };
   }
 
   function exchangeOne({ subject: keyId, ...ask }: SubjectAsk): PermitResult {

@@ -1,23 +1,34 @@
+import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Spend } from "../../domain/verification.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
-import { type ChargeOutcome, spendOf, type UsageLedger } from "../../store/usage-ledger.ts";
-import { answerOf, type ReceivedAnswer } from "../wire.ts";
+import {
+  type ChargeResult,
+  type ChargeRun,
+  runsMax,
+  type SpentCounters,
+  spendOf,
+  type UsageLedger,
+} from "../../store/usage-ledger.ts";
+import { fromWireOutcome, toWireCharge } from "../wire-charges.ts";
 import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 
 /**
- * Uses counters at the coordinator. All uses of a subject in one turn of the event loop become one charge, and at the
- * coordinator those of all edges. A charge whose answer is lost is unknown: it is never sent again.
+ * Uses counters at the coordinator. All uses of a counter in one turn of the event loop become one charge, and at the
+ * coordinator those of all edges. Uses with two counters gather at the one that they share. A charge whose answer is lost
+ * is unknown: it is never sent again.
  */
 export class RemoteUsage implements UsageLedger {
   readonly #coordinators: Coordinators;
   readonly #waitingRoom: WaitingRoom;
   readonly #timeoutMs: () => number;
   readonly #endOfTurn = new EndOfTurn(() => this.#send());
-  /** The uses of this turn, by subject. */
-  #unsent = new Map<string, Caller[]>();
+  /** The charges of this turn in the order in which they are sent: for one subject several if it has many runs. */
+  #unsent: UnsentCharge[] = [];
+  /** The last one of each subject. */
+  readonly #joinable = new Map<string, UnsentCharge>();
   /** Callers that wait for an answer, by subject. */
   readonly #waiting = new Map<string, number>();
 
@@ -27,36 +38,50 @@ export class RemoteUsage implements UsageLedger {
     this.#timeoutMs = timeoutMs;
   }
 
-  spend(subject: string): Promise<Spend> {
+  spend([own, shared]: SpentCounters, cost: number): Promise<Spend> {
+    const subject = shared ?? own;
     const waiting = this.#waiting.get(subject) ?? 0;
     const refusal = this.#waitingRoom.enter(waiting);
     if (refusal !== undefined) return Promise.reject(refusal);
     this.#waiting.set(subject, waiting + 1);
     return new Promise((resolve, reject) => {
-      const callers = this.#unsent.get(subject);
-      if (callers === undefined) this.#unsent.set(subject, [{ resolve, reject }]);
-      else callers.push({ resolve, reject });
+      this.#addCaller(subject, shared === undefined ? undefined : own, cost, { resolve, reject });
       this.#endOfTurn.schedule();
     });
   }
 
-  #send(): void {
-    const unsent = this.#unsent;
-    this.#unsent = new Map();
-    for (const [subject, callers] of unsent) void this.#charge(subject, callers);
+  #addCaller(subject: string, own: string | undefined, cost: number, caller: Caller): void {
+    let charge = this.#joinable.get(subject);
+    const last = charge?.runs.at(-1);
+    if (charge !== undefined && last !== undefined && last.own === own && last.cost === cost) last.count++;
+    else {
+      if (charge === undefined || charge.runs.length >= runsMax) {
+        charge = { subject, runs: [], callers: [] };
+        this.#unsent.push(charge);
+        this.#joinable.set(subject, charge);
+      }
+      charge.runs.push({ own, cost, count: 1 });
+    }
+    charge.callers.push(caller);
   }
 
-  async #charge(subject: string, callers: readonly Caller[]): Promise<void> {
+  #send(): void {
+    const unsent = this.#unsent;
+    this.#unsent = [];
+    this.#joinable.clear();
+    for (const charge of unsent) void this.#charge(charge);
+  }
+
+  async #charge({ subject, runs, callers }: UnsentCharge): Promise<void> {
     let isWanted = true;
     try {
-      const value = { subject, wanted: callers.length };
-      const called = this.#coordinators.call(subject, { case: "charge", value }, { isWanted: () => isWanted });
+      const called = this.#coordinators.call(subject, toWireCharge(subject, runs), { isWanted: () => isWanted });
       // After a time-out.
       called.catch(() => {});
-      const outcome = outcomeOf(await within(this.#timeoutMs(), called, "the charge was not answered in time"));
-      callers.forEach(({ resolve }, i) => {
-        resolve(spendOf(i, outcome));
-      });
+      const received = await within(this.#timeoutMs(), called, "the charge was not answered in time");
+      const outcome = fromWireOutcome(received, runs);
+      if (outcome.outcome === "notExecuted") throw new Unavailable("the use came too late and was not charged");
+      answerCallers(callers, runs, outcome.results);
     } catch (error) {
       for (const { reject } of callers) reject(error);
     } finally {
@@ -69,15 +94,22 @@ export class RemoteUsage implements UsageLedger {
   }
 }
 
+interface UnsentCharge {
+  readonly subject: string;
+  readonly runs: (ChargeRun & { count: number })[];
+  /** Of all runs, in order. */
+  readonly callers: Caller[];
+}
+
 interface Caller {
-  readonly resolve: (spend: Spend) => void;
+  readonly resolve: (spend: MaybePromise<Spend>) => void;
   readonly reject: (error: unknown) => void;
 }
 
-function outcomeOf(received: ReceivedAnswer): ChargeOutcome {
-  if (received.case === "missing") return { outcome: "missing" };
-  if (received.case === "notExecuted") return { outcome: "notExecuted" };
-  const { granted, remaining } = answerOf(received, "charge");
-  if (!(granted >= 0)) throw new Unavailable("the coordinator has granted an impossible number");
-  return { outcome: "settled", granted, remaining };
+function answerCallers(callers: readonly Caller[], runs: readonly ChargeRun[], results: readonly ChargeResult[]): void {
+  let next = 0;
+  runs.forEach(({ cost, count }, i) => {
+    for (let before = 0; before < count; before++)
+      callers[next++]?.resolve(spendOf(results[i] as ChargeResult, cost, before));
+  });
 }

@@ -4,7 +4,7 @@ import type { PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed, FeedPosition } from "../../store/change-feed.ts";
 import type { KeyLookup } from "../../store/key-lookup.ts";
 import type { RootAccess } from "../../store/root-access.ts";
-import type { ChargeLedger, ChargeOutcome } from "../../store/usage-ledger.ts";
+import type { ChargeLedger } from "../../store/usage-ledger.ts";
 import { digest as checkDigest, text } from "../checks.ts";
 import {
   type Answered,
@@ -13,10 +13,10 @@ import {
   InvalidMessage,
   type ReceivedQuestion,
   rootKeyMax,
-  toWireKeyFailure,
   toWirePermits,
   toWireWindows,
 } from "../wire.ts";
+import { fromWireCharge, toWireOutcome } from "../wire-charges.ts";
 import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
 import { toWireKey } from "../wire-keys.ts";
 import { fromWireChange, fromWireQuery } from "../wire-management.ts";
@@ -39,9 +39,6 @@ export interface CallContext {
   readonly expiresAtMs: number;
   readonly nowMs: number;
 }
-
-/** Most uses in one charge: more than an edge has callers. */
-const wantedMax = 1_000_000;
 
 const notExecuted: Answered = { case: "notExecuted", value: {} };
 
@@ -73,10 +70,8 @@ export async function answerCall(
       return { case: "lookup", value: { ...found, feedTransaction, feedEpoch } };
     }
     case "charge": {
-      const { subject, wanted } = question.value;
-      text(subject, "key id");
-      if (!(wanted >= 1 && wanted <= wantedMax)) throw new InvalidMessage("an impossible charge");
-      return isLate ? notExecuted : toWireCharge(await core.usage.charge(subject, wanted, expiresAtMs));
+      const { subject, runs } = fromWireCharge(question.value);
+      return isLate ? notExecuted : toWireOutcome(await core.usage.charge(subject, runs, expiresAtMs));
     }
     case "feed": {
       const since = question.value.since && checkPosition(fromWirePosition(question.value.since));
@@ -97,19 +92,6 @@ export async function answerCall(
     }
     default:
       throw new InvalidMessage("a call without a question");
-  }
-}
-
-function toWireCharge(outcome: ChargeOutcome): Answered {
-  switch (outcome.outcome) {
-    case "settled":
-      return { case: "charge", value: { granted: outcome.granted, remaining: outcome.remaining } };
-    case "missing":
-      return { case: "missing", value: {} };
-    case "failed":
-      return toWireKeyFailure(outcome.reason);
-    case "notExecuted":
-      return notExecuted;
   }
 }
 

@@ -3,6 +3,16 @@ import type { Clock } from "../../ambient/clock.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import { beginText, type GuardedSteps, guardedText, recoverText } from "./guarded-statement.ts";
+import {
+  bySubject,
+  type KeptRow,
+  type LaneItem,
+  type LaneResult,
+  type LaneStatement,
+  type LaneWork,
+  locked,
+  type SkippedRow,
+} from "./lane-statement.ts";
 import { PgConnection, type PreparedText, preparedText } from "./pg-connection.ts";
 import {
   isConnectionUsable,
@@ -44,34 +54,19 @@ const lockPart = 1 / 3;
 /** The database deletes an unused writer after a day. A lane takes a new one long before that. */
 const writerMaxIdleMs = 3_600_000;
 
-/** The kind of statement that a lane runs. */
-export interface LaneWork<Item, Row extends KeptRow, Settled> {
-  readonly steps: GuardedSteps;
-  /** The parameters after the guard's own ones. */
-  valuesOf(items: readonly Item[]): readonly unknown[];
-  /** The result of a settled item, as the database stores and returns it. */
-  settledOf(row: Row): Settled;
-}
-
-export type KeptRow = readonly [subject: string, ...rest: unknown[]];
-
-export type LaneResult<Settled> =
-  | Settled
-  | { readonly outcome: "missing" }
-  | { readonly outcome: "failed"; readonly reason: string };
-
 /**
  * One connection that settles one batch at a time. A batch whose reply is lost is sent again with the same sequence
  * number, which the database applies at most once. A batch without any answer is given up together with its writer id,
  * so that no retry can apply it after its callers have left. One number stands for one content: after the database has
  * refused a batch, the next content gets the next number.
  */
-export class GuardedLane<Item extends { readonly subject: string }, Row extends KeptRow, Settled> {
+export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
   readonly #options: GuardedLaneOptions;
   readonly #work: LaneWork<Item, Row, Settled>;
   readonly #connection: PgConnection;
   readonly #lockMs: number;
-  readonly #texts: Record<"begin" | "recover" | Locking, PreparedText>;
+  readonly #texts: Record<"begin" | "recover", PreparedText>;
+  readonly #textsOf = { wait: new Map<GuardedSteps, PreparedText>(), skip: new Map<GuardedSteps, PreparedText>() };
   #underWay: Promise<unknown> = Promise.resolve();
   #writer: Writer | undefined;
 
@@ -87,8 +82,6 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
     this.#texts = {
       begin: preparedText(beginText({ lockMs })),
       recover: preparedText(recoverText({ lockMs })),
-      wait: preparedText(guardedText(work.steps, { lockMs })),
-      skip: preparedText(guardedText(work.steps, { lockMs, skipLocked: true })),
     };
   }
 
@@ -131,10 +124,11 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
     untilMs: number,
     locking: Locking,
   ): Promise<readonly LaneResult<Settled>[] | "locked"> {
-    const batch: Batch<Item> = { items, locking, nonce: this.#newId(), untilMs };
+    const statement = this.#work(items);
+    const batch: Batch<Item, Row, Settled> = { items, statement, locking, nonce: this.#newId(), untilMs };
     for (;;) {
       try {
-        return this.#resultsOf(items, await this.#attempt(batch));
+        return this.#resultsOf(batch, await this.#attempt(batch));
       } catch (error) {
         if (error instanceof Unavailable) throw error;
         // An earlier attempt without an answer may still be applied: then nothing else may be sent in its place.
@@ -163,15 +157,15 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
     this.#connection.close();
   }
 
-  async #attempt(batch: Batch<Item>): Promise<readonly Row[]> {
-    const { items, nonce, locking } = batch;
+  async #attempt(batch: Batch<Item, Row, Settled>): Promise<readonly Row[]> {
+    const { items, statement, nonce, locking } = batch;
     // The same number in every attempt: with another one the batch could be applied a second time.
     batch.number ??= takeNumber(await this.#currentWriter(batch));
     const { writer, seq } = batch.number;
     const nowMs = this.#options.ledgerClock?.nowMs() ?? null;
-    const values = [writer.id, seq, nonce, nowMs, ...this.#work.valuesOf(items)];
+    const values = [writer.id, seq, nonce, nowMs, ...statement.valuesOf(items)];
     const sentAtMs = this.#options.clock.monotonicMs();
-    const reply = await this.#run(this.#texts[locking], values, batch);
+    const reply = await this.#run(this.#textOf(statement.steps, locking), values, batch);
     const receivedAtMs = this.#options.clock.monotonicMs();
     this.#options.watch?.onClockReading({ shownMs: reply.now_ms as number, sentAtMs, receivedAtMs });
     if (reply.fresh === 1) return this.#applied(writer, reply.result);
@@ -183,12 +177,20 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
     return this.#applied(writer, recovered.result);
   }
 
+  #textOf(steps: GuardedSteps, locking: Locking): PreparedText {
+    const rule = { lockMs: this.#lockMs, skipLocked: locking === "skip" };
+    const texts = this.#textsOf[locking];
+    const text = texts.get(steps) ?? preparedText(guardedText(steps, rule));
+    texts.set(steps, text);
+    return text;
+  }
+
   #applied(writer: Writer, result: unknown): readonly Row[] {
     writer.usedMs = this.#options.clock.monotonicMs();
     return result as readonly Row[];
   }
 
-  async #currentWriter(batch: Batch<Item>): Promise<Writer> {
+  async #currentWriter(batch: Sending): Promise<Writer> {
     const nowMs = this.#options.clock.monotonicMs();
     if (this.#writer === undefined || nowMs - this.#writer.usedMs > writerMaxIdleMs) {
       const id = this.#options.writerId?.() ?? this.#newId();
@@ -198,7 +200,7 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
     return this.#writer;
   }
 
-  async #run(prepared: PreparedText, values: readonly unknown[], batch: Batch<Item>): Promise<GuardedReply> {
+  async #run(prepared: PreparedText, values: readonly unknown[], batch: Sending): Promise<GuardedReply> {
     const leftMs = () => Math.max(1, Math.ceil(batch.untilMs - this.#options.clock.monotonicMs()));
     const wasConnected = this.#connection.isReady;
     await this.#connection.ready(leftMs());
@@ -219,7 +221,10 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
   /** The server refuses something in the batch. Each half is tried alone, down to the bad item. */
   async #split(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
     this.#options.metrics.ledger("split");
-    if (items.length === 1) return [{ outcome: "failed", reason: "the database refuses the subject's row" }];
+    const [first] = items as readonly [Item, ...Item[]];
+    // All of them are about the same rows: no half can do better.
+    if (items.every(({ subject, shared }) => subject === first.subject && shared === first.shared))
+      return items.map(() => ({ outcome: "failed", reason: "the database refuses the subject's row" }));
     const middle = items.length >> 1;
     const results: LaneResult<Settled>[] = [];
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
@@ -230,13 +235,14 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
     return results;
   }
 
-  #resultsOf(items: readonly Item[], rows: readonly (Row | SkippedRow)[]): readonly LaneResult<Settled>[] {
-    const byKey = new Map(rows.map((row) => [row[0], row]));
-    return items.map(({ subject }) => {
-      const row = byKey.get(subject);
-      if (row === undefined) return { outcome: "missing" };
-      return isSkipped(row) ? locked : this.#work.settledOf(row);
-    });
+  #resultsOf(
+    { items, statement }: Batch<Item, Row, Settled>,
+    rows: readonly (Row | SkippedRow)[],
+  ): readonly LaneResult<Settled>[] {
+    const results = statement.resultsOf(items, bySubject(rows));
+    if (results !== "mismatch") return results;
+    this.#options.metrics.ledger("mismatch");
+    return this.#giveUp("the ledger has settled a batch by another rule");
   }
 
   /** A lane without a writer has to begin one first, which takes another round trip. */
@@ -267,10 +273,15 @@ export class GuardedLane<Item extends { readonly subject: string }, Row extends 
 /** Whether rows locked by other transactions are waited for or skipped. */
 type Locking = "wait" | "skip";
 
-interface Batch<Item> {
+interface Batch<Item, Row extends KeptRow, Settled> extends Sending {
   readonly items: readonly Item[];
+  readonly statement: LaneStatement<Item, Row, Settled>;
   readonly locking: Locking;
   readonly nonce: string;
+}
+
+/** Where the attempts to send a batch stand. */
+interface Sending {
   readonly untilMs: number;
   /** Set by the first attempt. */
   number?: { readonly writer: Writer; readonly seq: number };
@@ -298,15 +309,6 @@ interface GuardedReply {
   readonly result?: unknown;
   readonly now_ms?: number;
 }
-
-/** The result for a row that was skipped because another transaction had locked it. */
-type SkippedRow = readonly [subject: string];
-
-function isSkipped(row: KeptRow): row is SkippedRow {
-  return row.length === 1;
-}
-
-const locked = { outcome: "failed", reason: "somebody else has locked the subject's row" } as const;
 
 function failedBy({ message }: Error): { outcome: "failed"; reason: string } {
   return { outcome: "failed", reason: message };

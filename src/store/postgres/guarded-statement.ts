@@ -21,6 +21,8 @@ export interface GuardedSteps {
   readonly steps: (orSkip: string) => string;
   /** What is answered of each row of `settled`. */
   readonly row: string;
+  /** Whether one of the steps is recursive. */
+  readonly isRecursive?: boolean;
 }
 
 export interface LockRule {
@@ -30,12 +32,15 @@ export interface LockRule {
   readonly skipLocked?: boolean;
 }
 
-export function guardedText({ table, steps, row }: GuardedSteps, { lockMs, skipLocked = false }: LockRule): string {
+export function guardedText(
+  { table, steps, row, isRecursive = false }: GuardedSteps,
+  { lockMs, skipLocked = false }: LockRule,
+): string {
   const settled = `(SELECT jsonb_agg(jsonb_build_array(${row})) FROM settled)`;
   const skipped = `(SELECT jsonb_agg(jsonb_build_array(subject)) FROM skipped)`;
   const result = skipLocked ? `COALESCE(${settled}, '[]') || COALESCE(${skipped}, '[]')` : `COALESCE(${settled}, '[]')`;
   return `
-WITH ${reliedText(lockMs)}, w AS MATERIALIZED (
+WITH ${isRecursive ? "RECURSIVE " : ""}${reliedText(lockMs)}, w AS MATERIALIZED (
   SELECT id FROM usage_writers WHERE id = $1 AND seq < $2::bigint AND (SELECT is_safe FROM relied) FOR UPDATE
 ), ${steps(skipLocked ? "SKIP LOCKED" : "").trim()}${skipLocked ? `, ${skippedText(table)}` : ""}, kept AS (
   UPDATE usage_writers SET seq = $2::bigint, nonce = $3, updated_at = clock_timestamp(), result = ${result}

@@ -1,11 +1,12 @@
 import type { PermitEngine, PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { exchangeSteps } from "./exchange-statement.ts";
-import { GuardedLane, type GuardedLaneOptions, type LaneWork } from "./guarded-lane.ts";
+import { GuardedLane, type GuardedLaneOptions } from "./guarded-lane.ts";
+import { type LaneStatement, resultPerRow } from "./lane-statement.ts";
 
 /** A lane of the permit ledger. */
 export class PermitLane extends GuardedLane<SubjectAsk, PermitRow, SettledAsk> implements PermitEngine {
   constructor(options: GuardedLaneOptions) {
-    super(options, exchanging);
+    super(options, () => exchanging);
   }
 
   exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
@@ -28,7 +29,7 @@ type PermitRow = readonly [
 ];
 type SettledAsk = Extract<PermitResult, { outcome: "settled" }>;
 
-const exchanging: LaneWork<SubjectAsk, PermitRow, SettledAsk> = {
+const exchanging: LaneStatement<SubjectAsk, PermitRow, SettledAsk> = {
   steps: exchangeSteps,
   valuesOf: (asks) => [
     asks.map((ask) => ask.subject),
@@ -39,9 +40,9 @@ const exchanging: LaneWork<SubjectAsk, PermitRow, SettledAsk> = {
     asks.map((ask) => ask.spent),
     asks.map((ask) => ask.holders),
   ],
-  settledOf: (row) => {
+  resultsOf: resultPerRow((row) => {
     const [, gen, granted, left, outstanding, endsInMs, endsAtMs, durationMs, clockBehind, contended, limit] = row;
     const time = { endsInMs, endsAtMs, durationMs, clockBehind };
     return { outcome: "settled", gen, granted, left, outstanding, ...time, contended, limit };
-  },
+  }),
 };

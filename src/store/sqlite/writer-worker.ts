@@ -1,6 +1,7 @@
 // The only writer of the data file, in its own thread: waiting for the disk must never block the event loop.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import type { Charge } from "../usage-ledger.ts";
 import { checkData } from "./check-data.ts";
 import { exchangeAsk } from "./permit-rows.ts";
 import { registerRefills } from "./register-refills.ts";
@@ -69,28 +70,37 @@ function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
 
 /** The only job of a transaction needs no savepoint, for which SQLite would copy each page before its first change. */
 function runAlone(job: WriterJob, windowNowMs: number, isOnlyJob: boolean): JobResult {
-  // The ledgers need no savepoint: each row is one statement, which SQLite undoes alone.
+  // The ledgers need no savepoint for one row: that is one statement, which SQLite undoes alone.
   if (job.kind === "settle") {
-    return { kind: "settle", results: job.charges.map(orFailed((charge) => settleCharge(prepare, charge, nowMs))) };
+    const settleOne = orFailed((charge: Charge) => settleCharge(prepare, inSavepoint, charge, nowMs));
+    return { kind: "settle", results: job.charges.map(settleOne) };
   }
   if (job.kind === "exchange") {
     return { kind: "exchange", results: job.asks.map(orFailed((ask) => exchangeAsk(prepare, ask, windowNowMs))) };
   }
-  if (!isOnlyJob) execute("SAVEPOINT job");
+  const runAll = () => job.statements.map(run);
   try {
-    const results = job.statements.map(run);
-    if (!isOnlyJob) execute("RELEASE job");
-    return { kind: "statements", results };
+    return { kind: "statements", results: isOnlyJob ? runAll() : inSavepoint(runAll) };
   } catch (error) {
-    // Some errors (a full disk) end the whole transaction: then none of its other jobs has happened either.
     if (!db.isTransaction) throw error;
-    if (isOnlyJob) {
-      execute("ROLLBACK");
-    } else {
+    if (isOnlyJob) execute("ROLLBACK");
+    return { kind: "failed", failure: failureOf(error) };
+  }
+}
+
+/** Undoes what the function has written if it throws. Some errors (a full disk) end the whole transaction instead. */
+function inSavepoint<Result>(write: () => Result): Result {
+  execute("SAVEPOINT job");
+  try {
+    const result = write();
+    execute("RELEASE job");
+    return result;
+  } catch (error) {
+    if (db.isTransaction) {
       execute("ROLLBACK TO job");
       execute("RELEASE job");
     }
-    return { kind: "failed", failure: failureOf(error) };
+    throw error;
   }
 }
 

@@ -84,7 +84,7 @@ async function circlesWith(change: (engine: PgEngine) => PgEngine): Promise<numb
     counters: (ids: readonly string[]) =>
       settle(
         store,
-        ids.map((keyId) => ({ subject: keyId, wanted: 1 })),
+        ids.map((keyId) => ({ subject: keyId, cost: 1, count: 1 })),
       ),
     permit_windows: (ids: readonly string[]) =>
       exchange(
@@ -161,7 +161,7 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
         const charges = [...Array.from({ length: 30 }, () => some(keys)), ...others].map(({ id }) => id);
         const results = await settle(
           store,
-          [...new Set(charges)].map((keyId) => ({ subject: keyId, wanted: 1 })),
+          [...new Set(charges)].map((keyId) => ({ subject: keyId, cost: 1, count: 1 })),
         );
         uses.push(...results.slice(-others.length).map(({ outcome }) => outcome));
       }),

@@ -32,14 +32,14 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
-    expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, 9)]);
+    expect(await lane.settle([{ subject: "k", cost: 1, count: 1 }])).toEqual([settled(1, 9)]);
     let cutNext = true;
     proxy.onReply = () => {
       const cut = cutNext;
       cutNext = false;
       return cut ? "cut" : "pass";
     };
-    expect(await lane.settle([{ subject: "k", wanted: 2 }])).toEqual([settled(2, 7)]);
+    expect(await lane.settle([{ subject: "k", cost: 1, count: 2 }])).toEqual([settled(2, 7)]);
     expect(proxy.cuts).toBe(1);
     expect(await chargedInAll(url, 1, 10)).toBe(3);
   });
@@ -54,7 +54,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
         for (let i = 0; i < 40; i++) {
           try {
             // In the result of the other, each of them would see "missing", or the numbers of another key.
-            const [result] = await lane.settle([{ subject: keyId, wanted: 1 }]);
+            const [result] = await lane.settle([{ subject: keyId, cost: 1, count: 1 }]);
             expect(result).toMatchObject({ outcome: "settled", granted: 1 });
             acknowledged++;
           } catch (error) {
@@ -78,7 +78,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
       `UPDATE counters SET refill_interval = 'daily', refill_carry_over = 1, refilled_through_ms = 0,
        refill_amount = 9223372036854775807 WHERE subject = 'key_13'`,
     );
-    const results = await openLane(url).settle(keyIds.map((keyId) => ({ subject: keyId, wanted: 1 })));
+    const results = await openLane(url).settle(keyIds.map((keyId) => ({ subject: keyId, cost: 1, count: 1 })));
     const expected = keyIds.map((keyId) =>
       keyId === "key_13" ? { outcome: "failed", reason: expect.any(String) } : settled(1, 4),
     );
@@ -90,7 +90,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const keyIds = ["a", "b", "c", "d", "e"];
     const url = await databaseWith(keyIds, 10);
     const lane = openLane(url, patient);
-    const charges = [...keyIds, "missing"].map((keyId) => ({ subject: keyId, wanted: 1 }));
+    const charges = [...keyIds, "missing"].map((keyId) => ({ subject: keyId, cost: 1, count: 1 }));
     const holder = await lockRow(url, "counters", "c");
     for (const left of [9, 8]) {
       expect(await lane.settle(charges)).toEqual(
@@ -116,8 +116,8 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     await lane.settle([]);
     const holder = await lockRow(url, "counters", "b");
     const settling = lane.settle([
-      { subject: "a", wanted: 1 },
-      { subject: "b", wanted: 2 },
+      { subject: "a", cost: 1, count: 1 },
+      { subject: "b", cost: 1, count: 2 },
     ]);
     while (!events.includes("locked")) await delay(5);
     await holder.release();
@@ -142,7 +142,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
       isCut = true;
       return "cut";
     };
-    const [a, b] = await lane.settle(["a", "b"].map((keyId) => ({ subject: keyId, wanted: 1 })));
+    const [a, b] = await lane.settle(["a", "b"].map((keyId) => ({ subject: keyId, cost: 1, count: 1 })));
     expect(a).toEqual(settled(1, 9));
     expect(b).toEqual({ outcome: "failed", reason: expect.stringContaining("locked") });
     expect(events).toContain("recovered");
@@ -156,7 +156,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const lane = openLane(through(url, proxy.port), { ...patient, metrics, writerId: () => "w" });
     await lane.settle([]);
     const holder = await lockRow(url, "counters", "k");
-    const settling = lane.settle([{ subject: "k", wanted: 1 }]);
+    const settling = lane.settle([{ subject: "k", cost: 1, count: 1 }]);
     const waiting =
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     while ((await query(url, waiting)).rows[0].n === 0) await delay(5);
@@ -175,7 +175,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const clock = new TestClock();
     const lane = openLane(through(url, proxy.port), { clock });
-    await lane.settle([{ subject: "k", wanted: 1 }]);
+    await lane.settle([{ subject: "k", cost: 1, count: 1 }]);
     clock.advance(3_600_000);
     let cutNext = true;
     proxy.onReply = () => {
@@ -184,7 +184,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
       clock.advance(1);
       return "cut";
     };
-    expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
+    expect(await lane.settle([{ subject: "k", cost: 1, count: 1 }])).toEqual([settled(1, 8)]);
     expect(await chargedInAll(url, 1, 10)).toBe(2);
   });
 
@@ -197,20 +197,20 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     );
     const lane = openLane(url, { timeoutMs: 2000 });
     for (let left = 9; left > 6; left--)
-      expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, left)]);
+      expect(await lane.settle([{ subject: "k", cost: 1, count: 1 }])).toEqual([settled(1, left)]);
   });
 
   it("gives up a batch that hangs, and never applies it later", async () => {
     const url = await databaseWith(["k"], 10);
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     const lane = openLane(through(url, proxy.port));
-    await lane.settle([{ subject: "k", wanted: 1 }]);
+    await lane.settle([{ subject: "k", cost: 1, count: 1 }]);
     // The batch never reaches the server: the link refuses new connections, and the open one is silent.
     proxy.cutAll();
     proxy.refusing = true;
-    await expect(lane.settle([{ subject: "k", wanted: 5 }])).rejects.toThrow(Unavailable);
+    await expect(lane.settle([{ subject: "k", cost: 1, count: 5 }])).rejects.toThrow(Unavailable);
     proxy.refusing = false;
-    expect(await lane.settle([{ subject: "k", wanted: 1 }])).toEqual([settled(1, 8)]);
+    expect(await lane.settle([{ subject: "k", cost: 1, count: 1 }])).toEqual([settled(1, 8)]);
   });
 
   it("treats a commit that the standby has not confirmed as unknown", async () => {
@@ -223,7 +223,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     await query(url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     server.reload();
     const lane = openLane(url, { timeoutMs: 20_000 });
-    const spending = lane.settle([{ subject: "k", wanted: 1 }]);
+    const spending = lane.settle([{ subject: "k", cost: 1, count: 1 }]);
     const cancelling = setInterval(() => {
       const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
       query(url, waiting).catch(() => {});

@@ -31,7 +31,7 @@ async function spendMany(engine: UsageEngine): Promise<Account> {
   const caller = async (_: unknown, index: number) => {
     for (let i = 0; i < usesPerCaller; i++) {
       const keyId = keyIds[(index * 7 + i) % keyIds.length] as string;
-      const spend = await ledger.spend(keyId).catch(() => undefined);
+      const spend = await ledger.spend([keyId], 1).catch(() => undefined);
       if (spend === undefined) account.unknown++;
       else if (spend.outcome === "spent") {
         account.acknowledged++;
@@ -52,12 +52,12 @@ function naiveEngine(url: string): UsageEngine {
     FROM unnest($1::text[], $2::int[]) AS u (subject, wanted) WHERE k.subject = u.subject RETURNING k.subject, k.remaining`;
   return {
     async settle(charges) {
-      const values = [charges.map(({ subject: keyId }) => keyId), charges.map(({ wanted }) => wanted)];
+      const values = [charges.map(({ subject: keyId }) => keyId), charges.map(({ count }) => count)];
       const { rows } = await send(update, values);
       const left = new Map(rows.map((row) => [row.subject, Number(row.remaining)]));
-      return charges.map(({ subject: keyId, wanted }) => ({
+      return charges.map(({ subject: keyId, count }) => ({
         outcome: "settled",
-        granted: wanted,
+        granted: count,
         remaining: left.get(keyId) as number,
       }));
     },

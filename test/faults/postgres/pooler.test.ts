@@ -88,7 +88,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       // One of each ledger's replies is lost, so that its result is recovered; a lane that is new begins a writer.
       let cuts = round === 1 ? 1 : 0;
       proxy.onReply = () => (cuts-- > 0 ? "cut" : "pass");
-      const [charge] = (await lane?.settle([{ subject: key.id, wanted: 2 }])) ?? [];
+      const [charge] = (await lane?.settle([{ subject: key.id, cost: 1, count: 2 }])) ?? [];
       expect(charge).toMatchObject({ outcome: "settled", granted: 2 });
       spent += 2;
       cuts = round === 1 ? 1 : 0;
@@ -151,7 +151,9 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     let isUsedUp = false;
     const spend = async (store: Store, lane: number) => {
       while (!isUsedUp) {
-        const results = await store.usageLanes[lane]?.settle([{ subject: key.id, wanted: 1 }]).catch(() => undefined);
+        const results = await store.usageLanes[lane]
+          ?.settle([{ subject: key.id, cost: 1, count: 1 }])
+          .catch(() => undefined);
         const [result] = results ?? [];
         if (result?.outcome !== "settled") await delay(10);
         else if (result.granted === 0) isUsedUp = true;
@@ -176,7 +178,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const store = await openStore(url, 1);
     const key = counted(10);
     await createKey(store.management, key);
-    await store.usageLanes[0]?.settle([{ subject: key.id, wanted: 1 }]);
+    await store.usageLanes[0]?.settle([{ subject: key.id, cost: 1, count: 1 }]);
     await store.changes.read((await store.changes.read(undefined)).position);
     const settings = "SELECT name, setting FROM pg_settings WHERE name <> 'application_name' ORDER BY name";
     const neighbour = await connect(url);
@@ -192,7 +194,9 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
     const name = new URL(direct).pathname.slice(1);
     await query(direct, `ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
     await recycle(pooler, url);
-    await expect(store.usageLanes[0]?.settle([{ subject: key.id, wanted: 1 }])).rejects.toThrow(UnsafeTransaction);
+    await expect(store.usageLanes[0]?.settle([{ subject: key.id, cost: 1, count: 1 }])).rejects.toThrow(
+      UnsafeTransaction,
+    );
     await expect(openStore(url)).rejects.toThrow(/READ COMMITTED.*default_transaction_isolation/);
     expect((await query(direct, "SELECT remaining::int FROM counters")).rows).toEqual([{ remaining: 10 }]);
   });
@@ -208,7 +212,7 @@ describe.runIf(hasPostgres)("behind PgBouncer", () => {
     const lane = store.usageLanes[0];
     for (let left = 9; left > 6; left--) {
       const settled = { outcome: "settled", granted: 1, remaining: left };
-      expect(await lane?.settle([{ subject: key.id, wanted: 1 }])).toEqual([settled]);
+      expect(await lane?.settle([{ subject: key.id, cost: 1, count: 1 }])).toEqual([settled]);
     }
     const counting =
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";

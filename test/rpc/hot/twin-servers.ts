@@ -202,9 +202,9 @@ function failOnSome(keys: KeyLookup): KeyLookup {
 
 function failOnOne(usage: UsageLedger): UsageLedger {
   return {
-    async spend(keyId) {
-      if (keyId === "key_of_uncountable") throw new Unavailable("the ledger is away");
-      return usage.spend(keyId);
+    async spend(counters, cost) {
+      if (counters[0] === "key_of_uncountable") throw new Unavailable("the ledger is away");
+      return usage.spend(counters, cost);
     },
   };
 }

@@ -1,6 +1,7 @@
 import http2 from "node:http2";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createClient } from "../../../src/sdk/index.ts";
+import type { SpentCounters } from "../../../src/store/usage-ledger.ts";
 import { composePublicApi } from "../../support/compose-public-api.ts";
 import { sumMetric } from "../../support/read-metric.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
@@ -11,9 +12,9 @@ async function startServer(fastPath: boolean) {
   const { onePort, metrics, logLines } = composePublicApi(({ usage }) => ({
     fastPath,
     usage: {
-      async spend(keyId: string) {
+      async spend(counters: SpentCounters, cost: number) {
         await new Promise<void>((resolve) => waiting.push(resolve));
-        return usage.spend(keyId);
+        return usage.spend(counters, cost);
       },
     },
   }));

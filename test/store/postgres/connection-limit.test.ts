@@ -70,7 +70,7 @@ describe.runIf(hasPostgres)("a database that takes no changes", () => {
     await query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
     const lane = new UsageLane({ ...ambient, servers: new PgServers(url), timeoutMs: 235 });
     onTestFinished(() => lane.close());
-    expect(await originCodeOf(lane.settle([{ subject: "k", wanted: 1 }]))).toBe("25006");
+    expect(await originCodeOf(lane.settle([{ subject: "k", cost: 1, count: 1 }]))).toBe("25006");
     const another = await originCodeOf(openStore(url).then((opened) => opened.check()));
     expect(another).toBe("25006");
   });

@@ -22,7 +22,7 @@ describe("a backup", () => {
     await Promise.all(filler.map((key) => createKey(keys, key)));
     let used = 0;
     const chargeBoth = async () => {
-      await settle(twins.map(({ id }) => ({ subject: id, wanted: 1 })));
+      await settle(twins.map(({ id }) => ({ subject: id, cost: 1, count: 1 })));
       used++;
     };
     while (used < 50) await chargeBoth();
@@ -48,10 +48,10 @@ describe("a backup", () => {
     const { file, clock, keys, settle } = await openTestEngine();
     const key = sampleKey(clock, { remaining: 5 });
     await createKey(keys, key);
-    await settle([{ subject: key.id, wanted: 2 }]);
+    await settle([{ subject: key.id, cost: 1, count: 2 }]);
     const target = join(tempFolder(), "copy.db");
     await backUpDataFolder(dirname(file), target);
-    await settle([{ subject: key.id, wanted: 2 }]);
+    await settle([{ subject: key.id, cost: 1, count: 2 }]);
 
     const restored = testOptions();
     mkdirSync(dirname(restored.file), { recursive: true });

@@ -73,7 +73,7 @@ describe("a damaged counter", () => {
 
     clock.stepTo("2026-01-16T00:00:00.000Z");
     const charges = pairs.flatMap(({ damaged, sound }) =>
-      [damaged.id, sound.id].map((keyId) => ({ subject: keyId, wanted: 4 })),
+      [damaged.id, sound.id].map((keyId) => ({ subject: keyId, cost: 1, count: 4 })),
     );
     const results = await settle(charges);
     const after = rows();

@@ -57,7 +57,7 @@ describe("a data file after a crash, while it is being checked", () => {
     const { store, check, counted, limited, clock } = await crashed();
     const unknown = sampleKey(clock, { remaining: 5 });
     const list = { kind: "keys", apiId: counted.apiId, limit: 100 } as const;
-    const settle = (keyId: string) => store.usageLanes[0]?.settle([{ subject: keyId, wanted: 1 }]);
+    const settle = (keyId: string) => store.usageLanes[0]?.settle([{ subject: keyId, cost: 1, count: 1 }]);
     const exchange = (subject: string) => store.permitLanes[0]?.exchange([{ subject, ...permitAsk({ wantMin: 1 }) }]);
 
     expect(store.health?.problem).toBeUndefined();
@@ -96,7 +96,9 @@ describe("a data file after a crash, while it is being checked", () => {
     expect(store.health?.problem).toBeInstanceOf(Unavailable);
     await expect(store.keys.findByDigest(counted.secretDigest)).rejects.toThrow(Unavailable);
     await expect(createKey(store.management, sampleKey(clock))).rejects.toThrow(Unavailable);
-    await expect(store.usageLanes[0]?.settle([{ subject: counted.id, wanted: 1 }])).rejects.toThrow(Unavailable);
+    await expect(store.usageLanes[0]?.settle([{ subject: counted.id, cost: 1, count: 1 }])).rejects.toThrow(
+      Unavailable,
+    );
     await expect(store.tidy(0)).rejects.toThrow(Unavailable);
   });
 

@@ -17,7 +17,7 @@ describe("jobs that share one commit", () => {
     const [first, refused, use, last] = await Promise.allSettled([
       createKey(keys, before),
       createKey(keys, twin),
-      settle([{ subject: counted.id, wanted: 1 }]),
+      settle([{ subject: counted.id, cost: 1, count: 1 }]),
       createKey(keys, after),
     ]);
     expect(commits.at(-1)).toBe(4);
@@ -45,7 +45,7 @@ describe("jobs that share one commit", () => {
     await createKey(keys, counted);
     const mark = { sql: "INSERT INTO apis VALUES ('of the failed job', NULL, '{}', 0, 1, 1, 1, '')", parameters: [] };
     const [use, failed, created] = await Promise.allSettled([
-      settle([{ subject: counted.id, wanted: 1 }]),
+      settle([{ subject: counted.id, cost: 1, count: 1 }]),
       engine.writer.run([mark, { sql, parameters: [] }]),
       createKey(keys, sampleKey(clock)),
     ]);
@@ -66,7 +66,7 @@ describe("jobs that share one commit", () => {
     const small = sampleKey(clock);
     const all = () =>
       Promise.allSettled([
-        settle([{ subject: counted.id, wanted: 1 }]),
+        settle([{ subject: counted.id, cost: 1, count: 1 }]),
         engine.writer.run([{ sql: large, parameters: ["x".repeat(1_000_000)] }]),
         createKey(keys, small),
       ]);
@@ -106,7 +106,7 @@ describe("jobs that share one commit", () => {
     const { clock, engine, keys, settle, deaths } = await openTestEngine();
     await engine.close();
     await expect(createKey(keys, sampleKey(clock))).rejects.toThrow(Unavailable);
-    await expect(settle([{ subject: "any", wanted: 1 }])).rejects.toThrow(Unavailable);
+    await expect(settle([{ subject: "any", cost: 1, count: 1 }])).rejects.toThrow(Unavailable);
     await engine.close();
     expect(deaths).toEqual([]);
   });

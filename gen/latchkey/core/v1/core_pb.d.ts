@@ -89,7 +89,7 @@ export declare type Call = Message<"latchkey.core.v1.Call"> & {
     case: "lookup";
   } | {
     /**
-     * Uses of a counter.
+     * Costs to take from counters.
      *
      * @generated from field: latchkey.core.v1.Charge charge = 5;
      */
@@ -237,7 +237,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
     case: "lookup";
   } | {
     /**
-     * To `charge`: what the ledger has granted.
+     * To `charge`: what the ledger has settled.
      *
      * @generated from field: latchkey.core.v1.ChargeAnswer charge = 5;
      */
@@ -277,7 +277,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
     case: "read";
   } | {
     /**
-     * To `permits` and `charge`: the subject has no strict limit, or no counter.
+     * To `permits`: the subject has no strict limit.
      *
      * @generated from field: latchkey.core.v1.Answer.Missing missing = 11;
      */
@@ -325,7 +325,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
 export declare const AnswerSchema: GenMessage<Answer>;
 
 /**
- * The subject has no strict limit, or no counter.
+ * The subject has no strict limit.
  *
  * @generated from message latchkey.core.v1.Answer.Missing
  */
@@ -599,24 +599,25 @@ export declare type RateLimit = Message<"latchkey.core.v1.RateLimit"> & {
 export declare const RateLimitSchema: GenMessage<RateLimit>;
 
 /**
- * Uses of one counter, by any number of verifications of one edge.
+ * Costs to take from counters, for any number of verifications of one edge. They are settled in this order, each as a
+ * whole or not at all; one that does not fit does not hold up those behind it.
  *
  * @generated from message latchkey.core.v1.Charge
  */
 export declare type Charge = Message<"latchkey.core.v1.Charge"> & {
   /**
-   * What it counts for.
+   * The counter that all of them are taken from.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * How many.
+   * Verifications, in the order in which they came: 1 to 100 runs.
    *
-   * @generated from field: int32 wanted = 2;
+   * @generated from field: repeated latchkey.core.v1.Charge.Run runs = 2;
    */
-  wanted: number;
+  runs: Charge_Run[];
 };
 
 /**
@@ -626,24 +627,51 @@ export declare type Charge = Message<"latchkey.core.v1.Charge"> & {
 export declare const ChargeSchema: GenMessage<Charge>;
 
 /**
- * What the ledger has granted of a charge.
+ * Verifications that came one after the other, for the same cost from the same counters.
+ *
+ * @generated from message latchkey.core.v1.Charge.Run
+ */
+export declare type Charge_Run = Message<"latchkey.core.v1.Charge.Run"> & {
+  /**
+   * The counter that pays the same beside `subject`, which is then one that several share. Empty: none.
+   *
+   * @generated from field: string own = 1;
+   */
+  own: string;
+
+  /**
+   * What each of them takes: at least 1.
+   *
+   * @generated from field: int32 cost = 2;
+   */
+  cost: number;
+
+  /**
+   * How many they are: 1 to 1 000 000 in all runs together.
+   *
+   * @generated from field: int32 count = 3;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message latchkey.core.v1.Charge.Run.
+ * Use `create(Charge_RunSchema)` to create a new message.
+ */
+export declare const Charge_RunSchema: GenMessage<Charge_Run>;
+
+/**
+ * What the ledger has settled of a charge.
  *
  * @generated from message latchkey.core.v1.ChargeAnswer
  */
 export declare type ChargeAnswer = Message<"latchkey.core.v1.ChargeAnswer"> & {
   /**
-   * How many uses.
+   * One per run, in order.
    *
-   * @generated from field: int32 granted = 1;
+   * @generated from field: repeated latchkey.core.v1.ChargeAnswer.Result results = 1;
    */
-  granted: number;
-
-  /**
-   * The balance afterwards.
-   *
-   * @generated from field: double remaining = 2;
-   */
-  remaining: number;
+  results: ChargeAnswer_Result[];
 };
 
 /**
@@ -651,6 +679,118 @@ export declare type ChargeAnswer = Message<"latchkey.core.v1.ChargeAnswer"> & {
  * Use `create(ChargeAnswerSchema)` to create a new message.
  */
 export declare const ChargeAnswerSchema: GenMessage<ChargeAnswer>;
+
+/**
+ * What became of one run.
+ *
+ * @generated from message latchkey.core.v1.ChargeAnswer.Result
+ */
+export declare type ChargeAnswer_Result = Message<"latchkey.core.v1.ChargeAnswer.Result"> & {
+  /**
+   * One of three.
+   *
+   * @generated from oneof latchkey.core.v1.ChargeAnswer.Result.outcome
+   */
+  outcome: {
+    /**
+     * The counters are there.
+     *
+     * @generated from field: latchkey.core.v1.ChargeAnswer.Settled settled = 1;
+     */
+    value: ChargeAnswer_Settled;
+    case: "settled";
+  } | {
+    /**
+     * A counter is not there. Nothing was taken from the other.
+     *
+     * @generated from field: latchkey.core.v1.ChargeAnswer.Missing missing = 2;
+     */
+    value: ChargeAnswer_Missing;
+    case: "missing";
+  } | {
+    /**
+     * No answer. It is unknown whether something was taken.
+     *
+     * @generated from field: latchkey.core.v1.ChargeAnswer.Failed failed = 3;
+     */
+    value: ChargeAnswer_Failed;
+    case: "failed";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message latchkey.core.v1.ChargeAnswer.Result.
+ * Use `create(ChargeAnswer_ResultSchema)` to create a new message.
+ */
+export declare const ChargeAnswer_ResultSchema: GenMessage<ChargeAnswer_Result>;
+
+/**
+ * The counters are there.
+ *
+ * @generated from message latchkey.core.v1.ChargeAnswer.Settled
+ */
+export declare type ChargeAnswer_Settled = Message<"latchkey.core.v1.ChargeAnswer.Settled"> & {
+  /**
+   * How many verifications have their cost: the first ones of the run.
+   *
+   * @generated from field: int32 granted = 1;
+   */
+  granted: number;
+
+  /**
+   * The balance afterwards: of `own`, or of `subject` where there is no `own`.
+   *
+   * @generated from field: double remaining = 2;
+   */
+  remaining: number;
+
+  /**
+   * The balance of `subject` afterwards, where there is an `own`.
+   *
+   * @generated from field: optional double shared_remaining = 3;
+   */
+  sharedRemaining?: number | undefined;
+};
+
+/**
+ * Describes the message latchkey.core.v1.ChargeAnswer.Settled.
+ * Use `create(ChargeAnswer_SettledSchema)` to create a new message.
+ */
+export declare const ChargeAnswer_SettledSchema: GenMessage<ChargeAnswer_Settled>;
+
+/**
+ * A counter is not there.
+ *
+ * @generated from message latchkey.core.v1.ChargeAnswer.Missing
+ */
+export declare type ChargeAnswer_Missing = Message<"latchkey.core.v1.ChargeAnswer.Missing"> & {
+};
+
+/**
+ * Describes the message latchkey.core.v1.ChargeAnswer.Missing.
+ * Use `create(ChargeAnswer_MissingSchema)` to create a new message.
+ */
+export declare const ChargeAnswer_MissingSchema: GenMessage<ChargeAnswer_Missing>;
+
+/**
+ * It is unknown whether something was taken.
+ *
+ * @generated from message latchkey.core.v1.ChargeAnswer.Failed
+ */
+export declare type ChargeAnswer_Failed = Message<"latchkey.core.v1.ChargeAnswer.Failed"> & {
+  /**
+   * For the log.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message latchkey.core.v1.ChargeAnswer.Failed.
+ * Use `create(ChargeAnswer_FailedSchema)` to create a new message.
+ */
+export declare const ChargeAnswer_FailedSchema: GenMessage<ChargeAnswer_Failed>;
 
 /**
  * A question for changes.
