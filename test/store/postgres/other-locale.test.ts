@@ -42,7 +42,12 @@ describe.runIf(hasPostgres)("in a database that sorts texts by language", () => 
        FROM pg_constraint con
        JOIN pg_attribute own ON own.attrelid = con.conrelid AND own.attnum = con.conkey[1]
        JOIN pg_attribute theirs ON theirs.attrelid = con.confrelid AND theirs.attnum = con.confkey[1]
-       WHERE con.contype = 'f'`,
+       WHERE con.contype = 'f'
+       UNION ALL
+       SELECT own.attrelid::regclass || '.subject', own.attcollation = id.attcollation
+       FROM pg_attribute own
+       JOIN pg_attribute id ON id.attrelid = 'keys'::regclass AND id.attname = 'id'
+       WHERE own.attrelid IN ('counters'::regclass, 'permit_windows'::regclass) AND own.attname = 'subject'`,
     );
     expect(rows.length).toBeGreaterThanOrEqual(4);
     expect(rows.filter(({ is_alike }) => !is_alike).map(({ name }) => name)).toEqual([]);
