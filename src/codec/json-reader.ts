@@ -13,23 +13,42 @@ const digitsMax = 15;
  * The fields are public: every request creates a reader, and private fields would double its cost.
  */
 export class JsonReader {
+  readonly bytes: Buffer;
+  /** The same as text, of which strings are cut: one call out of JavaScript for all of them. */
   readonly text: string;
-  at = 0;
+  readonly start: number;
+  readonly end: number;
+  at: number;
+  /** Where the name begins that was read last. */
+  nameAt: number;
 
   constructor(bytes: Buffer, start: number, end: number) {
+    this.bytes = bytes;
     this.text = bytes.toString("latin1", start, end);
+    this.start = start;
+    this.end = end;
+    this.at = start;
+    this.nameAt = start;
   }
 
-  /** The name of an object's first member. Undefined if it has none, and "" if the text goes on in another way. */
-  readFirstName(): string | undefined {
+  /** The hash of an object's first name; `noName` if it has none, `notAName` if the text goes on in another way. */
+  readFirstName(): number {
     if (!this.takeAfterSpace("{")) return notAName;
-    return this.takeAfterSpace("}") ? undefined : this.readName();
+    return this.takeAfterSpace("}") ? noName : this.readName();
   }
 
-  /** The name of the next member, when the value of the last one is read. Undefined and "" as of the first. */
-  readNextName(): string | undefined {
+  /** The hash of the next name, when the value of the last one is read. */
+  readNextName(): number {
     if (this.takeAfterSpace(",")) return this.readName();
-    return this.takeAfterSpace("}") ? undefined : notAName;
+    return this.takeAfterSpace("}") ? noName : notAName;
+  }
+
+  /** Whether the name that was read last is this one: others may have its hash. */
+  isName(name: string): boolean {
+    const { bytes, nameAt } = this;
+    if (bytes[nameAt + name.length] !== quote) return false;
+    for (let i = 0; i < name.length; i++) if (bytes[nameAt + i] !== name.charCodeAt(i)) return false;
+    return true;
   }
 
   /** A string of so many characters. */
@@ -42,29 +61,29 @@ export class JsonReader {
   /** A number without sign, fraction and exponent. What follows it shows whether these were its last digits. */
   readWhole(min: number, max: number): number | undefined {
     this.skipSpace();
-    const { text, at: start } = this;
+    const { bytes, end, at: start } = this;
     let value = 0;
     let at = start;
-    for (; at - start <= digitsMax; at++) {
-      const digit = text.charCodeAt(at) - zero;
-      // Also at the end of the text, where it is NaN.
-      if (!(digit >= 0 && digit <= 9)) break;
+    for (; at < end && at - start <= digitsMax; at++) {
+      const digit = (bytes[at] as number) - zero;
+      if (digit < 0 || digit > 9) break;
       value = value * 10 + digit;
     }
     const digits = at - start;
-    if (digits === 0 || digits > digitsMax || (digits > 1 && text.charCodeAt(start) === zero)) return undefined;
+    if (digits === 0 || digits > digitsMax || (digits > 1 && bytes[start] === zero)) return undefined;
     this.at = at;
     return value >= min && value <= max ? value : undefined;
   }
 
   readBool(): boolean | undefined {
     this.skipSpace();
-    if (this.text.startsWith("true", this.at)) {
-      this.at += 4;
+    const { text, start, at } = this;
+    if (text.startsWith("true", at - start)) {
+      this.at = at + 4;
       return true;
     }
-    if (this.text.startsWith("false", this.at)) {
-      this.at += 5;
+    if (text.startsWith("false", at - start)) {
+      this.at = at + 5;
       return false;
     }
     return undefined;
@@ -85,22 +104,34 @@ export class JsonReader {
   /** Whether nothing but space follows. */
   isAtEnd(): boolean {
     this.skipSpace();
-    return this.at === this.text.length;
+    return this.at === this.end;
   }
 
-  private readName(): string {
-    const name = this.readString();
-    return name !== undefined && this.takeAfterSpace(":") ? name : notAName;
+  /** Names are not made into strings: most of the time would go into that. */
+  private readName(): number {
+    if (!this.takeAfterSpace('"')) return notAName;
+    const { bytes, end, at: start } = this;
+    let hash = 0;
+    for (let i = start; i < end; i++) {
+      const code = bytes[i] as number;
+      if (code === quote) {
+        this.nameAt = start;
+        this.at = i + 1;
+        return this.takeAfterSpace(":") ? hash : notAName;
+      }
+      hash = addToHash(hash, code);
+    }
+    return notAName;
   }
 
   private readString(): string | undefined {
     if (!this.takeAfterSpace('"')) return undefined;
-    const { text, at: start } = this;
-    for (let i = start; i < text.length; i++) {
-      const code = text.charCodeAt(i);
+    const { bytes, end, at: start } = this;
+    for (let i = start; i < end; i++) {
+      const code = bytes[i] as number;
       if (code === quote) {
         this.at = i + 1;
-        return text.slice(start, i);
+        return this.text.slice(start - this.start, i - this.start);
       }
       if (code < firstPrintable || code >= asciiEnd || code === backslash) return undefined;
     }
@@ -109,19 +140,32 @@ export class JsonReader {
 
   private takeAfterSpace(character: string): boolean {
     this.skipSpace();
-    if (this.text.charCodeAt(this.at) !== character.charCodeAt(0)) return false;
+    if (this.at >= this.end || this.bytes[this.at] !== character.charCodeAt(0)) return false;
     this.at++;
     return true;
   }
 
   private skipSpace(): void {
-    for (;;) {
-      const code = this.text.charCodeAt(this.at);
+    const { bytes, end } = this;
+    for (let { at } = this; at < end; this.at = ++at) {
+      const code = bytes[at];
       if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-      this.at++;
     }
   }
 }
 
-/** No field has this name, so that the caller finds no field for it. */
-const notAName = "";
+/** Not a hash: hashes are not negative. */
+export const noName = -1;
+const notAName = -2;
+
+/** What a member with this name is found by. */
+export function hashOf(name: string): number {
+  let hash = 0;
+  for (let i = 0; i < name.length; i++) hash = addToHash(hash, name.charCodeAt(i));
+  return hash;
+}
+
+/** Of 30 bits, which V8 keeps without allocating. */
+function addToHash(hash: number, code: number): number {
+  return (Math.imul(hash, 31) + code) & 0x3fffffff;
+}

@@ -1,11 +1,11 @@
 import { FrameWriter } from "../../src/codec/frame-writer.ts";
-import { JsonReader } from "../../src/codec/json-reader.ts";
+import { hashOf, JsonReader } from "../../src/codec/json-reader.ts";
 import { WireReader } from "../../src/codec/wire-reader.ts";
 import type { Breakage } from "../support/gadgets.ts";
 
 class LenientJson extends JsonReader {
   override readWhole(min: number, max: number): number | undefined {
-    const [digits] = this.text.slice(this.at).match(/^\s*\d+(\.0)?/) ?? [""];
+    const [digits] = this.text.slice(this.at - this.start).match(/^\s*\d+(\.0)?/) ?? [""];
     this.at += digits.length;
     const value = Number(digits);
     return digits !== "" && value >= min && value <= max ? value : undefined;
@@ -64,9 +64,9 @@ export const brokenCodecs: Readonly<Record<string, Breakage>> = {
   "a text that is too short": { replace: ["readText(1, 255)", "readText(0, 255)"] },
   "a text that is too long": { replace: ["readText(1, 64)", "readText(1, 65)"] },
   "a pattern that is not asked": { replace: ["|| !nameOfNamedGadgetCost.test($name)", ""] },
-  "a number that comes twice": { replace: ["if ($cost !== undefined) return undefined;", ""] },
-  "a message that comes twice": { replace: ["if ($remaining !== undefined) return undefined;", ""] },
-  "a list that comes twice": { replace: ["if ($ratelimits !== undefined) return undefined;", ""] },
+  "a number that comes twice": { replace: ["$cost !== undefined) return", "false) return"] },
+  "a message that comes twice": { replace: ["$remaining !== undefined) return", "false) return"] },
+  "a list that comes twice": { replace: ["$ratelimits !== undefined) return", "false) return"] },
   "a text that is missing inside": { replace: ["if ($name === undefined) return undefined;", ""] },
   "a message that is missing": { replace: [" || $inner === undefined", ""] },
   "a list that is too long in JSON": { replace: ["Json, 1, 16", "Json, 1, 17"] },
@@ -75,8 +75,11 @@ export const brokenCodecs: Readonly<Record<string, Breakage>> = {
   "a list that is too short on the wire": { replace: [" || $shelves.length < 2", ""] },
   "a list that is not there": { replace: [" ?? noItems", ""] },
   "one field in the place of another": { replace: ["ratelimit: $ratelimit,", "ratelimit: $remaining,"] },
+  "a name with the hash of another": { replace: ['!json.isName("cost")', "false"] },
   "text behind the request": { replace: ["json.isAtEnd() ? message", "true ? message"] },
-  "an unknown field in JSON": { replace: ["switch (member) {", `switch (member) { case "unknown": ${skip("json")}`] },
+  "an unknown field in JSON": {
+    replace: ["switch (name) {", `switch (name) { case ${hashOf("unknown")}: ${skip("json")}`],
+  },
   "an unknown field on the wire": {
     replace: ["switch (wire.readTag()) {", `switch (wire.readTag()) { case 0x70: ${skip("wire")}`],
   },

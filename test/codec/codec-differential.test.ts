@@ -11,9 +11,9 @@ import { compareGoodRequests, compareRequests, compareResponses } from "./compar
  */
 
 const seed = Number(process.env.LATCHKEY_FUZZ_SEED ?? Date.now() % 2 ** 32);
-const requests = 2000;
+const requests = 4000;
 const goodRequests = 200;
-const responses = 500;
+const responses = 1000;
 const load = compileGadgets();
 const { takeGadgets, countGadgets } = load();
 const codecs = [...hotMethods, takeGadgets, countGadgets].map((codec) => [codec.path, codec] as const);

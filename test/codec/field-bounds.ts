@@ -1,4 +1,5 @@
 import { type DescField, getOption, ScalarType } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence as Presence } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 
 export interface FieldBounds {
@@ -8,11 +9,21 @@ export interface FieldBounds {
   readonly max: number;
 }
 
+const known = new WeakMap<DescField, FieldBounds>();
+
 /** What the rules of a field say, read in another way than the generator does. */
 export function boundsOf(field: DescField): FieldBounds {
+  let bounds = known.get(field);
+  if (bounds === undefined) {
+    bounds = readBounds(field);
+    known.set(field, bounds);
+  }
+  return bounds;
+}
+
+function readBounds(field: DescField): FieldBounds {
   const { required, type } = getOption(field, fieldRules);
-  const isImplicit = field.presence === 2 && field.fieldKind === "scalar";
-  const least = isImplicit ? 1 : 0;
+  const least = field.presence === Presence.IMPLICIT ? 1 : 0;
   switch (type.case) {
     case "string":
       return { required, min: Math.max(least, Number(type.value.minLen)), max: Number(type.value.maxLen) || 300 };

@@ -1,4 +1,5 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { hashOf } from "../../src/codec/json-reader.ts";
 import type { SeededRandom } from "../domain/seeded-random.ts";
 import { boundsOf } from "./field-bounds.ts";
 
@@ -76,7 +77,16 @@ export function shuffled<T>(items: readonly T[], random: SeededRandom): T[] {
 
 function oddNames({ name, jsonName, number }: DescField): string[] {
   const escaped = `\\u${jsonName.charCodeAt(0).toString(16).padStart(4, "0")}${jsonName.slice(1)}`;
-  return [...[name, jsonName.toUpperCase(), `${number}`, `${jsonName} `, escaped].map((text) => `"${text}"`), jsonName];
+  const odd = [name, jsonName.toUpperCase(), `${number}`, `${jsonName} `, escaped, sameHash(jsonName)];
+  return [...odd.map((text) => `"${text}"`), jsonName];
+}
+
+/** Another name that codecs cannot tell from this one by its hash. */
+function sameHash(name: string): string {
+  const [first, second] = [name.charCodeAt(0) + 1, name.charCodeAt(1) - 31];
+  const other = String.fromCharCode(first, second) + name.slice(2);
+  if (hashOf(other) !== hashOf(name)) throw new Error(`${other} has another hash than ${name}`);
+  return other;
 }
 
 const oddMembers = ['"unknown":1', '"__proto__":{}', '"":1', '""', "", '"constructor":{}', '"cost"', '"cost":', "1"];

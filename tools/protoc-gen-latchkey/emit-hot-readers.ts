@@ -1,5 +1,6 @@
 // Prints the functions that read requests. Each message has one for JSON and one for the wire, whether it is a whole
 // request or inside one; each request has two more, which read a body to its end.
+import { hashOf } from "../../src/codec/json-reader.ts";
 import { distinct, hex } from "./hot-names.ts";
 import type { HotInput, InputField } from "./read-hot-input.ts";
 
@@ -48,12 +49,15 @@ function patternName(input: HotInput, { name }: InputField): string {
 }
 
 function emitJsonReader(input: HotInput): string {
+  const hashes = new Set(input.fields.map(({ jsonName }) => hashOf(jsonName)));
+  if (hashes.size < input.fields.length) throw new Error(`${input.name}: two of its names have the same hash`);
   const cases = input.fields.map((field) => {
-    return emitCase(input, field, JSON.stringify(field.jsonName), jsonCall(field));
+    const isAnother = `!json.isName(${JSON.stringify(field.jsonName)})`;
+    return emitCase(input, field, `${hashOf(field.jsonName)}`, jsonCall(field), isAnother);
   });
   return `function read${input.name}Json(json: JsonReader): ${input.name} | undefined {
-${emitVariables(input)}  for (let member = json.readFirstName(); member !== undefined; member = json.readNextName()) {
-    switch (member) {
+${emitVariables(input)}  for (let name = json.readFirstName(); name !== noName; name = json.readNextName()) {
+    switch (name) {
 ${cases.join("")}      default:
         return undefined;
     }
@@ -135,14 +139,15 @@ function typeOf({ type }: InputField): string {
   }
 }
 
-/** Nothing comes twice, except items of a list on the wire. */
-function emitCase(input: HotInput, field: InputField, label: string, call: string): string {
+/** Nothing comes twice, except items of a list on the wire. `isAnother` tells whether the field has only the same label. */
+function emitCase(input: HotInput, field: InputField, label: string, call: string, isAnother?: string): string {
   const variable = variableOf(field);
   const isItem = call.startsWith("wire.readItem");
+  const before = [isAnother, isItem ? undefined : `${variable} !== undefined`].filter((fault) => fault !== undefined);
   const hasPattern = field.type.kind === "string" && field.type.pattern !== undefined;
   const mismatch = hasPattern ? ` || !${patternName(input, field)}.test(${variable})` : "";
   return `      case ${label}:
-${isItem ? "" : `        if (${variable} !== undefined) return undefined;\n`}        ${variable} = ${call};
+${before.length > 0 ? `        if (${before.join(" || ")}) return undefined;\n` : ""}        ${variable} = ${call};
         if (${variable} === undefined${mismatch}) return undefined;
         break;
 `;

@@ -50,7 +50,7 @@ const runtime: Readonly<Record<string, readonly string[]>> = {
   [`${codec}/codec-runtime.ts`]: ["type HotMethod", "noItems"],
   [`${codec}/frame-writer.ts`]: ["FrameWriter", "isEmptyObject", "listSize", "noBytes", "textSize"],
   [`${codec}/json-printer.ts`]: ["printDouble", "printList", "printStruct", "printText"],
-  [`${codec}/json-reader.ts`]: ["JsonReader"],
+  [`${codec}/json-reader.ts`]: ["JsonReader", "noName"],
   [`${codec}/wire-reader.ts`]: ["WireReader"],
 };
 

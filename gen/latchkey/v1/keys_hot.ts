@@ -3,7 +3,7 @@ import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { HotMethod } from "../../../src/codec/codec-runtime.ts";
 import { FrameWriter, isEmptyObject, noBytes, textSize } from "../../../src/codec/frame-writer.ts";
 import { printDouble, printStruct, printText } from "../../../src/codec/json-printer.ts";
-import { JsonReader } from "../../../src/codec/json-reader.ts";
+import { JsonReader, noName } from "../../../src/codec/json-reader.ts";
 import { WireReader } from "../../../src/codec/wire-reader.ts";
 import { VerifyKeyResponseSchema, RatelimitStateSchema, KeysService, type VerifyKeyRequest } from "./keys_pb.js";
 
@@ -32,15 +32,15 @@ function decodeVerifyKeyRequest(bytes: Buffer, start: number): VerifyKeyRequest 
 function readVerifyKeyRequestJson(json: JsonReader): VerifyKeyRequest | undefined {
   let $key: string | undefined;
   let $apiId: string | undefined;
-  for (let member = json.readFirstName(); member !== undefined; member = json.readNextName()) {
-    switch (member) {
-      case "key":
-        if ($key !== undefined) return undefined;
+  for (let name = json.readFirstName(); name !== noName; name = json.readNextName()) {
+    switch (name) {
+      case 106079:
+        if (!json.isName("key") || $key !== undefined) return undefined;
         $key = json.readText(1, 16384);
         if ($key === undefined) return undefined;
         break;
-      case "apiId":
-        if ($apiId !== undefined) return undefined;
+      case 93021397:
+        if (!json.isName("apiId") || $apiId !== undefined) return undefined;
         $apiId = json.readText(1, 255);
         if ($apiId === undefined) return undefined;
         break;
