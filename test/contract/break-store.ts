@@ -2,6 +2,7 @@ import type { Clock } from "../../src/ambient/clock.ts";
 import type { NewKey, StoredKey } from "../../src/domain/key.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
+import type { settle } from "../../src/domain/usage.ts";
 import type { ChangeFeed } from "../../src/store/change-feed.ts";
 import type {
   Command,
@@ -248,6 +249,11 @@ function answers<Kind extends Query["kind"]>(kind: Kind) {
 
 export const lists = answers("keys");
 export const eventLists = answers("events");
+
+/** Settles charges by another rule. */
+export function settleRule(mistake: string, rule: typeof settle): BrokenStore {
+  return { mistake, open: (clock) => createMemoryStore(clock, { settle: rule }) };
+}
 
 /** Settles asks by another rule. */
 export function permitRule(mistake: string, rule: typeof exchangePermits): BrokenStore {

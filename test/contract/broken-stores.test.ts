@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { TestClock } from "../support/test-clock.ts";
 import type { BrokenStore } from "./break-store.ts";
 import { brokenApis } from "./broken-apis.ts";
+import { brokenCharges } from "./broken-charges.ts";
 import { brokenEvents } from "./broken-events.ts";
 import { brokenFeeds } from "./broken-feeds.ts";
 import { brokenForeignLists } from "./broken-foreign-lists.ts";
@@ -24,6 +25,7 @@ const brokenStores = [
   ...brokenRootKeyStores,
   ...brokenFeeds,
   ...brokenLedgers,
+  ...brokenCharges,
   ...brokenPermitLedgers,
   ...brokenKeyUpdates,
   ...brokenUpdates,

@@ -23,6 +23,7 @@ import { storedKeyCases } from "./stored-key-cases.ts";
 import { updateKeyCases } from "./update-key-cases.ts";
 import { updateRemainingCases } from "./update-remaining-cases.ts";
 import { usageCases } from "./usage-cases.ts";
+import { usageCostCases } from "./usage-cost-cases.ts";
 
 /** Everything that any store promises. */
 export const storeContract: readonly ContractCase[] = [
@@ -38,6 +39,7 @@ export const storeContract: readonly ContractCase[] = [
   ...apiDeletionCases,
   ...changeCases,
   ...usageCases,
+  ...usageCostCases,
   ...refillCases,
   ...updateKeyCases,
   ...updateRemainingCases,
