@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../src/ambient/metrics.ts";
-import { CoalescingLanes, laneOf, type SubjectGroup } from "../../src/batching/coalescing-lanes.ts";
+import { CoalescingLanes, type GroupWeight, laneOf, type SubjectGroup } from "../../src/batching/coalescing-lanes.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { HeldCommits } from "./held-commits.ts";
@@ -28,7 +28,12 @@ class CountingLimit {
 }
 
 /** Lanes that commit when told to. A group's result is the key and its items; an answer is the result and the item. */
-function setUp({ laneCount = 1, batchMax = 100, queueMax = 100 } = {}) {
+function setUp({
+  laneCount = 1,
+  batchMax = 100,
+  queueMax = 100,
+  weight = undefined as GroupWeight<string> | undefined,
+} = {}) {
   const held = Array.from(
     { length: laneCount },
     (): Lane => new HeldCommits((group) => `${group.subject}[${itemsOf(group).join()}]`),
@@ -43,6 +48,7 @@ function setUp({ laneCount = 1, batchMax = 100, queueMax = 100 } = {}) {
       return result === "one less" ? answers.slice(1) : answers;
     },
     waitingLimit,
+    weight,
     clock: new TestClock(),
     metrics: createMetrics(),
     bounds: { batchMax, queueMax },
@@ -221,6 +227,65 @@ describe("CoalescingLanes", () => {
     await lane.finishWith([result, "fine"]);
     expect(await answers).toEqual([rejected(reason), fulfilled("fine:b1"), rejected(reason)]);
     expect(waitingLimit.taken).toBe(0);
+  });
+
+  describe("with a weight", () => {
+    /** The items are a key and a digit: equal digits behind each other weigh nothing. */
+    const weight = { of: (item: string, before?: string) => Number(item !== before), groupMax: 2, commitMax: 3 };
+
+    it("commits what is too heavy for one group in the next ones, in order", async () => {
+      const { lanes, lane, waitingLimit } = setUp({ weight });
+      const items = ["a1", "a1", "a2", "a1", "a2", "a3", "a3", "b1"];
+      const answers = Promise.all(submitAll(lanes, items));
+      await nextTurn();
+      // Of the same key all wait that have not been sent, in whichever group.
+      void lanes.submit("a", "a3");
+      expect(waitingLimit.sameSubject).toEqual([0, 1, 2, 3, 4, 5, 6, 0, 4]);
+      while (lane.underWay > 0) await lane.finish();
+      expect(groupsOf(lane)).toEqual([
+        [
+          ["a", "a1", "a1", "a2"],
+          ["b", "b1"],
+        ],
+        [["a", "a1", "a2"]],
+        [["a", "a3", "a3", "a3"]],
+      ]);
+      expect((await answers).map((answer) => answer.split(":")[1])).toEqual(items);
+      expect(waitingLimit.taken).toBe(0);
+    });
+
+    it("commits at most so much at once", async () => {
+      const { lanes, lane } = setUp({ weight });
+      const answers = Promise.all(submitAll(lanes, ["a1", "b1", "b2", "c1", "d1", "d2"]));
+      await nextTurn();
+      while (lane.underWay > 0) await lane.finish();
+      expect(groupsOf(lane)).toEqual([
+        [
+          ["a", "a1"],
+          ["b", "b1", "b2"],
+        ],
+        [
+          ["c", "c1"],
+          ["d", "d1", "d2"],
+        ],
+      ]);
+      expect(await answers).toHaveLength(6);
+    });
+
+    it("fails groups that wait for their turn with the commit before them, and then goes on", async () => {
+      const { lanes, lane, waitingLimit } = setUp({ weight });
+      const first = submitAll(lanes, ["a1"]);
+      await nextTurn();
+      const failing = Promise.allSettled([...first, ...submitAll(lanes, ["a1", "a2", "a1", "a2", "a1"])]);
+      const away = new Unavailable("away");
+      await lane.fail(away);
+      expect(await failing).toEqual(Array(6).fill(rejected(away)));
+      expect([lane.underWay, waitingLimit.taken]).toEqual([0, 0]);
+      const later = lanes.submit("a", "a3");
+      await nextTurn();
+      await lane.finish();
+      expect(await later).toBe("a[a3]:a3");
+    });
   });
 
   it("is drained when every caller in every lane has an answer, and not before", async () => {

@@ -9,7 +9,9 @@ import { nextTurn } from "./next-turn.ts";
 
 type Options = Partial<ConstructorParameters<typeof GroupCommit<string, string>>[0]>;
 
-function setUp(bounds: Pick<Options, "batchMax" | "queueMax" | "batchesMax" | "queuedMs" | "onDequeued"> = {}) {
+function setUp(
+  bounds: Pick<Options, "batchMax" | "weight" | "queueMax" | "batchesMax" | "queuedMs" | "onDequeued"> = {},
+) {
   const commits = new HeldCommits<string, string>((item) => `${item} done`);
   const committed: { items: number; seconds: number }[] = [];
   const clock = new TestClock();
@@ -82,6 +84,16 @@ describe("GroupCommit", () => {
     }
     expect(commits.batches).toEqual([["a", "b"], ["c", "d"], ["e"]]);
     expect(await answers).toHaveLength(5);
+  });
+
+  it("never commits more weight than it may at once, but for an item that is too heavy alone", async () => {
+    const weight = { of: (item: string) => Number(item), max: 5 };
+    const { batcher, commits } = setUp({ weight, batchMax: 3 });
+    const answers = Promise.all(["3", "2", "1", "9", "1", "1", "1", "1", "4"].map((item) => batcher.submit(item)));
+    await nextTurn();
+    while (commits.underWay > 0) await commits.finish();
+    expect(commits.batches).toEqual([["3", "2"], ["1"], ["9"], ["1", "1", "1"], ["1", "4"]]);
+    expect(await answers).toHaveLength(9);
   });
 
   it("refuses items with Unavailable when the queue is full, commits the rest and takes more when there is room", async () => {

@@ -6,9 +6,11 @@ import type { Key, NewKey } from "../../src/domain/key.ts";
 import { metaBytesMax } from "../../src/domain/meta.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import type { Store } from "../../src/store/store.ts";
+import type { SpentCounters } from "../../src/store/usage-ledger.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { foundAs, refillRule, sampleKey } from "../contract/sample-keys.ts";
 import { askFor } from "../ratelimit/strict/asks.ts";
+import { PlainCounters } from "../store/plain-counters.ts";
 import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { testRootKey } from "../support/test-root-key.ts";
@@ -129,6 +131,22 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const answers = await Promise.all([1, 2, 3, 4].map(() => core.usage.spend([key.id], 1)));
       const spent = (remaining: number) => ({ outcome: "spent", remaining });
       expect(answers).toEqual([spent(2), spent(1), spent(0), { outcome: "exhausted", remaining: 0 }]);
+    });
+
+    it("of any cost, on one counter or two, are answered in order, and a turn's worth of them as one", async () => {
+      const [a, b, shared] = [realKey({ remaining: 60 }), realKey({ remaining: 300 }), realKey({ remaining: 400 })];
+      const { core } = await setUp(a, b, shared);
+      const plain = new PlainCounters({ [a.id]: 60, [b.id]: 300, [shared.id]: 400 });
+      const counters: SpentCounters[] = [[a.id, shared.id], [b.id, shared.id], [shared.id], ["key_none", shared.id]];
+      const asked = Array.from(
+        { length: 250 },
+        (_, i) => [counters[(i * 7) % 4] as SpentCounters, 1 + ((i * 3) % 20)] as const,
+      );
+      const answers = await Promise.all(asked.map((each) => core.usage.spend(...each)));
+      expect(answers).toEqual(asked.map((each) => plain.spend(...each)));
+      expect(new Set(answers.map((answer) => ("lacking" in answer ? answer.lacking : answer.outcome)))).toEqual(
+        new Set(["spent", "exhausted", "missing", "own", "shared"]),
+      );
     });
 
     it("find a counter exhausted, and charge nothing", async () => {
