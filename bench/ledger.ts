@@ -91,6 +91,8 @@ async function createKeys(store: Store) {
     name: undefined,
     expiresAtMs: undefined,
     rateLimit: undefined,
+    permissions: undefined,
+    ipAllow: undefined,
   };
   const request = { ...unset, apiId: "bench", meta: {}, enabled: true, remaining: 2_000_000_000, refill: undefined };
   const keys: Awaited<ReturnType<typeof createKey>>[] = [];

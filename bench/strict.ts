@@ -197,6 +197,8 @@ async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<str
     ownerId: undefined,
     name: undefined,
     expiresAtMs: undefined,
+    permissions: undefined,
+    ipAllow: undefined,
   };
   const unlimited = { remaining: undefined, refill: undefined };
   const rateLimit = { mode: "strict", limit, durationMs } as const;

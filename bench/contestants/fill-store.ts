@@ -78,7 +78,13 @@ export function createPlainKey({ management }: Store): Promise<CreatedKey> {
     name: undefined,
     expiresAtMs: undefined,
   };
-  const unlimited = { remaining: undefined, refill: undefined, rateLimit: undefined };
+  const unlimited = {
+    remaining: undefined,
+    refill: undefined,
+    rateLimit: undefined,
+    permissions: undefined,
+    ipAllow: undefined,
+  };
   return createKey(management, { ...unset, ...unlimited, apiId: "bench", prefix: "live", meta: {}, enabled: true });
 }
 

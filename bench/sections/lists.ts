@@ -157,6 +157,8 @@ async function createdPerSecond({ turns }: Bench, { management }: Store): Promis
     remaining: undefined,
     refill: undefined,
     rateLimit: undefined,
+    permissions: undefined,
+    ipAllow: undefined,
   };
   const key = { ...unset, apiId: "bench", prefix: "live", meta: {}, enabled: true };
   const create = (ms: number) =>

@@ -35,6 +35,14 @@ export function textOf(pattern: RegExp, lengthMax: number): Check<string> {
   };
 }
 
+/** A text with this property, which bounds its length. */
+export function textThat(is: (text: string) => boolean): Check<string> {
+  return (value, name) => {
+    if (typeof value !== "string" || !is(value)) throw impossible(name);
+    return value;
+  };
+}
+
 /** A SHA-256 digest as base64url. */
 export const digest = textOf(/^[A-Za-z0-9_-]{43}$/, 43);
 
@@ -78,6 +86,16 @@ export function list<Value>(check: Check<Value>, most: number): Check<readonly V
   return (value, name) => {
     if (!Array.isArray(value) || value.length > most) throw impossible(name);
     return value.map((one: unknown) => check(one, name));
+  };
+}
+
+/** A list that is not empty: where an empty one came from, it would be absent. */
+export function someOf<Value>(check: Check<Value>, most: number): Check<readonly Value[]> {
+  const checkList = list(check, most);
+  return (value, name) => {
+    const checked = checkList(value, name);
+    if (checked.length === 0) throw impossible(name);
+    return checked;
   };
 }
 

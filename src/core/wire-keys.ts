@@ -12,6 +12,7 @@ import type { RateLimit } from "../domain/rate-limit.ts";
 
 export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
   const { id, apiId, ownerId, name, meta, enabled, expiresAtMs, rateLimit, counter, secretExpiresAtMs } = key;
+  const { permissions = [], ipRanges = [] } = key;
   const text = JSON.stringify(meta);
   return {
     id,
@@ -24,6 +25,8 @@ export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
     rateLimit: rateLimit && toWireRateLimit(rateLimit),
     remaining: counter?.remaining,
     secretExpiresAtMs,
+    permissions: [...permissions],
+    ipRanges: [...ipRanges],
   };
 }
 
@@ -41,6 +44,8 @@ export function fromWireKey(key: WireKey): Key {
     rateLimit: rateLimit && fromWireRateLimit(rateLimit),
     counter: remaining === undefined ? undefined : { remaining },
     secretExpiresAtMs,
+    permissions: key.permissions.length === 0 ? undefined : key.permissions,
+    ipRanges: key.ipRanges.length === 0 ? undefined : key.ipRanges,
   };
 }
 

@@ -39,7 +39,7 @@ import {
   truth,
   wholeNumber,
 } from "./checks.ts";
-import { defaults, importedKey, meta, newKey, rateLimit, refill } from "./wire-values.ts";
+import { defaults, importedKey, ipAllow, meta, newKey, permissions, rateLimit, refill } from "./wire-values.ts";
 
 /* Commands and queries as they go over the internal streams: as JSON. What each may hold is said here. */
 
@@ -99,7 +99,7 @@ const updateRemaining: Check<UpdateRemaining> = (value, name) => {
 };
 
 const ifVersion = optional(wholeNumber(1, Number.MAX_SAFE_INTEGER));
-const permissions = list(textOf(/^[A-Za-z.*]+$/, 64), 100);
+const rootKeyPermissions = list(textOf(/^[A-Za-z.*]+$/, 64), 100);
 const apiIds = list(text, 100);
 
 const commands: ByKind<Command> = {
@@ -116,6 +116,8 @@ const commands: ByKind<Command> = {
       expiresAtMs: optional(orNull(moment)),
       rateLimit: optional(orNull(rateLimit)),
       refill: optional(orNull(refill)),
+      permissions: optional(orNull(permissions)),
+      ipAllow: optional(orNull(ipAllow)),
     }),
     event,
   }),
@@ -136,7 +138,7 @@ const commands: ByKind<Command> = {
       digest,
       start: text,
       name: optional(text),
-      permissions,
+      permissions: rootKeyPermissions,
       apiIds: optional(apiIds),
       expiresAtMs: optional(moment),
       createdAtMs: moment,
@@ -149,7 +151,7 @@ const commands: ByKind<Command> = {
     ifVersion,
     changes: object<RootKeyFieldChanges>({
       name: optional(orNull(text)),
-      permissions: optional(permissions),
+      permissions: optional(rootKeyPermissions),
       apiIds: optional(orNull(apiIds)),
       expiresAtMs: optional(orNull(moment)),
     }),

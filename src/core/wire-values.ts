@@ -1,7 +1,9 @@
 import type { KeyDefaults } from "../domain/api.ts";
+import { ipAllowMax, isIpRange } from "../domain/ip-allow.ts";
 import type { JsonObject, NewKey } from "../domain/key.ts";
 import { byteLengthMax, byteLengthMin, prefixLengthMax, prefixPattern } from "../domain/key-format.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
+import { isKeyPermission, keyPermissionsMax } from "../domain/permissions.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
 import type { ImportedKey } from "../store/commands.ts";
@@ -13,8 +15,10 @@ import {
   object,
   oneOf,
   optional,
+  someOf,
   text,
   textOf,
+  textThat,
   truth,
   wholeNumber,
 } from "./checks.ts";
@@ -40,6 +44,9 @@ export const refill = object<RefillRule>({
   carryOver: truth,
 });
 
+export const permissions = someOf(textThat(isKeyPermission), keyPermissionsMax);
+export const ipAllow = someOf(textThat(isIpRange), ipAllowMax);
+
 const newKeyChecks = {
   id: text,
   apiId: text,
@@ -54,6 +61,8 @@ const newKeyChecks = {
   secretDigest: digest,
   remaining: optional(wholeNumber(0, remainingMax)),
   refill: optional(refill),
+  permissions: optional(permissions),
+  ipAllow: optional(ipAllow),
 };
 
 /** Only a counter can be refilled. */

@@ -1,3 +1,4 @@
+import type { IpRanges } from "./ip-allow.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { RefillRule, UsageCounter } from "./usage.ts";
 
@@ -14,6 +15,10 @@ export interface Key {
   readonly enabled: boolean;
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
+  /** What its holder may do; undefined: nothing that a verification asks for. */
+  readonly permissions: readonly string[] | undefined;
+  /** The addresses that it can be used from; undefined: all. */
+  readonly ipRanges: IpRanges | undefined;
   /** Present if the key has a usage counter. Only the ledger knows the exact count. */
   readonly counter: LastKnownBalance | undefined;
   /**
@@ -29,7 +34,9 @@ export interface LastKnownBalance {
 }
 
 /** A key with everything that its holders may see. */
-export interface StoredKey extends Omit<Key, "counter" | "secretExpiresAtMs"> {
+export interface StoredKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges"> {
+  /** Addresses and ranges as they were given, at least one; undefined: the key can be used from everywhere. */
+  readonly ipAllow: readonly string[] | undefined;
   /** The first characters of the newest secret: safe to show and to log. */
   readonly start: string;
   readonly createdAtMs: number;
@@ -51,7 +58,9 @@ export interface StoredSecret {
 }
 
 /** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */
-export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs"> {
+export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges"> {
+  /** As of `StoredKey`. */
+  readonly ipAllow: readonly string[] | undefined;
   /** The first characters of the secret: safe to show and to log. */
   readonly start: string;
   readonly createdAtMs: number;
@@ -69,4 +78,6 @@ export interface KeyFieldChanges {
   readonly expiresAtMs?: number | null | undefined;
   readonly rateLimit?: RateLimit | null | undefined;
   readonly refill?: RefillRule | null | undefined;
+  readonly permissions?: readonly string[] | null | undefined;
+  readonly ipAllow?: readonly string[] | null | undefined;
 }

@@ -1,20 +1,27 @@
 import { isExpired } from "./expiry.ts";
+import { type IpAddress, includesAddress } from "./ip-allow.ts";
 import type { Key } from "./key.ts";
+import { isGranted, missingFrom, type PermissionQuery } from "./permission-query.ts";
 import type { RateLimitState } from "./rate-limit.ts";
+import { codeOfRefusal, type RefusalCode, type RefusalReason } from "./refusal-reason.ts";
 import { includesApi } from "./root-key.ts";
 
 /** The answer to a verification. A refusal is a statement about the key, never about the service. */
 export type Verdict =
   // Nothing is revealed about a key that does not exist or belongs to another API.
-  { readonly code: "NOT_FOUND" | "FORBIDDEN" } | KeyVerdict;
+  | { readonly code: "NOT_FOUND"; readonly reason?: undefined }
+  | { readonly code: "FORBIDDEN"; readonly reason: RefusalReason }
+  | KeyVerdict;
 
 export interface KeyVerdict {
-  readonly code: "VALID" | "DISABLED" | "EXPIRED" | "RATE_LIMITED" | "USAGE_EXCEEDED";
+  readonly code: "VALID" | RefusalCode;
   readonly key: Key;
   /** The balance of the counter, if there is one. */
   readonly remaining: number | undefined;
   /** Where the rate limit stands, if there is one. */
   readonly rateLimit: RateLimitState | undefined;
+  /** Of a refusal. */
+  readonly reason: RefusalReason | undefined;
 }
 
 /** The ledger's answer to one caller. */
@@ -37,8 +44,8 @@ export interface CountedSpend {
 }
 
 export type Plan =
-  | { readonly next: "answer"; readonly code: "NOT_FOUND" | "FORBIDDEN" }
-  | { readonly next: "refuse"; readonly code: "DISABLED" | "EXPIRED"; readonly key: Key }
+  | { readonly next: "answer"; readonly verdict: Verdict }
+  | { readonly next: "refuse"; readonly reason: RefusalReason; readonly key: Key }
   /** What remains are the rate limit and the counter, in this order. */
   | { readonly next: "count"; readonly key: Key };
 
@@ -50,20 +57,54 @@ export interface PlannedRequest {
    * no root key.
    */
   readonly apiIds?: readonly string[] | undefined;
+  /** What the key must be allowed to do; absent: it is not checked. */
+  readonly permissions?: PermissionQuery | undefined;
+  /** The address of the end user, if the caller tells it. */
+  readonly ip?: IpAddress | undefined;
 }
 
-/** Everything that can be decided without a counter. A caller of another API learns nothing about the key. */
+/**
+ * Everything that can be decided without a counter, in the order of the contract. A caller of another API learns nothing
+ * about the key.
+ */
 export function planVerification(key: Key | undefined, request: PlannedRequest, nowMs: number): Plan {
   // A secret that has ended, and a key that the caller may not know of, are answered like those that never were.
   if (key === undefined || isExpired(key.secretExpiresAtMs, nowMs) || !includesApi(request.apiIds, key.apiId))
-    return { next: "answer", code: "NOT_FOUND" };
-  if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", code: "FORBIDDEN" };
-  if (!key.enabled) return { next: "refuse", code: "DISABLED", key };
-  if (isExpired(key.expiresAtMs, nowMs)) return { next: "refuse", code: "EXPIRED", key };
-  return { next: "count", key };
+    return { next: "answer", verdict: notFound };
+  if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", verdict: ofAnotherApi };
+  const reason = refusalOf(key, request, nowMs);
+  return reason === undefined ? { next: "count", key } : { next: "refuse", reason, key };
+}
+
+function refusalOf(key: Key, { permissions, ip }: PlannedRequest, nowMs: number): RefusalReason | undefined {
+  if (!key.enabled) return { check: "enabled", of: "key" };
+  if (isExpired(key.expiresAtMs, nowMs)) return { check: "expiry" };
+  // A key that is limited to addresses is refused to a caller that tells none.
+  if (key.ipRanges !== undefined && (ip === undefined || !includesAddress(key.ipRanges, ip)))
+    return { check: "ip", isTold: ip !== undefined };
+  if (permissions !== undefined && !isGranted(permissions, key.permissions ?? none))
+    return { check: "permissions", missing: missingFrom(permissions, key.permissions ?? none) };
+  return undefined;
+}
+
+const none: readonly string[] = [];
+export const notFound: Verdict = { code: "NOT_FOUND" };
+const ofAnotherApi: Verdict = { code: "FORBIDDEN", reason: { check: "api" } };
+
+/** The verdict on a key; without a reason it is valid. */
+export function verdictOn(
+  key: Key,
+  reason: RefusalReason | undefined,
+  rateLimit: RateLimitState | undefined,
+  remaining = key.counter?.remaining,
+): KeyVerdict {
+  return { code: reason === undefined ? "VALID" : codeOfRefusal(reason), key, remaining, rateLimit, reason };
 }
 
 /** The verdict on a key after the ledger has answered. */
-export function decideSpend(key: Key, spend: CountedSpend, rateLimit: RateLimitState | undefined): Verdict {
-  return { code: spend.outcome === "spent" ? "VALID" : "USAGE_EXCEEDED", key, remaining: spend.remaining, rateLimit };
+export function decideSpend(key: Key, spend: CountedSpend, rateLimit: RateLimitState | undefined): KeyVerdict {
+  return verdictOn(key, spend.outcome === "spent" ? undefined : keyIsUsedUp, rateLimit, spend.remaining);
 }
+
+const keyIsUsedUp: RefusalReason = { check: "counter", of: "key" };
+export const keyLimitIsReached: RefusalReason = { check: "limit", of: "key" };

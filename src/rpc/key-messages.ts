@@ -5,6 +5,7 @@ import type {
   KeyToImport as KeyToImportMessage,
   Ratelimit,
   Refill,
+  RefusalReasonSchema,
   VerifyKeyResponseSchema,
 } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Updates } from "../../gen/latchkey/v1/updates.ts";
@@ -13,6 +14,7 @@ import { isExpired } from "../domain/expiry.ts";
 import type { KeyFieldChanges, StoredKey, StoredSecret } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
+import { phraseRefusal, type RefusalReason } from "../domain/refusal-reason.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
 import type { Verdict } from "../domain/verification.ts";
 import type { KeyToImport } from "../usecases/import-keys.ts";
@@ -21,7 +23,7 @@ import { checkMeta } from "./check-meta.ts";
 /* Keys and their parts: as messages, and as the service knows them. */
 
 export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"]): KeyFieldChanges {
-  const { ownerId, name, meta, enabled, expires, ratelimit, refill } = changes;
+  const { ownerId, name, meta, enabled, expires, ratelimit, refill, permissions, ipAllow } = changes;
   return {
     ownerId,
     name,
@@ -30,6 +32,8 @@ export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"])
     expiresAtMs: expires,
     rateLimit: ratelimit && toRateLimit(ratelimit),
     refill: refill && toRefillRule(refill),
+    permissions,
+    ipAllow,
   };
 }
 
@@ -57,13 +61,21 @@ export function toProperties(key: CreateKeyRequest | KeyToImportMessage) {
     remaining: key.remaining,
     refill: key.refill && toRefillRule(key.refill),
     rateLimit: key.ratelimit && toRateLimit(key.ratelimit),
+    permissions: unlessEmpty(key.permissions),
+    ipAllow: unlessEmpty(key.ipAllow),
   };
+}
+
+/** A list that is absent is empty in a message. */
+function unlessEmpty(list: readonly string[]): readonly string[] | undefined {
+  return list.length === 0 ? undefined : list;
 }
 
 /** The outcome of a verification. */
 export function toVerification(verdict: Verdict, requestId: string): MessageInitShape<typeof VerifyKeyResponseSchema> {
   const valid = verdict.code === "VALID";
-  if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId };
+  const reason = verdict.reason && toReason(verdict.reason);
+  if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId, reason };
   const { key, remaining, rateLimit, code } = verdict;
   return {
     keyId: key.id,
@@ -80,7 +92,18 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
       reset: rateLimit.resetMs,
     },
     requestId,
+    reason,
   };
+}
+
+/** What the reasons have, each some of it. */
+type ReasonFields = Pick<RefusalReason, "check"> & {
+  readonly [Name in "of" | "name" | "missing"]?: string | undefined;
+};
+
+function toReason(reason: RefusalReason): MessageInitShape<typeof RefusalReasonSchema> {
+  const { check, of, name, missing }: ReasonFields = reason;
+  return { check, of, name, missing, message: phraseRefusal(reason) };
 }
 
 /** A key as it is read. A secret that has ended is left out, also while its row is still there. */
@@ -101,6 +124,8 @@ export function toKey(key: StoredKey, { clock }: Pick<Ambient, "clock">): Messag
     remaining: counter?.remaining,
     refill: counter?.refill && toRefillState(counter.refill),
     ratelimit: rateLimit && toRatelimit(rateLimit),
+    permissions: [...(key.permissions ?? [])],
+    ipAllow: [...(key.ipAllow ?? [])],
     secrets: key.secrets.filter(({ expiresAtMs }) => !isExpired(expiresAtMs, nowMs)).map(toSecret),
     version,
   };

@@ -1,6 +1,8 @@
 import { KeysService, UpdateKeyRequestSchema, UpdateRemainingRequestSchema } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Ambient } from "../ambient/ambient.ts";
+import { type IpAddress, parseIpAddress } from "../domain/ip-allow.ts";
 import { andThen } from "../domain/maybe-promise.ts";
+import { createQueryParser, type PermissionQuery, QuerySyntaxError } from "../domain/permission-query.ts";
 import { Secret } from "../domain/secret.ts";
 import type { Verdict } from "../domain/verification.ts";
 import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
@@ -29,6 +31,15 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
   const { metrics, log } = deps;
   const createKey = createCreateKey(deps);
   const verifyKey = createVerifyKey(deps);
+  const parseQuery = createQueryParser();
+
+  function readQuery(text: string): PermissionQuery {
+    try {
+      return parseQuery(text);
+    } catch (error) {
+      throw error instanceof QuerySyntaxError ? badField("permissions", error.message) : error;
+    }
+  }
 
   return createEndpoints(KeysService, {
     async createKey(request, context) {
@@ -52,7 +63,10 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
         metrics.verified(verdict.code);
         return toVerification(verdict, call.requestId);
       };
-      return andThen(verifyKey({ key: new Secret(request.key), apiId: request.apiId, apiIds }), answer);
+      const { apiId } = request;
+      const permissions = request.permissions === undefined ? undefined : readQuery(request.permissions);
+      const ip = request.ip === undefined ? undefined : readAddress(request.ip);
+      return andThen(verifyKey({ key: new Secret(request.key), apiId, apiIds, permissions, ip }), answer);
     },
 
     async getKey({ keyId, key = "" }, { caller }) {
@@ -120,6 +134,12 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
 
 function noSuchKey(): ApiError {
   return new ApiError("NOT_FOUND", "there is no such key");
+}
+
+function readAddress(text: string): IpAddress {
+  const address = parseIpAddress(text);
+  if (address === undefined) throw badField("ip", "must be an IP address, without a port");
+  return address;
 }
 
 function badField(path: string, message: string): InvalidRequest {

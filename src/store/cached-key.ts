@@ -1,3 +1,4 @@
+import type { IpRanges } from "../domain/ip-allow.ts";
 import type { JsonObject, Key, LastKnownBalance } from "../domain/key.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
@@ -12,7 +13,9 @@ export class CachedKey implements Key {
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
   readonly counter: LastKnownBalance | undefined;
-  /** Hardly any key has it: then it is a field of `EndingCachedKey`, and the others take no room for it. */
+  /* Few keys have one of these: then they are fields of `FullCachedKey`, and the others take no room for them. */
+  declare readonly permissions: readonly string[] | undefined;
+  declare readonly ipRanges: IpRanges | undefined;
   declare readonly secretExpiresAtMs: number | undefined;
 
   constructor(key: Key, interner: Interner) {
@@ -28,33 +31,48 @@ export class CachedKey implements Key {
   }
 }
 
-/** A key that was found by a secret with an end. */
-class EndingCachedKey extends CachedKey {
-  override readonly secretExpiresAtMs: number;
+/** A key with permissions or addresses, or one that was found by a secret with an end. */
+class FullCachedKey extends CachedKey {
+  override readonly permissions: readonly string[] | undefined;
+  override readonly ipRanges: IpRanges | undefined;
+  override readonly secretExpiresAtMs: number | undefined;
 
-  constructor(key: Key, interner: Interner, secretExpiresAtMs: number) {
+  constructor(key: Key, interner: Interner) {
     super(key, interner);
-    this.secretExpiresAtMs = secretExpiresAtMs;
+    this.permissions = key.permissions && interner.texts(key.permissions);
+    this.ipRanges = key.ipRanges && interner.numbers(key.ipRanges);
+    this.secretExpiresAtMs = key.secretExpiresAtMs;
   }
 }
 
 export function toCachedKey(key: Key, interner: Interner): CachedKey {
-  const { secretExpiresAtMs } = key;
-  return secretExpiresAtMs === undefined
-    ? new CachedKey(key, interner)
-    : new EndingCachedKey(key, interner, secretExpiresAtMs);
+  const isFull = key.permissions !== undefined || key.ipRanges !== undefined || key.secretExpiresAtMs !== undefined;
+  return isFull ? new FullCachedKey(key, interner) : new CachedKey(key, interner);
 }
 
 const noMeta: JsonObject = Object.freeze({});
 const internedMax = 10_000;
+/** Longer values are not shared: so many of them would take too much room here. */
+const internedLengthMax = 1000;
 
 /** Keeps one copy of values that many keys share. Without it every look-up would add its own copy. */
 export class Interner {
   readonly #texts = new Map<string, string>();
   readonly #rules = new Map<string, RateLimit>();
+  readonly #textLists = new Map<string, readonly string[]>();
+  readonly #numberLists = new Map<string, readonly number[]>();
 
   text(text: string): string {
     return intern(this.#texts, text, text);
+  }
+
+  /** None of the texts contains a space. */
+  texts(list: readonly string[]): readonly string[] {
+    return intern(this.#textLists, list.join(" "), list);
+  }
+
+  numbers(list: readonly number[]): readonly number[] {
+    return intern(this.#numberLists, list.join(" "), list);
   }
 
   rule(rule: RateLimit): RateLimit {
@@ -63,6 +81,7 @@ export class Interner {
 }
 
 function intern<Value>(known: Map<string, Value>, name: string, value: Value): Value {
+  if (name.length > internedLengthMax) return value;
   const first = known.get(name);
   if (first !== undefined) return first;
   // Cleared when full, so that values which no key uses any more do not stay forever.

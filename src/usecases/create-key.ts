@@ -24,6 +24,8 @@ export interface CreateKeyRequest {
   readonly remaining: number | undefined;
   readonly refill: RefillRule | undefined;
   readonly rateLimit: RateLimit | undefined;
+  readonly permissions: readonly string[] | undefined;
+  readonly ipAllow: readonly string[] | undefined;
   /** Whether the defaults of the API count where the request is silent. */
   readonly useDefaults: boolean;
 }

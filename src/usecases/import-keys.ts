@@ -14,11 +14,7 @@ export interface ImportKeysRequest {
   readonly keys: readonly KeyToImport[];
 }
 
-export interface KeyToImport
-  extends Pick<
-    NewKey,
-    "start" | "ownerId" | "name" | "meta" | "enabled" | "expiresAtMs" | "remaining" | "refill" | "rateLimit"
-  > {
+export interface KeyToImport extends Omit<NewKey, "id" | "apiId" | "secretDigest" | "createdAtMs"> {
   /** Of the whole text that callers present: hex or base64. */
   readonly digest: string;
 }

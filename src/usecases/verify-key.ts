@@ -3,16 +3,17 @@ import { sha256 } from "../ambient/crypto.ts";
 import type { Key, LastKnownBalance } from "../domain/key.ts";
 import { isWellFormedKey } from "../domain/key-format.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
-import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import {
   type CountedSpend,
   decideSpend,
-  type KeyVerdict,
+  keyLimitIsReached,
+  notFound,
   type PlannedRequest,
   planVerification,
   type Verdict,
+  verdictOn,
 } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
@@ -51,7 +52,7 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
    * imported it may be one of those.
    */
   function verifyForeign(text: string, request: PlannedRequest): MaybePromise<Verdict> {
-    if (keys.hasImportedKeys === false) return { code: "NOT_FOUND" };
+    if (keys.hasImportedKeys === false) return notFound;
     const digest = sha256(text);
     const question = { digest, request, isFresh: false, isForeign: true };
     return andThen(keys.findByDigest(digest, { foreign: true }), (found) => decide(found, question));
@@ -59,11 +60,11 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 
   function decide(found: Key | undefined, question: Lookup): MaybePromise<Verdict> {
     const plan = planVerification(found, question.request, clock.nowMs());
-    if (plan.next === "answer") return { code: plan.code };
+    if (plan.next === "answer") return plan.verdict;
     const { key } = plan;
     if (plan.next === "refuse") {
       const peeked = key.rateLimit && limiter.peek(key.id, key.rateLimit);
-      return andThen(peeked, (state) => verdictOn(plan.code, key, state));
+      return andThen(peeked, (state) => verdictOn(key, plan.reason, state));
     }
 
     if (key.rateLimit === undefined) return decideWithPermit(undefined, key, question);
@@ -83,11 +84,11 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
   }
 
   function decideWithPermit(permit: Permit | undefined, key: Key, question: Lookup): MaybePromise<Verdict> {
-    if (permit?.outcome === "limited") return verdictOn("RATE_LIMITED", key, permit);
+    if (permit?.outcome === "limited") return verdictOn(key, keyLimitIsReached, permit);
     const { counter } = key;
     if (counter === undefined) {
       permit?.commit();
-      return verdictOn("VALID", key, permit);
+      return verdictOn(key, undefined, permit);
     }
     return usage.spend([key.id], 1).then(
       (spend) =>
@@ -129,8 +130,4 @@ interface Lookup {
 async function releaseAndThrow(permit: Permit | undefined, error: unknown): Promise<never> {
   await permit?.release();
   throw error;
-}
-
-function verdictOn(code: KeyVerdict["code"], key: Key, rateLimit: RateLimitState | undefined): KeyVerdict {
-  return { code, key, remaining: key.counter?.remaining, rateLimit };
 }

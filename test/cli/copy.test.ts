@@ -114,8 +114,9 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
         apiId: "api",
         ratelimit: { async: false, limit: 5, duration: 60 * minuteMs },
       });
+      const lists = { permissions: ["docs.*", "admin"], ipAllow: ["10.0.0.0/8", "2001:db8::/32"] };
       const ending = await keys.createKey({ apiId: "api", meta, expires }, { idempotencyKey: "order-1" });
-      const local = await keys.createKey({ apiId: "api", ratelimit: { limit: 3, duration: minuteMs } });
+      const local = await keys.createKey({ apiId: "api", ratelimit: { limit: 3, duration: minuteMs }, ...lists });
       const disabled = await keys.createKey({ apiId: "api" });
       await keys.updateKey({ keyId: disabled.keyId, enabled: false, name: "off" });
       const deleted = await keys.createKey({ apiId: "api", remaining: 1 });
@@ -164,7 +165,9 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
         ratelimit: { limit: 5, remaining: 0, reset },
       });
       expect(await verify(ending)).toMatchObject({ code: "VALID", meta });
-      expect(await verify(local)).toMatchObject({ code: "VALID" });
+      expect(await verify(local)).toMatchObject({ code: "FORBIDDEN" });
+      const rightly = { key: local.key, ip: "2001:db8::7", permissions: "docs.read AND admin" };
+      expect(await keys.verifyKey(rightly)).toMatchObject({ code: "VALID" });
       expect(await verify(disabled)).toMatchObject({ code: "DISABLED" });
       expect(await verify(deleted)).toMatchObject({ code: "NOT_FOUND" });
       expect(await keys.createKey({ apiId: "api", meta, expires }, { idempotencyKey: "order-1" })).toEqual(ending);

@@ -109,7 +109,13 @@ export const brokenEvents: readonly BrokenStore[] = [
           const { event } = command;
           const key = { id: event.id, apiId: "api", start: "s", createdAtMs: 1, secretDigest: event.id };
           const plain = { ownerId: undefined, name: undefined, meta: {}, enabled: true, expiresAtMs: undefined };
-          const unlimited = { rateLimit: undefined, remaining: undefined, refill: undefined };
+          const unlimited = {
+            rateLimit: undefined,
+            remaining: undefined,
+            refill: undefined,
+            permissions: undefined,
+            ipAllow: undefined,
+          };
           await management.change({ kind: "createKey", key: { ...key, ...plain, ...unlimited }, event });
         }
         return outcome;

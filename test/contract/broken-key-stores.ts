@@ -26,6 +26,9 @@ export const brokenKeyStores: readonly BrokenStore[] = [
   stores("enables every key", (key) => ({ ...key, enabled: true })),
   stores("disables every key", (key) => ({ ...key, enabled: false })),
   stores("loses the rate limit", (key) => ({ ...key, rateLimit: undefined })),
+  stores("loses the permissions", (key) => ({ ...key, permissions: undefined })),
+  stores("loses the addresses", (key) => ({ ...key, ipAllow: undefined })),
+  stores("keeps one address", (key) => ({ ...key, ipAllow: key.ipAllow?.slice(0, 1) })),
   stores("makes every rate limit local", (key) => ({
     ...key,
     rateLimit: key.rateLimit && { ...key.rateLimit, mode: "local" },
@@ -80,6 +83,8 @@ export const brokenKeyStores: readonly BrokenStore[] = [
   shows("shows no metadata", (key) => ({ ...key, meta: {} })),
   shows("shows every key as enabled", (key) => ({ ...key, enabled: true })),
   shows("shows no rate limit", (key) => ({ ...key, rateLimit: undefined })),
+  shows("shows no permissions", (key) => ({ ...key, permissions: undefined })),
+  shows("shows no addresses", (key) => ({ ...key, ipAllow: undefined })),
   shows("shows every key as never changed", (key) => ({ ...key, version: 1 })),
   shows("shows the creation as the last change", (key) => ({ ...key, updatedAtMs: key.createdAtMs })),
   shows("shows no balance", (key) => ({ ...key, counter: undefined })),

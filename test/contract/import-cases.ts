@@ -43,6 +43,8 @@ export const importCases: readonly ContractCase[] = [
         enabled: false,
         expiresAtMs: clock.nowMs() + 1000,
         rateLimit: { mode: "strict", limit: 3, durationMs: 60_000 },
+        permissions: ["docs.*", "admin"],
+        ipAllow: ["10.0.0.0/8", "2001:db8::1"],
         remaining: 4,
         refill: refillRule({ carryOver: true }),
       });

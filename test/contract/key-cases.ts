@@ -43,6 +43,13 @@ const samples: readonly (readonly [string, Partial<NewKey>])[] = [
     "a strict rate limit at its upper bounds",
     { rateLimit: { mode: "strict", limit: 2 ** 31 - 1, durationMs: 30 * 24 * 3_600_000 } },
   ],
+  ["permissions", { permissions: ["*", "docs.*", "A-Z_0.9:x"] }],
+  [
+    "as many permissions as there can be",
+    { permissions: Array.from({ length: 100 }, (_, i) => `${i}`.padEnd(128, ".")) },
+  ],
+  ["addresses", { ipAllow: ["1.2.3.4", "::ffff:10.0.0.0/104", "2001:db8::/32", "::1"] }],
+  ["as many addresses as there can be", { ipAllow: Array.from({ length: 50 }, (_, i) => `10.${i}.0.0/16`) }],
   ["a counter at 0", { remaining: 0 }],
   ["a counter at its bound", { remaining: remainingMax }],
   ["a counter and a refill", { remaining: 5, refill: refillRule({ amount: remainingMax, carryOver: true }) }],

@@ -123,6 +123,8 @@ export const listCases: readonly ContractCase[] = [
         enabled: false,
         expiresAtMs: 2 ** 41,
         rateLimit: { mode: "strict", limit: 7, durationMs: 60_000 },
+        permissions: ["docs.*", "admin"],
+        ipAllow: ["10.0.0.0/8", "2001:db8::1"],
         remaining: 2,
         refill: refillRule({ interval: "monthly", amount: 9, carryOver: true }),
       });

@@ -30,6 +30,8 @@ export const rerollCases: readonly ContractCase[] = [
         expiresAtMs: clock.nowMs() + 5,
         remaining: 4,
         rateLimit: { mode: "strict", limit: 3, durationMs: 60_000 },
+        permissions: ["docs.*", "admin"],
+        ipAllow: ["10.0.0.0/8", "2001:db8::1"],
       });
       const other = await created(store, clock, { remaining: 9 });
       for (const key of [plain, full]) {

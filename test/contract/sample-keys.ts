@@ -1,3 +1,4 @@
+import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, NewKey } from "../../src/domain/key.ts";
 import type { RefillRule } from "../../src/domain/usage.ts";
 import type { IdempotencyRecord } from "../../src/store/commands.ts";
@@ -19,6 +20,8 @@ export function sampleKey(clock: TestClock, given: Partial<NewKey> = {}): NewKey
     enabled: true,
     expiresAtMs: undefined,
     rateLimit: undefined,
+    permissions: undefined,
+    ipAllow: undefined,
     createdAtMs: clock.nowMs(),
     secretDigest: `digest ${made}`,
     remaining: undefined,
@@ -33,9 +36,9 @@ export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
 
 /** The key as a look-up must find it. */
 export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill: ____, ...found }: NewKey): Key {
-  const { remaining, ...visible } = found;
+  const { remaining, ipAllow, ...visible } = found;
   const counter = remaining === undefined ? undefined : { remaining };
-  return { ...visible, counter, secretExpiresAtMs: undefined };
+  return { ...visible, ipRanges: ipAllow && toIpRanges(ipAllow), counter, secretExpiresAtMs: undefined };
 }
 
 export const keptForMs = 24 * 60 * 60 * 1000;

@@ -29,6 +29,8 @@ export const storedKeyCases: readonly ContractCase[] = [
         enabled: false,
         expiresAtMs: clock.nowMs() + 1000,
         rateLimit: { mode: "strict", limit: 3, durationMs: 60_000 },
+        permissions: ["docs.*", "a:b-c_d.E"],
+        ipAllow: ["10.0.0.0/8", "::ffff:1.2.3.4", "2001:db8::/32"],
       });
       for (const key of [plain, full]) await createKey(store.management, key);
       for (const key of [plain, full]) {

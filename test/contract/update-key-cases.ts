@@ -27,9 +27,20 @@ const values = {
   enabled: false,
   expiresAtMs: 1_900_000_000_000,
   rateLimit: { mode: "local", limit: 7, durationMs: 60_000 },
+  permissions: ["docs.*", "admin"],
+  ipAllow: ["10.0.0.0/8", "::1"],
 } as const;
 
-const removed = { ownerId: null, name: null, meta: {}, enabled: true, expiresAtMs: null, rateLimit: null } as const;
+const removed = {
+  ownerId: null,
+  name: null,
+  meta: {},
+  enabled: true,
+  expiresAtMs: null,
+  rateLimit: null,
+  permissions: null,
+  ipAllow: null,
+} as const;
 const absent = {
   ownerId: undefined,
   name: undefined,
@@ -37,6 +48,8 @@ const absent = {
   enabled: true,
   expiresAtMs: undefined,
   rateLimit: undefined,
+  permissions: undefined,
+  ipAllow: undefined,
 };
 
 export const updateKeyCases: readonly ContractCase[] = [
@@ -55,8 +68,8 @@ export const updateKeyCases: readonly ContractCase[] = [
         expect(await store.keys.findByDigest(empty.secretDigest)).toEqual(foundAs({ ...empty, ...set }));
         expect(await store.keys.findByDigest(full.secretDigest)).toEqual(foundAs({ ...full, ...cleared }));
       }
-      expect(await readKey(store, empty)).toMatchObject({ ...values, version: 7 });
-      expect(await readKey(store, full)).toMatchObject({ ...absent, version: 7 });
+      expect(await readKey(store, empty)).toMatchObject({ ...values, version: 9 });
+      expect(await readKey(store, full)).toMatchObject({ ...absent, version: 9 });
     },
   },
   {

@@ -54,6 +54,8 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
         enabled: false,
         expiresAtMs: clock.nowMs() + 1000,
         rateLimit: { mode: "strict", limit: 7, durationMs: 60_000 },
+        permissions: ["docs.*", "admin"],
+        ipAllow: ["10.0.0.0/8", "2001:db8::1"],
         remaining: 2,
         refill: refillRule({ interval: "monthly", amount: 9, carryOver: true }),
       });

@@ -9,6 +9,7 @@ import { metaOf, realKey } from "./core-cases.ts";
 import { openRawStream } from "./raw-stream.ts";
 import { impossibleOfApis, possibleOfApis } from "./strange-apis.ts";
 import { charge, impossibleCharges, possibleCharges } from "./strange-charges.ts";
+import { impossibleOfLists } from "./strange-lists.ts";
 import { countedKey, sharedSecret, startTestCoordinator } from "./test-coordinator.ts";
 
 /*
@@ -38,7 +39,6 @@ const updateKey = (changes: object, given: object = {}) =>
   change(JSON.stringify({ kind: "updateKey", keyId: "key", changes, event, ...given }));
 const setLimit = (keyId: string, limit: number, durationMs: number) =>
   updateKey({ rateLimit: { mode: "strict", limit, durationMs } }, { keyId });
-
 const update = (given: object) =>
   change(JSON.stringify({ kind: "updateRemaining", keyId: "key", op: "set", value: 1, event, ...given }));
 
@@ -143,6 +143,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["an answer of no time", createRecord({ createdAtMs: Number.NaN })],
     ["a creation with too long a root key", withRootKey("r".repeat(4097), create())],
   ],
+  ...impossibleOfLists(create, updateKey),
   "another change": [
     ...["", "null", "[]", "{", "1", '{"kind":"rename"}', '{"kind":"toString"}', '{"kind":"deleteKey"}'].map(
       (commandJson): [string, Question] => [`the command ${commandJson}`, change(commandJson)],

@@ -19,6 +19,8 @@ describe("an import that an edge sends", () => {
       remaining: 1,
       refill: refillRule(),
       rateLimit: { mode: "strict", limit: 1, durationMs: 1000 },
+      permissions: ["docs.*"],
+      ipAllow: ["::1"],
     };
     expect(read([{}, full]).command).toMatchObject({ kind: "importKeys", apiId: "api", keys: [{ start: "" }, full] });
     expect(read(Array.from({ length: 100 }, () => ({}))).command).toMatchObject({ kind: "importKeys" });

@@ -47,7 +47,8 @@ describe.each(engines)("on $name", (engine) => {
       for (const more of [{}, { enabled: false }]) {
         const { key } = await client.createKey({ apiId: "mine", remaining: 1, ...properties, ...more });
 
-        const forbidden = { valid: false, code: "FORBIDDEN", meta: {}, requestId };
+        const reason = { check: "api", message: "the key belongs to another API" };
+        const forbidden = { valid: false, code: "FORBIDDEN", meta: {}, requestId, reason };
         expect(await client.verifyKey({ key, apiId: "theirs" })).toEqual(forbidden);
         expect(await client.verifyKey({ key, apiId: "mine" })).toMatchObject({
           remaining: more.enabled === false ? 1 : 0,
@@ -190,9 +191,10 @@ describe.each(engines)("on $name", (engine) => {
       const verify = async () =>
         (await postJson(baseUrl, "/v1/keys.verifyKey", { key })).text.replace(/"req_\w+"/, '"req_"');
 
-      const rest = `"meta":{},"remaining":0,"expires":${expires},"requestId":"req_"}`;
-      expect(await verify()).toBe(`{"keyId":"${keyId}","valid":true,"code":"VALID",${rest}`);
-      expect(await verify()).toBe(`{"keyId":"${keyId}","valid":false,"code":"USAGE_EXCEEDED",${rest}`);
+      const rest = `"meta":{},"remaining":0,"expires":${expires},"requestId":"req_"`;
+      const reason = '"reason":{"check":"counter","of":"key","message":"the counter of the key is used up"}';
+      expect(await verify()).toBe(`{"keyId":"${keyId}","valid":true,"code":"VALID",${rest}}`);
+      expect(await verify()).toBe(`{"keyId":"${keyId}","valid":false,"code":"USAGE_EXCEEDED",${rest},${reason}}`);
       await client.deleteKey({ keyId });
       expect(await verify()).toBe('{"valid":false,"code":"NOT_FOUND","meta":{},"requestId":"req_"}');
     });

@@ -10,6 +10,7 @@ import { type BadRequest, gatewayProtocols, marks, type Setup, textCanary } from
 import { callers, usedIdempotencyKey } from "./bad-requests/callers.ts";
 import { http } from "./bad-requests/http.ts";
 import { jsonTexts } from "./bad-requests/json-text.ts";
+import { permissionRules } from "./bad-requests/permission-rules.ts";
 import { rootKeyRules } from "./bad-requests/root-key-rules.ts";
 import { rules } from "./bad-requests/rules.ts";
 import { types } from "./bad-requests/types.ts";
@@ -19,6 +20,7 @@ import { type Protocol, type Refusal, readGatewayError } from "./protocols.ts";
 
 const classes: Record<string, BadRequest[]> = {
   "a broken rule": rules,
+  "a broken rule of permissions and addresses": permissionRules,
   "a broken rule of root keys": rootKeyRules,
   "a wrong type or name": types,
   "a body that is no JSON": jsonTexts,

@@ -1,5 +1,6 @@
 import type { Clock } from "../../src/ambient/clock.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
+import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
@@ -146,10 +147,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const [keyId, secret] = secrets.find(digest);
     const key = keys.get(keyId);
     if (key === undefined) return undefined;
-    const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ...visible } = key;
+    const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ipAllow, ...visible } = key;
+    const ipRanges = ipAllow && toIpRanges(ipAllow);
     const counter = counters.get(key.id);
     const secretExpiresAtMs = secret?.expiresAtMs;
-    return { ...visible, counter: counter && { remaining: counter.remaining }, secretExpiresAtMs };
+    return { ...visible, ipRanges, counter: counter && { remaining: counter.remaining }, secretExpiresAtMs };
   }
 
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {

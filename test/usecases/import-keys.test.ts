@@ -28,7 +28,14 @@ function setUp() {
 }
 
 function toImport(text: string, given: Partial<KeyToImport> = {}): KeyToImport {
-  const none = { ownerId: undefined, name: undefined, expiresAtMs: undefined, rateLimit: undefined };
+  const none = {
+    ownerId: undefined,
+    name: undefined,
+    expiresAtMs: undefined,
+    rateLimit: undefined,
+    permissions: undefined,
+    ipAllow: undefined,
+  };
   const counter = { remaining: undefined, refill: undefined };
   return { ...none, ...counter, digest: sha256(text), start: "", meta: {}, enabled: true, ...given };
 }

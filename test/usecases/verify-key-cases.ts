@@ -1,7 +1,9 @@
 import { sha256 } from "../../src/ambient/crypto.ts";
 import type { Key } from "../../src/domain/key.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
+import type { RefusalReason } from "../../src/domain/refusal-reason.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
+import type { PlannedRequest } from "../../src/domain/verification.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { type Script, standing } from "./fakes.ts";
@@ -30,14 +32,22 @@ export const spend = "spend for key_1";
 export interface Case extends Script {
   readonly name: string;
   readonly apiId?: string;
+  readonly asked?: Pick<PlannedRequest, "permissions" | "ip">;
   /** The key that is presented, where it is not the one that is stored. */
   readonly presented?: string;
   /** The answer to the caller, with the key's fields if it has any. */
-  readonly verdict: { code: string; remaining?: number | undefined; rateLimit?: object | undefined } | Error;
+  readonly verdict: DecidedCase | Error;
   /** All that is asked of store, limiter and ledger, in this order. */
   readonly did: readonly string[];
   /** The balance that the key shows from then on. */
   readonly balance?: number;
+}
+
+interface DecidedCase {
+  readonly code: string;
+  readonly remaining?: number | undefined;
+  readonly rateLimit?: object | undefined;
+  readonly reason?: RefusalReason;
 }
 
 export const decided: Case[] = [

@@ -5,6 +5,7 @@ import { Secret } from "../../src/domain/secret.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { type Answering, fakeParts, type Script } from "./fakes.ts";
+import { restrictedCases } from "./restricted-cases.ts";
 import { undecided } from "./undecided-cases.ts";
 import { away, both, counting, decided, nowMs, outOfDate, plain, secret } from "./verify-key-cases.ts";
 
@@ -13,26 +14,38 @@ const modes: { how: string; answering: Answering }[] = [
   { how: "later", answering: async (answer) => answer() },
 ];
 
+/** Of each refusal, where its case does not tell another. */
+const reasons: Readonly<Record<string, object>> = {
+  FORBIDDEN: { check: "api" },
+  DISABLED: { check: "enabled", of: "key" },
+  EXPIRED: { check: "expiry" },
+  RATE_LIMITED: { check: "limit", of: "key" },
+  USAGE_EXCEEDED: { check: "counter", of: "key" },
+};
+
 function setUp(script: Script, answering: Answering, clock = new TestClock(nowMs)) {
   const { did, ...parts } = fakeParts(script, answering);
   const deps = { ...parts, clock };
   const verifyKey = createVerifyKey(deps);
-  return { did, verify: (key = secret, apiId?: string) => verifyKey({ key: new Secret(key), apiId }) };
+  return {
+    did,
+    verify: (key = secret, apiId?: string, asked = {}) => verifyKey({ key: new Secret(key), apiId, ...asked }),
+  };
 }
 
 describe.each(modes)("verifyKey, where store and limiter answer $how:", ({ answering }) => {
-  it.each([...decided, ...counting, ...outOfDate, ...undecided])("$name", async (given) => {
+  it.each([...decided, ...restrictedCases, ...counting, ...outOfDate, ...undecided])("$name", async (given) => {
     // One run must not see what another wrote into a key.
     const script = { ...given, found: given.found.map((key) => (key instanceof Error ? key : structuredClone(key))) };
     const { did, verify } = setUp(script, answering);
-    const verdict = await settled(() => verify(given.presented, given.apiId));
+    const verdict = await settled(() => verify(given.presented, given.apiId, given.asked));
 
     if (given.verdict instanceof Error) expect(verdict).toStrictEqual(given.verdict);
-    else if (!("rateLimit" in given.verdict)) expect(verdict).toEqual(given.verdict);
     else {
-      const { rateLimit: stands, ...rest } = given.verdict;
+      const { rateLimit: stands, ...rest } = { reason: reasons[given.verdict.code], ...given.verdict };
       const key = script.found.at(-1);
-      expect(verdict).toEqual({ ...rest, key, rateLimit: stands && expect.objectContaining(stands) });
+      const known = { key, rateLimit: stands && expect.objectContaining(stands) };
+      expect(verdict).toEqual("rateLimit" in given.verdict ? { ...rest, ...known } : rest);
     }
     expect(did).toEqual(given.did);
     if (given.balance !== undefined) expect((script.found[0] as Key).counter).toEqual({ remaining: given.balance });
@@ -40,9 +53,9 @@ describe.each(modes)("verifyKey, where store and limiter answer $how:", ({ answe
 });
 
 describe("verifyKey", () => {
-  it.each(decided)("makes no promise where nothing has to be waited for: $name", (given) => {
+  it.each([...decided, ...restrictedCases])("makes no promise where nothing has to be waited for: $name", (given) => {
     const { verify } = setUp(given, (answer) => answer());
-    expect(verify(given.presented, given.apiId)).not.toBeInstanceOf(Promise);
+    expect(verify(given.presented, given.apiId, given.asked)).not.toBeInstanceOf(Promise);
   });
 
   it("refuses a key that expires while it is looked up", async () => {

@@ -242,6 +242,17 @@ export interface CreateKeyRequest {
    * `byteLength`, `ratelimit`, `remaining` and `refill`. Default: true.
    */
   useDefaults?: boolean;
+  /**
+   * What its holder may do, as verifications ask: up to 100 texts of 1 to 128 characters of `A-Z a-z 0-9 _ . : -`. One that ends
+   * in `.*` covers all that begin so (`docs.*` covers `docs.read` and `docs.a.b`), and `*` covers all. Default: none.
+   */
+  permissions?: string[];
+  /**
+   * The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as `192.0.2.1`,
+   * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to tell `ip`.
+   * Default: all addresses.
+   */
+  ipAllow?: string[];
 }
 
 /** The key that was created. */
@@ -261,18 +272,33 @@ export interface VerifyKeyRequest {
   key: string;
   /** The API that is asking: 1 to 255 characters. A key of another API is then `FORBIDDEN`. Default: not checked. */
   apiId?: string;
+  /**
+   * What the key must be allowed to do: permissions with `AND`, `OR` and parentheses, such as
+   * `docs.read AND (docs.write OR admin)`. `AND` comes before `OR`. At most 1000 characters, 50 permissions, nested 10 deep.
+   * Default: not checked.
+   */
+  permissions?: string;
+  /**
+   * The address of the end user, IPv4 or IPv6: at most 64 characters. For keys with `ipAllow`, which are `FORBIDDEN` without
+   * it. The address that this request comes from is never used. Default: not told.
+   */
+  ip?: string;
 }
 
 /** The outcome of a verification. */
 export interface VerifyKeyResponse {
-  /** Identifier of the verified key. Absent when `code` is `NOT_FOUND` or `FORBIDDEN`. */
+  /**
+   * Identifier of the verified key. Absent when `code` is `NOT_FOUND`, and when it is `FORBIDDEN` because the key is of another
+   * API.
+   */
   keyId?: string;
   /** Whether the verification succeeded. */
   valid: boolean;
   /**
-   * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API; `DISABLED`; `EXPIRED`;
-   * `RATE_LIMITED`: its limit is reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up.
-   * `INSUFFICIENT_PERMISSIONS` is reserved and not answered yet. Treat a code you do not know as a refusal.
+   * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API, or not to be used from the address `ip`;
+   * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: its limit is
+   * reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up. `reason` says more. Treat a code you do not know
+   * as a refusal.
    */
   code:
     | "VALID"
@@ -301,6 +327,8 @@ export interface VerifyKeyResponse {
   ratelimit?: RatelimitState;
   /** Identifier of this request; the service's log carries it too. */
   requestId: string;
+  /** Which check has refused the key. Absent when `code` is `VALID` or `NOT_FOUND`. */
+  reason?: RefusalReason;
 }
 
 /** The state of a key's rate-limit window. */
@@ -311,6 +339,20 @@ export interface RatelimitState {
   remaining: number;
   /** When the window ends, Unix time in milliseconds. */
   reset: number;
+}
+
+/** Which check of a verification has failed: the first one, in the order of `check`. */
+export interface RefusalReason {
+  /** The check: `api`, `enabled`, `expiry`, `ip`, `permissions`, `limit` or `counter`. Expect others to come. */
+  check: string;
+  /** Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`. */
+  of?: string;
+  /** Of `limit`: its name. Absent when it has none. */
+  name?: string;
+  /** Of `permissions`: the part of the query that the key does not meet, such as `docs.write OR admin`. */
+  missing?: string;
+  /** The same in words, for people. The words may change. */
+  message: string;
 }
 
 /** The key to read: exactly one of the two fields. */
@@ -353,6 +395,10 @@ export interface Key {
   secrets: KeySecret[];
   /** Counts the changes of the key, its creation included. Verifications do not change it. */
   version: number;
+  /** What its holder may do. Empty: nothing that a verification asks for. */
+  permissions: string[];
+  /** The only addresses and ranges that it can be used from. Empty: it can be used from all. */
+  ipAllow: string[];
 }
 
 /** How a counter is refilled, and when next. */
@@ -438,6 +484,10 @@ export interface UpdateKeyRequest {
   ratelimit?: Ratelimit | null;
   /** Refill rule, as a whole. Only a key with a counter can have one; for others it is a `CONFLICT`. */
   refill?: Refill | null;
+  /** All permissions of the key: up to 100, as in `createKey`. Removed: none. */
+  permissions?: string[] | null;
+  /** The only addresses that it can be used from: up to 50, as in `createKey`. Removed: all. */
+  ipAllow?: string[] | null;
 }
 
 /** How to change a counter. */
@@ -519,6 +569,10 @@ export interface KeyToImport {
   expires?: number;
   /** Whether the key can be used. Default: true. */
   enabled?: boolean;
+  /** What its holder may do: up to 100 permissions, as in `createKey`. Default: none. */
+  permissions?: string[];
+  /** The only addresses that it can be used from: up to 50, as in `createKey`. Default: all addresses. */
+  ipAllow?: string[];
 }
 
 /** What became of the keys. */
@@ -790,6 +844,8 @@ export const methods = {
         "expires",
         "enabled",
         "useDefaults",
+        "permissions",
+        "ipAllow",
       ],
     },
     verifyKey: {
@@ -799,6 +855,8 @@ export const methods = {
       fields: [
         "key",
         "apiId",
+        "permissions",
+        "ip",
       ],
     },
     getKey: {
@@ -844,6 +902,8 @@ export const methods = {
         "refill.interval",
         "refill.amount",
         "refill.carryOver",
+        "permissions",
+        "ipAllow",
       ],
     },
     updateRemaining: {

@@ -5,7 +5,7 @@ import { FrameWriter, isEmptyObject, noBytes, textSize } from "../../../src/code
 import { printDouble, printStruct, printText } from "../../../src/codec/json-printer.ts";
 import { JsonReader, noName } from "../../../src/codec/json-reader.ts";
 import { WireReader } from "../../../src/codec/wire-reader.ts";
-import { VerifyKeyResponseSchema, RatelimitStateSchema, KeysService, type VerifyKeyRequest } from "./keys_pb.js";
+import { VerifyKeyResponseSchema, RatelimitStateSchema, RefusalReasonSchema, KeysService, type VerifyKeyRequest } from "./keys_pb.js";
 
 /** The hot methods of KeysService. */
 export const hotMethods: readonly HotMethod[] = [
@@ -32,6 +32,8 @@ function decodeVerifyKeyRequest(bytes: Buffer, start: number): VerifyKeyRequest 
 function readVerifyKeyRequestJson(json: JsonReader): VerifyKeyRequest | undefined {
   let $key: string | undefined;
   let $apiId: string | undefined;
+  let $permissions: string | undefined;
+  let $ip: string | undefined;
   for (let name = json.readFirstName(); name !== noName; name = json.readNextName()) {
     switch (name) {
       case 106079:
@@ -44,17 +46,29 @@ function readVerifyKeyRequestJson(json: JsonReader): VerifyKeyRequest | undefine
         $apiId = json.readText(1, 255);
         if ($apiId === undefined) return undefined;
         break;
+      case 59962500:
+        if (!json.isName("permissions") || $permissions !== undefined) return undefined;
+        $permissions = json.readText(1, 1000);
+        if ($permissions === undefined) return undefined;
+        break;
+      case 3367:
+        if (!json.isName("ip") || $ip !== undefined) return undefined;
+        $ip = json.readText(1, 64);
+        if ($ip === undefined) return undefined;
+        break;
       default:
         return undefined;
     }
   }
   if ($key === undefined) return undefined;
-  return { $typeName: "latchkey.v1.VerifyKeyRequest", key: $key, apiId: $apiId } as VerifyKeyRequest;
+  return { $typeName: "latchkey.v1.VerifyKeyRequest", key: $key, apiId: $apiId, permissions: $permissions, ip: $ip } as VerifyKeyRequest;
 }
 
 function readVerifyKeyRequest(wire: WireReader): VerifyKeyRequest | undefined {
   let $key: string | undefined;
   let $apiId: string | undefined;
+  let $permissions: string | undefined;
+  let $ip: string | undefined;
   while (!wire.atEnd) {
     switch (wire.readTag()) {
       case 0x0a:
@@ -67,12 +81,22 @@ function readVerifyKeyRequest(wire: WireReader): VerifyKeyRequest | undefined {
         $apiId = wire.readText(1, 255);
         if ($apiId === undefined) return undefined;
         break;
+      case 0x1a:
+        if ($permissions !== undefined) return undefined;
+        $permissions = wire.readText(1, 1000);
+        if ($permissions === undefined) return undefined;
+        break;
+      case 0x22:
+        if ($ip !== undefined) return undefined;
+        $ip = wire.readText(1, 64);
+        if ($ip === undefined) return undefined;
+        break;
       default:
         return undefined;
     }
   }
   if ($key === undefined) return undefined;
-  return { $typeName: "latchkey.v1.VerifyKeyRequest", key: $key, apiId: $apiId } as VerifyKeyRequest;
+  return { $typeName: "latchkey.v1.VerifyKeyRequest", key: $key, apiId: $apiId, permissions: $permissions, ip: $ip } as VerifyKeyRequest;
 }
 
 function printRatelimitState(message: MessageInitShape<typeof RatelimitStateSchema>): string {
@@ -80,6 +104,16 @@ function printRatelimitState(message: MessageInitShape<typeof RatelimitStateSche
   json += "\"limit\":" + (message.limit ?? 0);
   json += ",\"remaining\":" + (message.remaining ?? 0);
   json += ",\"reset\":" + printDouble(message.reset ?? 0);
+  return json + "}";
+}
+
+function printRefusalReason(message: MessageInitShape<typeof RefusalReasonSchema>): string {
+  let json = "{";
+  json += "\"check\":" + printText(message.check ?? "");
+  if (message.of !== undefined) json += ",\"of\":" + printText(message.of);
+  if (message.name !== undefined) json += ",\"name\":" + printText(message.name);
+  if (message.missing !== undefined) json += ",\"missing\":" + printText(message.missing);
+  json += ",\"message\":" + printText(message.message ?? "");
   return json + "}";
 }
 
@@ -96,13 +130,14 @@ function printVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyRespon
   if (message.expires !== undefined) json += ",\"expires\":" + printDouble(message.expires);
   if (message.ratelimit !== undefined) json += ",\"ratelimit\":" + printRatelimitState(message.ratelimit);
   json += ",\"requestId\":" + printText(message.requestId ?? "");
+  if (message.reason !== undefined) json += ",\"reason\":" + printRefusalReason(message.reason);
   return json + "}";
 }
 
 const metaIfEmptyInVerifyKeyResponse = Uint8Array.of(0x22, 0);
 function frameVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyResponseSchema>): Buffer {
   const $meta = message.meta === undefined ? noBytes : isEmptyObject(message.meta) ? metaIfEmptyInVerifyKeyResponse : toBinary(VerifyKeyResponseSchema, create(VerifyKeyResponseSchema, { meta: message.meta }));
-  const wire = new FrameWriter(55 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? ""));
+  const wire = new FrameWriter(55 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? "") + (message.reason === undefined ? 0 : 6 + sizeRefusalReason(message.reason)));
   if (message.keyId !== undefined) wire.writeText(0x0a, message.keyId);
   if (message.valid !== undefined && message.valid !== false) wire.writeBool(0x10, message.valid);
   if (message.code !== undefined && message.code !== "") wire.writeText(0x1a, message.code);
@@ -117,6 +152,11 @@ function frameVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyRespon
     wire.endMessage(start);
   }
   if (message.requestId !== undefined && message.requestId !== "") wire.writeText(0x52, message.requestId);
+  if (message.reason !== undefined) {
+    const start = wire.beginMessage(0x5a);
+    writeRefusalReason(wire, message.reason);
+    wire.endMessage(start);
+  }
   return wire.finish();
 }
 
@@ -124,4 +164,16 @@ function writeRatelimitState(wire: FrameWriter, message: MessageInitShape<typeof
   if (message.limit !== undefined && message.limit !== 0) wire.writeInt32(0x08, message.limit);
   if (message.remaining !== undefined && message.remaining !== 0) wire.writeInt32(0x10, message.remaining);
   if (message.reset !== undefined && message.reset !== 0) wire.writeDouble(0x19, message.reset);
+}
+
+function writeRefusalReason(wire: FrameWriter, message: MessageInitShape<typeof RefusalReasonSchema>): void {
+  if (message.check !== undefined && message.check !== "") wire.writeText(0x0a, message.check);
+  if (message.of !== undefined) wire.writeText(0x12, message.of);
+  if (message.name !== undefined) wire.writeText(0x1a, message.name);
+  if (message.missing !== undefined) wire.writeText(0x22, message.missing);
+  if (message.message !== undefined && message.message !== "") wire.writeText(0x2a, message.message);
+}
+
+function sizeRefusalReason(message: MessageInitShape<typeof RefusalReasonSchema>): number {
+  return 0 + textSize(message.check ?? "") + textSize(message.of ?? "") + textSize(message.name ?? "") + textSize(message.missing ?? "") + textSize(message.message ?? "");
 }

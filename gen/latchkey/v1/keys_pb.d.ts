@@ -106,6 +106,23 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
    * @generated from field: optional bool use_defaults = 12;
    */
   useDefaults?: boolean | undefined;
+
+  /**
+   * What its holder may do, as verifications ask: up to 100 texts of 1 to 128 characters of `A-Z a-z 0-9 _ . : -`. One that ends
+   * in `.*` covers all that begin so (`docs.*` covers `docs.read` and `docs.a.b`), and `*` covers all. Default: none.
+   *
+   * @generated from field: repeated string permissions = 13;
+   */
+  permissions: string[];
+
+  /**
+   * The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as `192.0.2.1`,
+   * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to tell `ip`.
+   * Default: all addresses.
+   *
+   * @generated from field: repeated string ip_allow = 14;
+   */
+  ipAllow: string[];
 };
 
 /**
@@ -231,6 +248,23 @@ export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> &
    * @generated from field: optional string api_id = 2;
    */
   apiId?: string | undefined;
+
+  /**
+   * What the key must be allowed to do: permissions with `AND`, `OR` and parentheses, such as
+   * `docs.read AND (docs.write OR admin)`. `AND` comes before `OR`. At most 1000 characters, 50 permissions, nested 10 deep.
+   * Default: not checked.
+   *
+   * @generated from field: optional string permissions = 3;
+   */
+  permissions?: string | undefined;
+
+  /**
+   * The address of the end user, IPv4 or IPv6: at most 64 characters. For keys with `ipAllow`, which are `FORBIDDEN` without
+   * it. The address that this request comes from is never used. Default: not told.
+   *
+   * @generated from field: optional string ip = 4;
+   */
+  ip?: string | undefined;
 };
 
 /**
@@ -246,7 +280,8 @@ export declare const VerifyKeyRequestSchema: GenMessage<VerifyKeyRequest>;
  */
 export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse"> & {
   /**
-   * Identifier of the verified key. Absent when `code` is `NOT_FOUND` or `FORBIDDEN`.
+   * Identifier of the verified key. Absent when `code` is `NOT_FOUND`, and when it is `FORBIDDEN` because the key is of another
+   * API.
    *
    * @generated from field: optional string key_id = 1;
    */
@@ -260,9 +295,10 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
   valid: boolean;
 
   /**
-   * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API; `DISABLED`; `EXPIRED`;
-   * `RATE_LIMITED`: its limit is reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up.
-   * `INSUFFICIENT_PERMISSIONS` is reserved and not answered yet. Treat a code you do not know as a refusal.
+   * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API, or not to be used from the address `ip`;
+   * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: its limit is
+   * reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up. `reason` says more. Treat a code you do not know
+   * as a refusal.
    *
    * @generated from field: string code = 3;
    */
@@ -317,6 +353,13 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
    * @generated from field: string request_id = 10;
    */
   requestId: string;
+
+  /**
+   * Which check has refused the key. Absent when `code` is `VALID` or `NOT_FOUND`.
+   *
+   * @generated from field: latchkey.v1.RefusalReason reason = 11;
+   */
+  reason?: RefusalReason | undefined;
 };
 
 /**
@@ -324,6 +367,54 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
  * Use `create(VerifyKeyResponseSchema)` to create a new message.
  */
 export declare const VerifyKeyResponseSchema: GenMessage<VerifyKeyResponse>;
+
+/**
+ * Which check of a verification has failed: the first one, in the order of `check`.
+ *
+ * @generated from message latchkey.v1.RefusalReason
+ */
+export declare type RefusalReason = Message<"latchkey.v1.RefusalReason"> & {
+  /**
+   * The check: `api`, `enabled`, `expiry`, `ip`, `permissions`, `limit` or `counter`. Expect others to come.
+   *
+   * @generated from field: string check = 1;
+   */
+  check: string;
+
+  /**
+   * Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`.
+   *
+   * @generated from field: optional string of = 2;
+   */
+  of?: string | undefined;
+
+  /**
+   * Of `limit`: its name. Absent when it has none.
+   *
+   * @generated from field: optional string name = 3;
+   */
+  name?: string | undefined;
+
+  /**
+   * Of `permissions`: the part of the query that the key does not meet, such as `docs.write OR admin`.
+   *
+   * @generated from field: optional string missing = 4;
+   */
+  missing?: string | undefined;
+
+  /**
+   * The same in words, for people. The words may change.
+   *
+   * @generated from field: string message = 5;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message latchkey.v1.RefusalReason.
+ * Use `create(RefusalReasonSchema)` to create a new message.
+ */
+export declare const RefusalReasonSchema: GenMessage<RefusalReason>;
 
 /**
  * The state of a key's rate-limit window.
@@ -496,6 +587,20 @@ export declare type Key = Message<"latchkey.v1.Key"> & {
    * @generated from field: uint32 version = 15;
    */
   version: number;
+
+  /**
+   * What its holder may do. Empty: nothing that a verification asks for.
+   *
+   * @generated from field: repeated string permissions = 16;
+   */
+  permissions: string[];
+
+  /**
+   * The only addresses and ranges that it can be used from. Empty: it can be used from all.
+   *
+   * @generated from field: repeated string ip_allow = 17;
+   */
+  ipAllow: string[];
 };
 
 /**
@@ -782,6 +887,20 @@ export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> &
    * @generated from field: google.protobuf.FieldMask update_mask = 10;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * All permissions of the key: up to 100, as in `createKey`. Removed: none.
+   *
+   * @generated from field: repeated string permissions = 11;
+   */
+  permissions: string[];
+
+  /**
+   * The only addresses that it can be used from: up to 50, as in `createKey`. Removed: all.
+   *
+   * @generated from field: repeated string ip_allow = 12;
+   */
+  ipAllow: string[];
 };
 
 /**
@@ -1019,6 +1138,20 @@ export declare type KeyToImport = Message<"latchkey.v1.KeyToImport"> & {
    * @generated from field: optional bool enabled = 10;
    */
   enabled?: boolean | undefined;
+
+  /**
+   * What its holder may do: up to 100 permissions, as in `createKey`. Default: none.
+   *
+   * @generated from field: repeated string permissions = 11;
+   */
+  permissions: string[];
+
+  /**
+   * The only addresses that it can be used from: up to 50, as in `createKey`. Default: all addresses.
+   *
+   * @generated from field: repeated string ip_allow = 12;
+   */
+  ipAllow: string[];
 };
 
 /**

@@ -18,6 +18,8 @@ export type Updates = {
     readonly expires?: NonNullable<UpdateKeyRequest["expires"]> | null;
     readonly ratelimit?: NonNullable<UpdateKeyRequest["ratelimit"]> | null;
     readonly refill?: NonNullable<UpdateKeyRequest["refill"]> | null;
+    readonly permissions?: NonNullable<UpdateKeyRequest["permissions"]> | null;
+    readonly ipAllow?: NonNullable<UpdateKeyRequest["ipAllow"]> | null;
   };
   "latchkey.v1.UpdateRemainingRequest": {
     readonly value?: NonNullable<UpdateRemainingRequest["value"]> | null;

@@ -91,7 +91,8 @@ export function changedKey(keyId: string, told: Rows | undefined): Outcome {
   return { outcome: "done", changed: [{ keyId, digests: row.digests.split(",") }] };
 }
 
-function columnsOf({ ownerId, name, meta, enabled, expiresAtMs, rateLimit, refill }: KeyFieldChanges) {
+function columnsOf(changes: KeyFieldChanges) {
+  const { ownerId, name, meta, enabled, expiresAtMs, rateLimit, refill, permissions, ipAllow } = changes;
   return {
     ...(ownerId !== undefined && { owner_id: ownerId }),
     ...(name !== undefined && { name }),
@@ -99,6 +100,8 @@ function columnsOf({ ownerId, name, meta, enabled, expiresAtMs, rateLimit, refil
     ...(enabled !== undefined && { enabled: Number(enabled) }),
     ...(expiresAtMs !== undefined && { expires_at_ms: expiresAtMs }),
     ...(rateLimit !== undefined && rateLimitColumns(rateLimit ?? undefined)),
+    ...(permissions !== undefined && { permissions: listColumn(permissions) }),
+    ...(ipAllow !== undefined && { ip_allow: listColumn(ipAllow) }),
     // A key without a counter gets -1, which the constraint refuses.
     ...(refill && { has_counter: sql<number>`2 * has_counter - 1` }),
   };
@@ -191,6 +194,8 @@ function insertKey({ db, forKeyShare }: SqlEngine, key: NewKey, hasCounter: bool
       "ratelimit_async",
       "ratelimit_limit",
       "ratelimit_duration_ms",
+      "permissions",
+      "ip_allow",
       "has_counter",
     ])
     .expression(
@@ -216,6 +221,8 @@ function insertKey({ db, forKeyShare }: SqlEngine, key: NewKey, hasCounter: bool
           whole(ratelimit_async).as("ratelimit_async"),
           whole(ratelimit_limit).as("ratelimit_limit"),
           whole(ratelimit_duration_ms).as("ratelimit_duration_ms"),
+          text(listColumn(key.permissions)).as("permissions"),
+          text(listColumn(key.ipAllow)).as("ip_allow"),
           whole(Number(hasCounter)).as("has_counter"),
         ])
         .modifyEnd(forKeyShare),
@@ -261,6 +268,11 @@ export const windowColumns = [
   "spent",
   "contended",
 ] as const;
+
+/** Of texts. An empty list is none. */
+export function listColumn(texts: readonly string[] | null | undefined): string | null {
+  return texts?.length ? JSON.stringify(texts) : null;
+}
 
 export function rateLimitColumns(rateLimit: RateLimit | undefined) {
   return {

@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
+import { type IpRanges, toIpRanges } from "../../domain/ip-allow.ts";
 import type { JsonObject, Key } from "../../domain/key.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -42,6 +43,8 @@ const keyColumns = [
   "keys.ratelimit_async",
   "keys.ratelimit_limit",
   "keys.ratelimit_duration_ms",
+  "keys.permissions",
+  "keys.ip_allow",
 ] as const;
 
 /** Null for a key without a counter. It saves the embedded engine a search; look-ups on Postgres take twice as long with it. */
@@ -59,13 +62,15 @@ export type KeyRow = readonly [
   ratelimitAsync: number | null,
   ratelimitLimit: number | null,
   ratelimitDurationMs: number | null,
+  permissions: string | null,
+  ipAllow: string | null,
   secretExpiresAtMs: number | null,
 ];
 
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
 export function toKey(row: KeyRow): Key {
-  const [id, apiId, ownerId, name, meta, enabled, expiresAtMs, remaining, local, limit, durationMs, secretExpires] =
-    row;
+  const [id, apiId, ownerId, name, meta, enabled, expiresAtMs, remaining, ...others] = row;
+  const [local, limit, durationMs, permissions, ipAllow, secretExpires] = others;
   return {
     id,
     apiId,
@@ -75,6 +80,8 @@ export function toKey(row: KeyRow): Key {
     enabled: enabled === 1,
     expiresAtMs: expiresAtMs ?? undefined,
     rateLimit: rateLimitOf(local, limit, durationMs),
+    permissions: readTexts(permissions),
+    ipRanges: readRanges(ipAllow),
     counter: remaining === null ? undefined : { remaining },
     secretExpiresAtMs: secretExpires ?? undefined,
   };
@@ -82,9 +89,28 @@ export function toKey(row: KeyRow): Key {
 
 export function readMeta(text: string): JsonObject {
   // Most keys have none.
-  if (text === "{}") return {};
+  return text === "{}" ? {} : ofOneKey(() => JSON.parse(text) as JsonObject);
+}
+
+/** A column with a list of texts. */
+export function readTexts(list: string | null): readonly string[] | undefined {
+  return list === null ? undefined : ofOneKey(() => parseTexts(list));
+}
+
+function parseTexts(list: string): readonly string[] {
+  const texts: unknown = JSON.parse(list);
+  if (Array.isArray(texts) && texts.every((text) => typeof text === "string")) return texts;
+  throw new TypeError("not a list of texts");
+}
+
+function readRanges(list: string | null): IpRanges | undefined {
+  const texts = readTexts(list);
+  return texts && ofOneKey(() => toIpRanges(texts));
+}
+
+function ofOneKey<Value>(read: () => Value): Value {
   try {
-    return JSON.parse(text) as JsonObject;
+    return read();
   } catch (cause) {
     throw new Unavailable("a stored key cannot be read", { cause, affectsOneKeyOnly: true });
   }

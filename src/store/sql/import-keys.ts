@@ -4,7 +4,7 @@ import { newCounter } from "../../domain/usage.ts";
 import type { ImportedKey, ImportKeys } from "../commands.ts";
 import { methodOf } from "../events.ts";
 import { insertApi } from "./change-apis.ts";
-import { rateLimitColumns, refusedKey, windowColumns } from "./change-keys.ts";
+import { listColumn, rateLimitColumns, refusedKey, windowColumns } from "./change-keys.ts";
 import type { Plan } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
@@ -78,6 +78,8 @@ function insertKeys({ db }: SqlEngine, { apiId, keys, event }: ImportKeys): Comp
       ratelimit_async: whole(rateLimit.ratelimit_async),
       ratelimit_limit: whole(rateLimit.ratelimit_limit),
       ratelimit_duration_ms: whole(rateLimit.ratelimit_duration_ms),
+      permissions: text(listColumn(key.permissions)),
+      ip_allow: text(listColumn(key.ipAllow)),
       has_counter: whole(Number(key.remaining !== undefined)),
     };
   });

@@ -31,8 +31,8 @@ const searchWalkMax = 1500;
 /** Most keys that are read in each of the two indexes of a search. */
 const rangeMax = 1000;
 
-/** Metadata of a page's keys, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
-const pageMetaMax = 512 * 1024;
+/** Metadata and lists of a page's keys, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
+const pageJsonMax = 512 * 1024;
 
 export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<KeyPage> {
   const { apiId, ownerId, search, apiIds } = query;
@@ -135,9 +135,9 @@ async function readPage(engine: SqlEngine, { limit }: KeysQuery, finding: Findin
 function rowsThatFit(rows: readonly StoredKeyRow[]): number {
   let count = 0;
   let length = 0;
-  for (const { meta } of rows) {
-    length += meta.length;
-    if (length > pageMetaMax) break;
+  for (const { meta, permissions, ip_allow } of rows) {
+    length += meta.length + (permissions?.length ?? 0) + (ip_allow?.length ?? 0);
+    if (length > pageJsonMax) break;
     count++;
   }
   return Math.max(1, count);

@@ -54,6 +54,8 @@ export const migrations: readonly StatementsMigration[] = [
         .addColumn("ratelimit_async", "integer")
         .addColumn("ratelimit_limit", "bigint")
         .addColumn("ratelimit_duration_ms", "bigint")
+        .addColumn("permissions", "text")
+        .addColumn("ip_allow", "text")
         .addColumn("has_counter", "integer", (column) => column.notNull())
         .addCheckConstraint(hasCounterCheck, sql`has_counter in (0, 1)`)
         .addColumn("created_at_ms", "bigint", (column) => column.notNull())

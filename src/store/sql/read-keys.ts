@@ -5,7 +5,7 @@ import { Unavailable } from "../../domain/unavailable.ts";
 import { refilled } from "../../domain/usage.ts";
 import { compileOnce } from "./compile-once.ts";
 import { type CounterRow, counterOf } from "./counter-row.ts";
-import { rateLimitOf, readMeta } from "./find-keys.ts";
+import { rateLimitOf, readMeta, readTexts } from "./find-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /** The key with this value in the column, with everything that its holders may see. */
@@ -70,6 +70,8 @@ export const storedKeyColumns = [
   "keys.ratelimit_async",
   "keys.ratelimit_limit",
   "keys.ratelimit_duration_ms",
+  "keys.permissions",
+  "keys.ip_allow",
   "keys.created_at_ms",
   "keys.updated_at_ms",
   "keys.version",
@@ -107,6 +109,8 @@ export interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
   readonly ratelimit_async: number | null;
   readonly ratelimit_limit: number | null;
   readonly ratelimit_duration_ms: number | null;
+  readonly permissions: string | null;
+  readonly ip_allow: string | null;
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
   readonly version: number;
@@ -130,6 +134,8 @@ export function toStoredKey({ remaining, ...row }: StoredKeyRow): StoredKey {
     enabled: row.enabled === 1,
     expiresAtMs: row.expires_at_ms ?? undefined,
     rateLimit: rateLimitOf(row.ratelimit_async, row.ratelimit_limit, row.ratelimit_duration_ms),
+    permissions: readTexts(row.permissions),
+    ipAllow: readTexts(row.ip_allow),
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
     version: row.version,

@@ -35,6 +35,9 @@ export interface Schema {
     ratelimit_async: number | null;
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
+    /** JSON arrays, which are not empty; null: none, and all addresses. */
+    permissions: string | null;
+    ip_allow: string | null;
     /** Whether the key has a row in `counters`: without one, look-ups need not search for it. */
     has_counter: number;
     /** Of the last change. Later statements of its transaction depend on it. */

@@ -1,6 +1,7 @@
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { bytes, double, text, varint } from "../decoding/build-wire.ts";
 import { frame } from "../protocols.ts";
+import { longQuery } from "./json-corpus.ts";
 import type { RawRequest } from "./raw-exchange.ts";
 
 /* Requests over gRPC: good ones, bad ones, and frames that no client would send. */
@@ -41,11 +42,22 @@ function spellings(key: string): Record<string, Buffer> {
     "with its API first": [text(2, "api_1"), field],
     "with another API": [field, text(2, "api_2")],
     "with an empty API": [field, text(2, "")],
-    "with an unknown field": [field, text(3, "api_1")],
+    "with an unknown field": [field, text(14, "api_1")],
     "with a high unknown field": [field, varint(2000, 1)],
     twice: [field, field],
     "with its API twice": [field, text(2, "api_1"), text(2, "api_1")],
     "as Unicode": [field, text(2, "äpi")],
+    "with a permission": [field, text(3, "docs.read")],
+    "with a query": [text(3, "docs.read AND (docs.write OR admin)"), field, text(2, "api_1")],
+    "with a query of many": [field, text(3, longQuery)],
+    "with a bad query": [field, text(3, "docs.read AND")],
+    "with a query twice": [field, text(3, "admin"), text(3, "docs.read")],
+    "with an address": [field, text(4, "10.1.2.3")],
+    "with a mapped address": [field, text(4, "::ffff:10.1.2.3"), text(3, "admin")],
+    "with an address of IPv6": [field, text(4, "2001:db8::1")],
+    "with another address": [field, text(4, "192.0.2.1"), text(3, "nothing")],
+    "with a bad address": [field, text(4, "10.1.2.3:80")],
+    "with an empty address": [field, text(4, "")],
     "with a NUL": [field, text(2, "a\0")],
     "with a long length": [Buffer.of(0x0a, 0x80 | (key.length & 0x7f), key.length >> 7), Buffer.from(key)],
     "with a longer length": [

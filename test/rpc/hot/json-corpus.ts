@@ -34,6 +34,9 @@ function request(name: string, body: Buffer, headers: RawRequest["headers"] = pl
   return { name: `JSON: ${name}`, over: "HTTP/1.1", headers: { ...length, ...headers }, chunks: [body] };
 }
 
+/** Whose missing part is longer than a nested message with a length of one byte can hold. */
+export const longQuery = Array.from({ length: 40 }, (_, index) => `permission.${index}`).join(" OR ");
+
 function spellings(key: string): Record<string, Buffer> {
   const text = JSON.stringify(key);
   const bodies = {
@@ -51,6 +54,18 @@ function spellings(key: string): Record<string, Buffer> {
     "as an escape": `{"key":"\\u00${key.charCodeAt(0).toString(16)}${key.slice(1)}"}`,
     "under an escaped name": `{"k\\u0065y":${text}}`,
     "as Unicode": `{"key":${text},"apiId":"äpi"}`,
+    "with a permission": `{"key":${text},"permissions":"docs.read"}`,
+    "with a query": `{"permissions":"docs.read AND (docs.write OR admin)","key":${text},"apiId":"api_1"}`,
+    "with a query of many": `{"key":${text},"permissions":"${longQuery}"}`,
+    "with a bad query": `{"key":${text},"permissions":"docs.read AND"}`,
+    "with an escaped query": `{"key":${text},"permissions":"docs\\u002eread"}`,
+    "with an address": `{"key":${text},"ip":"10.1.2.3"}`,
+    "with a mapped address": `{"key":${text},"ip":"::ffff:10.1.2.3","permissions":"admin"}`,
+    "with an address of IPv6": `{"key":${text},"ip":"2001:db8::1"}`,
+    "with another address": `{"key":${text},"ip":"192.0.2.1","permissions":"nothing"}`,
+    "with a bad address": `{"key":${text},"ip":"10.1.2.3:80"}`,
+    "with an empty address": `{"key":${text},"ip":""}`,
+    "with two addresses": `{"key":${text},"ip":"10.1.2.3","ip":"10.1.2.3"}`,
     "in an array": `[{"key":${text}}]`,
   };
   return Object.fromEntries(Object.entries(bodies).map(([how, body]) => [how, Buffer.from(body)]));
@@ -230,11 +245,27 @@ function asBytes(key: string): RawRequest[] {
 /** Random objects made of right and wrong parts. */
 function made(secrets: Readonly<Record<string, string>>, count: number): RawRequest[] {
   const random = new SeededRandom(6);
-  const names = ["key", "key", "key", "apiId", "apiId", "api_id", "Key", "", "__proto__", "k\\u0065y", "ключ"];
+  const names = [
+    "key",
+    "key",
+    "key",
+    "apiId",
+    "apiId",
+    "permissions",
+    "ip",
+    "api_id",
+    "Key",
+    "",
+    "__proto__",
+    "k\\u0065y",
+    "ключ",
+  ];
   const others = [
     "null",
     "1",
     '"api_1"',
+    '"docs.read OR admin"',
+    '"10.1.2.3"',
     '"a b"',
     '"\\n"',
     '"é"',

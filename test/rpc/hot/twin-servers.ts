@@ -50,7 +50,15 @@ const kinds: Readonly<Record<string, Partial<NewKey>>> = {
   control: { name: "a\tb", ownerId: "\u007f" },
   quoted: { name: 'say "a"', ownerId: "" },
   text127: { name: "n".repeat(127), ownerId: "o".repeat(128) },
+  permitted: { permissions: ["docs.*", "admin"] },
+  fromSome: { ipAllow: ["10.0.0.0/8", "2001:db8::/32"], remaining: 100_000 },
+  permittedFromSome: {
+    permissions: ["*"],
+    ipAllow: ["::/0"],
+    rateLimit: { mode: "local", limit: 9, durationMs: 60_000 },
+  },
   everything: {
+    permissions: ["docs.read", "docs.write"],
     name: "name",
     ownerId: "owner",
     meta: { a: 1 },

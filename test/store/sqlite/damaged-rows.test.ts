@@ -86,6 +86,27 @@ describe("a damaged counter", () => {
   });
 });
 
+describe("a damaged list of a key", () => {
+  const lists = { permissions: ["docs.*"], ipAllow: ["10.0.0.0/8"] };
+
+  it.each([
+    "permissions = '['",
+    "permissions = '5'",
+    "permissions = '[5]'",
+    "ip_allow = ''",
+    "ip_allow = '{}'",
+    `ip_allow = '["10.0.0.1/8"]'`,
+  ])("is an outage of that key alone: %s", async (damage) => {
+    const { file, clock, keys } = await openTestEngine();
+    const [damaged, sound] = [sampleKey(clock, lists), sampleKey(clock, lists)];
+    await createKey(keys, damaged);
+    await createKey(keys, sound);
+    tamper(file, `UPDATE keys SET ${damage} WHERE id = '${damaged.id}'`);
+    await expect(keys.findByDigest(damaged.secretDigest)).rejects.toThrow(Unavailable);
+    expect(await keys.findByDigest(sound.secretDigest)).toMatchObject({ permissions: lists.permissions });
+  });
+});
+
 describe("an update of a damaged counter", () => {
   it("fails, and changes nothing of the key, whatever is wrong with the counter", async () => {
     const { file, clock, keys } = await openTestEngine();

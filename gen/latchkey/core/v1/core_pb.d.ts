@@ -556,6 +556,21 @@ export declare type Key = Message<"latchkey.core.v1.Key"> & {
    * @generated from field: optional double secret_expires_at_ms = 10;
    */
   secretExpiresAtMs?: number | undefined;
+
+  /**
+   * Its permissions.
+   *
+   * @generated from field: repeated string permissions = 11;
+   */
+  permissions: string[];
+
+  /**
+   * The addresses that it can be used from, five numbers for each range: its first address as IPv6 has it, in four numbers of
+   * 32 bits, and the length of its prefix in bits. Empty: all.
+   *
+   * @generated from field: repeated sfixed32 ip_ranges = 12;
+   */
+  ipRanges: number[];
 };
 
 /**

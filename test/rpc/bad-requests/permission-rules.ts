@@ -1,0 +1,56 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { type BadRequest, broken, textCanary } from "./bad-request.ts";
+import { long } from "./rules.ts";
+
+/* Permissions and addresses that break a rule. */
+
+/** Of `createKey`, `importKeys` and `updateKey` alike. */
+const badLists: [name: string, field: string, fields: JsonObject][] = [
+  ["101 permissions", "permissions", { permissions: Array.from({ length: 101 }, () => textCanary) }],
+  ["an empty permission", "permissions[1]", { permissions: ["a", ""] }],
+  ["a permission of 129 characters", "permissions[0]", { permissions: [long(129)] }],
+  ["a permission with a space", "permissions[0]", { permissions: [`a ${textCanary}`] }],
+  ["a permission with a star in it", "permissions[0]", { permissions: [`${textCanary}*`] }],
+  ["a permission that begins with a star", "permissions[0]", { permissions: [`*.${textCanary}`] }],
+  ["a permission with a line end", "permissions[0]", { permissions: [`${textCanary}\n`] }],
+  ["a permission beyond ASCII", "permissions[0]", { permissions: [`${textCanary}é`] }],
+  ["51 addresses", "ipAllow", { ipAllow: Array.from({ length: 51 }, () => "::1") }],
+  ["an empty address", "ipAllow[0]", { ipAllow: [""] }],
+  ["a host", "ipAllow[1]", { ipAllow: ["::1", `${textCanary}.example`] }],
+  ["an address with a port", "ipAllow[0]", { ipAllow: ["203.0.113.73:7391"] }],
+  ["a range with bits after its prefix", "ipAllow[0]", { ipAllow: ["203.0.113.73/24"] }],
+  ["a prefix of 33 bits", "ipAllow[0]", { ipAllow: ["203.0.113.73/33"] }],
+  ["an address with a zone", "ipAllow[0]", { ipAllow: [`fe80::1%${textCanary}`] }],
+  ["a range by its ends", "ipAllow[0]", { ipAllow: ["203.0.113.73-203.0.113.91"] }],
+];
+
+const badQueries: [name: string, query: string, says: string][] = [
+  ["that is empty", "", "at least 1"],
+  ["that ends early", `${textCanary} AND`, `at character ${textCanary.length + 5}`],
+  ["with two permissions side by side", `${textCanary} ${textCanary}`, `at character ${textCanary.length + 2}`],
+  ["with a star", `${textCanary}.*`, `at character ${textCanary.length + 2}`],
+  ["that opens and does not close", `(${textCanary}`, `at character ${textCanary.length + 2}`],
+  [
+    "nested 11 deep",
+    `${"(".repeat(11)}${textCanary}${")".repeat(11)}`,
+    "nested at most 10 deep; it is deeper at character 11",
+  ],
+  ["of 51 permissions", `${"a OR ".repeat(50)}${textCanary}`, "at most 50 permissions; it has more at character 251"],
+  ["of 1001 characters", `${textCanary}${" ".repeat(1001 - textCanary.length)}`, ""],
+];
+
+const digest = "0".repeat(64);
+
+export const permissionRules: BadRequest[] = [
+  ...badLists.flatMap(([name, field, fields]) => [
+    broken(name, "createKey", field, { apiId: textCanary, ...fields }),
+    broken(name, "updateKey", field, { keyId: textCanary, ...fields }),
+    broken(name, "importKeys", `keys[0].${field}`, { apiId: textCanary, keys: [{ digest, ...fields }] }),
+  ]),
+  ...badQueries.map(([name, permissions, says]) =>
+    broken(`a query ${name}`, "verifyKey", "permissions", { key: textCanary, permissions }, { says }),
+  ),
+  ...["", "localhost", "203.0.113.73:7391", "203.0.113.73/24", "[::1]", "203.0.113", "f".repeat(65)].map((ip) =>
+    broken(`the address '${ip}'`, "verifyKey", "ip", { key: textCanary, ip }, ip === "" ? {} : { neverSays: ip }),
+  ),
+];
