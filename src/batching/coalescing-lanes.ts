@@ -103,13 +103,9 @@ export class CoalescingLanes<Item, Result, Answer> {
 
   /** Adds the caller to the last group of the subject, or to a new one behind it if that one has work enough. */
   #join(joinable: WaitingGroup<Item, Answer>, caller: Caller<Item, Answer>): void {
-    if (this.#weight === undefined) {
-      joinable.callers.push(caller);
-      return;
-    }
     const last = joinable.behind?.groups.at(-1) ?? joinable;
-    const weight = this.#weightOf(caller.item, last.callers.at(-1)?.item);
-    if (last.weight + weight <= this.#weight.groupMax) {
+    const weight = this.#weight === undefined ? 0 : this.#weight.of(caller.item, last.callers.at(-1)?.item);
+    if (this.#weight === undefined || last.weight + weight <= this.#weight.groupMax) {
       last.callers.push(caller);
       last.weight += weight;
     } else {

@@ -107,11 +107,12 @@ interface UsageLedgerDeps extends Pick<Ambient, "clock" | "metrics"> {
 }
 
 /** How many runs a caller adds to those of its group, behind the caller before it. */
-function runsAdded({ runs }: WaitingCharge, before: WaitingCharge | undefined): number {
+function runsAdded(charge: WaitingCharge, before: WaitingCharge | undefined): number {
+  if (charge === before) return 0;
+  const [first] = charge.runs;
   const last = before?.runs.at(-1);
-  const isMerged =
-    last !== undefined && runs[0] !== undefined && last.cost === runs[0].cost && last.own === runs[0].own;
-  return isMerged ? runs.length - 1 : runs.length;
+  const isMerged = last !== undefined && last.cost === first?.cost && last.own === first.own;
+  return charge.runs.length - Number(isMerged);
 }
 
 async function settleGroups(engine: UsageEngine, groups: readonly LiveGroup<WaitingCharge>[]): Promise<SettledGroup[]> {
@@ -131,8 +132,14 @@ async function settleGroups(engine: UsageEngine, groups: readonly LiveGroup<Wait
 function mergedCharges({ subject, items }: LiveGroup<WaitingCharge>): readonly Charge[] {
   const charges: (Charge & { count: number })[] = [];
   let last: (Charge & { count: number }) | undefined;
-  for (const { runs } of items) {
-    for (const { own, cost, count } of runs) {
+  let before: WaitingCharge | undefined;
+  for (const item of items) {
+    if (item === oneUse && before === oneUse && last !== undefined) {
+      last.count++;
+      continue;
+    }
+    before = item;
+    for (const { own, cost, count } of item.runs) {
       if (last !== undefined && isRunOf(last, own, cost, subject)) last.count += count;
       else {
         last = own === undefined ? { subject, cost, count } : { subject: own, shared: subject, cost, count };
@@ -155,23 +162,29 @@ function splitGroup(
 ): readonly MaybePromise<Spend | ChargeOutcome>[] {
   if (!("results" in settled)) return callers.map(() => notExecuted);
   const { charges, results } = settled;
-  // Where the callers so far end: how many of the charge's callers they are.
+  // The charge that the next run belongs to, and how many of its callers are in front of that run.
   let at = 0;
   let before = 0;
+  /** Answers how many callers are in front of the run, and moves on behind it. */
+  const passRun = ({ own, cost, count }: ChargeRun): number => {
+    if (!isRunOf(charges[at] as Charge, own, cost, subject)) {
+      at++;
+      before = 0;
+    }
+    before += count;
+    return before - count;
+  };
   return callers.map(({ item }) => {
     if (!item.isExecuted) return notExecuted;
-    let answer: MaybePromise<Spend> | undefined;
-    const parts: ChargeResult[] | undefined = item.isSpend ? undefined : [];
-    for (const { own, cost, count } of item.runs) {
-      if (!isRunOf(charges[at] as Charge, own, cost, subject)) {
-        at++;
-        before = 0;
-      }
-      const result = results[at] as ChargeResult;
-      if (parts === undefined) answer = spendOf(result, cost, before);
-      else parts.push(partOf(result, cost, before, count));
-      before += count;
+    if (item.isSpend) {
+      const run = item.runs[0] as ChargeRun;
+      const inFront = passRun(run);
+      return spendOf(results[at] as ChargeResult, run.cost, inFront);
     }
-    return answer ?? { outcome: "executed", results: parts ?? [] };
+    const parts = item.runs.map((run) => {
+      const inFront = passRun(run);
+      return partOf(results[at] as ChargeResult, run.cost, inFront, run.count);
+    });
+    return { outcome: "executed", results: parts };
   });
 }

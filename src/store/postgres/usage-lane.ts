@@ -25,7 +25,7 @@ export class UsageLane extends GuardedLane<Charge, UsageRow, SettledCharge> impl
 }
 
 /** The third is the balance after the batch. The second: see the statements. */
-type UsageRow = readonly [subject: string, granted: number, remaining: number, refilledAheadMs: number];
+export type UsageRow = readonly [subject: string, granted: number, remaining: number, refilledAheadMs: number];
 
 /** Whether every charge is of cost 1 and has a counter to itself: then the charges need not be counted in order. */
 function areSingleUses(charges: readonly Charge[]): boolean {
@@ -47,7 +47,7 @@ const settlingUses: LaneStatement<Charge, UsageRow, SettledCharge> = {
   })),
 };
 
-const settlingRuns: LaneStatement<Charge, UsageRow, SettledCharge> = {
+export const settlingRuns: LaneStatement<Charge, UsageRow, SettledCharge> = {
   steps: settleRunsSteps,
   valuesOf(charges) {
     const { subjects, parts, slots, positions } = partsOf(charges);

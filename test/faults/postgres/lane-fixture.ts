@@ -46,7 +46,7 @@ export function openPermitLane(url: string, options: Partial<GuardedLaneOptions>
   return closedWithTest(new PermitLane(laneOptions(url, options)));
 }
 
-function laneOptions(url: string, options: Partial<GuardedLaneOptions>): GuardedLaneOptions {
+export function laneOptions(url: string, options: Partial<GuardedLaneOptions>): GuardedLaneOptions {
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
   return { ...ambient, servers: new PgServers(url), timeoutMs: 235, ...options };
 }
