@@ -107,6 +107,36 @@ describe("a damaged list of a key", () => {
   });
 });
 
+describe("a charge on two counters", () => {
+  it.each([
+    ["the first is damaged", 0, "UPDATE counters SET refill_amount = 0 WHERE subject = 'X'"],
+    ["the second is damaged", 1, "UPDATE counters SET refill_amount = 0 WHERE subject = 'X'"],
+    ["the second cannot be written", 1, refusing("X")],
+    ["the first cannot be written", 0, refusing("X")],
+  ])("fails alone and takes from neither if %s", async (_, bad, damage) => {
+    const { file, clock, keys, settle } = await openTestEngine();
+    const [own, shared, sound] = [5, 5, 5].map((remaining) => sampleKey(clock, { remaining, refill: refillRule() }));
+    if (own === undefined || shared === undefined || sound === undefined) throw new Error("three keys");
+    for (const key of [own, shared, sound]) await createKey(keys, key);
+    tamper(file, damage.replaceAll("X", [own, shared][bad]?.id ?? ""));
+    const charges = [
+      { subject: own.id, shared: shared.id, cost: 2, count: 1 },
+      { subject: sound.id, cost: 3, count: 1 },
+    ];
+    expect(await settle(charges)).toEqual([
+      { outcome: "failed", reason: expect.any(String) },
+      { outcome: "settled", granted: 1, remaining: 2 },
+    ]);
+    const balances = new Map(readRows(file, "SELECT * FROM counters").map((row) => [row.subject, row.remaining]));
+    expect([own, shared, sound].map(({ id }) => balances.get(id))).toEqual([5n, 5n, 2n]);
+  });
+});
+
+/** Makes every change of this counter fail. */
+function refusing(subject: string): string {
+  return `CREATE TRIGGER refusing BEFORE UPDATE ON counters WHEN OLD.subject = '${subject}' BEGIN SELECT RAISE(ABORT, 'no'); END`;
+}
+
 describe("an update of a damaged counter", () => {
   it("fails, and changes nothing of the key, whatever is wrong with the counter", async () => {
     const { file, clock, keys } = await openTestEngine();
