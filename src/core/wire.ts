@@ -10,7 +10,7 @@ import type {
   PermitGrant as WireGrant,
 } from "../../gen/latchkey/core/v1/core_pb.js";
 import { Forbidden } from "../domain/forbidden.ts";
-import type { PermitAsk } from "../domain/permit-window.ts";
+import { type PermitAsk, runsMax } from "../domain/permit-window.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { HubAnswer, SubjectReport } from "../ratelimit/local/window-hub.ts";
@@ -83,16 +83,17 @@ function failure(reason: string, retryAfterMs: number, ofOneKey: boolean): Answe
 }
 
 export function toWireAsk(subject: string, ask: PermitAsk): Question {
-  const { wantMin, wantMax, gen, returned, spent } = ask;
-  return { case: "permits", value: { subject, wantMin, wantMax, gen, returned, spent } };
+  const { waiting, inAdvance, gen, returned, spent } = ask;
+  return { case: "permits", value: { subject, waiting: [...waiting], inAdvance, gen, returned, spent } };
 }
 
 /** Throws on numbers that no edge of ours sends: believed, they could make permits out of nothing. */
-export function fromWireAsk({ wantMin, wantMax, gen, returned, spent }: WireAsk): PermitAsk {
-  const counts = [wantMin, wantMax - wantMin, gen, returned, spent];
-  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0))
-    throw new InvalidMessage("an impossible ask");
-  return { wantMin, wantMax, gen, returned, spent, holders: 1 };
+export function fromWireAsk({ waiting, inAdvance, gen, returned, spent }: WireAsk): PermitAsk {
+  const runs = waiting.map(({ cost, count }) => ({ cost, count }));
+  const counts = [inAdvance, gen, returned, spent, ...runs.flatMap(({ cost, count }) => [cost - 1, count - 1])];
+  const isPossible = counts.every((count) => Number.isSafeInteger(count) && count >= 0);
+  if (!isPossible || runs.length > runsMax) throw new InvalidMessage("an impossible ask");
+  return { waiting: runs, inAdvance, gen, returned, spent, holders: 1 };
 }
 
 export function toWirePermits(result: PermitAnswer): Answered {

@@ -1,16 +1,22 @@
 import { permitTimeoutMs } from "./deadlines.ts";
 import * as tuning from "./permit-pool-tuning.ts";
 
-/** A pool's estimates: how many requests come, and how long an answer takes. They size blocks; nothing depends on them. */
+/** A pool's estimates: how many requests come, what they cost, and how long an answer takes. They size blocks; nothing depends on them. */
 export class PermitDemand {
   protected rttMs = 0;
+  /** Requests, their costs, and the squares of their costs, which tell how far a sum of costs varies. As of `rateAtMs`. */
   protected ratePerMs = 0;
+  protected unitsPerMs = 0;
+  protected squaresPerMs = 0;
   protected rateAtMs = 0;
   /** When the next window probably opens, so that the first message for it does not come too early. */
   protected nextWindowMs = 0;
 
-  protected noteRequest(nowMs: number): void {
-    this.ratePerMs = this.demandPerMs(nowMs) + 1 / tuning.demandMemoryMs;
+  protected noteRequest(nowMs: number, cost: number): void {
+    const rest = this.restOfMemory(nowMs);
+    this.ratePerMs = this.ratePerMs * rest + 1 / tuning.demandMemoryMs;
+    this.unitsPerMs = this.unitsPerMs * rest + cost / tuning.demandMemoryMs;
+    this.squaresPerMs = this.squaresPerMs * rest + (cost * cost) / tuning.demandMemoryMs;
     this.rateAtMs = nowMs;
   }
 
@@ -27,8 +33,19 @@ export class PermitDemand {
     this.nextWindowMs = isClockBehind ? nextMs : Math.max(this.nextWindowMs, nextMs);
   }
 
+  /** Permits that are needed in a millisecond. */
   protected demandPerMs(nowMs: number): number {
-    return this.ratePerMs * Math.exp((this.rateAtMs - nowMs) / tuning.demandMemoryMs);
+    return this.unitsPerMs * this.restOfMemory(nowMs);
+  }
+
+  /** As many permits as will probably do for the requests of the next round trip. */
+  protected neededUntilAnswer(nowMs: number): number {
+    const ms = this.rttMs * this.restOfMemory(nowMs);
+    return this.unitsPerMs * ms + tuning.lowMarkDeviations * Math.sqrt(this.squaresPerMs * ms);
+  }
+
+  private restOfMemory(nowMs: number): number {
+    return Math.exp((this.rateAtMs - nowMs) / tuning.demandMemoryMs);
   }
 
   /** After this time without requests the replica counts as idle. */

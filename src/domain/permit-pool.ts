@@ -1,14 +1,17 @@
+import { CostQueue, type Picked, unitsOf } from "./cost-queue.ts";
 import * as tuning from "./permit-pool-tuning.ts";
+import { outOfReach, type ShortLevel, withinReach } from "./permit-shortages.ts";
 import { PermitStock } from "./permit-stock.ts";
-import type { PermitMessage, PermitTake, PermitVerdict } from "./permit-verdict.ts";
-import type { PermitGrant } from "./permit-window.ts";
-import type { RateLimitState } from "./rate-limit.ts";
+import type { PermitMessage, PermitTake, PermitVerdict, Shortage } from "./permit-verdict.ts";
+import { type PermitGrant, runsMax } from "./permit-window.ts";
+import { limitMax, type RateLimitState } from "./rate-limit.ts";
 
 /**
  * One replica's permits for one subject: the replica's side of a strict rate limit. `PermitWindow` is the ledger's side.
  *
  * The guarantees. They hold for lost, late and repeated messages, pauses and crashes, with only a monotonic clock here:
- * - S1, never over the limit: every admission spends one permit that the ledger had charged to the same window before.
+ * - S1, never over the limit: every admission spends permits that the ledger had charged to the same window before: as
+ *   many as its cost, or none.
  *   Permits to be returned leave the pool before their message is made, and a message is sent once. If its outcome is
  *   unknown, its permits are lost until the window ends. No timeout brings a permit back, on either side. Only the
  *   certainty that a message never was and never will be executed does (`notExecuted`).
@@ -16,8 +19,10 @@ import type { RateLimitState } from "./rate-limit.ts";
  *   it asked. After that time nothing of the window is spent or denied from memory, and a late grant is dropped. While
  *   the ledger's clock is known to be wrong, no permits are held: they go to requests that already wait, and a denial
  *   holds no longer than the window's duration.
- * - E1, filled: a request is denied for the rest of the window only if no permit is left and no replica holds one.
- *   Replicas return permits they do not need. So without losses, enough demand uses exactly the limit.
+ * - E1, filled: a request is denied for the rest of the window only if fewer permits are left than it costs, and no
+ *   other replica holds any. Replicas return permits they do not need, and with the next message all that complete the
+ *   cost of no request that waits: two replicas with a half each of what both need do not wait for each other. So without
+ *   losses, enough demand of cost 1 uses exactly the limit. A larger cost leaves less than itself.
  * - C1, a lowered limit holds: after `limitChanged` only permits are spent that the ledger has charged under the new limit.
  *
  * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
@@ -29,47 +34,65 @@ export class PermitPool extends PermitStock {
    * `spendableUntilMs` only if the ledger's clock was set back.
    */
   protected windowEndsMs = 0;
-  protected waiting = 0;
+  protected waiting = new CostQueue();
 
   /** From the ledger's last answer. */
   protected isClockBehind = false;
   protected isContended = false;
   protected isRecalled = false;
-  /** No message is sent before this: the pause between two attempts. */
+  /** No message is sent before this: the pause after a message that brought nothing. */
   protected backoffUntilMs = 0;
+  /** No message is sent before this if all requests wait for more than is within reach: the pause between two attempts. */
+  protected retryAtMs = 0;
   /** When surplus permits are returned and spent ones reported. */
   protected returnDueMs = 0;
-  /** Since when the ledger's answers have not covered all waiting requests. 0: they have. */
-  protected shortSinceMs = 0;
+  /** Since when the ledger's answers have not covered which of the waiting requests. */
+  protected shortLevels: readonly ShortLevel[] = [];
+  /** Until then requests for more than `deniedAbove` are denied from memory. Cheaper ones are still asked for. */
   protected deniedUntilMs = 0;
+  protected deniedAbove = 0;
 
-  /** Asks for one permit. Check and spend happen in one synchronous call. */
-  take(nowMs: number): PermitTake {
-    this.noteRequest(nowMs);
-    if (this.held > 0 && this.waiting === 0 && this.isOpen(nowMs)) {
-      this.use(1);
+  /** Asks for as many permits as the request costs, or none. Check and spend happen in one synchronous call. */
+  take(nowMs: number, cost = 1): PermitTake {
+    // Requests that wait want more than is held, so a cheaper one takes nothing from them.
+    if (cost <= this.held && this.isOpen(nowMs)) {
+      this.noteRequest(nowMs, cost);
+      this.use(cost);
       return { outcome: "admitted", gen: this.gen };
     }
-    if (nowMs < this.deniedUntilMs) return denied;
-    this.waiting++;
+    if (nowMs < this.deniedUntilMs && cost > this.deniedAbove) {
+      // Its cost needs no block: it would be refused again.
+      this.noteRequest(nowMs, 1);
+      return denied;
+    }
+    this.noteRequest(nowMs, cost);
+    this.waiting.push(cost);
     return wait;
   }
 
-  /** A waiting request has given up. */
-  cancelWait(): void {
-    if (this.waiting > 0) this.waiting--;
+  /** So many waiting requests have given up: the longest waiting. */
+  cancelFirst(count: number): void {
+    this.waiting.dropFirst(count);
   }
 
-  /** The permit was not used. In its own window it serves another request; in a later window it is worthless. */
-  release(gen: number, nowMs: number): PermitVerdict {
-    this.unuse(gen, nowMs);
-    return this.verdict(this.isOpen(nowMs) ? this.admitWaiting() : 0);
+  /** The waiting request that came last has given up. */
+  cancelLast(): void {
+    this.waiting.dropLast();
+  }
+
+  /** The permits of a request were not used. In their own window they serve others; in a later window they are worthless. */
+  release(gen: number, nowMs: number, cost = 1): PermitVerdict {
+    this.unuse(gen, cost, nowMs);
+    return this.verdict(this.isOpen(nowMs) ? this.admitWaiting() : none);
   }
 
   /** When the next message is due if nothing else happens. Undefined: none is, or an answer is waited for. */
   nextDueMs(nowMs: number): number | undefined {
     if (this.currentNumber !== 0) return undefined;
-    if (this.waiting > 0) return Math.max(nowMs, this.backoffUntilMs, this.isTooLate(nowMs) ? this.nextWindowMs : 0);
+    if (this.waiting.length > 0) {
+      const retryAtMs = this.waiting.smallest > this.reach ? this.retryAtMs : 0;
+      return Math.max(nowMs, this.backoffUntilMs, retryAtMs, this.isTooLate(nowMs) ? this.nextWindowMs : 0);
+    }
     if (!this.isOpen(nowMs)) return undefined;
     const dueMs = Math.max(nowMs, this.backoffUntilMs, this.isLow(nowMs) ? 0 : this.nextReturnMs());
     return dueMs < this.spendableUntilMs ? dueMs : undefined;
@@ -79,12 +102,12 @@ export class PermitPool extends PermitStock {
   nextAsk(nowMs: number): PermitMessage | undefined {
     const dueMs = this.nextDueMs(nowMs);
     if (dueMs === undefined || dueMs > nowMs) return undefined;
-    const fetching = this.waiting > 0 || this.isLow(nowMs);
+    const waiting = this.waiting.firstRuns(runsMax, this.reach);
+    const fetching = waiting.length > 0 || this.isLow(nowMs);
     const demandPerMs = this.isYielding(nowMs) ? 0 : this.demandPerMs(nowMs);
-    const needed = demandPerMs * (this.blockMs() + this.rttMs);
+    const needed = Math.min(limitMax, demandPerMs * (this.blockMs() + this.rttMs));
+    const { outdated, returned } = this.takeReturned(this.surplus(needed, fetching, nowMs));
     const inAdvance = fetching ? Math.max(0, Math.round(needed) - this.held) : 0;
-    const surplus = this.isOpen(nowMs) && !fetching ? Math.max(0, this.held - Math.floor(needed)) : 0;
-    const { outdated, returned } = this.takeReturned(surplus);
     const spent = this.spent;
     this.spent = 0;
     this.isRecalled = false;
@@ -92,23 +115,24 @@ export class PermitPool extends PermitStock {
       number: this.startMessage(),
       sentAtMs: nowMs,
       outdated,
-      ask: { wantMin: this.waiting, wantMax: this.waiting + inAdvance, gen: this.gen, returned, spent, holders: 1 },
+      ask: { waiting, inAdvance, gen: this.gen, returned, spent, holders: 1 },
     };
   }
 
   /** The ledger's answer. An answer to a message that is not under way, such as a second copy, changes nothing. */
   answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-    if (!this.isUnderWay(message)) return this.verdict(0);
+    if (!this.isUnderWay(message)) return this.verdict(none);
     // The delay of an overdue answer says nothing about the next message, which takes another way.
     if (message.number === this.currentNumber) this.noteRoundTrip(nowMs - message.sentAtMs);
     this.endMessage(message);
     this.returnDueMs = nowMs + tuning.holdMs;
 
     const spendableUntilMs = this.expiry(message, grant, nowMs);
-    if (nowMs >= spendableUntilMs) return this.verdict(0);
+    if (grant.endsInMs === 0) return this.onNoWindow(message, grant);
+    if (nowMs >= spendableUntilMs) return this.verdict(none);
     const isLast = message.number === this.lastMessageNumber;
     // A later message may have told of a later window, whose permits must not be dropped for these.
-    if (!isLast && grant.gen < this.gen) return this.verdict(0);
+    if (!isLast && grant.gen < this.gen) return this.verdict(none);
     const isNews = isLast || grant.gen !== this.gen;
     if (grant.gen !== this.gen) this.startWindow(grant.gen);
     // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
@@ -119,10 +143,10 @@ export class PermitPool extends PermitStock {
     else if (!this.isClockBehind) this.windowEndsMs = this.spendableUntilMs;
     const elsewhere = this.heldElsewhere(message, grant);
     const admitted = this.admitWaiting();
-    if (this.waiting === 0) this.shortSinceMs = 0;
+    this.noteReach();
     // By a limit that has been replaced since nothing is refused: those who wait are asked for again.
-    if (this.waiting === 0 || this.leftInLedger > 0 || this.knowsOldLimit(message)) return this.verdict(admitted);
-    return this.onShortage(admitted, elsewhere, nowMs);
+    const short = this.knowsOldLimit(message) ? undefined : this.waiting.smallestAbove(this.reach);
+    return short === undefined ? this.verdict(admitted) : this.onShortage(admitted, short, elsewhere, nowMs);
   }
 
   /** The outcome of the message is unknown. Its permits are never sent again; waiting requests cause a new message. */
@@ -137,10 +161,10 @@ export class PermitPool extends PermitStock {
    * still here. Never call this for a message that may have been executed: its permits would exist twice.
    */
   notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-    if (!this.isUnderWay(message)) return this.verdict(0);
+    if (!this.isUnderWay(message)) return this.verdict(none);
     this.endMessage(message);
     this.pauseAttempts(nowMs);
-    if (message.ask.gen !== this.gen || !this.isOpen(nowMs)) return this.verdict(0);
+    if (message.ask.gen !== this.gen || !this.isOpen(nowMs)) return this.verdict(none);
     this.restore(message);
     return this.verdict(this.admitWaiting());
   }
@@ -158,15 +182,16 @@ export class PermitPool extends PermitStock {
     this.forgetLimit();
     this.outdateAll();
     this.deniedUntilMs = 0;
-    this.shortSinceMs = 0;
+    this.shortLevels = [];
     this.backoffUntilMs = 0;
+    this.retryAtMs = 0;
     this.shownMin = Number.POSITIVE_INFINITY;
   }
 
   /** The subject was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */
   drop(): void {
     this.startWindow(this.gen);
-    this.waiting = 0;
+    this.waiting.clear();
     this.endAllMessages();
   }
 
@@ -182,7 +207,7 @@ export class PermitPool extends PermitStock {
 
   /** Whether a new pool can replace it: no waiting request, no unanswered message, its window long over. */
   isIdle(nowMs: number): boolean {
-    const isUsed = this.waiting > 0 || this.hasMessages || this.isOpen(nowMs);
+    const isUsed = this.waiting.length > 0 || this.hasMessages || this.isOpen(nowMs);
     return !isUsed && nowMs >= this.windowEndsMs + tuning.keptAfterWindowMs;
   }
 
@@ -227,44 +252,98 @@ export class PermitPool extends PermitStock {
     this.isContended = false;
     this.isRecalled = false;
     this.deniedUntilMs = 0;
-    this.shortSinceMs = 0;
+    this.shortLevels = [];
     this.shownMin = Number.POSITIVE_INFINITY;
   }
 
-  protected admitWaiting(): number {
-    const admitted = Math.min(this.held, this.waiting);
-    this.use(admitted);
-    this.waiting -= admitted;
+  /** The largest cost that the next message could bring, as far as is known: it returns what is held, if requests wait. */
+  protected get reach(): number {
+    return this.leftInLedger + this.held;
+  }
+
+  protected admitWaiting(): readonly Picked[] {
+    const admitted = this.waiting.takeFitting(this.held);
+    this.use(unitsOf(admitted));
     return admitted;
   }
 
-  /** No permits are left and requests wait. They are denied if no permit can come back, or none came for too long. */
-  protected onShortage(admitted: number, elsewhere: number, nowMs: number): PermitVerdict {
-    const isFinal = elsewhere <= 0 && this.inUse === 0 && this.outdated === 0;
-    if (this.shortSinceMs === 0) this.shortSinceMs = nowMs;
-    const shortMs = nowMs - this.shortSinceMs;
-    if (!isFinal && shortMs < this.shortMaxMs()) {
-      this.backoffUntilMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
-      return { ...this.verdict(admitted), short: { limit: this.limit, remaining: 0, resetMs: this.shownEndMs } };
-    }
-    // Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end.
-    const pauseMs = Math.max(tuning.holdMs, Math.min(shortMs, (this.windowEndsMs - nowMs) / tuning.retriesMin));
-    const memoryMs = isFinal ? (this.isClockBehind ? tuning.clockBehindDenialMs : Number.POSITIVE_INFINITY) : pauseMs;
-    this.deniedUntilMs = Math.min(this.windowEndsMs, nowMs + memoryMs);
-    const deniedCount = this.waiting;
-    this.waiting = 0;
-    return this.verdict(admitted, deniedCount, isFinal);
+  /**
+   * How many of the held permits the next message returns. While requests wait, all: they complete the cost of none of
+   * them, and may be just what another replica lacks. Otherwise those that demand does not need.
+   */
+  protected surplus(needed: number, fetching: boolean, nowMs: number): number {
+    // While the ledger's clock is behind, nothing can be spent, but it still counts in the ledger.
+    if (this.waiting.length > 0) return this.isOpen(nowMs) || nowMs < this.windowEndsMs ? this.held : 0;
+    return fetching || !this.isOpen(nowMs) ? 0 : Math.max(0, this.held - Math.floor(needed));
   }
 
-  protected verdict(admitted: number, deniedCount = 0, isFinal = false): PermitVerdict {
-    return { gen: this.gen, admitted, denied: deniedCount, isFinal, short: undefined };
+  /** Costs that are within reach (again) are not out of it any longer. */
+  protected noteReach(): void {
+    const { reach } = this;
+    this.deniedAbove = Math.max(this.deniedAbove, reach);
+    this.shortLevels =
+      this.waiting.length === 0
+        ? this.shortLevels.filter(({ above }) => above > reach)
+        : withinReach(this.shortLevels, reach);
+  }
+
+  /** No request opens a window whose cost is above the limit. The limit may be lower than the one that its caller knows. */
+  protected onNoWindow(message: PermitMessage, { limit }: PermitGrant): PermitVerdict {
+    return this.verdict(none, this.knowsOldLimit(message) ? none : this.waiting.takeAbove(limit), true);
+  }
+
+  /**
+   * Requests wait for more than is within reach, the cheapest of them for `cost`. They are denied if it cannot come back,
+   * or has not for too long.
+   */
+  protected onShortage(admitted: readonly Picked[], cost: number, elsewhere: number, nowMs: number): PermitVerdict {
+    this.shortLevels = outOfReach(this.shortLevels, this.reach, cost, nowMs);
+    const isFinal = elsewhere <= 0 && this.inUse === 0 && this.outdated === 0;
+    const overdue = this.shortLevels.findLast(({ sinceMs }) => nowMs - sinceMs >= this.shortMaxMs());
+    if (isFinal) this.rememberFinal(nowMs);
+    else if (overdue !== undefined) this.rememberOverdue(overdue, nowMs);
+    // What is above the limit cannot come back.
+    const above = isFinal ? this.reach : Math.min(overdue?.above ?? this.limit, this.limit);
+    const denied = this.waiting.takeAbove(above);
+    const verdict = this.verdict(admitted, denied, isFinal || (overdue === undefined && denied.length > 0));
+    if (this.waiting.smallestAbove(this.reach) === undefined) return verdict;
+    const shortMs = nowMs - (this.shortLevels.at(-1) as ShortLevel).sinceMs;
+    this.retryAtMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
+    return { ...verdict, short: this.shortage() };
+  }
+
+  protected rememberFinal(nowMs: number): void {
+    const untilMs = this.isClockBehind ? nowMs + tuning.clockBehindDenialMs : this.windowEndsMs;
+    this.rememberDenial(this.reach, untilMs, nowMs);
+  }
+
+  /** Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end. */
+  protected rememberOverdue({ above, sinceMs }: ShortLevel, nowMs: number): void {
+    const partMs = (this.windowEndsMs - nowMs) / tuning.retriesMin;
+    this.rememberDenial(above, nowMs + Math.max(tuning.holdMs, Math.min(nowMs - sinceMs, partMs)), nowMs);
+  }
+
+  /** A denial that says less than one that still holds is not remembered. */
+  protected rememberDenial(above: number, untilMs: number, nowMs: number): void {
+    const endsMs = Math.min(this.windowEndsMs, untilMs);
+    if (nowMs < this.deniedUntilMs && this.deniedAbove <= above && this.deniedUntilMs >= endsMs) return;
+    this.deniedUntilMs = endsMs;
+    this.deniedAbove = above;
+  }
+
+  protected shortage(): Shortage {
+    const remaining = Math.min(this.shownMin, this.reach);
+    return { above: this.reach, state: { limit: this.limit, remaining, resetMs: this.shownEndMs } };
+  }
+
+  protected verdict(admitted: readonly Picked[], denied = none, isFinal = false): PermitVerdict {
+    return { gen: this.gen, admitted, denied, isFinal, short: undefined };
   }
 
   /** Whether to fetch a block now, before requests have to wait for it. */
   protected isLow(nowMs: number): boolean {
     if (this.isYielding(nowMs) || this.leftInLedger === 0 || this.isTooLate(nowMs)) return false;
-    const meanUntilAnswer = this.demandPerMs(nowMs) * this.rttMs;
-    return this.held + 1 <= meanUntilAnswer + tuning.lowMarkDeviations * Math.sqrt(meanUntilAnswer);
+    return this.held + 1 <= this.neededUntilAnswer(nowMs);
   }
 
   /** When permits are returned. Outdated or recalled: now. Contended: at `returnDueMs`. Else when decaying demand needs half of them. */
@@ -273,11 +352,12 @@ export class PermitPool extends PermitStock {
     const yielding = this.isContended || this.isRecalled;
     if (this.held === 0 && !(yielding && this.spent > 0)) return Number.POSITIVE_INFINITY;
     if (yielding) return this.isRecalled ? 0 : this.returnDueMs;
-    const needed = this.ratePerMs * (this.blockMs() + this.rttMs);
+    const needed = this.unitsPerMs * (this.blockMs() + this.rttMs);
     const surplusMs = tuning.demandMemoryMs * Math.log((2 * needed) / this.held);
     return Math.max(this.returnDueMs, this.rateAtMs + Math.min(surplusMs, this.idleAfterMs()));
   }
 }
 
+const none: readonly Picked[] = [];
 const denied = { outcome: "denied" } as const;
 const wait = { outcome: "wait" } as const;

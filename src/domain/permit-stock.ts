@@ -7,7 +7,7 @@ export class PermitStock extends PermitShown {
   protected gen = 0;
   /** Its permits may be spent until then. 0: no window. */
   protected spendableUntilMs = 0;
-  /** Permits that can be spent. In an open window this is 0 while requests wait. */
+  /** Permits that can be spent. In an open window they are fewer than the smallest cost that is waited for. */
   protected held = 0;
   /** Permits taken by requests that are not finished yet: their use is neither charged nor refused. */
   protected inUse = 0;
@@ -18,9 +18,9 @@ export class PermitStock extends PermitShown {
   /** How many of those in use are outdated at most: which of them is not known. */
   protected outdatedInUse = 0;
 
-  /** The permit was used: only now it counts as spent. */
-  commit(gen: number): void {
-    if (this.endUse(gen)) this.spent++;
+  /** The permits of one request were used: only now they count as spent. */
+  commit(gen: number, cost = 1): void {
+    this.spent += this.endUse(gen, cost);
   }
 
   /** Permits that are here, if their window is open. */
@@ -37,12 +37,14 @@ export class PermitStock extends PermitShown {
     this.inUse += count;
   }
 
-  /** The permit was not used. */
-  protected unuse(gen: number, nowMs: number): void {
-    const isOutdated = this.outdatedInUse > 0;
-    if (!this.endUse(gen) || !this.isOpen(nowMs)) return;
-    if (isOutdated) this.outdated++;
-    else this.held++;
+  /** The permits of one request were not used. */
+  protected unuse(gen: number, cost: number, nowMs: number): void {
+    const { outdatedInUse } = this;
+    const unused = this.endUse(gen, cost);
+    if (!this.isOpen(nowMs)) return;
+    const outdated = Math.min(unused, outdatedInUse);
+    this.outdated += outdated;
+    this.held += unused - outdated;
   }
 
   /** What an answer granted. An answer from before a change of the limit may have granted too much. */
@@ -83,10 +85,12 @@ export class PermitStock extends PermitShown {
     this.outdatedInUse = 0;
   }
 
-  private endUse(gen: number): boolean {
-    if (gen !== this.gen || this.inUse === 0) return false;
-    this.inUse--;
+  /** How many permits of the current window are no longer in use by that. */
+  private endUse(gen: number, cost: number): number {
+    if (gen !== this.gen) return 0;
+    const ended = Math.min(cost, this.inUse);
+    this.inUse -= ended;
     this.outdatedInUse = Math.min(this.outdatedInUse, this.inUse);
-    return true;
+    return ended;
   }
 }

@@ -1,3 +1,5 @@
+import { type CostRun, fitting } from "./cost-runs.ts";
+
 /**
  * A subject's window as stored in the permit ledger. Permits are charged here before a replica holds them: even if a replica
  * crashes, no more than `limit` can ever be spent in one window.
@@ -41,12 +43,18 @@ export const neverOpened: PermitWindow = {
   contended: false,
 };
 
+/** Most runs in one ask. What waits beyond them is asked for in the next one. */
+export const runsMax = 100;
+
 /** What one asker gives and wants, in one message: whole numbers, of which those below 0 count as 0. */
 export interface PermitAsk {
-  /** Permits for requests that are waiting. Only these open a window. */
-  readonly wantMin: number;
-  /** Permits for those and for what is expected soon. At least `wantMin`. */
-  readonly wantMax: number;
+  /**
+   * The costs of the requests that wait, in order of arrival. Each gets all of its permits or none. Only these open a
+   * window. A run of a cost or count below 1 counts as none.
+   */
+  readonly waiting: readonly CostRun[];
+  /** Permits beyond those, for what is expected soon. */
+  readonly inAdvance: number;
   /** The window that `returned` and `spent` belong to. Those of another window than the open one are dropped. */
   readonly gen: number;
   /** Permits that come back unspent. The asker must have given them up before it sends this, and send it once. */
@@ -91,15 +99,16 @@ export function exchangePermits(
   nowMs: number,
 ): { readonly window: PermitWindow; readonly grant: PermitGrant } {
   const timed = judgedByClock(before, nowMs);
-  const window = nowMs < countingEndMs(timed) ? credited(timed, ask) : opened(timed, ask, rule.durationMs, nowMs);
+  const waiting = soundRuns(ask.waiting);
+  const window = nowMs < countingEndMs(timed) ? credited(timed, ask) : opened(timed, waiting, rule, nowMs);
   const endsAtMs = countingEndMs(window);
   const endsInMs = Math.max(0, endsAtMs - nowMs);
   const isOpen = endsInMs > 0;
   const clockBehind = isOpen && window.clampedEndsAtMs !== 0;
   const available = isOpen ? Math.max(0, rule.limit - window.granted) : 0;
   const share = 2 * Math.max(1, ask.holders);
-  const inAdvance = window.contended || clockBehind ? 0 : Math.min(ask.wantMax, Math.floor(available / share));
-  const granted = Math.min(available, Math.max(0, ask.wantMin, inAdvance));
+  const inAdvance = window.contended || clockBehind ? 0 : ask.inAdvance;
+  const granted = grantedOf(available, waiting, inAdvance, Math.floor(available / share));
   const after: PermitWindow = {
     ...window,
     granted: window.granted + granted,
@@ -121,6 +130,26 @@ export function exchangePermits(
       limit: rule.limit,
     },
   };
+}
+
+/** Runs that stand for requests. */
+export function soundRuns(runs: readonly CostRun[]): readonly CostRun[] {
+  return runs.filter(({ cost, count }) => cost >= 1 && count >= 1);
+}
+
+/**
+ * Whole costs only, in order, first fit: a part of a cost would serve no request, and be missing elsewhere. In advance
+ * only if no request waits in vain, and then no more in all than `inAllMax`, unless more is waited for.
+ */
+function grantedOf(available: number, waiting: readonly CostRun[], inAdvance: number, inAllMax: number): number {
+  let granted = 0;
+  let isEachServed = true;
+  for (const run of waiting) {
+    const count = fitting(available - granted, run);
+    granted += count * run.cost;
+    isEachServed &&= count === run.count;
+  }
+  return isEachServed ? Math.max(granted, Math.min(granted + Math.max(0, inAdvance), inAllMax)) : granted;
 }
 
 /**
@@ -149,8 +178,14 @@ function credited(window: PermitWindow, ask: PermitAsk): PermitWindow {
   return { ...window, granted: window.granted - returned, spent };
 }
 
-/** A window begins with real demand, never with a report or a wish. */
-function opened(window: PermitWindow, ask: PermitAsk, durationMs: number, nowMs: number): PermitWindow {
-  if (ask.wantMin <= 0) return window;
+/** A window begins with real demand that it can serve, never with a report, a wish or a cost above the limit. */
+function opened(
+  window: PermitWindow,
+  waiting: readonly CostRun[],
+  rule: { readonly limit: number; readonly durationMs: number },
+  nowMs: number,
+): PermitWindow {
+  if (!waiting.some(({ cost }) => cost <= rule.limit)) return window;
+  const { durationMs } = rule;
   return { ...neverOpened, gen: window.gen + 1, endsAtMs: nowMs + durationMs, durationMs };
 }

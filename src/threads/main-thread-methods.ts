@@ -53,8 +53,8 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
       for (const slot of urgentSlots) listener?.changed(slot, true);
     },
 
-    takeStrict: (subject, rule) =>
-      andThen(limiter.take(subject, rule), (permit) => {
+    takeStrict: (subject, rule, cost) =>
+      andThen(limiter.take(subject, rule, cost), (permit) => {
         const { outcome, limit, remaining, resetMs } = permit;
         if (outcome === "admitted") permits.set(++lastNumber, permit);
         return { outcome, limit, remaining, resetMs, number: lastNumber };

@@ -23,7 +23,7 @@ export interface MainThreadMethods extends KeyLookup, UsageLedger {
   rowOf(subject: string): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */
   windowsChanged(slots: readonly number[], urgentSlots: readonly number[]): void;
-  takeStrict(subject: string, rule: RateLimit): MaybePromise<RemotePermitState>;
+  takeStrict(subject: string, rule: RateLimit, cost: number): MaybePromise<RemotePermitState>;
   commitStrict(number: number): void;
   releaseStrict(number: number): MaybePromise<RateLimitState>;
   peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;

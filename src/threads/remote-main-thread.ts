@@ -51,7 +51,8 @@ export function remoteUsage(mainThread: MainThreadLink): UsageLedger {
 
 export function remoteStrictLimiter(mainThread: MainThreadLink): RateLimiter {
   return {
-    take: async (subject, rule) => new RemotePermit(mainThread, await mainThread.ask("takeStrict", subject, rule)),
+    take: async (subject, rule, cost = 1) =>
+      new RemotePermit(mainThread, await mainThread.ask("takeStrict", subject, rule, cost)),
     peek: (subject, rule) => mainThread.ask("peek", subject, rule),
   };
 }

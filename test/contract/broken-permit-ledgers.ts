@@ -1,7 +1,10 @@
+import type { CostRun } from "../../src/domain/cost-runs.ts";
 import type { NewKey } from "../../src/domain/key.ts";
-import { exchangePermits, neverOpened } from "../../src/domain/permit-window.ts";
+import { exchangePermits, neverOpened, type PermitAsk } from "../../src/domain/permit-window.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { PermitResult } from "../../src/store/permit-ledger.ts";
+import { wantedBy } from "../ratelimit/strict/asks.ts";
+import { ones } from "../support/ones.ts";
 import { type BrokenStore, type KeyCalls, keys, permitRule, permits, shared } from "./break-store.ts";
 
 const exchange = exchangePermits;
@@ -9,12 +12,12 @@ const exchange = exchangePermits;
 export const brokenPermitLedgers: readonly BrokenStore[] = [
   // How a window opens and ends
   permitRule("opens a window for a wish", (before, ask, rule, nowMs) => {
-    const wished = nowMs >= before.endsAtMs && ask.wantMax > 0;
-    return exchange(before, wished ? { ...ask, wantMin: Math.max(1, ask.wantMin) } : ask, rule, nowMs);
+    const wished = nowMs >= before.endsAtMs && ask.inAdvance > 0;
+    return exchange(before, wished ? withDemand(ask) : ask, rule, nowMs);
   }),
   permitRule("opens a window for a return", (before, ask, rule, nowMs) => {
     const opens = nowMs >= before.endsAtMs && ask.returned > 0;
-    return exchange(before, opens ? { ...ask, wantMin: Math.max(1, ask.wantMin) } : ask, rule, nowMs);
+    return exchange(before, opens ? withDemand(ask) : ask, rule, nowMs);
   }),
   permitRule("ends a window a millisecond early", (before, ask, rule, nowMs) =>
     exchange({ ...before, endsAtMs: before.endsAtMs - 1 }, ask, rule, nowMs),
@@ -71,7 +74,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
   }),
   permitRule("gives in advance by a clock that is behind", (before, ask, rule, nowMs) => {
     const isBehind = exchange(before, ask, rule, nowMs).grant.clockBehind;
-    return exchange(before, isBehind ? { ...ask, wantMin: Math.max(ask.wantMin, ask.wantMax) } : ask, rule, nowMs);
+    return exchange(before, isBehind ? allWaited(ask) : ask, rule, nowMs);
   }),
   permitRule("gives nothing in advance for the rest of a window whose clock was behind", (before, ask, rule, nowMs) => {
     const { window, grant } = exchange(before, ask, rule, nowMs);
@@ -93,7 +96,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
   ),
   permitRule("grants all that is wanted or nothing", (before, ask, rule, nowMs) => {
     const settled = exchange(before, ask, rule, nowMs);
-    return settled.grant.granted < ask.wantMin ? exchange(before, { ...ask, wantMin: 0 }, rule, nowMs) : settled;
+    return settled.grant.granted < wantedBy(ask) ? exchange(before, { ...ask, waiting: [] }, rule, nowMs) : settled;
   }),
   permitRule("takes permits away when the limit is lowered", (before, ask, rule, nowMs) => {
     const { window, grant } = exchange(before, ask, rule, nowMs);
@@ -101,10 +104,10 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     return { window: { ...window, granted }, grant: { ...grant, outstanding: granted - window.spent } };
   }),
   permitRule("gives in advance all that is wanted", (before, ask, rule, nowMs) =>
-    exchange(before, { ...ask, wantMin: ask.wantMin > 0 ? Math.max(ask.wantMin, ask.wantMax) : 0 }, rule, nowMs),
+    exchange(before, ask.waiting.length > 0 ? allWaited(ask) : ask, rule, nowMs),
   ),
   permitRule("gives nothing in advance", (before, ask, rule, nowMs) =>
-    exchange(before, { ...ask, wantMax: 0 }, rule, nowMs),
+    exchange(before, { ...ask, inAdvance: 0 }, rule, nowMs),
   ),
   permitRule("thinks that every asker is alone", (before, ask, rule, nowMs) =>
     exchange(before, { ...ask, holders: 1 }, rule, nowMs),
@@ -124,6 +127,36 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     exchange(before, ask, { ...rule, durationMs: rule.durationMs | 0 }, nowMs),
   ),
 
+  // Costs
+  permitRule("grants a part of a cost", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, waiting: ones(wantedBy(ask)) }, rule, nowMs),
+  ),
+  permitRule("grants nothing behind a cost that does not fit", (before, ask, rule, nowMs) => {
+    const served = servedUpTo(before, ask, rule, nowMs);
+    return exchange(before, { ...ask, waiting: ask.waiting.slice(0, served) }, rule, nowMs);
+  }),
+  permitRule("grants the smallest costs first", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, waiting: ask.waiting.toSorted((a, b) => a.cost - b.cost) }, rule, nowMs),
+  ),
+  permitRule("grants all of a run or none", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, waiting: ask.waiting.map(asOne) }, rule, nowMs),
+  ),
+  permitRule("gives in advance while a cost waits in vain", (before, ask, rule, nowMs) => {
+    const settled = exchange(before, ask, rule, nowMs);
+    const waiting = ones(settled.grant.granted);
+    const isShort = settled.grant.granted < wantedBy(ask) && settled.window.gen === before.gen;
+    return isShort ? exchange(before, { ...ask, waiting }, rule, nowMs) : settled;
+  }),
+  permitRule("opens a window for a cost above the limit", (before, ask, rule, nowMs) => {
+    const opens = nowMs >= before.endsAtMs && ask.waiting.some(({ cost, count }) => cost > rule.limit && count > 0);
+    if (!opens) return exchange(before, ask, rule, nowMs);
+    const { window } = exchange(before, { ...ask, waiting: ones(1), inAdvance: 0 }, rule, nowMs);
+    return exchange({ ...window, granted: 0 }, ask, rule, nowMs);
+  }),
+  permitRule("counts a cost as one permit", (before, ask, rule, nowMs) =>
+    exchange(before, { ...ask, waiting: ask.waiting.map(({ count }) => ({ cost: 1, count })) }, rule, nowMs),
+  ),
+
   // Returned permits
   permitRule("credits a return to the open window, even if it belongs to another", (before, ask, rule, nowMs) =>
     exchange(before, { ...ask, gen: before.gen }, rule, nowMs),
@@ -135,7 +168,7 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
   permitRule("credits a return after it has granted", (before, ask, rule, nowMs) => {
     const { window } = exchange(before, { ...ask, returned: 0, spent: 0 }, rule, nowMs);
     return {
-      window: exchange(window, { ...ask, wantMin: 0, wantMax: 0 }, rule, nowMs).window,
+      window: exchange(window, { ...ask, waiting: [], inAdvance: 0 }, rule, nowMs).window,
       grant: exchange(before, { ...ask, returned: 0, spent: 0 }, rule, nowMs).grant,
     };
   }),
@@ -152,11 +185,11 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     exchange(before, { ...ask, spent: 0 }, rule, nowMs),
   ),
   permitRule("takes a return before the report that came with it", (before, ask, rule, nowMs) => {
-    const { window } = exchange(before, { ...ask, wantMin: 0, wantMax: 0, spent: 0 }, rule, nowMs);
+    const { window } = exchange(before, { ...ask, waiting: [], inAdvance: 0, spent: 0 }, rule, nowMs);
     return exchange(window, { ...ask, returned: 0 }, rule, nowMs);
   }),
   permitRule("carries a return over into the window that it opens", (before, ask, rule, nowMs) => {
-    const opens = nowMs >= before.endsAtMs && ask.wantMin > 0 && ask.returned > 0;
+    const opens = nowMs >= before.endsAtMs && ask.waiting.length > 0 && ask.returned > 0;
     return exchange(before, ask, opens ? { ...rule, limit: rule.limit + ask.returned } : rule, nowMs);
   }),
 
@@ -220,6 +253,29 @@ export const brokenPermitLedgers: readonly BrokenStore[] = [
     return digests;
   }),
 ];
+
+function withDemand(ask: PermitAsk): PermitAsk {
+  return { ...ask, waiting: wantedBy(ask) > 0 ? ask.waiting : ones(1) };
+}
+
+/** As if requests waited for all that is wanted in advance. */
+function allWaited(ask: PermitAsk): PermitAsk {
+  return { ...ask, waiting: [...ask.waiting, ...ones(Math.max(0, ask.inAdvance))], inAdvance: 0 };
+}
+
+/** How many runs are served before the first that is not. */
+function servedUpTo(...[before, ask, rule, nowMs]: Parameters<typeof exchange>): number {
+  const at = ask.waiting.findIndex((_, i) => {
+    const waiting = ask.waiting.slice(0, i + 1);
+    const { granted } = exchange(before, { ...ask, waiting, inAdvance: 0 }, rule, nowMs).grant;
+    return granted < wantedBy({ waiting });
+  });
+  return at < 0 ? ask.waiting.length : at + 1;
+}
+
+function asOne({ cost, count }: CostRun): CostRun {
+  return { cost: cost * count, count: 1 };
+}
 
 type Change = (
   inner: KeyCalls,

@@ -3,6 +3,7 @@ import type { NewKey } from "../../src/domain/key.ts";
 import type { ImportedKey } from "../../src/store/commands.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey, importKeys, rerollKey, stopApi, testEvent } from "../support/manage.ts";
+import { ones } from "../support/ones.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask } from "./permit-asks.ts";
@@ -59,7 +60,7 @@ export const importCases: readonly ContractCase[] = [
         counter: undefined,
         secrets: [{ start: "", createdAtMs: plain.createdAtMs }],
       });
-      expect(await ask(store, full, { wantMin: 3 })).toMatchObject({ granted: 3 });
+      expect(await ask(store, full, { waiting: ones(3) })).toMatchObject({ granted: 3 });
       expect(await charge(store, full, 1)).toEqual(settled(1, 3));
       clock.stepTo("2026-01-16T00:00:00.000Z");
       expect(await charge(store, full, 1)).toEqual(settled(1, 12));

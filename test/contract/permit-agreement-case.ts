@@ -5,6 +5,7 @@ import { limitMax, type RateLimit } from "../../src/domain/rate-limit.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
+import { ones } from "../support/ones.ts";
 import type { TestClock } from "../support/test-clock.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { sampleKey } from "./sample-keys.ts";
@@ -24,10 +25,18 @@ const anyRateLimit: fc.Arbitrary<RateLimit | undefined> = fc.option(
   { nil: undefined, freq: 8 },
 );
 const anyCount = fc.oneof(fc.nat(8), fc.constantFrom(-3, 1000, limitMax));
+const anyCost = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.constantFrom(1, 1, -1, 0, 31, limitMax));
+const anyWaiting = fc.oneof(
+  // What has a statement of its own.
+  anyCount.map(ones),
+  fc.array(fc.record({ cost: anyCost, count: fc.oneof(fc.integer({ min: -1, max: 4 }), fc.constant(limitMax)) }), {
+    maxLength: 8,
+  }),
+);
 const anyAsk = fc.record({
   key: anyKey,
-  wantMin: anyCount,
-  wantMax: anyCount,
+  waiting: anyWaiting,
+  inAdvance: anyCount,
   // Windows are few: some of these are the open one.
   gen: fc.nat(4),
   returned: anyCount,

@@ -18,9 +18,9 @@ export function createdStrict(store: Store, clock: TestClock, limit: number, dur
   return created(store, clock, { rateLimit: strict(limit, durationMs) });
 }
 
-/** An ask with these fields; the others are 0, `holders` is 1, and `wantMax` is `wantMin`. */
+/** An ask with these fields. For the others no request waits, all else is 0, and `holders` is 1. */
 export function permitAsk(given: Partial<PermitAsk> = {}): PermitAsk {
-  return { wantMin: 0, wantMax: given.wantMin ?? 0, gen: 0, returned: 0, spent: 0, holders: 1, ...given };
+  return { waiting: [], inAdvance: 0, gen: 0, returned: 0, spent: 0, holders: 1, ...given };
 }
 
 /** The grant for one ask. Fails if it was not settled. */

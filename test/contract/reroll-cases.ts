@@ -3,6 +3,7 @@ import type { NewKey } from "../../src/domain/key.ts";
 import { endedSecretKeptMs } from "../../src/domain/overlap.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createKey, deleteKey, rerollKey, setRateLimit, testEvent, updateRemaining } from "../support/manage.ts";
+import { ones } from "../support/ones.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask } from "./permit-asks.ts";
 import { foundAs, refillRule, sampleKey, sampleRecord } from "./sample-keys.ts";
@@ -114,7 +115,7 @@ export const rerollCases: readonly ContractCase[] = [
     async run(store, clock) {
       const rateLimit = { mode: "strict", limit: 5, durationMs: 60_000 } as const;
       const key = await created(store, clock, { remaining: 10, rateLimit });
-      const take = (wanted: number) => ask(store, key, { wantMin: wanted });
+      const take = (wanted: number) => ask(store, key, { waiting: ones(wanted) });
       expect(await take(3)).toMatchObject({ granted: 3 });
       expect(await charge(store, key, 4)).toEqual(settled(4, 6));
       await rerollKey(store.management, key.id, { secretDigest: "new", overlapMs: hourMs });

@@ -15,6 +15,7 @@ import { listCases } from "./list-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
 import { permitCases } from "./permit-cases.ts";
 import { permitClockCases } from "./permit-clock-cases.ts";
+import { permitCostCases } from "./permit-cost-cases.ts";
 import { rateLimitCases } from "./rate-limit-cases.ts";
 import { refillCases } from "./refill-cases.ts";
 import { rerollCases } from "./reroll-cases.ts";
@@ -47,6 +48,7 @@ export const storeContract: readonly ContractCase[] = [
   ...importCases,
   ...permitCases,
   ...permitClockCases,
+  ...permitCostCases,
   ...rateLimitCases,
   agreementCase,
   permitAgreementCase,

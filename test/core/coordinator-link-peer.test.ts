@@ -9,6 +9,7 @@ import { CoordinatorLink } from "../../src/core/remote/coordinator-link.ts";
 import { NotExecuted } from "../../src/core/wire.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { askFor } from "../ratelimit/strict/asks.ts";
+import { ones } from "../support/ones.ts";
 import { exchange, granting, setUpLink } from "./link-fixture.ts";
 import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 import { edgeAt } from "./test-coordinator.ts";
@@ -51,7 +52,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
     const saidMs = performance.now();
     coordinator.say({ timeMs: 4711 });
     await delay(100);
-    void exchange(link, "k", askFor({ wantMin: 1 })).catch(() => {});
+    void exchange(link, "k", askFor({ waiting: ones(1) })).catch(() => {});
     await vi.waitFor(() => expect(coordinator.requests.length).toBe(1));
     const { seenTimeMs = 0, seenAgeMs = 0 } = coordinator.requests[0] ?? {};
     expect(seenTimeMs).toBe(4711);
@@ -62,7 +63,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
   it("that is silent takes no new calls and says so of those under way, and still takes a late answer", async () => {
     const { coordinator, link } = await setUpLink();
     let overdue = 0;
-    const late = exchange(link, "k", askFor({ wantMin: 1 }), () => overdue++);
+    const late = exchange(link, "k", askFor({ waiting: ones(1) }), () => overdue++);
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.beats = false;
     await vi.waitFor(() => expect(link.isUp).toBe(false), { interval: 5 });
@@ -78,7 +79,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
     const { core, permits } = edgeAt([coordinator.address]);
     await vi.waitFor(() => expect(core.coordinators.hasLedger).toBe(true));
     let overdue = 0;
-    const late = permits.exchange("k", askFor({ wantMin: 1 }), { onOverdue: () => overdue++ });
+    const late = permits.exchange("k", askFor({ waiting: ones(1) }), { onOverdue: () => overdue++ });
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.state = { ledgerAway: true };
     await vi.waitFor(() => expect(core.coordinators.hasLedger).toBe(false));
@@ -98,7 +99,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
 
   it("whose coordinator stops takes no calls, waits for its answers and then ends the stream", async () => {
     const { coordinator, link } = await setUpLink();
-    const last = exchange(link, "k", askFor({ wantMin: 1 }));
+    const last = exchange(link, "k", askFor({ waiting: ones(1) }));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.state = { stopping: true };
     await vi.waitFor(() => expect(link.isUp).toBe(false));
@@ -118,7 +119,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
     onTestFinished(() => link.close());
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     let overdue = 0;
-    void exchange(link, "k", askFor({ wantMin: 1 }), () => overdue++).catch(() => {});
+    void exchange(link, "k", askFor({ waiting: ones(1) }), () => overdue++).catch(() => {});
     for (let round = 0; round < 2; round++) {
       // Busy after input was read: then the timers that judge fire before the next input is.
       await nextTurn();

@@ -9,6 +9,7 @@ import { Unavailable } from "../../src/domain/unavailable.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { askFor, settledWith } from "../ratelimit/strict/asks.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
+import { ones } from "../support/ones.ts";
 import { exchange, granting, setUpLink } from "./link-fixture.ts";
 import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 
@@ -30,7 +31,7 @@ describe("a link to a coordinator", () => {
     onTestFinished(() => link.close());
     await vi.waitFor(() => expect(coordinator.streams).toBe(1));
     expect(link.isUp).toBe(false);
-    await expect(exchange(link, "k", askFor({ wantMin: 1 }))).rejects.toThrow(NotExecuted);
+    await expect(exchange(link, "k", askFor({ waiting: ones(1) }))).rejects.toThrow(NotExecuted);
     coordinator.say({});
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     expect(coordinator.requests).toEqual([]);
@@ -38,14 +39,14 @@ describe("a link to a coordinator", () => {
 
   it("puts everything of a turn into one message, and the next turn's into another", async () => {
     const { coordinator, link } = await setUpLink();
-    const pending = Array.from({ length: 100 }, (_, i) => exchange(link, `key ${i}`, askFor({ wantMin: i })));
-    pending.push(Promise.resolve().then(() => exchange(link, "in the same turn", askFor({ wantMin: 1 }))));
+    const pending = Array.from({ length: 100 }, (_, i) => exchange(link, `key ${i}`, askFor({ waiting: ones(i) })));
+    pending.push(Promise.resolve().then(() => exchange(link, "in the same turn", askFor({ waiting: ones(1) }))));
     await nextTurn();
     await nextTurn();
-    pending.push(exchange(link, "later", askFor({ wantMin: 1 })));
+    pending.push(exchange(link, "later", askFor({ waiting: ones(1) })));
     await vi.waitFor(() => expect(coordinator.requests.length).toBe(2));
     expect(coordinator.requests.map(({ calls }) => calls.length)).toEqual([101, 1]);
-    expect(coordinator.asks[42]).toMatchObject({ subject: "key 42", wantMin: 42 });
+    expect(coordinator.asks[42]).toMatchObject({ subject: "key 42", waiting: ones(42) });
     expect(new Set(coordinator.asks.map(({ id }) => id)).size).toBe(102);
     coordinator.say({ answers: coordinator.asks.map(({ id }) => granting(id, id)) });
     await Promise.all(pending);
@@ -53,7 +54,7 @@ describe("a link to a coordinator", () => {
 
   it("gives each answer to its call, in any order, and ignores answers without a call", async () => {
     const { coordinator, link } = await setUpLink();
-    const ask = askFor({ wantMin: 3, wantMax: 7, gen: 2 ** 40, returned: 5, spent: 6 });
+    const ask = askFor({ waiting: ones(3), inAdvance: 4, gen: 2 ** 40, returned: 5, spent: 6 });
     const pending = Promise.all(["a", "b", "c", "d"].map((subject) => exchange(link, subject, ask)));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(4));
     const { holders: __, ...onTheWire } = ask;
@@ -74,7 +75,7 @@ describe("a link to a coordinator", () => {
 
   it("takes an answer of no known kind, as a newer version might send, for unknown", async () => {
     const { coordinator, link } = await setUpLink();
-    const answer = exchange(link, "k", askFor({ wantMin: 1 }));
+    const answer = exchange(link, "k", askFor({ waiting: ones(1) }));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(1));
     coordinator.say({ answers: [{ id: coordinator.asks[0]?.id ?? 0 }] });
     expect(await answer).toMatchObject({ outcome: "failed" });
@@ -96,7 +97,7 @@ describe("a link to a coordinator", () => {
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     await delay(50);
     expect(coordinator.asks.length).toBe(2);
-    const answer = exchange(link, "a", askFor({ wantMin: 1 }));
+    const answer = exchange(link, "a", askFor({ waiting: ones(1) }));
     await vi.waitFor(() => expect(coordinator.asks.length).toBe(3));
     coordinator.say({ answers: [granting(coordinator.asks[2]?.id ?? 0, 1)] });
     expect(await answer).toMatchObject({ granted: 1 });

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
 import { nextTurn } from "../batching/next-turn.ts";
 import { askFor } from "../ratelimit/strict/asks.ts";
+import { ones } from "../support/ones.ts";
 import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 import {
   edgeAt,
@@ -19,7 +20,7 @@ const keyIds = Array.from({ length: 200 }, (_, i) => `key_${i}`);
 /** For each key, which of these coordinators its ask went to. */
 async function placesOf(edge: TestEdge, coordinators: readonly TestCoordinator[]): Promise<string[]> {
   for (const { asked } of coordinators) asked.length = 0;
-  await Promise.all(keyIds.map((keyId) => edge.permits.exchange(keyId, askFor({ wantMin: 1 }))));
+  await Promise.all(keyIds.map((keyId) => edge.permits.exchange(keyId, askFor({ waiting: ones(1) }))));
   const addressesOf = new Map<string, string[]>();
   for (const { address, asked } of coordinators) {
     for (const { subject: keyId } of asked) addressesOf.set(keyId, [...(addressesOf.get(keyId) ?? []), address]);
@@ -105,7 +106,7 @@ describe("several coordinators", () => {
     await untilUp(edge, two);
     for (const coordinator of two) await coordinator.stop();
     await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(false), patient);
-    expect(await edge.permits.exchange("k", askFor({ wantMin: 1 }))).toEqual({ outcome: "notExecuted" });
+    expect(await edge.permits.exchange("k", askFor({ waiting: ones(1) }))).toEqual({ outcome: "notExecuted" });
     await expect(edge.core.windows.exchange([])).resolves.toMatchObject({ news: [] });
   });
 });
@@ -191,7 +192,7 @@ describe("edges with strict limits over coordinators", () => {
 /** So many verifications, spread over the edges in turns of a few; how many ended how. */
 async function crowd(edges: readonly StrictLimiter[], keyId: string, times: number): Promise<Record<string, number>> {
   const outcomes: Record<string, number> = {};
-  const rule = { mode: "strict", limit: 0, durationMs: 60_000 } as const;
+  const rule = { mode: "strict", limit: 1, durationMs: 60_000 } as const;
   const verify = async (edge: StrictLimiter) => {
     const permit = await edge.take(keyId, rule);
     permit.commit();

@@ -12,6 +12,7 @@ import { foundAs, refillRule, sampleKey } from "../contract/sample-keys.ts";
 import { askFor } from "../ratelimit/strict/asks.ts";
 import { PlainCounters } from "../store/plain-counters.ts";
 import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
+import { ones } from "../support/ones.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -173,7 +174,7 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const { core } = await setUp(key);
       const permits = core.joinPermits(() => {});
       const settled = { outcome: "settled", gen: 1, durationMs: 60_000, limit: 40, clockBehind: false };
-      const first = await permits.exchange(key.id, askFor({ wantMin: 15 }));
+      const first = await permits.exchange(key.id, askFor({ waiting: ones(15) }));
       expect(first).toMatchObject({ ...settled, granted: 15, left: 25, outstanding: 15 });
       const { endsInMs, endsAtMs } = first as { endsInMs: number; endsAtMs: number };
       expect(endsInMs).toBeGreaterThan(50_000);
@@ -181,7 +182,7 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       expect(Math.abs(endsAtMs - endsInMs - systemClock.nowMs())).toBeLessThan(10_000);
       const back = await permits.exchange(key.id, askFor({ gen: 1, returned: 5, spent: 10 }));
       expect(back).toMatchObject({ ...settled, granted: 0, left: 30, outstanding: 0 });
-      const rest = await permits.exchange(key.id, askFor({ wantMin: 100, gen: 1 }));
+      const rest = await permits.exchange(key.id, askFor({ waiting: ones(100), gen: 1 }));
       expect(rest).toMatchObject({ ...settled, granted: 30, left: 0 });
     });
 
@@ -190,7 +191,7 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const { core } = await setUp(key);
       const permits = core.joinPermits(() => {});
       for (const keyId of [key.id, "key_none"]) {
-        expect(await permits.exchange(keyId, askFor({ wantMin: 1 }))).toEqual({ outcome: "missing" });
+        expect(await permits.exchange(keyId, askFor({ waiting: ones(1) }))).toEqual({ outcome: "missing" });
       }
     });
 
@@ -200,11 +201,11 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       const recalled: string[] = [];
       const holder = core.joinPermits((keyId) => recalled.push(`holder ${keyId}`));
       const needy = (await join()).joinPermits((keyId) => recalled.push(`needy ${keyId}`));
-      expect(await holder.exchange(key.id, askFor({ wantMin: 40 }))).toMatchObject({ granted: 40 });
-      expect(await needy.exchange(key.id, askFor({ wantMin: 1 }))).toMatchObject({ granted: 0 });
+      expect(await holder.exchange(key.id, askFor({ waiting: ones(40) }))).toMatchObject({ granted: 40 });
+      expect(await needy.exchange(key.id, askFor({ waiting: ones(1) }))).toMatchObject({ granted: 0 });
       await vi.waitFor(() => expect(recalled).toEqual([`holder ${key.id}`]));
       await holder.exchange(key.id, askFor({ gen: 1, returned: 40 }));
-      expect(await needy.exchange(key.id, askFor({ wantMin: 1, gen: 1 }))).toMatchObject({ granted: 1 });
+      expect(await needy.exchange(key.id, askFor({ waiting: ones(1), gen: 1 }))).toMatchObject({ granted: 1 });
     });
   });
 

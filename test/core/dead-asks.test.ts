@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
-import { askFor } from "../ratelimit/strict/asks.ts";
+import { askFor, wantedBy } from "../ratelimit/strict/asks.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
+import { ones } from "../support/ones.ts";
 import { askingFor, openRawStream } from "./raw-stream.ts";
 import { edgeAt, startTestCoordinator, strictKey } from "./test-coordinator.ts";
 
@@ -16,7 +17,8 @@ async function setUp() {
 }
 
 /** Permits that the ledger was asked for. */
-const wanted = ({ asked }: Awaited<ReturnType<typeof setUp>>) => asked.reduce((sum, { wantMax }) => sum + wantMax, 0);
+const wanted = ({ asked }: Awaited<ReturnType<typeof setUp>>) =>
+  asked.reduce((sum, ask) => sum + wantedBy(ask) + ask.inAdvance, 0);
 
 describe("an ask that is sent into a cut network", () => {
   it("never arrives if its link was given up before the network works again: no permit is granted to nobody", async () => {
@@ -24,12 +26,12 @@ describe("an ask that is sent into a cut network", () => {
     const edge = edgeAt([cut.address]);
     await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true), patient);
     cut.network.holding = "both";
-    const lost = edge.permits.exchange(cut.keyId, askFor({ wantMin: 7 }));
+    const lost = edge.permits.exchange(cut.keyId, askFor({ waiting: ones(7) }));
     await expect(lost).rejects.toThrow("away");
     cut.network.holding = undefined;
     // The new link works, and what it says comes after everything that was queued before.
     await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true), patient);
-    expect(await edge.permits.exchange(cut.keyId, askFor({ wantMin: 1 }))).toMatchObject({ granted: 1 });
+    expect(await edge.permits.exchange(cut.keyId, askFor({ waiting: ones(1) }))).toMatchObject({ granted: 1 });
     expect(wanted(cut)).toBe(1);
   });
 
@@ -38,7 +40,7 @@ describe("an ask that is sent into a cut network", () => {
     const stream = openRawStream(cut.address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
     cut.network.holding = "both";
-    stream.send({ calls: [askingFor(1, { subject: cut.keyId, wantMin: 7, wantMax: 7 })] });
+    stream.send({ calls: [askingFor(1, { subject: cut.keyId, waiting: ones(7) })] });
     await delay(50);
     stream.end();
     await delay(1200);
@@ -55,14 +57,14 @@ describe("an ask that is sent into a cut network", () => {
     await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(2));
     cut.network.holding = "both";
     const late = seen();
-    stream.send({ calls: [askingFor(1, { subject: cut.keyId, wantMin: 7, wantMax: 7, returned: 2 })], ...late });
+    stream.send({ calls: [askingFor(1, { subject: cut.keyId, waiting: ones(7), returned: 2 })], ...late });
     await delay(1200);
     cut.network.holding = undefined;
     await vi.waitFor(() => {
       expect(stream.answers).toMatchObject([{ id: 1, answer: { case: "notExecuted" } }]);
     }, patient);
     expect(cut.asked).toEqual([]);
-    stream.send({ calls: [askingFor(2, { subject: cut.keyId, wantMin: 1, wantMax: 1 })], ...seen() });
+    stream.send({ calls: [askingFor(2, { subject: cut.keyId, waiting: ones(1) })], ...seen() });
     await vi.waitFor(() => expect(wanted(cut)).toBe(1), patient);
   });
 });

@@ -1,6 +1,7 @@
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, it, vi } from "vitest";
 import { askFor } from "../ratelimit/strict/asks.ts";
+import { ones } from "../support/ones.ts";
 import { askingFor, openRawStream } from "./raw-stream.ts";
 import {
   edgeAt,
@@ -28,7 +29,7 @@ describe("the internal service", () => {
     const coordinator = await startTestCoordinator({ secret: sharedSecret });
     const keyId = await strictKey(coordinator.store, 10);
     const stream = openRawStream(coordinator.address, authorization);
-    stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 1, wantMax: 1 })] });
+    stream.send({ calls: [askingFor(1, { subject: keyId, waiting: ones(1) })] });
     const status = await stream.ended;
     expect(status.code).toBe(UNAUTHENTICATED);
     expect(JSON.stringify([status, stream.messages])).not.toContain(sharedSecret.slice(0, 20));
@@ -42,7 +43,7 @@ describe("the internal service", () => {
     const stranger = edgeAt([coordinator.address], { secret: `${sharedSecret}x` });
     const edge = edgeAt([coordinator.address], { secret: sharedSecret });
     await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true));
-    expect(await edge.permits.exchange(keyId, askFor({ wantMin: 3 }))).toMatchObject({ granted: 3, limit: 10 });
+    expect(await edge.permits.exchange(keyId, askFor({ waiting: ones(3) }))).toMatchObject({ granted: 3, limit: 10 });
     await vi.waitFor(async () => expect(await refusedBy(coordinator)).toBeGreaterThan(1));
     expect(stranger.core.coordinators.isUp).toBe(false);
   });
@@ -52,7 +53,7 @@ describe("the internal service", () => {
     const keyId = await strictKey(store, 10);
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages).toMatchObject([{ answers: [], recalls: [] }]));
-    stream.send({ calls: [askingFor(5, { subject: keyId, wantMin: 4, wantMax: 4 })] });
+    stream.send({ calls: [askingFor(5, { subject: keyId, waiting: ones(4) })] });
     await vi.waitFor(() => expect(stream.messages.length).toBe(2));
     expect(stream.messages[1]?.answers).toMatchObject([{ id: 5, answer: { case: "permits", value: { granted: 4 } } }]);
     stream.end();
@@ -63,7 +64,7 @@ describe("the internal service", () => {
     const { address, store } = await startTestCoordinator();
     const keyIds = await Promise.all(Array.from({ length: 400 }, () => strictKey(store, 10)));
     const stream = openRawStream(address);
-    stream.send({ calls: keyIds.map((keyId, id) => askingFor(id, { subject: keyId, wantMin: 1, wantMax: 1 })) });
+    stream.send({ calls: keyIds.map((keyId, id) => askingFor(id, { subject: keyId, waiting: ones(1) })) });
     await vi.waitFor(() => expect(stream.answers.length).toBe(400));
     expect(stream.messages.length).toBeLessThan(10);
     expect(new Set(stream.answers.map(({ id }) => id)).size).toBe(400);
@@ -72,14 +73,14 @@ describe("the internal service", () => {
   it("says of an unknown key that it is missing", async () => {
     const { address } = await startTestCoordinator();
     const stream = openRawStream(address);
-    stream.send({ calls: [askingFor(1, { subject: "key_nobody", wantMin: 1, wantMax: 1 })] });
+    stream.send({ calls: [askingFor(1, { subject: "key_nobody", waiting: ones(1) })] });
     await vi.waitFor(() => expect(stream.messages[1]?.answers).toMatchObject([{ answer: { case: "missing" } }]));
   });
 
-  const ask = { wantMin: 1, wantMax: 1, gen: 1, returned: 0, spent: 0 };
+  const ask = { waiting: ones(1), gen: 1, returned: 0, spent: 0 };
   it.each([
-    ["wants less than nothing", { ...ask, wantMin: -1 }],
-    ["wants at most less than at least", { ...ask, wantMin: 5, wantMax: 4 }],
+    ["wants less than nothing", { ...ask, waiting: ones(-1) }],
+    ["wants less than nothing in advance", { ...ask, waiting: ones(5), inAdvance: -1 }],
     ["gives back less than nothing", { ...ask, returned: -1 }],
     ["spent less than nothing", { ...ask, spent: -2_147_483_648 }],
     ["is of a window that is no number", { ...ask, gen: Number.NaN }],
@@ -99,9 +100,9 @@ describe("the internal service", () => {
   });
 
   it.each([
-    ["wants more than there can be", { ...ask, wantMin: 2_147_483_647, wantMax: 2_147_483_647 }, 10],
-    ["gives back more than was ever handed out", { ...ask, wantMin: 0, returned: 2_147_483_647 }, 0],
-    ["reports more spent than was handed out", { ...ask, wantMin: 0, spent: 2_147_483_647 }, 0],
+    ["wants more than there can be", { ...ask, waiting: ones(2_147_483_647) }, 10],
+    ["gives back more than was ever handed out", { ...ask, waiting: [], returned: 2_147_483_647 }, 0],
+    ["reports more spent than was handed out", { ...ask, waiting: [], spent: 2_147_483_647 }, 0],
   ])("never hands out more than the limit, when an ask %s", async (_, greedy, got) => {
     const coordinator = await startTestCoordinator();
     const keyId = await strictKey(coordinator.store, 10);
@@ -134,14 +135,14 @@ describe("the internal service", () => {
     const keyId = await strictKey(store, 100);
     const [leaving, staying] = [openRawStream(address), openRawStream(address)];
     for (const stream of [leaving, staying]) {
-      stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 1, wantMax: 1 })] });
+      stream.send({ calls: [askingFor(1, { subject: keyId, waiting: ones(1) })] });
       await vi.waitFor(() => expect(stream.messages.length).toBe(2));
     }
     expect(asked.at(-1)?.holders).toBe(2);
     leave(leaving);
     await leaving.ended;
     await vi.waitFor(() => {
-      staying.send({ calls: [askingFor(2, { subject: keyId, wantMin: 1, wantMax: 1, gen: 1, spent: 1 })] });
+      staying.send({ calls: [askingFor(2, { subject: keyId, waiting: ones(1), gen: 1, spent: 1 })] });
       expect(asked.at(-1)?.holders).toBe(1);
     });
   });
@@ -152,7 +153,7 @@ describe("the internal service", () => {
     ledger.delay = () => new Promise(() => {});
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
-    stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 1, wantMax: 1 })] });
+    stream.send({ calls: [askingFor(1, { subject: keyId, waiting: ones(1) })] });
     await vi.waitFor(() => expect(stream.heartbeats.length).toBeGreaterThan(10), { timeout: 5000 });
     const times = stream.heartbeats.map(({ timeMs }) => timeMs);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
@@ -168,7 +169,7 @@ describe("the internal service", () => {
     ledger.delay = () => new Promise((resolve) => release.push(resolve));
     const stream = openRawStream(address);
     await vi.waitFor(() => expect(stream.messages.length).toBe(1));
-    stream.send({ calls: [askingFor(1, { subject: keyId, wantMin: 4, wantMax: 4 })] });
+    stream.send({ calls: [askingFor(1, { subject: keyId, waiting: ones(4) })] });
     await vi.waitFor(() => expect(release.length).toBe(1));
     let stopped = false;
     const stopping = streams.stop(5000).then(() => {

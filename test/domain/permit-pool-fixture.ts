@@ -1,3 +1,4 @@
+import { countOf } from "../../src/domain/cost-queue.ts";
 import { PermitPool } from "../../src/domain/permit-pool.ts";
 import type { PermitMessage, PermitVerdict } from "../../src/domain/permit-verdict.ts";
 import type { PermitGrant } from "../../src/domain/permit-window.ts";
@@ -27,6 +28,11 @@ export function poolWith(grant: PermitGrant, rttMs = 20): { pool: PermitPool; ve
   pool.take(startMs);
   const verdict = pool.answered(ask(pool, startMs), grant, startMs + rttMs);
   return { pool, verdict };
+}
+
+/** The verdict with how many requests are admitted and denied, in place of which. */
+export function counted(verdict: PermitVerdict) {
+  return { ...verdict, admitted: countOf(verdict.admitted), denied: countOf(verdict.denied) };
 }
 
 export function ask(pool: PermitPool, nowMs: number): PermitMessage {

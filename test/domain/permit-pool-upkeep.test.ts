@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PermitPool } from "../../src/domain/permit-pool.ts";
-import { ask, endsAtMs, exhausted, plenty, poolWith, startMs } from "./permit-pool-fixture.ts";
+import { ones } from "../support/ones.ts";
+import { ask, counted, endsAtMs, exhausted, plenty, poolWith, startMs } from "./permit-pool-fixture.ts";
 
 describe("lost", () => {
   it("brings nothing back and sends nothing again", () => {
@@ -10,7 +11,7 @@ describe("lost", () => {
     expect(message.ask).toMatchObject({ returned: 4, spent: 1 });
     pool.lost(message, startMs + 200);
     expect(pool.take(startMs + 300).outcome).toBe("wait");
-    expect(ask(pool, startMs + 300).ask).toMatchObject({ wantMin: 1, returned: 0, spent: 0 });
+    expect(ask(pool, startMs + 300).ask).toMatchObject({ waiting: ones(1), returned: 0, spent: 0 });
   });
 
   it("asks again for waiting requests, after a pause", () => {
@@ -20,7 +21,7 @@ describe("lost", () => {
     pool.take(startMs + 10);
     expect(pool.nextAsk(startMs + 10)).toBeUndefined();
     expect(pool.nextDueMs(startMs + 10)).toBe(startMs + 60);
-    expect(ask(pool, startMs + 60).ask.wantMin).toBe(2);
+    expect(ask(pool, startMs + 60).ask.waiting).toEqual(ones(2));
   });
 });
 
@@ -36,7 +37,7 @@ describe("release", () => {
     ["whose window is over", 7, startMs + 50_000],
   ])("drops a permit %s", (_, gen, nowMs) => {
     const { pool } = poolWith({ ...plenty, granted: 1 });
-    expect(pool.release(gen, nowMs).admitted).toBe(0);
+    expect(counted(pool.release(gen, nowMs)).admitted).toBe(0);
     expect(pool.take(nowMs).outcome).toBe("wait");
   });
 
@@ -70,21 +71,21 @@ describe("a change of the key", () => {
     const { pool } = poolWith(plenty);
     pool.limitChanged();
     const before = ask(pool, startMs + 30);
-    expect(before.ask).toMatchObject({ wantMin: 0, returned: 4 });
+    expect(before.ask).toMatchObject({ waiting: [], returned: 4 });
     pool.limitChanged();
     expect(pool.take(startMs + 30).outcome).toBe("wait");
-    expect(pool.answered(before, { ...plenty, granted: 10 }, startMs + 40).admitted).toBe(0);
+    expect(counted(pool.answered(before, { ...plenty, granted: 10 }, startMs + 40)).admitted).toBe(0);
     const after = ask(pool, startMs + 40);
-    expect(after.ask).toMatchObject({ wantMin: 1, returned: 10 });
-    expect(pool.answered(after, { ...plenty, granted: 1, limit: 50 }, startMs + 50).admitted).toBe(1);
+    expect(after.ask).toMatchObject({ waiting: ones(1), returned: 10 });
+    expect(counted(pool.answered(after, { ...plenty, granted: 1, limit: 50 }, startMs + 50)).admitted).toBe(1);
   });
 
   it("of its limit outdates permits in use: one that was not used is returned", () => {
     const { pool } = poolWith({ ...plenty, granted: 1 });
     pool.limitChanged();
     expect(pool.take(startMs + 30).outcome).toBe("wait");
-    expect(pool.release(7, startMs + 30).admitted).toBe(0);
-    expect(ask(pool, startMs + 30).ask).toMatchObject({ wantMin: 1, returned: 1 });
+    expect(counted(pool.release(7, startMs + 30)).admitted).toBe(0);
+    expect(ask(pool, startMs + 30).ask).toMatchObject({ waiting: ones(1), returned: 1 });
   });
 
   it("of its limit is not denied by an answer from before it", () => {
@@ -92,11 +93,11 @@ describe("a change of the key", () => {
     pool.take(startMs);
     const message = ask(pool, startMs);
     pool.limitChanged();
-    expect(pool.answered(message, exhausted, startMs + 10)).toMatchObject({ denied: 0 });
+    expect(counted(pool.answered(message, exhausted, startMs + 10))).toMatchObject({ denied: 0 });
     expect(pool.state(startMs + 10, 2_000)?.limit).toBe(2_000);
     const again = ask(pool, startMs + 10);
-    expect(again.ask.wantMin).toBe(1);
-    expect(pool.answered(again, { ...plenty, limit: 2_000 }, startMs + 20).admitted).toBe(1);
+    expect(again.ask.waiting).toEqual(ones(1));
+    expect(counted(pool.answered(again, { ...plenty, limit: 2_000 }, startMs + 20)).admitted).toBe(1);
   });
 
   it("to deleted drops permits, those on their way too", () => {
@@ -104,8 +105,8 @@ describe("a change of the key", () => {
     pool.recall();
     const message = ask(pool, startMs + 30);
     pool.drop();
-    expect(pool.answered(message, plenty, startMs + 40).admitted).toBe(0);
-    expect(pool.release(7, startMs + 40).admitted).toBe(0);
+    expect(counted(pool.answered(message, plenty, startMs + 40)).admitted).toBe(0);
+    expect(counted(pool.release(7, startMs + 40)).admitted).toBe(0);
     expect(pool.isIdle(startMs + 40)).toBe(true);
     expect(pool.take(startMs + 40).outcome).toBe("wait");
   });
@@ -144,12 +145,12 @@ describe("state", () => {
   });
 });
 
-describe("cancelWait", () => {
+describe("cancelFirst", () => {
   it("asks for one permit less", () => {
     const pool = new PermitPool();
     pool.take(startMs);
     pool.take(startMs);
-    pool.cancelWait();
-    expect(ask(pool, startMs).ask.wantMin).toBe(1);
+    pool.cancelFirst(1);
+    expect(ask(pool, startMs).ask.waiting).toEqual(ones(1));
   });
 });

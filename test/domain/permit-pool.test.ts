@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { PermitPool } from "../../src/domain/permit-pool.ts";
 import type { PermitGrant } from "../../src/domain/permit-window.ts";
-import { ask, exhausted, heldElsewhere, plenty, poolWith, startMs } from "./permit-pool-fixture.ts";
+import { ones } from "../support/ones.ts";
+import { ask, counted, exhausted, heldElsewhere, plenty, poolWith, startMs } from "./permit-pool-fixture.ts";
 
 describe("take", () => {
   it("spends a held permit at once, and says of which window it is", () => {
@@ -19,7 +20,7 @@ describe("take", () => {
     const pool = new PermitPool();
     expect(pool.take(startMs).outcome).toBe("wait");
     expect(pool.take(startMs).outcome).toBe("wait");
-    expect(ask(pool, startMs).ask.wantMin).toBe(2);
+    expect(ask(pool, startMs).ask.waiting).toEqual(ones(2));
   });
 
   it.each([
@@ -33,7 +34,7 @@ describe("take", () => {
 
   it("denies from memory once all is spent and no replica holds a permit, until the window ends", () => {
     const { pool, verdict } = poolWith(exhausted);
-    expect(verdict).toEqual({ gen: 7, admitted: 0, denied: 1, isFinal: true, short: undefined });
+    expect(counted(verdict)).toEqual({ gen: 7, admitted: 0, denied: 1, isFinal: true, short: undefined });
     expect(pool.take(startMs + 40_000).outcome).toBe("denied");
     expect(pool.nextAsk(startMs + 40_000)).toBeUndefined();
     expect(pool.take(startMs + 50_000).outcome).toBe("wait");
@@ -61,8 +62,8 @@ describe("nextAsk", () => {
     let nowMs = startMs + 20;
     for (let taken = 0; taken < 98 && pool.nextDueMs(nowMs) !== nowMs; taken++) pool.take(++nowMs);
     const { ask: prefetch } = ask(pool, nowMs);
-    expect(prefetch).toMatchObject({ wantMin: 0, returned: 0 });
-    expect(prefetch.wantMax).toBeGreaterThan(50);
+    expect(prefetch).toMatchObject({ waiting: [], returned: 0 });
+    expect(prefetch.inAdvance).toBeGreaterThan(50);
     expect(pool.take(nowMs).outcome).toBe("admitted");
   });
 
@@ -71,7 +72,7 @@ describe("nextAsk", () => {
     for (let i = 0; i < 29; i++) pool.take(startMs + 20 + i);
     expect(pool.nextAsk(startMs + 48)).toBeUndefined();
     pool.take(startMs + 49);
-    expect(ask(pool, startMs + 49).ask).toMatchObject({ wantMin: 1, wantMax: 1 });
+    expect(ask(pool, startMs + 49).ask).toMatchObject({ waiting: ones(1) });
   });
 
   it("removes returned permits before the message is made", () => {
@@ -91,7 +92,7 @@ describe("nextAsk", () => {
       dueMs = pool.nextDueMs(dueMs)
     ) {
       const message = ask(pool, dueMs);
-      expect(message.ask.wantMax).toBe(0);
+      expect(message.ask).toMatchObject({ waiting: [], inAdvance: 0 });
       returned.push(message.ask.returned);
       pool.answered(message, { ...plenty, granted: 0 }, dueMs + 10);
     }
@@ -103,7 +104,7 @@ describe("nextAsk", () => {
     const { pool } = poolWith({ ...plenty, granted: 60 });
     for (let i = 0; i < 20; i++) pool.take(startMs + 20 + i);
     pool.recall();
-    expect(ask(pool, startMs + 40).ask).toMatchObject({ wantMax: 0, returned: 39 });
+    expect(ask(pool, startMs + 40).ask).toMatchObject({ inAdvance: 0, returned: 39 });
   });
 
   it("returns no permits of a window that is over", () => {
@@ -127,20 +128,24 @@ describe("answered", () => {
     const pool = new PermitPool();
     for (let i = 0; i < 8; i++) pool.take(startMs);
     const message = ask(pool, startMs);
-    expect(pool.answered(message, plenty, startMs + 20)).toMatchObject({ admitted: 5, denied: 0, short: undefined });
-    expect(ask(pool, startMs + 20).ask.wantMin).toBe(3);
+    expect(counted(pool.answered(message, plenty, startMs + 20))).toMatchObject({
+      admitted: 5,
+      denied: 0,
+      short: undefined,
+    });
+    expect(ask(pool, startMs + 20).ask.waiting).toEqual(ones(3));
   });
 
   it("throws away a grant that arrives after the window's end", () => {
     const pool = new PermitPool();
     pool.take(startMs);
     const message = ask(pool, startMs);
-    expect(pool.answered(message, { ...plenty, endsInMs: 500 }, startMs + 499)).toMatchObject({
+    expect(counted(pool.answered(message, { ...plenty, endsInMs: 500 }, startMs + 499))).toMatchObject({
       admitted: 0,
       denied: 0,
     });
     expect(pool.state(startMs + 499, 1_000)).toBeUndefined();
-    expect(ask(pool, startMs + 499).ask.wantMin).toBe(1);
+    expect(ask(pool, startMs + 499).ask.waiting).toEqual(ones(1));
   });
 
   it("drops permits and denials of the window before", () => {
@@ -160,18 +165,18 @@ describe("answered", () => {
     else pool.lost(first, startMs + 20);
     pool.take(startMs + 100);
     const second = ask(pool, startMs + 100);
-    expect(pool.answered(first, plenty, startMs + 110).admitted).toBe(0);
-    expect(pool.answered(second, { ...plenty, granted: 1 }, startMs + 120).admitted).toBe(1);
+    expect(counted(pool.answered(first, plenty, startMs + 110)).admitted).toBe(0);
+    expect(counted(pool.answered(second, { ...plenty, granted: 1 }, startMs + 120)).admitted).toBe(1);
   });
 
   it("asks again while other replicas hold permits, then denies, and asks more and more rarely", () => {
     const { pool, verdict } = poolWith(heldElsewhere, 10);
-    expect(verdict).toMatchObject({ admitted: 0, denied: 0 });
+    expect(counted(verdict)).toMatchObject({ admitted: 0, denied: 0 });
     let nowMs = startMs + 10;
     const deniedAtMs: number[] = [];
     for (let asks = 0; asks < 30; asks++) {
       nowMs = pool.nextDueMs(nowMs) ?? Number.NaN;
-      const { denied, isFinal } = pool.answered(ask(pool, nowMs), heldElsewhere, nowMs + 10);
+      const { denied, isFinal } = counted(pool.answered(ask(pool, nowMs), heldElsewhere, nowMs + 10));
       expect(isFinal).toBe(false);
       nowMs += 10;
       if (denied === 0) continue;
@@ -191,8 +196,8 @@ describe("answered", () => {
     pool.take(startMs);
     const message = ask(pool, startMs);
     const last = { ...exhausted, granted: 1, outstanding: 1 };
-    expect(pool.answered(message, last, startMs + 10)).toMatchObject({ admitted: 1, denied: 0 });
-    expect(pool.release(7, startMs + 12)).toMatchObject({ gen: 7, admitted: 1, denied: 0 });
+    expect(counted(pool.answered(message, last, startMs + 10))).toMatchObject({ admitted: 1, denied: 0 });
+    expect(counted(pool.release(7, startMs + 12))).toMatchObject({ gen: 7, admitted: 1, denied: 0 });
   });
 
   it("denies waiting requests once its own uses are charged and reported", () => {
@@ -202,8 +207,8 @@ describe("answered", () => {
     pool.answered(ask(pool, startMs), { ...exhausted, granted: 1, outstanding: 1 }, startMs + 10);
     pool.commit(7);
     const report = ask(pool, startMs + 15);
-    expect(report.ask).toMatchObject({ gen: 7, spent: 1, wantMin: 1 });
-    expect(pool.answered(report, exhausted, startMs + 25)).toMatchObject({ denied: 1, isFinal: true });
+    expect(report.ask).toMatchObject({ gen: 7, spent: 1, waiting: ones(1) });
+    expect(counted(pool.answered(report, exhausted, startMs + 25))).toMatchObject({ denied: 1, isFinal: true });
   });
 });
 
@@ -216,9 +221,9 @@ describe("answers of a ledger whose clock is behind", () => {
     pool.take(startMs);
     pool.take(startMs);
     const message = ask(pool, startMs);
-    pool.cancelWait();
+    pool.cancelFirst(1);
     const verdict = pool.answered(message, { ...behind, granted: 2, left: 5, outstanding: 2 }, startMs + 20);
-    expect(verdict).toMatchObject({ gen: 7, admitted: 1 });
+    expect(counted(verdict)).toMatchObject({ gen: 7, admitted: 1 });
     expect(pool.take(startMs + 30).outcome).toBe("wait");
   });
 
@@ -234,7 +239,7 @@ describe("answers of a ledger whose clock is behind", () => {
 
   it("are denials for a second at most, so that it shows soon when the clock is right again", () => {
     const { pool, verdict } = poolWith(behind);
-    expect(verdict).toMatchObject({ denied: 1, isFinal: true });
+    expect(counted(verdict)).toMatchObject({ denied: 1, isFinal: true });
     expect(pool.take(startMs + memoryMs).outcome).toBe("denied");
     expect(pool.take(startMs + 20 + memoryMs).outcome).toBe("wait");
   });

@@ -1,6 +1,8 @@
+import type { Picked } from "../../src/domain/cost-queue.ts";
 import { PermitPool } from "../../src/domain/permit-pool.ts";
 import type { PermitMessage, PermitVerdict } from "../../src/domain/permit-verdict.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
+import { wantedBy } from "../ratelimit/strict/asks.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
 export interface SimulatedLoad {
@@ -16,12 +18,17 @@ export interface SimulatedLoad {
   readonly lostShare?: number;
   /** The first replica is gone from then on, with all it holds. */
   readonly crashAtMs?: number;
+  /** What requests cost, each as often as the others. By default 1. */
+  readonly costs?: readonly number[];
   readonly seed: number;
 }
 
 export interface SimulatedFigures {
   /** Admissions of each window but the last, which the end of the simulation cut off. */
   readonly perWindow: readonly number[];
+  /** Denied requests of each cost. */
+  readonly deniedByCost: ReadonlyMap<number, number>;
+  readonly deniedMaxWaitMs: number;
   readonly meanWaitMs: number;
   readonly p99WaitMs: number;
   readonly callsPerAdmitted: number;
@@ -38,9 +45,14 @@ export function simulate(load: SimulatedLoad): SimulatedFigures {
 interface Replica {
   readonly pool: PermitPool;
   readonly rttMs: number;
-  readonly queue: number[];
+  queue: Request[];
   wakeAtMs: number;
   up: boolean;
+}
+
+interface Request {
+  readonly arrivedAtMs: number;
+  readonly cost: number;
 }
 
 const useMs = 2;
@@ -60,6 +72,8 @@ class Simulation {
   #deniedLocally = 0;
   #unsettled = 0;
   #deniedWaitMs = 0;
+  #deniedMaxWaitMs = 0;
+  readonly #deniedByCost = new Map<number, number>();
 
   constructor(load: SimulatedLoad) {
     this.#load = load;
@@ -93,6 +107,8 @@ class Simulation {
       deniedLocallyShare: this.#deniedLocally / this.#denied,
       unsettledDenials: this.#unsettled,
       deniedMeanWaitMs: this.#deniedWaitMs / this.#denied,
+      deniedMaxWaitMs: this.#deniedMaxWaitMs,
+      deniedByCost: this.#deniedByCost,
     };
   }
 
@@ -107,34 +123,43 @@ class Simulation {
   }
 
   #request(replica: Replica): void {
-    const take = replica.pool.take(this.#nowMs);
-    if (take.outcome === "admitted") this.#use(replica, take.gen, this.#nowMs);
-    else if (take.outcome === "wait") replica.queue.push(this.#nowMs);
+    const { costs } = this.#load;
+    const request = { arrivedAtMs: this.#nowMs, cost: costs ? this.#random.pick(costs) : 1 };
+    const take = replica.pool.take(this.#nowMs, request.cost);
+    if (take.outcome === "admitted") this.#use(replica, take.gen, request);
+    else if (take.outcome === "wait") replica.queue.push(request);
     else {
-      this.#denied++;
+      this.#deny(request);
       this.#deniedLocally++;
     }
     this.#pump(replica);
   }
 
-  #use(replica: Replica, gen: number, arrivedAtMs: number): void {
+  #deny({ arrivedAtMs, cost }: Request): void {
+    const waitMs = this.#nowMs - arrivedAtMs;
+    this.#denied++;
+    this.#deniedByCost.set(cost, (this.#deniedByCost.get(cost) ?? 0) + 1);
+    this.#deniedWaitMs += waitMs;
+    this.#deniedMaxWaitMs = Math.max(this.#deniedMaxWaitMs, waitMs);
+  }
+
+  #use(replica: Replica, gen: number, { arrivedAtMs, cost }: Request): void {
     const refused = this.#random.chance(this.#load.refusedShare ?? 0);
     if (!refused) {
-      this.#admittedByGen.set(gen, (this.#admittedByGen.get(gen) ?? 0) + 1);
+      this.#admittedByGen.set(gen, (this.#admittedByGen.get(gen) ?? 0) + cost);
       this.#waitsMs.push(this.#nowMs - arrivedAtMs);
     }
     this.#after(useMs, () => {
-      if (refused) this.#settle(replica, replica.pool.release(gen, this.#nowMs));
-      else replica.pool.commit(gen);
+      if (refused) this.#settle(replica, replica.pool.release(gen, this.#nowMs, cost));
+      else replica.pool.commit(gen, cost);
       this.#pump(replica);
     });
   }
 
   #settle(replica: Replica, verdict: PermitVerdict): void {
-    for (const arrivedAtMs of replica.queue.splice(0, verdict.admitted)) this.#use(replica, verdict.gen, arrivedAtMs);
-    for (const arrivedAtMs of replica.queue.splice(0, verdict.denied)) {
-      this.#denied++;
-      this.#deniedWaitMs += this.#nowMs - arrivedAtMs;
+    for (const request of leave(replica, verdict.admitted)) this.#use(replica, verdict.gen, request);
+    for (const request of leave(replica, verdict.denied)) {
+      this.#deny(request);
       if (!verdict.isFinal) this.#unsettled++;
     }
   }
@@ -164,7 +189,7 @@ class Simulation {
       const ask = { ...message.ask, holders: this.#replicas.length };
       const { window, grant } = exchangePermits(this.#window, ask, this.#load, this.#nowMs);
       this.#window = window;
-      if (this.#load.recalls && grant.granted < ask.wantMin) this.#recallOthers(replica);
+      if (this.#load.recalls && grant.granted < wantedBy(ask)) this.#recallOthers(replica);
       if (lost === "reply") return;
       this.#after(replica.rttMs / 2, () => {
         if (!replica.up) return;
@@ -187,6 +212,17 @@ class Simulation {
   #after(delayMs: number, act: () => void): void {
     this.#events.add(this.#nowMs + delayMs, act);
   }
+}
+
+function leave(replica: Replica, picked: readonly Picked[]): Request[] {
+  const gone: Request[] = [];
+  const kept: Request[] = [];
+  for (const { skip, count } of picked) {
+    kept.push(...replica.queue.splice(0, skip));
+    gone.push(...replica.queue.splice(0, count));
+  }
+  replica.queue = [...kept, ...replica.queue];
+  return gone;
 }
 
 /** Events in the order of their time, and of their making when they fall together. */

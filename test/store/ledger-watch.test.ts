@@ -4,8 +4,9 @@ import { createMetrics } from "../../src/ambient/metrics.ts";
 import { LedgerWatch } from "../../src/store/ledger-watch.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-sqlite-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createdStrict } from "../contract/permit-asks.ts";
+import { createdStrict, permitAsk } from "../contract/permit-asks.ts";
 import { exchange, settle } from "../contract/settle.ts";
+import { ones } from "../support/ones.ts";
 import { openTestStore } from "../support/open-test-store.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { hasPostgres } from "../support/test-database.ts";
@@ -66,7 +67,7 @@ const jumps = [
 
 async function jumpBackAndForth(store: Store, clock: TestClock): Promise<void> {
   const key = await createdStrict(store, clock, 10);
-  const asks = [{ subject: key.id, wantMin: 1, wantMax: 1, gen: 0, returned: 0, spent: 0, holders: 1 }];
+  const asks = [{ subject: key.id, ...permitAsk({ waiting: ones(1) }) }];
   const use = async () => {
     await settle(store, [{ subject: "unknown", cost: 1, count: 1 }]);
     await exchange(store, asks);

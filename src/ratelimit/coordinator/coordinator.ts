@@ -15,7 +15,7 @@ import {
   type PermitChannel,
 } from "../permit-channel.ts";
 import { Holders, type Member } from "./holders.ts";
-import { mergeAsks, shareOut } from "./merge-asks.ts";
+import { boundRuns, mergeAsks, type Share, shareOut } from "./merge-asks.ts";
 
 const asksWaitingMax = 100_000;
 
@@ -90,7 +90,11 @@ export class Coordinator {
             subject,
             items.map(({ member }) => member),
           );
-          return { subject, ...mergeAsks(items.map(executedOf), holders) };
+          const asks = boundRuns(items.map(executedOf));
+          items.forEach((item, i) => {
+            item.executed = asks[i];
+          });
+          return { subject, ...mergeAsks(asks, holders) };
         }),
       );
       this.#answeredAtMs = this.#clock.monotonicMs();
@@ -108,20 +112,23 @@ export class Coordinator {
       return callers.map(({ item }) => (isExecuted(item) ? result : notExecuted));
     }
     const asking = callers.map(({ item }) => item).filter(isExecuted);
-    const shares = shareOut(asking.map(executedOf), result.granted).values();
-    let short = 0;
+    const shares = shareOut(asking.map(executedOf), result.granted);
+    const given = shares.values();
     const answers = callers.map(({ item }) => {
       if (!isExecuted(item)) return notExecuted;
       const { member } = item;
       const ask = executedOf(item);
-      const granted = shares.next().value as number;
-      short += Math.max(0, ask.wantMin - granted);
+      const { granted } = given.next().value as Share;
       this.#holders.note(subject, member, result.gen, ask, granted);
       this.#metrics.permits("granted", granted);
       this.#metrics.permits("returned", ask.returned);
       return { ...result, granted };
     });
-    if (short > 0 && result.outstanding > 0)
+    // What others hold can complete a cost only if there is enough of it.
+    const isRecalled = shares.some(
+      ({ lacking }) => lacking !== undefined && lacking <= result.left + result.outstanding,
+    );
+    if (isRecalled && result.outstanding > 0)
       this.#recall(
         subject,
         asking.map(({ member }) => member),
@@ -152,7 +159,7 @@ interface MemberAsk {
 function executedPart({ member, ask, expiresAtMs }: MemberAsk, nowMs: number): PermitAsk | undefined {
   if (nowMs > expiresAtMs) return undefined;
   if (!member.isGone) return ask;
-  return ask.returned + ask.spent > 0 ? { ...ask, wantMin: 0, wantMax: 0 } : undefined;
+  return ask.returned + ask.spent > 0 ? { ...ask, waiting: [], inAdvance: 0 } : undefined;
 }
 
 const isExecuted = ({ executed }: MemberAsk) => executed !== undefined;

@@ -1,4 +1,16 @@
-import type { PermitAsk } from "../../domain/permit-window.ts";
+import { type CostRun, grantRuns } from "../../domain/cost-runs.ts";
+import { type PermitAsk, runsMax } from "../../domain/permit-window.ts";
+
+/**
+ * The asks with so many runs together that they can be merged: each keeps its first ones. What is cut off here is asked
+ * for again by its replica.
+ */
+export function boundRuns(asks: readonly PermitAsk[]): readonly PermitAsk[] {
+  const runs = asks.map(({ waiting }) => waiting.length);
+  if (runs.reduce((sum, count) => sum + count, 0) <= runsMax) return asks;
+  const kept = shareEvenly(runsMax, runs);
+  return asks.map((ask, i) => ({ ...ask, waiting: ask.waiting.slice(0, kept[i]) }));
+}
 
 /**
  * Many replicas' asks for one subject as one. Returns and reports of the newest window count; those of older ones are for a
@@ -6,10 +18,9 @@ import type { PermitAsk } from "../../domain/permit-window.ts";
  */
 export function mergeAsks(asks: readonly PermitAsk[], holders: number): PermitAsk {
   const gen = Math.max(...asks.map((ask) => ask.gen));
-  const merged = { wantMin: 0, wantMax: 0, gen, returned: 0, spent: 0, holders };
+  const merged = { waiting: mergeRuns(asks), inAdvance: 0, gen, returned: 0, spent: 0, holders };
   for (const ask of asks) {
-    merged.wantMin += ask.wantMin;
-    merged.wantMax += ask.wantMax;
+    merged.inAdvance += ask.inAdvance;
     if (ask.gen !== gen) continue;
     merged.returned += ask.returned;
     merged.spent += ask.spent;
@@ -17,23 +28,67 @@ export function mergeAsks(asks: readonly PermitAsk[], holders: number): PermitAs
   return merged;
 }
 
-/** Splits the granted permits: first to asks with waiting requests, in order; the rest evenly, up to what each wants. */
-export function shareOut(asks: readonly PermitAsk[], granted: number): number[] {
-  let left = granted;
-  const shares = asks.map((ask) => {
-    const share = Math.min(left, ask.wantMin);
-    left -= share;
-    return share;
-  });
+/** One run of each: then it costs no more than before, whatever they wait for. */
+function mergeRuns(asks: readonly PermitAsk[]): CostRun[] {
+  const merged: { cost: number; count: number }[] = [];
+  for (const { cost, count } of asks.flatMap(({ waiting }) => waiting)) {
+    const last = merged.at(-1);
+    if (last?.cost === cost) last.count += count;
+    else merged.push({ cost, count });
+  }
+  return merged;
+}
+
+/** What one ask gets. */
+export interface Share {
+  readonly granted: number;
+  /** The smallest of its costs that was not granted. Undefined: all were. */
+  readonly lacking: number | undefined;
+}
+
+/**
+ * Splits the granted permits. First to requests that wait, in order: whole costs only, as the ledger has counted them. The
+ * rest evenly, up to what each wants in advance.
+ */
+export function shareOut(asks: readonly PermitAsk[], granted: number): Share[] {
+  const grants = grantRuns(
+    granted,
+    asks.flatMap(({ waiting }) => waiting),
+  ).values();
+  const waited = asks.map(({ waiting }) => shareOf(waiting, grants));
+  const rest = waited.reduce((left, share) => left - share.granted, granted);
+  const inAdvance = shareEvenly(
+    rest,
+    asks.map((ask) => ask.inAdvance),
+  );
+  return waited.map((share, i) => ({ ...share, granted: share.granted + (inAdvance[i] as number) }));
+}
+
+function shareOf(waiting: readonly CostRun[], grants: Iterator<number, unknown>): Share {
+  let granted = 0;
+  let lacking: number | undefined;
+  for (const { cost, count } of waiting) {
+    const served = grants.next().value as number;
+    granted += served * cost;
+    if (served < count) lacking = Math.min(cost, lacking ?? cost);
+  }
+  return { granted, lacking };
+}
+
+/** Gives each the same, up to what it wants. */
+function shareEvenly(amount: number, wants: readonly number[]): number[] {
+  const shares = wants.map(() => 0);
+  let left = amount;
   // What one does not want goes to the others; so it ends, at the latest, when one after the other has enough.
-  for (let unserved = asks.length; left > 0 && unserved > 0; ) {
+  for (let unserved = wants.length; left > 0 && unserved > 0; ) {
     const each = Math.max(1, Math.floor(left / unserved));
     unserved = 0;
-    asks.forEach((ask, i) => {
-      const more = Math.min(left, each, ask.wantMax - (shares[i] as number));
-      shares[i] = (shares[i] as number) + more;
+    wants.forEach((want, i) => {
+      const share = shares[i] as number;
+      const more = Math.min(left, each, want - share);
+      shares[i] = share + more;
       left -= more;
-      if (ask.wantMax > (shares[i] as number)) unserved++;
+      if (want > share + more) unserved++;
     });
   }
   return shares;

@@ -1,6 +1,7 @@
 import type { Ambient } from "../../ambient/ambient.ts";
+import { countOf, type Picked } from "../../domain/cost-queue.ts";
 import { PermitPool } from "../../domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.ts";
+import type { PermitMessage, PermitVerdict, Shortage } from "../../domain/permit-verdict.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
@@ -25,7 +26,7 @@ const sweptPerTick = 500;
 const stopMs = 300;
 
 /**
- * Holds subjects to limits that are never exceeded: each verification spends a permit that the ledger has charged before.
+ * Holds subjects to limits that are never exceeded: each verification spends permits that the ledger has charged before.
  * While a pool holds permits nothing is waited for; otherwise verifications queue for the next answer.
  */
 export class StrictLimiter implements RateLimiter {
@@ -47,14 +48,16 @@ export class StrictLimiter implements RateLimiter {
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }
 
-  take(subject: string, rule: RateLimit): Permit | Promise<Permit> {
-    const entry = this.#entries.get(subject) ?? this.#open(subject);
+  take(subject: string, rule: RateLimit, cost = 1): Permit | Promise<Permit> {
     const nowMs = this.#options.clock.monotonicMs();
-    const taken = entry.pool.take(nowMs);
-    if (taken.outcome === "wait") return this.#wait(entry, rule, nowMs);
+    const known = this.#entries.get(subject);
+    if (cost > rule.limit) return this.#permit(known, rule, cost, undefined, nowMs);
+    const entry = known ?? this.#open(subject);
+    const taken = entry.pool.take(nowMs, cost);
+    if (taken.outcome === "wait") return this.#wait(entry, rule, cost, nowMs);
     // What was taken may have made a new block due.
     if (taken.outcome === "admitted") this.#pump(entry, nowMs);
-    return this.#permit(entry, rule, taken.outcome === "admitted" ? taken.gen : undefined, nowMs);
+    return this.#permit(entry, rule, cost, taken.outcome === "admitted" ? taken.gen : undefined, nowMs);
   }
 
   peek(subject: string, rule: RateLimit): RateLimitState {
@@ -100,15 +103,15 @@ export class StrictLimiter implements RateLimiter {
   }
 
   /** Only for permits. */
-  charged(entry: Entry, gen: number): void {
-    entry.pool.commit(gen);
+  charged(entry: Entry, gen: number, cost: number): void {
+    entry.pool.commit(gen, cost);
     this.#watch(entry, this.#options.clock.monotonicMs());
   }
 
   /** Only for permits. */
-  release(entry: Entry, gen: number, rule: RateLimit): RateLimitState {
+  release(entry: Entry, gen: number, rule: RateLimit, cost: number): RateLimitState {
     const nowMs = this.#options.clock.monotonicMs();
-    this.#apply(entry, entry.pool.release(gen, nowMs), nowMs);
+    this.#apply(entry, entry.pool.release(gen, nowMs, cost), nowMs);
     this.#pump(entry, nowMs);
     return this.stateOf(entry, rule, nowMs);
   }
@@ -141,15 +144,15 @@ export class StrictLimiter implements RateLimiter {
     return entry;
   }
 
-  #wait(entry: Entry, rule: RateLimit, nowMs: number): Promise<Permit> {
+  #wait(entry: Entry, rule: RateLimit, cost: number, nowMs: number): Promise<Permit> {
     const refusal = this.#waitingRoom.enter(entry.waiting.length);
     if (refusal !== undefined) {
-      entry.pool.cancelWait();
+      entry.pool.cancelLast();
       throw refusal;
     }
     const permit = new Promise<Permit>((resolve, reject) => {
       const untilMs = nowMs + this.#options.timeoutMs();
-      entry.waiting.push({ rule, resolve, reject, sinceMs: nowMs, untilMs });
+      entry.waiting.push({ rule, cost, resolve, reject, sinceMs: nowMs, untilMs });
     });
     this.#pump(entry, nowMs);
     return permit;
@@ -209,10 +212,13 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #apply(entry: Entry, { gen, admitted, denied, isFinal, short }: PermitVerdict, nowMs: number): void {
-    if (denied > 0 && !isFinal) this.#options.metrics.deniedUnsettled(denied);
-    for (const { rule, resolve } of this.#leave(entry, admitted)) resolve(this.#permit(entry, rule, gen, nowMs));
-    for (const { rule, resolve } of this.#leave(entry, denied)) resolve(this.#permit(entry, rule, undefined, nowMs));
-    if (short !== undefined) entry.short = { atMs: nowMs, state: this.#byOurClock(entry, short, nowMs) };
+    if (denied.length > 0 && !isFinal) this.#options.metrics.deniedUnsettled(countOf(denied));
+    for (const { rule, cost, resolve } of this.#leave(entry, admitted))
+      resolve(this.#permit(entry, rule, cost, gen, nowMs));
+    for (const { rule, cost, resolve } of this.#leave(entry, denied))
+      resolve(this.#permit(entry, rule, cost, undefined, nowMs));
+    if (short !== undefined)
+      entry.short = { ...short, atMs: nowMs, state: this.#byOurClock(entry, short.state, nowMs) };
   }
 
   /** There is no such subject any more. */
@@ -221,16 +227,31 @@ export class StrictLimiter implements RateLimiter {
     // Another entry may have taken its place, if two messages were under way.
     if (this.#entries.get(entry.subject) === entry) this.#entries.delete(entry.subject);
     this.#active.delete(entry);
-    for (const { resolve } of this.#leave(entry, entry.waiting.length)) resolve(noSuchSubject);
+    for (const { resolve } of this.#leaveFirst(entry, entry.waiting.length)) resolve(noSuchSubject);
   }
 
-  #leave(entry: Entry, count: number): Waiting[] {
+  #leave(entry: Entry, picked: readonly Picked[]): Waiting[] {
+    const gone: Waiting[] = [];
+    if (picked.length === 0) return gone;
+    const kept: Waiting[] = [];
+    let at = 0;
+    for (const { skip, count } of picked) {
+      for (const goneFrom = at + skip; at < goneFrom; at++) kept.push(entry.waiting[at] as Waiting);
+      for (const goneTo = at + count; at < goneTo; at++) gone.push(entry.waiting[at] as Waiting);
+    }
+    entry.waiting = kept.concat(entry.waiting.slice(at));
+    this.#waitingRoom.leave(gone.length);
+    return gone;
+  }
+
+  #leaveFirst(entry: Entry, count: number): Waiting[] {
     this.#waitingRoom.leave(count);
     return entry.waiting.splice(0, count);
   }
 
-  #permit(entry: Entry, rule: RateLimit, gen: number | undefined, nowMs: number): Permit {
-    return new StrictPermit(this, entry, rule, gen, this.stateOf(entry, rule, nowMs));
+  /** Without a window there is nothing to admit from, and no entry is needed. */
+  #permit(entry: Entry | undefined, rule: RateLimit, cost: number, gen: number | undefined, nowMs: number): Permit {
+    return new StrictPermit(this, entry as Entry, rule, cost, gen, this.stateOf(entry, rule, nowMs));
   }
 
   #onTick(): void {
@@ -243,19 +264,20 @@ export class StrictLimiter implements RateLimiter {
   }
 
   /**
-   * For requests that have waited long enough, in the order in which they came. One for which the ledger had no permit
-   * left while it waited is refused: others have held the last ones all the time. For one without any answer it could not
-   * be decided.
+   * For requests that have waited long enough, in the order in which they came. One for which the ledger had too few
+   * permits left while it waited is refused: others have held the last ones all the time. For one without any answer it
+   * could not be decided.
    */
   #giveUp(entry: Entry, nowMs: number): void {
     let gone = 0;
     while (gone < entry.waiting.length && (entry.waiting[gone] as Waiting).untilMs <= nowMs) gone++;
     if (gone === 0) return;
-    for (const { rule, sinceMs, resolve, reject } of this.#leave(entry, gone)) {
-      entry.pool.cancelWait();
-      if (entry.short !== undefined && entry.short.atMs >= sinceMs) {
+    entry.pool.cancelFirst(gone);
+    for (const { rule, cost, sinceMs, resolve, reject } of this.#leaveFirst(entry, gone)) {
+      const { short } = entry;
+      if (short !== undefined && short.atMs >= sinceMs && cost > short.above) {
         this.#options.metrics.deniedUnsettled(1);
-        resolve(new StrictPermit(this, entry, rule, undefined, entry.short.state));
+        resolve(new StrictPermit(this, entry, rule, cost, undefined, short.state));
       } else reject(new Unavailable("no permit came in time"));
     }
     this.#watch(entry, nowMs);
@@ -277,16 +299,17 @@ export class StrictLimiter implements RateLimiter {
 interface Entry {
   readonly subject: string;
   readonly pool: PermitPool;
-  /** In the order in which they came. As many as the pool counts. */
-  readonly waiting: Waiting[];
+  /** In the order in which they came: those that wait in the pool. */
+  waiting: Waiting[];
   /** When the pool wants to send something. */
   dueMs: number | undefined;
-  /** When an answer last left requests waiting because the ledger had no permit left, and what they are shown of it. */
-  short: { readonly atMs: number; readonly state: RateLimitState } | undefined;
+  /** When an answer last left requests waiting because the ledger had too few permits left. */
+  short: (Shortage & { readonly atMs: number }) | undefined;
 }
 
 interface Waiting {
   readonly rule: RateLimit;
+  readonly cost: number;
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly resolve: (permit: Permit) => void;

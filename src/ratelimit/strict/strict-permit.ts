@@ -1,13 +1,13 @@
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import type { Permit } from "../limiter.ts";
 
-/** Keeps the permits of its entries. `gen` is the window that a permit was taken from. */
+/** Keeps the permits of its entries. `gen` is the window that permits were taken from. */
 interface PermitOwner<Entry> {
-  charged(entry: Entry, gen: number): void;
-  release(entry: Entry, gen: number, rule: RateLimit): RateLimitState;
+  charged(entry: Entry, gen: number, cost: number): void;
+  release(entry: Entry, gen: number, rule: RateLimit, cost: number): RateLimitState;
 }
 
-/** One verification's permit, of an entry of its owner. */
+/** One verification's permits, of an entry of its owner. */
 export class StrictPermit<Entry> implements Permit {
   readonly outcome: Permit["outcome"];
   readonly limit: number;
@@ -16,32 +16,35 @@ export class StrictPermit<Entry> implements Permit {
   readonly owner: PermitOwner<Entry>;
   readonly entry: Entry;
   readonly rule: RateLimit;
+  readonly cost: number;
   readonly gen: number | undefined;
 
   constructor(
     owner: PermitOwner<Entry>,
     entry: Entry,
     rule: RateLimit,
+    cost: number,
     gen: number | undefined,
     state: RateLimitState,
   ) {
     this.outcome = gen === undefined ? "limited" : "admitted";
     this.limit = state.limit;
-    // A refused caller always sees 0, even if other replicas hold permits that they will return.
-    this.remaining = gen === undefined ? 0 : state.remaining;
+    // A refused caller always sees less than it wanted, even if other replicas hold permits that they will return.
+    this.remaining = gen === undefined ? Math.min(state.remaining, cost - 1) : state.remaining;
     this.resetMs = state.resetMs;
     this.owner = owner;
     this.entry = entry;
     this.rule = rule;
+    this.cost = cost;
     this.gen = gen;
   }
 
   commit(): void {
-    if (this.gen !== undefined) this.owner.charged(this.entry, this.gen);
+    if (this.gen !== undefined) this.owner.charged(this.entry, this.gen, this.cost);
   }
 
   release(): RateLimitState {
-    return this.gen === undefined ? this : this.owner.release(this.entry, this.gen, this.rule);
+    return this.gen === undefined ? this : this.owner.release(this.entry, this.gen, this.rule, this.cost);
   }
 }
 

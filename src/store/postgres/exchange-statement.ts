@@ -1,7 +1,8 @@
 import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
 
 /*
- * Settles many subjects' asks for permits, each exactly as `exchangePermits` does.
+ * Settles many subjects' asks for permits, each exactly as `exchangePermits` does. There are two statements, which differ
+ * in what is waited for: costs of 1 only, which is quicker, or any costs.
  *
  * The windows are locked in the order of their subjects, so that no two statements wait for each other in a circle; the clock
  * is read after that. Limit and duration stand in the window's own row, because READ COMMITTED reads the newest version
@@ -15,19 +16,75 @@ import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
  * Keys that are missing or have no rate limit drop out. An asker may claim to return any number: `granted` stays between
  * `spent` and its old value.
  *
- * $5 subjects  $6 wanted at least  $7 at most  $8 window of the next two  $9 returned  $10 spent  $11 holders
+ * $5 subjects  $6 window of the next two  $7 returned  $8 spent  $9 holders
  */
-export const exchangeSteps: GuardedSteps = {
-  table: "permit_windows",
-  row: `subject, gen, granted, available - granted, outstanding, ends_in_ms, end_ms, opened_for_ms, is_behind, is_contended,
+interface Granting {
+  /** The parameters of each ask after those above, and their types. They are carried through all steps. */
+  readonly columns: Readonly<Record<string, `$${number}::${string}[]`>>;
+  /** Whether requests wait that a new window can serve. */
+  readonly isDemand: string;
+  /** Steps from `offered` to `granting`, which adds `granted`. */
+  readonly steps: string;
+}
+
+/** $10 wanted for requests that wait  $11 wanted in all */
+export const exchangeSteps = stepsWith({
+  columns: { want_min: "$10::bigint[]", want_max: "$11::bigint[]" },
+  isDemand: "want_min > 0",
+  steps: `granting AS (
+  SELECT *, LEAST(available, GREATEST(0, want_min,
+    CASE WHEN was_contended OR is_behind THEN 0 ELSE LEAST(want_max, available / share) END)) AS granted
+  FROM offered
+)`,
+});
+
+/**
+ * In each step of `folded` every ask advances by one run: as many of its requests are served as can have their whole cost.
+ *
+ * $10 wanted in advance  $11 smallest cost  $12 first run  $13 last run  $14 costs of all runs  $15 their counts
+ */
+export const exchangeRunsSteps: GuardedSteps = {
+  isRecursive: true,
+  ...stepsWith({
+    columns: {
+      in_advance: "$10::bigint[]",
+      smallest: "$11::bigint[]",
+      first_run: "$12::int[]",
+      last_run: "$13::int[]",
+    },
+    isDemand: "smallest <= rate_limit",
+    steps: `folded (subject, run, last_run, left_over, is_each_served) AS (
+  SELECT subject, first_run, last_run, available, true FROM offered
+  UNION ALL
+  SELECT subject, run + 1, last_run, left_over - served * cost, is_each_served AND served = count
+  FROM folded
+  CROSS JOIN LATERAL (SELECT ($14::bigint[])[run] AS cost, ($15::bigint[])[run] AS count OFFSET 0) AS r
+  CROSS JOIN LATERAL (SELECT LEAST(count, left_over / cost) AS served OFFSET 0) AS s
+  WHERE run <= last_run
+), waited AS (
+  SELECT subject, left_over, is_each_served FROM folded WHERE run > last_run
+), granting AS (
+  SELECT o.*, CASE WHEN is_each_served AND NOT was_contended AND NOT is_behind
+    THEN GREATEST(available - left_over, LEAST(available - left_over + in_advance, available / share))
+    ELSE available - left_over END AS granted
+  FROM offered o JOIN waited USING (subject)
+)`,
+  }),
+};
+
+function stepsWith({ columns, isDemand, steps }: Granting): GuardedSteps {
+  const own = Object.keys(columns).join(", ");
+  return {
+    table: "permit_windows",
+    row: `subject, gen, granted, available - granted, outstanding, ends_in_ms, end_ms, opened_for_ms, is_behind, is_contended,
     rate_limit`,
-  steps: (orSkip) => `
+    steps: (orSkip) => `
 locked AS MATERIALIZED (
   SELECT u.*, p.gen, p.ends_at_ms, p.granted, p.spent, p.contended,
     p.window_duration_ms AS opened_for_ms, p.clamped_ends_at_ms AS clamped_before,
     p.rule_limit AS rate_limit, p.rule_duration_ms AS duration_ms
-  FROM unnest($5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
-    AS u (subject, want_min, want_max, ask_gen, ask_returned, ask_spent, holders)
+  FROM unnest($5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], ${Object.values(columns).join(", ")})
+    AS u (subject, ask_gen, ask_returned, ask_spent, holders, ${own})
   JOIN permit_windows p ON p.subject = u.subject
   WHERE EXISTS (SELECT FROM w)
   ORDER BY p.subject
@@ -43,14 +100,14 @@ locked AS MATERIALIZED (
   SELECT *, CASE WHEN clamped_ms = 0 THEN ends_at_ms ELSE clamped_ms END AS end_ms FROM clamped
 ), judged AS (
   SELECT *,
-    now_ms >= end_ms AND want_min > 0 AS opens,
+    now_ms >= end_ms AND ${isDemand} AS opens,
     now_ms < end_ms AND ask_gen = gen AS is_own,
     2 * GREATEST(1, holders) AS share
   FROM ending
 ), reported AS (
   SELECT *, CASE WHEN is_own THEN LEAST(granted, spent + GREATEST(0, ask_spent)) ELSE spent END AS now_spent FROM judged
 ), credited AS (
-  SELECT subject, want_min, want_max, share, now_ms, rate_limit, opens,
+  SELECT subject, ${own}, share, now_ms, rate_limit, opens,
     granted AS granted_before, spent AS spent_before, contended AS contended_before, clamped_before,
     gen + opens::int AS gen,
     CASE WHEN opens THEN now_ms + duration_ms ELSE ends_at_ms END AS ends_at_ms,
@@ -67,11 +124,7 @@ locked AS MATERIALIZED (
   SELECT *, GREATEST(0, end_ms - now_ms) AS ends_in_ms, clamped_ms <> 0 AND now_ms < end_ms AS is_behind,
     CASE WHEN now_ms < end_ms THEN GREATEST(0, rate_limit - held) ELSE 0 END AS available
   FROM credited
-), granting AS (
-  SELECT *, LEAST(available, GREATEST(0, want_min,
-    CASE WHEN was_contended OR is_behind THEN 0 ELSE LEAST(want_max, available / share) END)) AS granted
-  FROM offered
-), settled AS MATERIALIZED (
+), ${steps}, settled AS MATERIALIZED (
   SELECT *,
     CASE WHEN ends_in_ms > 0 THEN held + granted - spent ELSE 0 END AS outstanding,
     was_contended OR (ends_in_ms > 0 AND available - granted < share) AS now_contended,
@@ -84,4 +137,5 @@ locked AS MATERIALIZED (
   WHERE p.subject = s.subject AND (s.opens OR s.clamped_ms <> s.clamped_before OR s.spent <> s.spent_before
     OR s.held + s.granted <> s.granted_before OR s.now_contended <> (s.contended_before = 1))
 )`,
-};
+  };
+}

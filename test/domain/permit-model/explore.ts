@@ -1,4 +1,5 @@
 import { fillFault } from "./fill.ts";
+import type { Flight } from "./replica-key.ts";
 import type { Parts, Scope } from "./scope.ts";
 import { stepMs, World } from "./world.ts";
 
@@ -63,17 +64,20 @@ function* stepsFrom(world: World): Generator<Step> {
 function* replicaSteps(world: World, at: number): Generator<Step> {
   const { counts } = world;
   const replica = world.replicas[at];
-  if (counts.takes > 0) yield [`${at} takes`, counted("takes", (to) => to.take(at))];
+  if (counts.takes > 0) {
+    for (const cost of world.scope.costs) yield [`${at} takes ${cost}`, counted("takes", (to) => to.take(at, cost))];
+  }
   if (counts.messages > 0 && world.hasToSend(at)) yield [`${at} sends`, counted("messages", (to) => to.send(at))];
   if (counts.leaves > 0 && world.hasWaiting(at)) {
-    yield [`one leaves ${at}`, counted("leaves", (to) => to.at(at).pool.cancelWait())];
+    yield [`one leaves ${at}`, counted("leaves", (to) => to.at(at).pool.cancelFirst(1))];
   }
   if (counts.recalls > 0) yield [`${at} is recalled`, counted("recalls", (to) => to.at(at).pool.recall())];
   if (counts.lulls > 0 && replica?.busy) yield [`${at} calms`, counted("lulls", (to) => (to.at(at).busy = false))];
   if (replica && replica.heardLimit !== world.limit) yield [`${at} hears of it`, (to) => to.hear(at)];
-  for (const gen of new Set(replica?.uses)) {
-    yield [`${at} is charged in ${gen}`, (to) => to.charge(at, gen)];
-    if (counts.refusals > 0) yield [`${at} is refused in ${gen}`, counted("refusals", (to) => to.refuse(at, gen))];
+  for (const use of new Map(replica?.uses.map((use) => [`${use.gen}:${use.cost}`, use])).values()) {
+    const name = `${use.cost} in ${use.gen}`;
+    yield [`${at} is charged ${name}`, (to) => to.charge(at, use)];
+    if (counts.refusals > 0) yield [`${at} is refused ${name}`, counted("refusals", (to) => to.refuse(at, use))];
   }
 }
 
@@ -84,6 +88,7 @@ function* flightSteps(world: World, index: number): Generator<Step> {
   const name = `message ${flight.message.number} of ${flight.replica}`;
   if (flight.grant === undefined && !flight.declined) {
     yield [`${name} reaches the ledger`, (to) => to.reach(index)];
+    if (counts.merges > 0) yield* mergeSteps(world, index, name);
     if (counts.declines > 0 && !flight.orphan)
       yield [`${name} is declined`, counted("declines", (to) => to.decline(index))];
   } else {
@@ -96,6 +101,17 @@ function* flightSteps(world: World, index: number): Generator<Step> {
   if (counts.delays > 0 && !flight.orphan && world.isAwaited(index))
     yield [`${name} is overdue`, counted("delays", (to) => to.delay(index))];
   if (counts.losses > 0 && !flight.orphan) yield [`${name} is given up`, counted("losses", (to) => to.lose(index))];
+}
+
+/** With each message of another replica that has not reached the ledger, in either order. */
+function* mergeSteps(world: World, index: number, name: string): Generator<Step> {
+  const { flights } = world;
+  for (let other = 0; other < flights.length; other++) {
+    const { replica, grant, declined, message } = flights[other] as Flight;
+    if (replica === flights[index]?.replica || grant !== undefined || declined) continue;
+    const others = `message ${message.number} of ${replica}`;
+    yield [`${name} and ${others} reach the ledger as one`, counted("merges", (to) => to.reachAsOne([index, other]))];
+  }
 }
 
 function counted(count: Parameters<World["spend"]>[0], apply: (world: World) => void): (world: World) => void {

@@ -6,7 +6,7 @@ import { type Parts, product } from "./scope.ts";
 export interface Mutant {
   readonly name: string;
   /** The promise that it breaks, and the scope in which that is found. */
-  readonly breaks: "S1" | "S2" | "E1" | "C1" | "twice" | "locked";
+  readonly breaks: "S1" | "S2" | "E1" | "C1" | "twice" | "locked" | "whole";
   readonly scope: string;
   readonly parts: Parts;
 }
@@ -21,6 +21,9 @@ const shortened = "the duration changes while the clock is set";
 const loweredRefused = "the limit is lowered while uses are refused";
 const loweredDeclined = "the limit is lowered while asks are declined";
 const loweredFills = "permits come back when the limit is lowered";
+
+const halves = "two replicas hold a half each";
+const largeUnderLoad = "a large cost waits among small ones";
 
 /** The product with one thing wrong. */
 export const mutants: readonly Mutant[] = [
@@ -58,7 +61,58 @@ export const mutants: readonly Mutant[] = [
   mutant("a declined return from before a lower limit counts", "C1", loweredDeclined, withPool(RestoresOutdated())),
   mutant("outdated permits are dropped", "E1", loweredFills, withPool(DropsOutdated())),
   mutant("a use is reported before it is finished", "E1", "refused uses give permits back", withPool(ReportsEarly())),
+  mutant("a cost spends one permit", "S1", "costs are mixed", withPool(SpendsOne())),
+  mutant("a cost given back late counts in a later window", "S1", "costs are refused", withPool(GivesBackAnywhere())),
+  mutant("a part of a refused cost stays charged", "E1", "refused costs give permits back", withPool(ReleasesOne())),
+  mutant("the ledger grants a part of a cost", "whole", "costs are mixed", { ...product, exchange: grantsParts }),
+  mutant("a cost is split between replicas", "whole", "asks of costs are merged", { ...product, share: sharesEvenly }),
+  mutant("what completes no cost is kept while requests wait", "E1", halves, withPool(Hoards())),
+  mutant("a denied cost denies all smaller ones", "E1", largeUnderLoad, withPool(DeniesSmaller())),
 ];
+
+/** A ledger that counts permits, not costs. */
+function grantsParts(...[before, ask, ...rest]: Parameters<typeof exchangePermits>) {
+  const wanted = ask.waiting.reduce((sum, { cost, count }) => sum + cost * count, 0);
+  return exchangePermits(before, { ...ask, waiting: [{ cost: 1, count: wanted }] }, ...rest);
+}
+
+function sharesEvenly(...[asks, granted]: Parameters<Parts["share"]>): ReturnType<Parts["share"]> {
+  return asks.map((_, i) => ({ granted: Math.floor((granted + i) / asks.length), lacking: undefined }));
+}
+
+function SpendsOne(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override use(count: number): void {
+      super.use(count);
+      this.held += Math.max(0, count - 1);
+    }
+  };
+}
+
+function ReleasesOne(): typeof PermitPool {
+  return class extends PermitPool {
+    override release(gen: number, nowMs: number): PermitVerdict {
+      return super.release(gen, nowMs, 1);
+    }
+  };
+}
+
+function Hoards(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override surplus(needed: number, fetching: boolean, nowMs: number): number {
+      return this.waiting.length > 0 ? 0 : super.surplus(needed, fetching, nowMs);
+    }
+  };
+}
+
+function DeniesSmaller(): typeof PermitPool {
+  return class extends PermitPool {
+    protected override rememberDenial(_above: number, untilMs: number, nowMs: number): void {
+      super.rememberDenial(0, untilMs, nowMs);
+    }
+    protected override noteReach(): void {}
+  };
+}
 
 function mutant(name: string, breaks: Mutant["breaks"], scope: string, parts: Parts): Mutant {
   return { name, breaks, scope, parts };
@@ -212,15 +266,15 @@ function LosesDeclined(): typeof PermitPool {
   return class extends PermitPool {
     override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
       this.lost(message, nowMs);
-      return this.verdict(0);
+      return this.verdict([]);
     }
   };
 }
 
 function GivesBackAnywhere(): typeof PermitPool {
   return class extends PermitPool {
-    override release(_gen: number, nowMs: number): PermitVerdict {
-      if (this.isOpen(nowMs)) this.held++;
+    override release(_gen: number, nowMs: number, cost: number): PermitVerdict {
+      if (this.isOpen(nowMs)) this.held += cost;
       return this.verdict(this.admitWaiting());
     }
   };
@@ -252,8 +306,8 @@ function AcceptsLate(): typeof PermitPool {
 
 function DeniesTooSoon(): typeof PermitPool {
   return class extends PermitPool {
-    protected override onShortage(admitted: number, _elsewhere: number, nowMs: number): PermitVerdict {
-      return super.onShortage(admitted, 0, nowMs);
+    protected override heldElsewhere(): number {
+      return 0;
     }
   };
 }
@@ -269,7 +323,7 @@ function NeverTidies(): typeof PermitPool {
 function ReportsEarly(): typeof PermitPool {
   return class extends PermitPool {
     override nextAsk(nowMs: number): PermitMessage | undefined {
-      for (let inUse = this.inUse; inUse > 0; inUse--) this.commit(this.gen);
+      this.commit(this.gen, this.inUse);
       return super.nextAsk(nowMs);
     }
   };

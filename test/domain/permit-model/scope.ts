@@ -1,5 +1,6 @@
 import { PermitPool } from "../../../src/domain/permit-pool.ts";
 import { exchangePermits } from "../../../src/domain/permit-window.ts";
+import { shareOut } from "../../../src/ratelimit/coordinator/merge-asks.ts";
 
 /** What is explored, and how far. `counts` bounds how often each thing may happen on one path. */
 export interface Scope {
@@ -9,6 +10,8 @@ export interface Scope {
   readonly endMs: number;
   /** By how much the ledger's clock is off when it is set, and set right the next time. */
   readonly setByMs: number;
+  /** What requests may cost. */
+  readonly costs: readonly number[];
   /** Whether each state is also asked whether its window fills. */
   readonly fills: boolean;
   readonly counts: Counts;
@@ -29,7 +32,8 @@ export type Counts = Readonly<
     | "shortenings"
     | "delays"
     | "lowerings"
-    | "declines",
+    | "declines"
+    | "merges",
     number
   >
 >;
@@ -38,6 +42,8 @@ export type Counts = Readonly<
 export interface Parts {
   readonly Pool: typeof PermitPool;
   readonly exchange: typeof exchangePermits;
+  /** How the coordinator splits what was granted for several asks. */
+  readonly share: typeof shareOut;
   /** What the ledger does with an ask that it has answered before: the writer's sequence gives the stored answer. */
   readonly repeats: boolean;
   /** Whether it takes blocks back after a while. */
@@ -51,6 +57,7 @@ export interface Parts {
 export const product: Parts = {
   Pool: PermitPool,
   exchange: exchangePermits,
+  share: shareOut,
   repeats: false,
   reclaims: false,
   resends: false,

@@ -16,6 +16,7 @@ const nothing: Counts = {
   delays: 0,
   declines: 0,
   lowerings: 0,
+  merges: 0,
 };
 
 /** Far more than any window lasts: each of its windows shows it. */
@@ -25,6 +26,7 @@ const clockSet = { limit: 1, steps: 2, takes: 3, messages: 3 };
 const long = { durationMs: 3000, steps: 0, fills: true };
 const short = { limit: 1, durationMs: stepMs, steps: 2 };
 const lowered = { limit: 2, steps: 0, takes: 3, messages: 3, lowerings: 1 };
+const costly = { costs: [1, 2], steps: 1 };
 const behind = { limit: 2, steps: 2, takes: 3, messages: 2 };
 
 /** Each scope lets something else go wrong, so that none grows too large. */
@@ -59,6 +61,15 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
     "the duration changes while the clock is set",
     scope({ ...clockSet, takes: 2, setByMs: -longMs, settings: 2, shortenings: 1 }),
   ],
+  ["costs are mixed", scope({ ...costly, limit: 3, takes: 3, messages: 3, leaves: 1 })],
+  ["messages with costs get lost", scope({ ...costly, limit: 3, takes: 3, messages: 2, losses: 1 })],
+  [
+    "costs are refused",
+    scope({ ...costly, limit: 2, durationMs: stepMs, steps: 2, takes: 3, messages: 2, refusals: 1 }),
+  ],
+  ["asks of costs are merged", scope({ ...costly, limit: 3, steps: 0, takes: 3, messages: 3, leaves: 1, merges: 2 })],
+  ["the limit is lowered below a cost", scope({ ...lowered, ...costly, steps: 0, messages: 2, leaves: 1 })],
+  ["costs wait while the clock is behind", scope({ ...behind, ...costly, setByMs: -longMs, settings: 1, leaves: 1 })],
   // For E1, from every state: no message is lost and no replica crashes, at the beginning of a long window.
   ["permits lie idle", scope({ limit: 3, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 3, lulls: 1 })],
   [
@@ -77,10 +88,14 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
     "refused uses give permits back",
     scope({ limit: 2, durationMs: 3000, steps: 1, fills: true, takes: 3, messages: 2, refusals: 1 }),
   ],
+  ["two replicas hold a half each", scope({ ...long, limit: 4, costs: [1, 2], takes: 3, messages: 3, leaves: 1 })],
+  ["a large cost waits among small ones", scope({ ...long, limit: 4, costs: [1, 3], takes: 4, messages: 3 })],
+  ["refused costs give permits back", scope({ ...long, limit: 3, costs: [1, 2], takes: 3, messages: 3, refusals: 1 })],
 ]);
 
 function scope(options: Partial<Counts> & Partial<Scope> & { readonly limit: number; readonly steps?: number }): Scope {
-  const { replicas = 2, limit, durationMs = 2 * stepMs, steps = 3, setByMs = 0, fills = false, ...counts } = options;
+  const { replicas = 2, limit, durationMs = 2 * stepMs, steps = 3, setByMs = 0, fills = false, ...others } = options;
+  const { costs = [1], ...counts } = others;
   const endMs = startMs + steps * stepMs;
-  return { replicas, limit, durationMs, setByMs, fills, endMs, counts: { ...nothing, ...counts } };
+  return { replicas, limit, durationMs, setByMs, costs, fills, endMs, counts: { ...nothing, ...counts } };
 }

@@ -1,7 +1,10 @@
+import { CostQueue } from "../../../src/domain/cost-queue.ts";
+import { grantRuns } from "../../../src/domain/cost-runs.ts";
 import type { PermitPool } from "../../../src/domain/permit-pool.ts";
-import type { PermitVerdict } from "../../../src/domain/permit-verdict.ts";
-import { neverOpened, type PermitWindow } from "../../../src/domain/permit-window.ts";
-import { type Flight, numbersOf, type Replica, replicaKey } from "./replica-key.ts";
+import type { PermitTake, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
+import { neverOpened, type PermitAsk, type PermitGrant, type PermitWindow } from "../../../src/domain/permit-window.ts";
+import { mergeAsks } from "../../../src/ratelimit/coordinator/merge-asks.ts";
+import { type Flight, numbersOf, type Replica, replicaKey, type Use } from "./replica-key.ts";
 import type { Counts, Parts, Scope } from "./scope.ts";
 
 export const stepMs = 100;
@@ -32,7 +35,7 @@ export class World {
   window: PermitWindow = neverOpened;
   replicas: Replica[] = [];
   flights: Flight[] = [];
-  /** Admissions of each window, less those whose use was refused. */
+  /** What was admitted in each window, less what was refused later: the sum of the costs. */
   admitted: number[] = [];
   /** When each window ends in true time, if it lasts for its duration; and by what clock it was opened. */
   endsAtMs: number[] = [];
@@ -99,11 +102,12 @@ export class World {
     this.countsKey = undefined;
   }
 
-  take(at: number): void {
+  take(at: number, cost = 1): PermitTake["outcome"] {
     const replica = this.at(at);
     replica.busy = true;
-    const take = this.pool(at).take(this.nowMs);
-    if (take.outcome === "admitted") this.admit(replica, take.gen, 0);
+    const take = this.pool(at).take(this.nowMs, cost);
+    if (take.outcome === "admitted") this.admit(replica, { gen: take.gen, cost }, 0);
+    return take.outcome;
   }
 
   hasToSend(at: number): boolean {
@@ -111,7 +115,7 @@ export class World {
   }
 
   hasWaiting(at: number): boolean {
-    return (this.seen(at).pool as unknown as { waiting: number }).waiting > 0;
+    return waitingOf(this.seen(at).pool).length > 0;
   }
 
   /** Sends the pool's next message. Returns false if there is none. */
@@ -127,16 +131,40 @@ export class World {
   reach(index: number): void {
     const flight = this.flights[index] as Flight;
     if (flight.declined || (flight.grant !== undefined && !this.parts.repeats)) return;
+    this.answer(index, this.exchange(flight.message.ask));
+    if (flight.orphan) this.flights.splice(index, 1);
+  }
+
+  /** The coordinator makes one ask of several. */
+  reachAsOne(indexes: readonly number[]): void {
+    const asks = indexes.map((index) => (this.flights[index] as Flight).message.ask);
+    const grant = this.exchange(mergeAsks(asks, asks.length));
+    const shares = this.parts.share(asks, grant.granted);
+    indexes.forEach((index, i) => {
+      this.answer(index, { ...grant, granted: shares[i]?.granted ?? 0 });
+    });
+  }
+
+  private exchange(ask: PermitAsk): PermitGrant {
     const rule = { limit: this.limit, durationMs: this.durationMs };
     const ledgerNowMs = ledgerEpochMs + this.nowMs + this.clockAheadMs;
-    const { window, grant } = this.parts.exchange(this.window, flight.message.ask, rule, ledgerNowMs);
+    const { window, grant } = this.parts.exchange(this.window, ask, rule, ledgerNowMs);
     if (window.gen !== this.window.gen) this.opened(window.gen);
-    else if (flight.message.ask.wantMin > 0) this.stillOpen(window);
+    else if (ask.waiting.some(({ cost }) => cost <= this.limit)) this.stillOpen(window);
     this.window = window;
     this.windowKey = undefined;
+    return grant;
+  }
+
+  private answer(index: number, grant: PermitGrant): void {
+    const flight = this.flights[index] as Flight;
+    const { waiting } = flight.message.ask;
+    const served = grantRuns(grant.granted, waiting);
+    const rest = waiting.reduce((left, { cost }, i) => left - cost * (served[i] as number), grant.granted);
+    const isEachServed = waiting.every(({ count }, i) => served[i] === count);
+    if (rest > 0 && !isEachServed) this.broken ??= `whole: ${rest} granted that complete no cost`;
     this.forgetKey(flight.replica);
-    if (flight.orphan) this.flights.splice(index, 1);
-    else this.flights[index] = { ...flight, grant, endsAtMs: this.nowMs + grant.endsInMs };
+    this.flights[index] = { ...flight, grant, endsAtMs: this.nowMs + grant.endsInMs };
   }
 
   /** Sets the ledger's clock: to a wrong time, or right again. */
@@ -222,16 +250,25 @@ export class World {
     if (this.parts.resends) this.flights.push({ ...flight, grant: undefined, orphan: true });
   }
 
-  charge(at: number, gen: number): void {
-    this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
-    this.pool(at).commit(gen);
+  charge(at: number, use: Use): void {
+    this.endUse(at, use);
+    this.pool(at).commit(use.gen, use.cost);
   }
 
-  refuse(at: number, gen: number): void {
-    this.at(at).uses.splice(this.at(at).uses.indexOf(gen), 1);
-    this.admitted[gen] = (this.admitted[gen] ?? 0) - 1;
+  refuse(at: number, use: Use): void {
+    this.endUse(at, use);
+    const { gen, cost } = use;
+    this.admitted[gen] = (this.admitted[gen] ?? 0) - cost;
     this.pastKey = undefined;
-    this.settle(at, this.pool(at).release(gen, this.nowMs), 0);
+    this.settle(at, this.pool(at).release(gen, this.nowMs, cost), 0);
+  }
+
+  private endUse(at: number, { gen, cost }: Use): void {
+    const { uses } = this.at(at);
+    uses.splice(
+      uses.findIndex((use) => use.gen === gen && use.cost === cost),
+      1,
+    );
   }
 
   /** Only messages on their way to the ledger survive. Admitted requests stay admitted. */
@@ -279,19 +316,28 @@ export class World {
 
   /** The pool with the model's estimates in place of its own. They are set before each use, so others may share them. */
   private estimating({ pool, busy }: Replica): PermitPool {
-    return Object.assign(pool, { ratePerMs: busy ? 0.02 : 0, rateAtMs: this.nowMs, rttMs: 10 });
+    const perMs = busy ? 0.02 : 0;
+    return Object.assign(pool, {
+      ratePerMs: perMs,
+      unitsPerMs: perMs,
+      squaresPerMs: perMs,
+      rateAtMs: this.nowMs,
+      rttMs: 10,
+    });
   }
 
   private settle(at: number, verdict: PermitVerdict, endsAtMs: number): void {
-    for (let i = 0; i < verdict.admitted; i++) this.admit(this.at(at), verdict.gen, endsAtMs);
+    for (const { count, cost } of verdict.admitted) {
+      for (let i = 0; i < count; i++) this.admit(this.at(at), { gen: verdict.gen, cost }, endsAtMs);
+    }
   }
 
   /** Permits of an answer may be spent until the end that this answer tells; held ones, until the window's own end. */
-  private admit(replica: Replica, gen: number, endsAtMs: number): void {
+  private admit(replica: Replica, { gen, cost }: Use, endsAtMs: number): void {
     // When it cannot be refused any more, it may as well be charged at once.
-    if (this.counts.refusals > 0) replica.uses.push(gen);
-    else replica.pool.commit(gen);
-    const admitted = (this.admitted[gen] ?? 0) + 1;
+    if (this.counts.refusals > 0) replica.uses.push({ gen, cost });
+    else replica.pool.commit(gen, cost);
+    const admitted = (this.admitted[gen] ?? 0) + cost;
     this.admitted[gen] = admitted;
     this.pastKey = undefined;
     // Permits that others were granted before are spent by those that have not heard of a lower limit.
@@ -313,5 +359,12 @@ function newReplica({ Pool }: Parts, heardLimit: number): Replica {
 }
 
 function copied(pool: PermitPool): PermitPool {
-  return Object.assign(new (pool.constructor as typeof PermitPool)(), pool);
+  const waiting = waitingOf(pool);
+  const { runs } = waiting as unknown as { readonly runs: readonly object[] };
+  const copy = Object.assign(new CostQueue(), waiting, { runs: runs.map((run) => ({ ...run })) });
+  return Object.assign(new (pool.constructor as typeof PermitPool)(), pool, { waiting: copy });
+}
+
+export function waitingOf(pool: PermitPool): CostQueue {
+  return (pool as unknown as { readonly waiting: CostQueue }).waiting;
 }

@@ -12,6 +12,7 @@ import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange, settle } from "../../contract/settle.ts";
 import { createKey, updateApi, updateRemaining } from "../../support/manage.ts";
+import { ones } from "../../support/ones.ts";
 import { query } from "../../support/run-statement.ts";
 import { settles } from "../../support/settles.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -89,7 +90,7 @@ async function circlesWith(change: (engine: PgEngine) => PgEngine): Promise<numb
     permit_windows: (ids: readonly string[]) =>
       exchange(
         store,
-        ids.map((keyId) => ({ subject: keyId, ...permitAsk({ wantMin: 1 }) })),
+        ids.map((keyId) => ({ subject: keyId, ...permitAsk({ waiting: ones(1) }) })),
       ),
   };
   const holders = [];

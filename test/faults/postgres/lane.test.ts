@@ -5,6 +5,7 @@ import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { ones } from "../../support/ones.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -231,7 +232,7 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     onTestFinished(() => clearInterval(cancelling));
     await expect(spending).rejects.toThrow(Unavailable);
     const permits = openPermitLane(url, { timeoutMs: 20_000 });
-    await expect(permits.exchange([{ subject: "k", ...permitAsk({ wantMin: 1 }) }])).rejects.toThrow(Unavailable);
+    await expect(permits.exchange([{ subject: "k", ...permitAsk({ waiting: ones(1) }) }])).rejects.toThrow(Unavailable);
     // The same through the pool: creating and deleting keys.
     const engine = openPgEngine({ url, connectionsMax: 1 });
     onTestFinished(() => engine.close());

@@ -3,6 +3,7 @@ import type { PermitAsk } from "../../../src/domain/permit-window.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
+import { ones } from "../../support/ones.ts";
 import { query } from "../../support/run-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { databaseWithLimits, lockRow, openPermitLane, through } from "./lane-fixture.ts";
@@ -28,10 +29,13 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     const url = await databaseWithLimits(["k", "other"], 10);
     const link = await linkTo(url);
     const lane = openPermitLane(link.url);
-    const [opened] = await lane.exchange([asking("k", { wantMin: 8 })]);
+    const [opened] = await lane.exchange([asking("k", { waiting: ones(8) })]);
     link.cutNext();
-    const asks = [asking("k", { wantMin: 4, gen: 1, returned: 3, spent: 2 }), asking("nobody", { wantMin: 1 })];
-    const [grant, missing] = await lane.exchange([...asks, asking("other", { wantMin: 1 })]);
+    const asks = [
+      asking("k", { waiting: ones(4), gen: 1, returned: 3, spent: 2 }),
+      asking("nobody", { waiting: ones(1) }),
+    ];
+    const [grant, missing] = await lane.exchange([...asks, asking("other", { waiting: ones(1) })]);
     expect(link.proxy.cuts).toBe(1);
     const { endsAtMs, durationMs } = opened as { endsAtMs: number; durationMs: number };
     expect(grant).toEqual({
@@ -63,7 +67,9 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
       orders.map(async (order) => {
         const lane = openPermitLane(url, { timeoutMs: 20_000 });
         for (let i = 0; i < 60; i++) {
-          const results = await lane.exchange(order.map((subject) => asking(subject, { wantMin: 1, holders: 3 })));
+          const results = await lane.exchange(
+            order.map((subject) => asking(subject, { waiting: ones(1), holders: 3 })),
+          );
           results.forEach((result, at) => {
             if (result.outcome !== "settled") throw new Error(`an ask is ${result.outcome}`);
             expect(result.gen).toBe(1);
@@ -80,9 +86,11 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     const keyIds = numbered(20);
     const url = await databaseWithLimits(keyIds, 5);
     const lane = openPermitLane(url, { timeoutMs: 2000 });
-    await lane.exchange(keyIds.map((subject) => asking(subject, { wantMin: 1 })));
+    await lane.exchange(keyIds.map((subject) => asking(subject, { waiting: ones(1) })));
     await damage(url, "key_13");
-    const results = await lane.exchange(keyIds.map((subject) => asking(subject, { wantMin: 1, gen: 1, spent: 1 })));
+    const results = await lane.exchange(
+      keyIds.map((subject) => asking(subject, { waiting: ones(1), gen: 1, spent: 1 })),
+    );
     const expected = keyIds.map((subject) =>
       subject === "key_13"
         ? { outcome: "failed", reason: expect.any(String) }
@@ -95,7 +103,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     const keyIds = numbered(5);
     const url = await databaseWithLimits(keyIds, 10);
     const lane = openPermitLane(url, { timeoutMs: 20_000, lockMs: 150 });
-    const asks = [...keyIds, "nobody"].map((subject) => asking(subject, { wantMin: 1 }));
+    const asks = [...keyIds, "nobody"].map((subject) => asking(subject, { waiting: ones(1) }));
     const holder = await lockRow(url, "permit_windows", "key_02");
     const results = await lane.exchange(asks);
     expect(results.map(({ outcome }) => outcome)).toEqual([
@@ -111,9 +119,9 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     const url = await databaseWithLimits(["bad", "good"], 5);
     const link = await linkTo(url);
     const lane = openPermitLane(link.url, { timeoutMs: 2000 });
-    await lane.exchange([asking("bad", { wantMin: 1 }), asking("good", { wantMin: 1 })]);
+    await lane.exchange([asking("bad", { waiting: ones(1) }), asking("good", { waiting: ones(1) })]);
     await damage(url, "bad");
-    const asks = [asking("bad", { wantMin: 1, gen: 1, spent: 1 }), asking("good", { wantMin: 1 })];
+    const asks = [asking("bad", { waiting: ones(1), gen: 1, spent: 1 }), asking("good", { waiting: ones(1) })];
     link.cutNext();
     await expect(lane.exchange(asks)).rejects.toThrow(Unavailable);
     expect((await lane.exchange(asks)).map(({ outcome }) => outcome)).toEqual(["failed", "settled"]);
@@ -123,12 +131,12 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
     const url = await databaseWithLimits(["k"], 10);
     const link = await linkTo(url);
     const lane = openPermitLane(link.url);
-    await lane.exchange([asking("k", { wantMin: 5 })]);
+    await lane.exchange([asking("k", { waiting: ones(5) })]);
     link.proxy.cutAll();
     link.proxy.refusing = true;
     await expect(lane.exchange([asking("k", { gen: 1, returned: 5 })])).rejects.toThrow(Unavailable);
     link.proxy.refusing = false;
-    const [grant] = await lane.exchange([asking("k", { wantMin: 1 })]);
+    const [grant] = await lane.exchange([asking("k", { waiting: ones(1) })]);
     expect(grant).toMatchObject({ granted: 1, left: 4, outstanding: 6 });
   });
 });

@@ -24,7 +24,7 @@ async function connect(url: string): Promise<pg.Client> {
 async function askWith(client: pg.Client, text: string): Promise<{ gen: number; granted: number } | undefined> {
   const writer = `writer ${Math.random()}`;
   await client.query(beginText(lockRule), [writer]);
-  const asked = [["k"], [5], [5], [0], [0], [0], [1]];
+  const asked = [["k"], [0], [0], [0], [1], [5], [5]];
   const { rows } = await client.query(text, [writer, 1, "nonce", null, ...asked]);
   const kept = rows[0].result?.[0];
   return kept && { gen: kept[1], granted: kept[2] };

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { PermitEngine } from "../../../src/store/permit-ledger.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
+import { wantedBy } from "../../ratelimit/strict/asks.ts";
+import { ones } from "../../support/ones.ts";
 import { query } from "../../support/run-statement.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { behindUnreliableLink, databaseWithLimits, openPermitLane, sendUntilAnswered } from "./lane-fixture.ts";
@@ -27,7 +29,7 @@ async function takeAndGive(engine: PermitEngine): Promise<Account> {
   const account = { acknowledgedRounds: 0, unknownRounds: 0, granted: 0, doubled: 0 };
   const seen = new Set<string>();
   const asks = [
-    ...takers.map((subject) => ({ subject, ...permitAsk({ wantMin: takenARound }) })),
+    ...takers.map((subject) => ({ subject, ...permitAsk({ waiting: ones(takenARound) }) })),
     ...givers.map((subject) => ({ subject, ...permitAsk({ gen: 1, returned: returnedARound }) })),
   ];
   for (let round = 0; round < rounds; round++) {
@@ -48,7 +50,7 @@ async function takeAndGive(engine: PermitEngine): Promise<Account> {
 /** A database whose givers hold permits, and an unreliable link to it. */
 async function setUp() {
   const url = await databaseWithLimits([...takers, ...givers], limit);
-  const held = givers.map((subject) => ({ subject, ...permitAsk({ wantMin: heldByGiver }) }));
+  const held = givers.map((subject) => ({ subject, ...permitAsk({ waiting: ones(heldByGiver) }) }));
   await openPermitLane(url, { timeoutMs: 20_000 }).exchange(held);
   return { url, link: await behindUnreliableLink(url) };
 }
@@ -72,14 +74,10 @@ function naiveEngine(url: string): PermitEngine {
     FROM unnest($1::text[], $2::int[], $3::int[]) AS u (subject, wanted, returned) WHERE p.subject = u.subject RETURNING p.*`;
   return {
     async exchange(asks) {
-      await send(update, [
-        asks.map((ask) => ask.subject),
-        asks.map((ask) => ask.wantMin),
-        asks.map((ask) => ask.returned),
-      ]);
+      await send(update, [asks.map((ask) => ask.subject), asks.map(wantedBy), asks.map((ask) => ask.returned)]);
       const time = { endsInMs: 1, endsAtMs: 1, durationMs: 1, clockBehind: false };
       const grant = { gen: 1, left: 0, outstanding: 0, ...time, contended: false, limit };
-      return asks.map(({ wantMin }) => ({ outcome: "settled", ...grant, granted: wantMin }));
+      return asks.map((ask) => ({ outcome: "settled", ...grant, granted: wantedBy(ask) }));
     },
   };
 }

@@ -11,6 +11,7 @@ import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { createKey, deleteKey, setRateLimit } from "../../support/manage.ts";
+import { ones } from "../../support/ones.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { PgBouncer, type PgBouncerOptions } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
@@ -92,7 +93,7 @@ describe.runIf(hasPostgres)("behind PgBouncer in transaction mode", () => {
       expect(charge).toMatchObject({ outcome: "settled", granted: 2 });
       spent += 2;
       cuts = round === 1 ? 1 : 0;
-      const [grant] = (await permits?.exchange([{ subject: strict.id, ...permitAsk({ wantMin: 1 }) }])) ?? [];
+      const [grant] = (await permits?.exchange([{ subject: strict.id, ...permitAsk({ waiting: ones(1) }) }])) ?? [];
       expect(grant).toMatchObject({ outcome: "settled", granted: 1 });
       await deleteKey(store.management, `round ${round}`);
       await setRateLimit(store.management, strict.id, { mode: "strict", limit: 10 + round, durationMs: 60_000 });

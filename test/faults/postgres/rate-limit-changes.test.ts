@@ -4,6 +4,7 @@ import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange } from "../../contract/settle.ts";
 import { createKey, deleteKey, setRateLimit } from "../../support/manage.ts";
+import { ones } from "../../support/ones.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -32,7 +33,7 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
       while (changed !== undefined)
         await exchange(
           store,
-          changed.map(({ id }) => ({ subject: id, ...permitAsk({ wantMin: 1 }) })),
+          changed.map(({ id }) => ({ subject: id, ...permitAsk({ waiting: ones(1) }) })),
         );
     };
     const changing = async () => {

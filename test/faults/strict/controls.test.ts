@@ -71,7 +71,7 @@ function repeating(random: SeededRandom): (lane: PermitEngine) => PermitEngine {
   return (lane) => ({
     async exchange(asks) {
       const returns = asks.filter(({ returned }) => returned > 0 && random.chance(1 / 2));
-      await lane.exchange(returns.map((ask) => ({ ...ask, wantMin: 0, wantMax: 0, spent: 0 })));
+      await lane.exchange(returns.map((ask) => ({ ...ask, waiting: [], spent: 0 })));
       return lane.exchange(asks);
     },
   });
@@ -100,7 +100,7 @@ function returningTwice(random: SeededRandom): NonNullable<HarnessOptions["chann
       ...lossy,
       exchange: (keyId, ask) =>
         lossy.exchange(keyId, ask).catch(async (error: unknown) => {
-          if (ask.returned > 0) await others[0]?.exchange(keyId, { ...ask, wantMin: 0, wantMax: 0, spent: 0 });
+          if (ask.returned > 0) await others[0]?.exchange(keyId, { ...ask, waiting: [], spent: 0 });
           throw error;
         }),
     };

@@ -3,10 +3,9 @@ import type { PermitResult, SubjectAsk } from "../../../src/store/permit-ledger.
 
 export type Settled = Extract<PermitResult, { outcome: "settled" }>;
 
-/** An ask with these fields; all others are 0. */
+/** An ask with these fields. For the others no request waits, and all else is 0. */
 export function askFor(ask: Partial<PermitAsk>): PermitAsk {
-  const wantMin = ask.wantMin ?? 0;
-  return { wantMin, wantMax: wantMin, gen: 0, returned: 0, spent: 0, holders: 1, ...ask };
+  return { waiting: [], inAdvance: 0, gen: 0, returned: 0, spent: 0, holders: 1, ...ask };
 }
 
 /** The answer of a ledger with an open window and many permits, except for these fields. */
@@ -27,7 +26,13 @@ export function settledWith(grant: Partial<Settled>): Settled {
   };
 }
 
-/** Grants everything that is wanted in advance. */
-export function grantAll({ wantMax }: SubjectAsk): PermitResult {
-  return settledWith({ granted: wantMax, outstanding: wantMax });
+/** Grants everything that is wanted, also in advance. */
+export function grantAll(ask: SubjectAsk): PermitResult {
+  const granted = wantedBy(ask) + ask.inAdvance;
+  return settledWith({ granted, outstanding: granted });
+}
+
+/** The permits that requests wait for. */
+export function wantedBy({ waiting }: Pick<PermitAsk, "waiting">): number {
+  return waiting.reduce((sum, { cost, count }) => sum + cost * count, 0);
 }

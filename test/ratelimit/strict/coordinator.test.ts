@@ -5,8 +5,9 @@ import { Coordinator } from "../../../src/ratelimit/coordinator/coordinator.ts";
 import type { PermitResult, SubjectAsk } from "../../../src/store/permit-ledger.ts";
 import { HeldCommits } from "../../batching/held-commits.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
+import { ones } from "../../support/ones.ts";
 import { TestClock } from "../../support/test-clock.ts";
-import { askFor, grantAll, type Settled, settledWith } from "./asks.ts";
+import { askFor, grantAll, type Settled, settledWith, wantedBy } from "./asks.ts";
 
 type HeldEngine = HeldCommits<SubjectAsk, PermitResult>;
 
@@ -36,12 +37,12 @@ describe("Coordinator", () => {
   it("makes one ask of all that wait for a key, and splits what was granted", async () => {
     const { engine, members } = setUp({ answer: () => settledWith({ granted: 7, left: 0 }) });
     const answers = Promise.all([
-      members[0].exchange("k", askFor({ wantMin: 2, wantMax: 6 })),
-      members[1].exchange("k", askFor({ wantMin: 1, wantMax: 9 })),
+      members[0].exchange("k", askFor({ waiting: ones(2), inAdvance: 4 })),
+      members[1].exchange("k", askFor({ waiting: ones(1), inAdvance: 8 })),
     ]);
     await nextTurn();
     await engine.finish();
-    expect(engine.batches).toEqual([[{ subject: "k", ...askFor({ wantMin: 3, wantMax: 15, holders: 2 }) }]]);
+    expect(engine.batches).toEqual([[{ subject: "k", ...askFor({ waiting: ones(3), inAdvance: 12, holders: 2 }) }]]);
     const granted = ((await answers) as Settled[]).map((answer) => answer.granted);
     expect(granted).toEqual([4, 3]);
   });
@@ -49,7 +50,7 @@ describe("Coordinator", () => {
   it("answers everything but the number of permits as the ledger did, to each", async () => {
     const said = settledWith({ gen: 9, granted: 2, left: 3, outstanding: 4, endsInMs: 5, contended: true, limit: 6 });
     const { engine, members } = setUp({ answer: () => said });
-    const answers = Promise.all(members.map((member) => member.exchange("k", askFor({ wantMin: 1 }))));
+    const answers = Promise.all(members.map((member) => member.exchange("k", askFor({ waiting: ones(1) }))));
     await nextTurn();
     await engine.finish();
     expect(await answers).toEqual([
@@ -63,13 +64,13 @@ describe("Coordinator", () => {
     const { engine, members } = setUp();
     const answers: Promise<unknown>[] = [];
     for (const subject of ["k", "k", "l", "k"]) {
-      for (const member of members) answers.push(member.exchange(subject, askFor({ wantMin: 1 })));
+      for (const member of members) answers.push(member.exchange(subject, askFor({ waiting: ones(1) })));
       await nextTurn();
       expect(engine.underWay).toBe(1);
     }
     await engine.finish();
     await engine.finish();
-    expect(engine.batches.map((batch) => batch.map(({ subject, wantMin }) => [subject, wantMin]))).toEqual([
+    expect(engine.batches.map((batch) => batch.map((ask) => [ask.subject, wantedBy(ask)]))).toEqual([
       [["k", 3]],
       [
         ["k", 6],
@@ -85,7 +86,7 @@ describe("Coordinator", () => {
     const keyIds = Array.from({ length: 300 }, (_, i) => `key_${i}`);
     const answered = new Set<string>();
     const ask = (subject: string) =>
-      members[0].exchange(subject, askFor({ wantMin: 1 })).then(() => answered.add(subject));
+      members[0].exchange(subject, askFor({ waiting: ones(1) })).then(() => answered.add(subject));
     const answers = Promise.all([...keyIds, ...keyIds].map(ask));
     await nextTurn();
     expect(engines.map(({ underWay }) => underWay)).toEqual([1, 1, 1]);
@@ -107,13 +108,13 @@ describe("Coordinator", () => {
       [holder, given],
       [idle, { ...given, granted: 0 }],
     ] as const) {
-      const answer = member.exchange("k", askFor({ wantMin: 1, wantMax: 5 }));
+      const answer = member.exchange("k", askFor({ waiting: ones(1), inAdvance: 4 }));
       await nextTurn();
       await engine.finishWith([results]);
       await answer;
     }
     const before = members.map(({ recalls }) => recalls.length);
-    const answer = asker.exchange("k", askFor({ wantMin: 1 }));
+    const answer = asker.exchange("k", askFor({ waiting: ones(1) }));
     await nextTurn();
     await engine.finishWith([short]);
     expect(await answer).toMatchObject({ granted: 0 });
@@ -123,18 +124,18 @@ describe("Coordinator", () => {
   it.each([
     [
       "no request waits for the permits that were not granted",
-      askFor({ wantMin: 0, wantMax: 9 }),
+      askFor({ waiting: [], inAdvance: 9 }),
       settledWith({ left: 0, outstanding: 5 }),
     ],
-    ["no replica holds any", askFor({ wantMin: 1 }), settledWith({ left: 0, outstanding: 0 })],
+    ["no replica holds any", askFor({ waiting: ones(1) }), settledWith({ left: 0, outstanding: 0 })],
     [
       "every waiting request got a permit",
-      askFor({ wantMin: 1 }),
+      askFor({ waiting: ones(1) }),
       settledWith({ granted: 1, left: 0, outstanding: 6 }),
     ],
   ])("recalls nothing when %s", async (_, ask, result) => {
     const { engine, members } = setUp();
-    const held = members[0].exchange("k", askFor({ wantMin: 1, wantMax: 5 }));
+    const held = members[0].exchange("k", askFor({ waiting: ones(1), inAdvance: 4 }));
     await nextTurn();
     await engine.finish();
     await held;
@@ -147,12 +148,12 @@ describe("Coordinator", () => {
 
   it("recalls nothing from a replica that has left, and counts it no more", async () => {
     const { engine, members } = setUp();
-    const held = members[0].exchange("k", askFor({ wantMin: 5 }));
+    const held = members[0].exchange("k", askFor({ waiting: ones(5) }));
     await nextTurn();
     await engine.finish();
     await held;
     members[0].close();
-    const answer = members[1].exchange("k", askFor({ wantMin: 1 }));
+    const answer = members[1].exchange("k", askFor({ waiting: ones(1) }));
     await nextTurn();
     await engine.finishWith([settledWith({ left: 0, outstanding: 5 })]);
     await answer;
@@ -162,28 +163,31 @@ describe("Coordinator", () => {
 
   it("rejects all asks of a batch with unknown outcome and those behind it, sends none of them again, and goes on", async () => {
     const { engine, members } = setUp();
-    const failing = members.map((member) => member.exchange("k", askFor({ wantMin: 1, returned: 1 })));
+    const failing = members.map((member) => member.exchange("k", askFor({ waiting: ones(1), returned: 1 })));
     await nextTurn();
-    failing.push(members[0].exchange("k", askFor({ wantMin: 1 })), members[0].exchange("l", askFor({ wantMin: 1 })));
+    failing.push(
+      members[0].exchange("k", askFor({ waiting: ones(1) })),
+      members[0].exchange("l", askFor({ waiting: ones(1) })),
+    );
     const settled = Promise.allSettled(failing);
     const reason = new Unavailable("the store does not answer");
     await engine.fail(reason);
     expect(await settled).toEqual(failing.map(() => ({ status: "rejected", reason })));
     expect([engine.batches.length, engine.underWay]).toEqual([1, 0]);
 
-    const next = members[1].exchange("k", askFor({ wantMin: 2 }));
+    const next = members[1].exchange("k", askFor({ waiting: ones(2) }));
     await nextTurn();
     await engine.finish();
     expect(await next).toMatchObject({ outcome: "settled", granted: 2 });
-    expect(engine.batches[1]).toMatchObject([{ subject: "k", wantMin: 2, returned: 0 }]);
+    expect(engine.batches[1]).toMatchObject([{ subject: "k", waiting: ones(2), returned: 0 }]);
   });
 
   it.each([{ outcome: "missing" }, { outcome: "failed", reason: "a bad row" }] as const)(
     "answers all asks for a key that it is $outcome, and disturbs no other",
     async (result) => {
       const { engine, members } = setUp({ answer: (ask) => (ask.subject === "odd" ? result : grantAll(ask)) });
-      const odd = Promise.all(members.map((member) => member.exchange("odd", askFor({ wantMin: 1 }))));
-      const fine = members[0].exchange("k", askFor({ wantMin: 1 }));
+      const odd = Promise.all(members.map((member) => member.exchange("odd", askFor({ waiting: ones(1) }))));
+      const fine = members[0].exchange("k", askFor({ waiting: ones(1) }));
       await nextTurn();
       await engine.finish();
       expect(await odd).toEqual([result, result, result]);
@@ -194,7 +198,7 @@ describe("Coordinator", () => {
   it("settles at most 500 keys in one commit", async () => {
     const { engine, members } = setUp();
     const keyIds = Array.from({ length: 1001 }, (_, i) => `key ${i}`);
-    const answers = Promise.all(keyIds.map((subject) => members[0].exchange(subject, askFor({ wantMin: 1 }))));
+    const answers = Promise.all(keyIds.map((subject) => members[0].exchange(subject, askFor({ waiting: ones(1) }))));
     await nextTurn();
     for (let batch = 0; batch < 3; batch++) await engine.finish();
     expect(engine.batches.map((batch) => batch.length)).toEqual([500, 500, 1]);
@@ -209,13 +213,15 @@ describe("Coordinator", () => {
     const first = members[0].exchange("first", askFor({}));
     await nextTurn();
     const fitting = most === 100_000 ? most - 1 : most;
-    const waiting = Array.from({ length: fitting }, (_, i) => members[0].exchange(keyOf(i), askFor({ wantMin: 1 })));
-    const refused = members[0].exchange("one more", askFor({ wantMin: 1 }));
+    const waiting = Array.from({ length: fitting }, (_, i) =>
+      members[0].exchange(keyOf(i), askFor({ waiting: ones(1) })),
+    );
+    const refused = members[0].exchange("one more", askFor({ waiting: ones(1) }));
     await expect(refused).rejects.toBeInstanceOf(Unavailable);
     while (engine.underWay > 0) await engine.finish();
     await Promise.all([first, ...waiting]);
     expect(engine.batches.flat().map(({ subject }) => subject)).not.toContain("one more");
-    const later = members[0].exchange("one more", askFor({ wantMin: 1 }));
+    const later = members[0].exchange("one more", askFor({ waiting: ones(1) }));
     await nextTurn();
     await engine.finish();
     expect(await later).toMatchObject({ granted: 1 });
@@ -225,21 +231,22 @@ describe("Coordinator", () => {
   it("does not execute an ask that is too old on arrival, nor one that becomes too old before its batch", async () => {
     const { engine, members, clock } = setUp();
     const nowMs = clock.monotonicMs();
-    const tooOld = members[0].exchange("k", askFor({ wantMin: 1 }), { expiresAtMs: nowMs - 1 });
+    const tooOld = members[0].exchange("k", askFor({ waiting: ones(1) }), { expiresAtMs: nowMs - 1 });
     expect(await tooOld).toEqual({ outcome: "notExecuted" });
-    const first = members[0].exchange("k", askFor({ wantMin: 1 }));
+    const first = members[0].exchange("k", askFor({ waiting: ones(1) }));
     await nextTurn();
     const waiting = ["k", "l"].map((subject) =>
-      members[0].exchange(subject, askFor({ wantMin: 5, returned: 3 }), { expiresAtMs: nowMs + 500 }),
+      members[0].exchange(subject, askFor({ waiting: ones(5), returned: 3 }), { expiresAtMs: nowMs + 500 }),
     );
-    const inTime = members[1].exchange("k", askFor({ wantMin: 2 }), { expiresAtMs: nowMs + 5000 });
+    const inTime = members[1].exchange("k", askFor({ waiting: ones(2) }), { expiresAtMs: nowMs + 5000 });
     await nextTurn();
     clock.advance(501);
     await engine.finish();
     await engine.finish();
-    expect(
-      engine.batches.map((batch) => batch.map(({ subject, wantMin, returned }) => [subject, wantMin, returned])),
-    ).toEqual([[["k", 1, 0]], [["k", 2, 0]]]);
+    expect(engine.batches.map((batch) => batch.map((ask) => [ask.subject, wantedBy(ask), ask.returned]))).toEqual([
+      [["k", 1, 0]],
+      [["k", 2, 0]],
+    ]);
     expect(await Promise.all(waiting)).toEqual(Array(2).fill({ outcome: "notExecuted" }));
     expect([await first, await inTime]).toMatchObject([{ granted: 1 }, { granted: 2 }]);
   });
@@ -247,9 +254,9 @@ describe("Coordinator", () => {
   it("asks the ledger for nothing when all asks of a batch have become too old", async () => {
     const { engine, members, clock } = setUp();
     const expiresAtMs = clock.monotonicMs();
-    const first = members[0].exchange("k", askFor({ wantMin: 1 }));
+    const first = members[0].exchange("k", askFor({ waiting: ones(1) }));
     await nextTurn();
-    const late = members[1].exchange("l", askFor({ wantMin: 1 }), { expiresAtMs });
+    const late = members[1].exchange("l", askFor({ waiting: ones(1) }), { expiresAtMs });
     clock.advance(1);
     await engine.finish();
     expect(await late).toEqual({ outcome: "notExecuted" });
@@ -259,16 +266,16 @@ describe("Coordinator", () => {
 
   it("grants nothing to a replica that has gone meanwhile, and takes what it returned", async () => {
     const { engine, members } = setUp();
-    const first = members[0].exchange("k", askFor({ wantMin: 1 }));
+    const first = members[0].exchange("k", askFor({ waiting: ones(1) }));
     await nextTurn();
     const pending = [
-      members[1].exchange("k", askFor({ wantMin: 5, gen: 1, returned: 3, spent: 2 })),
-      members[1].exchange("l", askFor({ wantMin: 5 })),
+      members[1].exchange("k", askFor({ waiting: ones(5), gen: 1, returned: 3, spent: 2 })),
+      members[1].exchange("l", askFor({ waiting: ones(5) })),
     ];
     members[1].close();
     await engine.finish();
     await engine.finish();
-    expect(engine.batches[1]).toMatchObject([{ subject: "k", wantMin: 0, wantMax: 0, returned: 3, spent: 2 }]);
+    expect(engine.batches[1]).toMatchObject([{ subject: "k", waiting: [], returned: 3, spent: 2 }]);
     expect(await Promise.all(pending)).toMatchObject([{ granted: 0 }, { outcome: "notExecuted" }]);
     await first;
   });

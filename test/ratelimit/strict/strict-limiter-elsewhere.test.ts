@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ones } from "../../support/ones.ts";
 import { queue, setUpLimiter } from "./limiter-fixture.ts";
 
 describe("an answer that is overdue", () => {
@@ -6,7 +7,7 @@ describe("an answer that is overdue", () => {
     const { limiter, channel } = setUpLimiter();
     const waiting = [queue(limiter), queue(limiter), queue(limiter)];
     channel.overdue();
-    expect(channel.sent).toMatchObject([{ wantMin: 1 }, { wantMin: 3 }]);
+    expect(channel.sent).toMatchObject([{ waiting: ones(1) }, { waiting: ones(3) }]);
     await channel.grant({ granted: 2, outstanding: 2 });
     expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted", "waits"]);
     await channel.grant({ granted: 1, outstanding: 3 });
@@ -21,7 +22,7 @@ describe("an answer that is overdue", () => {
     expect(channel.sent[1]).toMatchObject({ returned: 3 });
     channel.overdue();
     queue(limiter);
-    expect(channel.sent.slice(2)).toMatchObject([{ wantMin: 1, returned: 0 }]);
+    expect(channel.sent.slice(2)).toMatchObject([{ waiting: ones(1), returned: 0 }]);
   });
 });
 

@@ -3,6 +3,7 @@ import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../../src/domain/waiting-room.ts";
 import type { Permit } from "../../../src/ratelimit/limiter.ts";
 import { nextTurn } from "../../batching/next-turn.ts";
+import { ones } from "../../support/ones.ts";
 import { queue, rule, setUpLimiter, takeNow, timeoutMs } from "./limiter-fixture.ts";
 
 const nothingLeft = { left: 0, contended: true };
@@ -11,7 +12,7 @@ describe("a verification under a strict limit", () => {
   it("waits for the ledger if no permit is held, and does not wait while one is", async () => {
     const { limiter, channel } = setUpLimiter();
     const first = queue(limiter);
-    expect(channel.sent).toMatchObject([{ subject: "k", wantMin: 1 }]);
+    expect(channel.sent).toMatchObject([{ subject: "k", waiting: ones(1) }]);
     await channel.grant({ granted: 4, left: 9996 });
     expect(first).toMatchObject({ said: "admitted", permit: { limit: 10_000, remaining: 9999 } });
     for (const remaining of [9998, 9997, 9996]) {
@@ -26,7 +27,7 @@ describe("a verification under a strict limit", () => {
     const waiting = Array.from({ length: 5 }, () => queue(limiter));
     await channel.grant({ granted: 1, outstanding: 1 });
     expect(waiting.map(({ said }) => said)).toEqual(["admitted", "waits", "waits", "waits", "waits"]);
-    expect(channel.sent[1]).toMatchObject({ wantMin: 4 });
+    expect(channel.sent[1]).toMatchObject({ waiting: ones(4) });
     await channel.grant({ granted: 2, outstanding: 3 });
     expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted", "admitted", "waits", "waits"]);
   });
@@ -45,7 +46,7 @@ describe("a verification under a strict limit", () => {
     expect(channel.sent.length).toBe(asked);
     clock.advance(10_000);
     queue(limiter);
-    expect(channel.sent[asked]).toMatchObject({ wantMin: 1 });
+    expect(channel.sent[asked]).toMatchObject({ waiting: ones(1) });
     expect(alarms.unsettled).toBe(0);
   });
 
@@ -122,13 +123,13 @@ describe.each([
     await channel.grant({ granted: 4 });
     first.permit?.commit();
     limiter.recall("k");
-    expect(channel.sent[1]).toMatchObject({ returned: 3, spent: 1, wantMin: 0 });
+    expect(channel.sent[1]).toMatchObject({ returned: 3, spent: 1, waiting: [] });
     const waiting = [queue(limiter), queue(limiter)];
     await lose(channel);
     expect(waiting.map(({ said }) => said)).toEqual(["waits", "waits"]);
     expect([limiter.held, channel.underWay]).toEqual([0, 0]);
     await pass(60);
-    expect(channel.sent.slice(2)).toMatchObject([{ returned: 0, spent: 0, wantMin: 2 }]);
+    expect(channel.sent.slice(2)).toMatchObject([{ returned: 0, spent: 0, waiting: ones(2) }]);
     await channel.grant({ granted: 2 });
     expect(waiting.map(({ said }) => said)).toEqual(["admitted", "admitted"]);
   });
@@ -187,7 +188,7 @@ describe("a permit", () => {
     limiter.recall("k");
     limiter.recall("never heard of");
     expect(limiter.held).toBe(0);
-    expect(channel.sent.slice(1)).toMatchObject([{ gen: 1, returned: 7, wantMin: 0, wantMax: 0 }]);
+    expect(channel.sent.slice(1)).toMatchObject([{ gen: 1, returned: 7, waiting: [] }]);
   });
 
   it("goes back by itself when no request came for it", async () => {
@@ -195,7 +196,7 @@ describe("a permit", () => {
     queue(limiter).permit?.commit();
     await channel.grant({ granted: 8 });
     await pass(2000);
-    expect(channel.sent.slice(1)[0]).toMatchObject({ wantMin: 0, wantMax: 0 });
+    expect(channel.sent.slice(1)[0]).toMatchObject({ waiting: [] });
     expect(limiter.held).toBeLessThan(4);
   });
 });
@@ -293,7 +294,7 @@ describe("a limiter that stops", () => {
     queue(limiter);
     const stopping = limiter.stop();
     await channel.grant({ granted: 6 });
-    expect(channel.sent.slice(1)).toMatchObject([{ returned: 5, wantMax: 0 }]);
+    expect(channel.sent.slice(1)).toMatchObject([{ returned: 5, inAdvance: 0 }]);
     expect(channel.isClosed).toBe(false);
     await channel.grant();
     await stopping;

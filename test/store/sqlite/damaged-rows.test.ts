@@ -3,6 +3,7 @@ import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { permitAsk, strict } from "../../contract/permit-asks.ts";
 import { refillRule, sampleKey } from "../../contract/sample-keys.ts";
 import { createKey, updateRemaining } from "../../support/manage.ts";
+import { ones } from "../../support/ones.ts";
 import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
 
 const counterDamages = [
@@ -164,7 +165,7 @@ describe("a damaged window", () => {
     const pairs = windowDamages.map((damage) => ({ damage, damaged: newKey(), sound: newKey() }));
     const all = pairs.flatMap(({ damaged, sound }) => [damaged, sound]);
     await Promise.all(all.map((key) => createKey(keys, key)));
-    const askForFive = () => exchange(all.map(({ id }) => ({ subject: id, ...permitAsk({ wantMin: 5 }) })));
+    const askForFive = () => exchange(all.map(({ id }) => ({ subject: id, ...permitAsk({ waiting: ones(5) }) })));
     await askForFive();
     for (const { damage, damaged } of pairs) {
       tamper(file, `UPDATE permit_windows SET ${damage} WHERE subject = '${damaged.id}'`);

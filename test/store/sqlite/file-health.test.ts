@@ -12,6 +12,7 @@ import { permitAsk, strict } from "../../contract/permit-asks.ts";
 import { foundAs, sampleKey } from "../../contract/sample-keys.ts";
 import { copyPage, damageEveryFourthPage, overwritePage } from "../../support/damage-file.ts";
 import { createKey, deleteKey, setRateLimit } from "../../support/manage.ts";
+import { ones } from "../../support/ones.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { readRows, tamper, testOptions } from "./open-test-engine.ts";
 
@@ -58,7 +59,8 @@ describe("a data file after a crash, while it is being checked", () => {
     const unknown = sampleKey(clock, { remaining: 5 });
     const list = { kind: "keys", apiId: counted.apiId, limit: 100 } as const;
     const settle = (keyId: string) => store.usageLanes[0]?.settle([{ subject: keyId, cost: 1, count: 1 }]);
-    const exchange = (subject: string) => store.permitLanes[0]?.exchange([{ subject, ...permitAsk({ wantMin: 1 }) }]);
+    const exchange = (subject: string) =>
+      store.permitLanes[0]?.exchange([{ subject, ...permitAsk({ waiting: ones(1) }) }]);
 
     expect(store.health?.problem).toBeUndefined();
     expect(await store.keys.findByDigest(counted.secretDigest)).toStrictEqual(foundAs(counted));

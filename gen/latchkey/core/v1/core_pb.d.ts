@@ -1173,18 +1173,18 @@ export declare type PermitAsk = Message<"latchkey.core.v1.PermitAsk"> & {
   subject: string;
 
   /**
-   * Permits wanted for requests that are waiting.
+   * The costs of the requests that wait, in order of arrival. At most 100 runs.
    *
-   * @generated from field: int32 want_min = 2;
+   * @generated from field: repeated latchkey.core.v1.PermitAsk.Run waiting = 2;
    */
-  wantMin: number;
+  waiting: PermitAsk_Run[];
 
   /**
-   * Permits wanted for those and for requests expected soon.
+   * Permits wanted beyond those, for requests expected soon.
    *
-   * @generated from field: int32 want_max = 3;
+   * @generated from field: int32 in_advance = 3;
    */
-  wantMax: number;
+  inAdvance: number;
 
   /**
    * The window that `returned` and `spent` belong to.
@@ -1213,6 +1213,33 @@ export declare type PermitAsk = Message<"latchkey.core.v1.PermitAsk"> & {
  * Use `create(PermitAskSchema)` to create a new message.
  */
 export declare const PermitAskSchema: GenMessage<PermitAsk>;
+
+/**
+ * Requests that came one after the other and want the same cost each. Mirrors the domain's `CostRun`.
+ *
+ * @generated from message latchkey.core.v1.PermitAsk.Run
+ */
+export declare type PermitAsk_Run = Message<"latchkey.core.v1.PermitAsk.Run"> & {
+  /**
+   * Permits for each of them: all or none. At least 1.
+   *
+   * @generated from field: int32 cost = 1;
+   */
+  cost: number;
+
+  /**
+   * How many requests. At least 1.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message latchkey.core.v1.PermitAsk.Run.
+ * Use `create(PermitAsk_RunSchema)` to create a new message.
+ */
+export declare const PermitAsk_RunSchema: GenMessage<PermitAsk_Run>;
 
 /**
  * Reports that are merged together. They get one answer.
