@@ -80,6 +80,10 @@ describe("the internal service", () => {
   const ask = { waiting: ones(1), gen: 1, returned: 0, spent: 0 };
   it.each([
     ["wants less than nothing", { ...ask, waiting: ones(-1) }],
+    ["wants a cost of nothing", { ...ask, waiting: [{ cost: 0, count: 1 }] }],
+    ["wants a cost below nothing", { ...ask, waiting: [...ones(1), { cost: -5, count: 1 }] }],
+    ["waits for no request", { ...ask, waiting: [{ cost: 5, count: 0 }] }],
+    ["waits for more runs than an edge sends", { ...ask, waiting: Array(101).fill({ cost: 2, count: 1 }) }],
     ["wants less than nothing in advance", { ...ask, waiting: ones(5), inAdvance: -1 }],
     ["gives back less than nothing", { ...ask, returned: -1 }],
     ["spent less than nothing", { ...ask, spent: -2_147_483_648 }],
@@ -101,6 +105,18 @@ describe("the internal service", () => {
 
   it.each([
     ["wants more than there can be", { ...ask, waiting: ones(2_147_483_647) }, 10],
+    ["wants the largest costs", { ...ask, waiting: Array(100).fill({ cost: 2_147_483_647, count: 2_147_483_647 }) }, 0],
+    [
+      "wants costs of which some fit",
+      {
+        ...ask,
+        waiting: [
+          { cost: 4, count: 2_147_483_647 },
+          { cost: 3, count: 9 },
+        ],
+      },
+      8,
+    ],
     ["gives back more than was ever handed out", { ...ask, waiting: [], returned: 2_147_483_647 }, 0],
     ["reports more spent than was handed out", { ...ask, waiting: [], spent: 2_147_483_647 }, 0],
   ])("never hands out more than the limit, when an ask %s", async (_, greedy, got) => {

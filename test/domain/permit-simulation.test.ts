@@ -62,6 +62,46 @@ describe("a hot key", () => {
   });
 });
 
+describe("requests of different costs", () => {
+  /** Demand in permits is as large as in the loads above. */
+  const costs = [1, 1, 1, 1, 1, 1, 2, 3, 5, 20];
+  const [, hot, , small] = loads;
+  const hungry = (load: (typeof loads)[number], seed: number) => ({ ...loadOf(load, seed), costs });
+
+  it.each(seeds)("fill every window to exactly the limit while small ones are refused (seed %i)", (seed) => {
+    for (const load of [hot, small]) {
+      const figures = simulate(hungry(load, seed));
+      print(`${load.name} with costs`, seed, figures);
+      expect(new Set(figures.perWindow)).toEqual(new Set([load.limit]));
+    }
+  });
+
+  it.each(seeds)(
+    "leave less than the cost if all have the same, and two replicas do not keep it from each other (seed %i)",
+    (seed) => {
+      for (const cost of [3, 7, 19]) {
+        const figures = simulate({ ...loadOf(small, seed), costs: [cost], rttsMs: [1, 40] });
+        const filled = small.limit - (small.limit % cost);
+        expect(new Set(figures.perWindow)).toEqual(new Set([filled]));
+      }
+    },
+  );
+
+  it.each(seeds)("never exceed the limit when messages are lost and uses refused (seed %i)", (seed) => {
+    const figures = simulate({ ...hungry(hot, seed), lostShare: 0.05, refusedShare: 0.1 });
+    expect(Math.max(...figures.perWindow)).toBeLessThanOrEqual(hot.limit);
+  });
+
+  it.each(seeds)("are denied within the hold and two round trips after the first short answer (seed %i)", (seed) => {
+    for (const rttMs of [1, 40]) {
+      const figures = simulate({ ...hungry(hot, seed), rttsMs: [rttMs, rttMs, rttMs], recalls: true });
+      expect(figures.deniedByCost.get(20)).toBeGreaterThan(0);
+      // Before it the message that was under way and its own; after it the last pause, and the last answer's way.
+      expect(figures.deniedMaxWaitMs).toBeLessThanOrEqual(2 * rttMs + (50 + 2 * rttMs) + 25 + rttMs);
+    }
+  });
+});
+
 function loadOf(load: (typeof loads)[number], seed: number): SimulatedLoad {
   const { limit, durationMs, rps, windows } = load;
   return { limit, durationMs, requestsPerSecond: rps, windows: windows + 1, rttsMs, recalls: seed % 2 === 0, seed };

@@ -41,7 +41,7 @@ describe("the book of strict limits", () => {
 
   it.each([
     ["more than the limit", filled().tell("admitted", 0, {}), "key 0: 4 passed in one window of 3"],
-    ["a refusal that shows some left", filled().tell("limited", 1, {}), "key 0: refused with 1 remaining"],
+    ["a refusal that shows some left", filled().tell("limited", 1, {}), "key 0: 1 refused with 1 remaining"],
     [
       "numbers that rise",
       Told.begin().tell("admitted", 1, {}).tell("admitted", 2, { atMs: 5 }),

@@ -127,6 +127,11 @@ describe("Coordinator", () => {
       askFor({ waiting: [], inAdvance: 9 }),
       settledWith({ left: 0, outstanding: 5 }),
     ],
+    [
+      "what others hold does not complete the cost",
+      askFor({ waiting: [{ cost: 9, count: 1 }] }),
+      settledWith({ left: 3, outstanding: 5 }),
+    ],
     ["no replica holds any", askFor({ waiting: ones(1) }), settledWith({ left: 0, outstanding: 0 })],
     [
       "every waiting request got a permit",

@@ -37,9 +37,9 @@ export function setUpLimiter({ poolsMax = 1000, waitingRoom = new WaitingRoom(10
 }
 
 /** A request that has to wait, and its outcome as a text. */
-export function queue(limiter: StrictLimiter, subject = "k") {
+export function queue(limiter: StrictLimiter, subject = "k", cost = 1) {
   const waiting = { said: "waits", permit: undefined as Permit | undefined };
-  const taken = limiter.take(subject, rule);
+  const taken = limiter.take(subject, rule, cost);
   if (!(taken instanceof Promise)) throw new Error(`did not wait: ${taken.outcome}`);
   taken.then(
     (permit) => {
@@ -54,8 +54,8 @@ export function queue(limiter: StrictLimiter, subject = "k") {
 }
 
 /** One that must not have to wait. */
-export function takeNow(limiter: StrictLimiter, subject = "k"): Permit {
-  const taken = limiter.take(subject, rule);
+export function takeNow(limiter: StrictLimiter, subject = "k", cost = 1): Permit {
+  const taken = limiter.take(subject, rule, cost);
   if (taken instanceof Promise) throw new Error("has to wait");
   return taken;
 }

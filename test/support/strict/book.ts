@@ -26,9 +26,11 @@ export interface SeenWindow {
   readonly key: number;
   readonly rule: StrictRule;
   readonly resetMs: number;
+  /** The sum of what the admitted calls cost. */
   admitted: number;
+  /** Refused calls of cost 1: a larger one may be refused by a window that is not full. */
   limited: number;
-  /** When the first refusal was known, and when the last refused call began. */
+  /** When the first of those refusals was known, and when the last of those calls began. */
   firstLimitedMs: number;
   lastLimitedMs: number;
   /** When its last answer came. */
@@ -41,6 +43,7 @@ export interface SeenWindow {
 export interface OpenCall {
   readonly key: number;
   readonly replica: number;
+  readonly cost: number;
   readonly begunMs: number;
   /** The least `remaining` that this replica had told in the window that was then the latest. */
   readonly seen: { readonly resetMs: number; readonly least: number } | undefined;
@@ -75,9 +78,9 @@ export class StrictBook {
     this.#nowMs = nowMs;
   }
 
-  begin(key: number, replica: number): OpenCall {
+  begin(key: number, replica: number, cost = 1): OpenCall {
     const seen = this.#least.get(`${key} ${replica}`);
-    return { key, replica, begunMs: this.#nowMs(), seen: seen && { ...seen } };
+    return { key, replica, cost, begunMs: this.#nowMs(), seen: seen && { ...seen } };
   }
 
   end(call: OpenCall, answer: StrictAnswer): void {
@@ -154,7 +157,7 @@ export class StrictBook {
     };
   }
 
-  #place({ key, replica, begunMs, seen }: OpenCall, outcome: "admitted" | "limited", placed: Placed): void {
+  #place({ key, replica, cost, begunMs, seen }: OpenCall, outcome: "admitted" | "limited", placed: Placed): void {
     const nowMs = this.#nowMs();
     const { limit, remaining, resetMs } = placed;
     const rule = this.rules[key] as StrictRule;
@@ -165,17 +168,19 @@ export class StrictBook {
       window = { key, rule, resetMs, admitted: 0, limited: 0, ...limits, lastMs: nowMs, holders: new Map() };
       this.#windows.set(id, window);
     }
-    window[outcome]++;
     window.lastMs = nowMs;
     if (outcome === "admitted") {
+      window.admitted += cost;
       window.holders.set(replica, nowMs);
       this.lastPassedMs.set(replica, Math.max(begunMs, this.lastPassedMs.get(replica) ?? 0));
     }
-    if (outcome === "limited") {
+    if (outcome === "limited" && remaining >= cost)
+      this.#oddities.push(`key ${key}: ${cost} refused with ${remaining} remaining`);
+    if (outcome === "limited" && cost === 1) {
+      window.limited++;
       if ((window.holders.get(replica) ?? 0) < begunMs) window.holders.delete(replica);
       window.firstLimitedMs = Math.min(window.firstLimitedMs, nowMs);
       window.lastLimitedMs = Math.max(window.lastLimitedMs, begunMs);
-      if (remaining !== 0) this.#oddities.push(`key ${key}: refused with ${remaining} remaining`);
     }
     if (limit !== rule.limit) this.#oddities.push(`key ${key}: its limit of ${rule.limit} is told as ${limit}`);
     if (!(remaining >= 0 && remaining <= limit)) this.#oddities.push(`key ${key}: ${remaining} of ${limit} remaining`);

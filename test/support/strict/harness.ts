@@ -108,11 +108,11 @@ export class HarnessReplica implements StrictReplica {
     this.#find = find;
   }
 
-  async ask(key: number): Promise<StrictAnswer> {
+  async ask(key: number, cost = 1): Promise<StrictAnswer> {
     const { keyId, rule } = this.#find(key);
     if (rule?.mode !== "strict") return { outcome: "odd", what: `key ${key} has no strict limit` };
     try {
-      const permit = await this.limiter.take(keyId, rule);
+      const permit = await this.limiter.take(keyId, rule, cost);
       if (permit.outcome === "missing") return { outcome: "odd", what: `key ${key} is missing` };
       permit.commit();
       const { outcome, limit, remaining, resetMs } = permit;

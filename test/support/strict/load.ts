@@ -4,7 +4,7 @@ import { type StrictAnswer, StrictBook, type StrictRule } from "./book.ts";
 
 /** Who is asked. It answers every call: what went wrong is an answer too. */
 export interface StrictReplica {
-  ask(key: number): Promise<StrictAnswer>;
+  ask(key: number, cost: number): Promise<StrictAnswer>;
 }
 
 export interface KeyDemand extends StrictRule {
@@ -12,6 +12,8 @@ export interface KeyDemand extends StrictRule {
   readonly demand: number;
   /** `even`: spread over time and replicas. `bursts`: all at once, four times a second. `roaming`: one replica at a time. */
   readonly shape: Shape;
+  /** What calls cost, each as often as the others. By default 1. Only a harness without sockets can be asked for more. */
+  readonly costs?: readonly number[];
 }
 
 type Shape = "even" | "bursts" | "roaming";
@@ -124,8 +126,10 @@ export class StrictLoad {
       return;
     }
     this.#underWay[replica] = underWay + 1;
-    const call = this.book.begin(key, replica);
-    const asking = (this.#replicas[replica] as StrictReplica).ask(key).then((answer) => {
+    const { costs } = this.#keys[key] as KeyDemand;
+    const cost = costs ? this.#random.pick(costs) : 1;
+    const call = this.book.begin(key, replica, cost);
+    const asking = (this.#replicas[replica] as StrictReplica).ask(key, cost).then((answer) => {
       this.book.end(call, answer);
       this.#underWay[replica] = (this.#underWay[replica] as number) - 1;
       this.#calls.delete(asking);
