@@ -91,6 +91,8 @@ async function createKeys(store: Store) {
     name: undefined,
     expiresAtMs: undefined,
     rateLimit: undefined,
+    rateLimits: undefined,
+    costMax: undefined,
     permissions: undefined,
     ipAllow: undefined,
   };

@@ -197,6 +197,8 @@ async function strictKey(store: Store, { limit, durationMs }: Rule): Promise<str
     ownerId: undefined,
     name: undefined,
     expiresAtMs: undefined,
+    rateLimits: undefined,
+    costMax: undefined,
     permissions: undefined,
     ipAllow: undefined,
   };

@@ -41,6 +41,8 @@ export function storeOf(kind: Kind): KeyLookup {
         expiresAtMs: undefined,
         rateLimit: limit === undefined ? undefined : { mode: "local", limit, durationMs: 60_000 },
         counter: remaining === undefined ? undefined : { remaining },
+        limits: undefined,
+        costMax: undefined,
         permissions: undefined,
         ipRanges: undefined,
         secretExpiresAtMs: undefined,

@@ -82,6 +82,8 @@ export function createPlainKey({ management }: Store): Promise<CreatedKey> {
     remaining: undefined,
     refill: undefined,
     rateLimit: undefined,
+    rateLimits: undefined,
+    costMax: undefined,
     permissions: undefined,
     ipAllow: undefined,
   };

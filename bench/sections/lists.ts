@@ -157,6 +157,8 @@ async function createdPerSecond({ turns }: Bench, { management }: Store): Promis
     remaining: undefined,
     refill: undefined,
     rateLimit: undefined,
+    rateLimits: undefined,
+    costMax: undefined,
     permissions: undefined,
     ipAllow: undefined,
   };

@@ -1,18 +1,21 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   KeySchema,
+  NamedLimitSchema,
   RateLimitSchema,
   Key as WireKey,
+  NamedLimit as WireNamedLimit,
   RateLimit as WireRateLimit,
 } from "../../gen/latchkey/core/v1/core_pb.js";
 import type { JsonObject, Key } from "../domain/key.ts";
+import { limitsOfKey, type NamedLimit, type NamedRateLimit } from "../domain/limits.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
 /* Keys as look-ups answer them over the internal streams. */
 
 export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
   const { id, apiId, ownerId, name, meta, enabled, expiresAtMs, rateLimit, counter, secretExpiresAtMs } = key;
-  const { permissions = [], ipRanges = [] } = key;
+  const { permissions = [], ipRanges = [], limits = [], costMax } = key;
   const text = JSON.stringify(meta);
   return {
     id,
@@ -27,6 +30,8 @@ export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
     secretExpiresAtMs,
     permissions: [...permissions],
     ipRanges: [...ipRanges],
+    limits: limits.map(toWireLimit),
+    costMax,
   };
 }
 
@@ -46,7 +51,17 @@ export function fromWireKey(key: WireKey): Key {
     secretExpiresAtMs,
     permissions: key.permissions.length === 0 ? undefined : key.permissions,
     ipRanges: key.ipRanges.length === 0 ? undefined : key.ipRanges,
+    limits: key.limits.length === 0 ? undefined : limitsOfKey(id, key.limits.map(fromWireLimit)),
+    costMax: key.costMax,
   };
+}
+
+function toWireLimit({ name, rule }: NamedLimit): MessageInitShape<typeof NamedLimitSchema> {
+  return { name, rule: toWireRateLimit(rule) };
+}
+
+function fromWireLimit({ name, rule }: WireNamedLimit): NamedRateLimit {
+  return { name, rule: fromWireRateLimit(rule as WireRateLimit) };
 }
 
 function toWireRateLimit({ mode, limit, durationMs }: RateLimit): MessageInitShape<typeof RateLimitSchema> {

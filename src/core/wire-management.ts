@@ -39,7 +39,18 @@ import {
   truth,
   wholeNumber,
 } from "./checks.ts";
-import { defaults, importedKey, ipAllow, meta, newKey, permissions, rateLimit, refill } from "./wire-values.ts";
+import {
+  costMax,
+  defaults,
+  importedKey,
+  ipAllow,
+  meta,
+  newKey,
+  permissions,
+  rateLimit,
+  rateLimits,
+  refill,
+} from "./wire-values.ts";
 
 /* Commands and queries as they go over the internal streams: as JSON. What each may hold is said here. */
 
@@ -115,6 +126,8 @@ const commands: ByKind<Command> = {
       enabled: optional(truth),
       expiresAtMs: optional(orNull(moment)),
       rateLimit: optional(orNull(rateLimit)),
+      rateLimits: optional(orNull(rateLimits)),
+      costMax: optional(orNull(costMax)),
       refill: optional(orNull(refill)),
       permissions: optional(orNull(permissions)),
       ipAllow: optional(orNull(ipAllow)),

@@ -2,6 +2,7 @@ import type { KeyDefaults } from "../domain/api.ts";
 import { ipAllowMax, isIpRange } from "../domain/ip-allow.ts";
 import type { JsonObject, NewKey } from "../domain/key.ts";
 import { byteLengthMax, byteLengthMin, prefixLengthMax, prefixPattern } from "../domain/key-format.ts";
+import { areNamedRateLimits, costMaxMax, type NamedRateLimit, toNamedRateLimit } from "../domain/limits.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
 import { isKeyPermission, keyPermissionsMax } from "../domain/permissions.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
@@ -31,6 +32,13 @@ export const rateLimit: Check<RateLimit> = (value, name) => {
   return { mode, limit, durationMs };
 };
 
+export const rateLimits: Check<readonly NamedRateLimit[]> = (value, name) => {
+  if (!areNamedRateLimits(value)) throw impossible(name);
+  return value.map(toNamedRateLimit);
+};
+
+export const costMax = wholeNumber(1, costMaxMax);
+
 export const meta: Check<JsonObject> = (value, name) => {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isObject || isDeeperThan(metaDepthMax, value as JsonObject)) throw impossible(name);
@@ -56,6 +64,8 @@ const newKeyChecks = {
   enabled: truth,
   expiresAtMs: optional(moment),
   rateLimit: optional(rateLimit),
+  rateLimits: optional(rateLimits),
+  costMax: optional(costMax),
   start: text,
   createdAtMs: moment,
   secretDigest: digest,
@@ -90,5 +100,6 @@ export const defaults = withCounterIfRefilled(
     rateLimit: optional(rateLimit),
     remaining: optional(wholeNumber(0, remainingMax)),
     refill: optional(refill),
+    costMax: optional(costMax),
   }),
 );

@@ -20,6 +20,7 @@ export interface KeyDefaults {
   readonly rateLimit?: RateLimit | undefined;
   readonly remaining?: number | undefined;
   readonly refill?: RefillRule | undefined;
+  readonly costMax?: number | undefined;
 }
 
 /** What becomes of the fields of an API that are changed: null removes one, a value sets it. */
@@ -40,6 +41,7 @@ export function withDefaults<Request extends KeyDefaults>(request: Request, defa
     prefix: request.prefix ?? defaults.prefix,
     byteLength: request.byteLength ?? defaults.byteLength,
     rateLimit: request.rateLimit ?? defaults.rateLimit,
+    costMax: request.costMax ?? defaults.costMax,
     remaining,
     refill: remaining === undefined ? undefined : (request.refill ?? defaults.refill),
   };

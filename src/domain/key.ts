@@ -1,4 +1,5 @@
 import type { IpRanges } from "./ip-allow.ts";
+import type { NamedLimit, NamedRateLimit } from "./limits.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { RefillRule, UsageCounter } from "./usage.ts";
 
@@ -15,6 +16,10 @@ export interface Key {
   readonly enabled: boolean;
   readonly expiresAtMs: number | undefined;
   readonly rateLimit: RateLimit | undefined;
+  /** Its limits with names, at least one; undefined: none. */
+  readonly limits: readonly NamedLimit[] | undefined;
+  /** The largest cost that a verification can have; undefined: any. */
+  readonly costMax: number | undefined;
   /** What its holder may do; undefined: nothing that a verification asks for. */
   readonly permissions: readonly string[] | undefined;
   /** The addresses that it can be used from; undefined: all. */
@@ -34,7 +39,9 @@ export interface LastKnownBalance {
 }
 
 /** A key with everything that its holders may see. */
-export interface StoredKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges"> {
+export interface StoredKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits"> {
+  /** Its limits with names, at least one; undefined: none. */
+  readonly rateLimits: readonly NamedRateLimit[] | undefined;
   /** Addresses and ranges as they were given, at least one; undefined: the key can be used from everywhere. */
   readonly ipAllow: readonly string[] | undefined;
   /** The first characters of the newest secret: safe to show and to log. */
@@ -58,8 +65,9 @@ export interface StoredSecret {
 }
 
 /** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */
-export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges"> {
-  /** As of `StoredKey`. */
+export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits"> {
+  /* As of `StoredKey`. */
+  readonly rateLimits: readonly NamedRateLimit[] | undefined;
   readonly ipAllow: readonly string[] | undefined;
   /** The first characters of the secret: safe to show and to log. */
   readonly start: string;
@@ -77,6 +85,9 @@ export interface KeyFieldChanges {
   readonly enabled?: boolean | undefined;
   readonly expiresAtMs?: number | null | undefined;
   readonly rateLimit?: RateLimit | null | undefined;
+  /** All of them. */
+  readonly rateLimits?: readonly NamedRateLimit[] | null | undefined;
+  readonly costMax?: number | null | undefined;
   readonly refill?: RefillRule | null | undefined;
   readonly permissions?: readonly string[] | null | undefined;
   readonly ipAllow?: readonly string[] | null | undefined;

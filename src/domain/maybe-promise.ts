@@ -8,3 +8,8 @@ export function andThen<Value, Next>(
 ): MaybePromise<Next> {
   return value instanceof Promise ? value.then(step) : step(value);
 }
+
+/** All values, in their order: synchronously if all of them are there. */
+export function allOf<Value>(values: readonly MaybePromise<Value>[]): MaybePromise<readonly Value[]> {
+  return values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly Value[]);
+}

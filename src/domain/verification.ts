@@ -1,3 +1,4 @@
+import { type Costs, checkCosts, costsOfOne } from "./costs.ts";
 import { isExpired } from "./expiry.ts";
 import { type IpAddress, includesAddress } from "./ip-allow.ts";
 import type { Key } from "./key.ts";
@@ -18,11 +19,26 @@ export interface KeyVerdict {
   readonly key: Key;
   /** The balance of the counter, if there is one. */
   readonly remaining: number | undefined;
-  /** Where the rate limit stands, if there is one. */
-  readonly rateLimit: RateLimitState | undefined;
+  /** Where its limits stand. */
+  readonly limits: LimitStates;
   /** Of a refusal. */
   readonly reason: RefusalReason | undefined;
 }
+
+/** Where the limits of a key stand. */
+export interface LimitStates {
+  /** The one without a name; undefined: there is none. */
+  readonly rateLimit: RateLimitState | undefined;
+  /** Those with names; undefined: there are none. */
+  readonly rateLimits: readonly NamedLimitState[] | undefined;
+}
+
+export interface NamedLimitState {
+  readonly name: string;
+  readonly state: RateLimitState;
+}
+
+export const noLimitStates: LimitStates = { rateLimit: undefined, rateLimits: undefined };
 
 /** The ledger's answer to one caller. */
 export type Spend =
@@ -46,8 +62,8 @@ export interface CountedSpend {
 export type Plan =
   | { readonly next: "answer"; readonly verdict: Verdict }
   | { readonly next: "refuse"; readonly reason: RefusalReason; readonly key: Key }
-  /** What remains are the rate limit and the counter, in this order. */
-  | { readonly next: "count"; readonly key: Key };
+  /** What remains are limits and counters, in this order. */
+  | { readonly next: "count"; readonly key: Key; readonly costs: Costs };
 
 export interface PlannedRequest {
   /** The API that asks; undefined: it is not checked. */
@@ -61,11 +77,13 @@ export interface PlannedRequest {
   readonly permissions?: PermissionQuery | undefined;
   /** The address of the end user, if the caller tells it. */
   readonly ip?: IpAddress | undefined;
+  /** What is taken from limits and counters; absent: 1 from each. */
+  readonly costs?: Costs | undefined;
 }
 
 /**
  * Everything that can be decided without a counter, in the order of the contract. A caller of another API learns nothing
- * about the key.
+ * about the key. Throws `CostTooHigh`.
  */
 export function planVerification(key: Key | undefined, request: PlannedRequest, nowMs: number): Plan {
   // A secret that has ended, and a key that the caller may not know of, are answered like those that never were.
@@ -73,7 +91,10 @@ export function planVerification(key: Key | undefined, request: PlannedRequest, 
     return { next: "answer", verdict: notFound };
   if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", verdict: ofAnotherApi };
   const reason = refusalOf(key, request, nowMs);
-  return reason === undefined ? { next: "count", key } : { next: "refuse", reason, key };
+  if (reason !== undefined) return { next: "refuse", reason, key };
+  const { costs = costsOfOne } = request;
+  if (key.costMax !== undefined) checkCosts(costs, key.costMax);
+  return { next: "count", key, costs };
 }
 
 function refusalOf(key: Key, { permissions, ip }: PlannedRequest, nowMs: number): RefusalReason | undefined {
@@ -95,16 +116,15 @@ const ofAnotherApi: Verdict = { code: "FORBIDDEN", reason: { check: "api" } };
 export function verdictOn(
   key: Key,
   reason: RefusalReason | undefined,
-  rateLimit: RateLimitState | undefined,
+  limits: LimitStates,
   remaining = key.counter?.remaining,
 ): KeyVerdict {
-  return { code: reason === undefined ? "VALID" : codeOfRefusal(reason), key, remaining, rateLimit, reason };
+  return { code: reason === undefined ? "VALID" : codeOfRefusal(reason), key, remaining, limits, reason };
 }
 
 /** The verdict on a key after the ledger has answered. */
-export function decideSpend(key: Key, spend: CountedSpend, rateLimit: RateLimitState | undefined): KeyVerdict {
-  return verdictOn(key, spend.outcome === "spent" ? undefined : keyIsUsedUp, rateLimit, spend.remaining);
+export function decideSpend(key: Key, spend: CountedSpend, limits: LimitStates): KeyVerdict {
+  return verdictOn(key, spend.outcome === "spent" ? undefined : keyIsUsedUp, limits, spend.remaining);
 }
 
 const keyIsUsedUp: RefusalReason = { check: "counter", of: "key" };
-export const keyLimitIsReached: RefusalReason = { check: "limit", of: "key" };

@@ -8,20 +8,21 @@ import { toRateLimit, toRatelimit, toRefillRule } from "./key-messages.ts";
 /* APIs and their parts: as messages, and as the service knows them. */
 
 export function toKeyDefaults(defaults: KeyDefaultsMessage): KeyDefaults {
-  const { prefix, byteLength, ratelimit, remaining, refill } = defaults;
+  const { prefix, byteLength, ratelimit, remaining, refill, costMax } = defaults;
   return {
     prefix,
     byteLength,
     rateLimit: ratelimit && toRateLimit(ratelimit),
     remaining,
     refill: refill && toRefillRule(refill),
+    costMax,
   };
 }
 
 /** An API as it is read. */
 export function toApi({ id: apiId, name, defaults, ...api }: StoredApi): MessageInitShape<typeof ApiSchema> {
-  const { prefix, byteLength, rateLimit, remaining, refill } = defaults;
-  const given = { prefix, byteLength, ratelimit: rateLimit && toRatelimit(rateLimit), remaining, refill };
+  const { prefix, byteLength, rateLimit, remaining, refill, costMax } = defaults;
+  const given = { prefix, byteLength, ratelimit: rateLimit && toRatelimit(rateLimit), remaining, refill, costMax };
   const isNone = Object.values(given).every((value) => value === undefined);
   return {
     apiId,

@@ -3,27 +3,32 @@ import type {
   CreateKeyRequest,
   KeySchema,
   KeyToImport as KeyToImportMessage,
+  NamedRatelimit,
   Ratelimit,
   Refill,
   RefusalReasonSchema,
+  VerifyKeyRequest,
   VerifyKeyResponseSchema,
 } from "../../gen/latchkey/v1/keys_pb.js";
 import type { Updates } from "../../gen/latchkey/v1/updates.ts";
 import type { Ambient } from "../ambient/ambient.ts";
+import type { Costs } from "../domain/costs.ts";
 import { isExpired } from "../domain/expiry.ts";
 import type { KeyFieldChanges, StoredKey, StoredSecret } from "../domain/key.ts";
-import type { RateLimit } from "../domain/rate-limit.ts";
+import type { NamedRateLimit } from "../domain/limits.ts";
+import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import { phraseRefusal, type RefusalReason } from "../domain/refusal-reason.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
 import type { Verdict } from "../domain/verification.ts";
 import type { KeyToImport } from "../usecases/import-keys.ts";
 import { checkMeta } from "./check-meta.ts";
+import { InvalidRequest } from "./invalid-request.ts";
 
 /* Keys and their parts: as messages, and as the service knows them. */
 
 export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"]): KeyFieldChanges {
-  const { ownerId, name, meta, enabled, expires, ratelimit, refill, permissions, ipAllow } = changes;
+  const { ownerId, name, meta, enabled, expires, ratelimit, ratelimits, refill, ...others } = changes;
   return {
     ownerId,
     name,
@@ -31,9 +36,11 @@ export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"])
     enabled,
     expiresAtMs: expires,
     rateLimit: ratelimit && toRateLimit(ratelimit),
+    rateLimits: ratelimits === null ? null : ratelimits?.map(toNamedRateLimit),
     refill: refill && toRefillRule(refill),
-    permissions,
-    ipAllow,
+    costMax: others.costMax,
+    permissions: others.permissions,
+    ipAllow: others.ipAllow,
   };
 }
 
@@ -42,8 +49,12 @@ export function toRefillRule({ interval, amount, carryOver }: Refill): RefillRul
   return { interval: interval as RefillRule["interval"], amount, carryOver };
 }
 
-export function toRateLimit({ async = true, limit, duration }: Ratelimit): RateLimit {
+export function toRateLimit({ async = true, limit, duration }: Omit<Ratelimit, "$typeName">): RateLimit {
   return { mode: async ? "local" : "strict", limit, durationMs: duration };
+}
+
+function toNamedRateLimit({ name, ...rule }: NamedRatelimit): NamedRateLimit {
+  return { name, rule: toRateLimit(rule) };
 }
 
 export function toKeyToImport(key: KeyToImportMessage): KeyToImport {
@@ -61,13 +72,15 @@ export function toProperties(key: CreateKeyRequest | KeyToImportMessage) {
     remaining: key.remaining,
     refill: key.refill && toRefillRule(key.refill),
     rateLimit: key.ratelimit && toRateLimit(key.ratelimit),
+    rateLimits: unlessEmpty(key.ratelimits)?.map(toNamedRateLimit),
+    costMax: key.costMax,
     permissions: unlessEmpty(key.permissions),
     ipAllow: unlessEmpty(key.ipAllow),
   };
 }
 
 /** A list that is absent is empty in a message. */
-function unlessEmpty(list: readonly string[]): readonly string[] | undefined {
+function unlessEmpty<One>(list: readonly One[]): readonly One[] | undefined {
   return list.length === 0 ? undefined : list;
 }
 
@@ -76,7 +89,7 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
   const valid = verdict.code === "VALID";
   const reason = verdict.reason && toReason(verdict.reason);
   if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId, reason };
-  const { key, remaining, rateLimit, code } = verdict;
+  const { key, remaining, limits, code } = verdict;
   return {
     keyId: key.id,
     valid,
@@ -86,14 +99,26 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
     ownerId: key.ownerId,
     name: key.name,
     expires: key.expiresAtMs,
-    ratelimit: rateLimit && {
-      limit: rateLimit.limit,
-      remaining: rateLimit.remaining,
-      reset: rateLimit.resetMs,
-    },
+    ratelimit: limits.rateLimit && toRatelimitState(limits.rateLimit),
     requestId,
     reason,
+    ratelimits: limits.rateLimits?.map(({ name, state }) => ({ name, ...toRatelimitState(state) })) ?? noLimits,
   };
+}
+
+const noLimits: never[] = [];
+
+function toRatelimitState({ limit, remaining, resetMs }: RateLimitState) {
+  return { limit, remaining, reset: resetMs };
+}
+
+/** Undefined for a request that says nothing of costs. Throws `InvalidRequest`. */
+export function toCosts({ remaining, ratelimit, ratelimits }: VerifyKeyRequest): Costs | undefined {
+  if (remaining === undefined && ratelimit === undefined && ratelimits.length === 0) return undefined;
+  const named = new Map(ratelimits.map(({ name, cost = 1 }) => [name, cost]));
+  if (named.size < ratelimits.length)
+    throw new InvalidRequest([{ path: "ratelimits", message: "must not have a name twice" }]);
+  return { counter: remaining?.cost ?? 1, unnamed: ratelimit?.cost ?? 1, named };
 }
 
 /** What the reasons have, each some of it. */
@@ -124,6 +149,8 @@ export function toKey(key: StoredKey, { clock }: Pick<Ambient, "clock">): Messag
     remaining: counter?.remaining,
     refill: counter?.refill && toRefillState(counter.refill),
     ratelimit: rateLimit && toRatelimit(rateLimit),
+    ratelimits: key.rateLimits?.map(({ name, rule }) => ({ name, ...toRatelimit(rule) })) ?? [],
+    costMax: key.costMax,
     permissions: [...(key.permissions ?? [])],
     ipAllow: [...(key.ipAllow ?? [])],
     secrets: key.secrets.filter(({ expiresAtMs }) => !isExpired(expiresAtMs, nowMs)).map(toSecret),

@@ -20,7 +20,7 @@ import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { InvalidRequest } from "./invalid-request.ts";
-import { toFieldChanges, toKey, toKeyToImport, toProperties, toVerification } from "./key-messages.ts";
+import { toCosts, toFieldChanges, toKey, toKeyToImport, toProperties, toVerification } from "./key-messages.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** What the service and its use cases need. */
@@ -66,7 +66,10 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const { apiId } = request;
       const permissions = request.permissions === undefined ? undefined : readQuery(request.permissions);
       const ip = request.ip === undefined ? undefined : readAddress(request.ip);
-      return andThen(verifyKey({ key: new Secret(request.key), apiId, apiIds, permissions, ip }), answer);
+      return andThen(
+        verifyKey({ key: new Secret(request.key), apiId, apiIds, permissions, ip, costs: toCosts(request) }),
+        answer,
+      );
     },
 
     async getKey({ keyId, key = "" }, { caller }) {

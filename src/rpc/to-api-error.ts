@@ -1,3 +1,4 @@
+import { CostTooHigh } from "../domain/costs.ts";
 import { Forbidden } from "../domain/forbidden.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Unavailable } from "../domain/unavailable.ts";
@@ -18,6 +19,9 @@ export function toApiError(error: unknown): ApiError {
   }
   if (error instanceof ExpiresInThePast) {
     return toApiError(new InvalidRequest([{ path: "expires", message: error.message }]));
+  }
+  if (error instanceof CostTooHigh) {
+    return toApiError(new InvalidRequest([{ path: error.path, message: error.message }]));
   }
   if (error instanceof IdempotencyConflict || error instanceof StateConflict)
     return new ApiError("CONFLICT", error.message, { cause: error });

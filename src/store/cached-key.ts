@@ -1,5 +1,6 @@
 import type { IpRanges } from "../domain/ip-allow.ts";
 import type { JsonObject, Key, LastKnownBalance } from "../domain/key.ts";
+import type { NamedLimit } from "../domain/limits.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
 /** A cached key. There can be millions of them, so that values which many share are kept once. */
@@ -14,6 +15,8 @@ export class CachedKey implements Key {
   readonly rateLimit: RateLimit | undefined;
   readonly counter: LastKnownBalance | undefined;
   /* Few keys have one of these: then they are fields of `FullCachedKey`, and the others take no room for them. */
+  declare readonly limits: readonly NamedLimit[] | undefined;
+  declare readonly costMax: number | undefined;
   declare readonly permissions: readonly string[] | undefined;
   declare readonly ipRanges: IpRanges | undefined;
   declare readonly secretExpiresAtMs: number | undefined;
@@ -31,14 +34,20 @@ export class CachedKey implements Key {
   }
 }
 
-/** A key with permissions or addresses, or one that was found by a secret with an end. */
+/** A key with something that few have, or one that was found by a secret with an end. */
 class FullCachedKey extends CachedKey {
+  override readonly limits: readonly NamedLimit[] | undefined;
+  override readonly costMax: number | undefined;
   override readonly permissions: readonly string[] | undefined;
   override readonly ipRanges: IpRanges | undefined;
   override readonly secretExpiresAtMs: number | undefined;
 
   constructor(key: Key, interner: Interner) {
     super(key, interner);
+    this.limits = key.limits?.map(({ name, rule, subject }) => {
+      return { name: interner.text(name), rule: interner.rule(rule), subject };
+    });
+    this.costMax = key.costMax;
     this.permissions = key.permissions && interner.texts(key.permissions);
     this.ipRanges = key.ipRanges && interner.numbers(key.ipRanges);
     this.secretExpiresAtMs = key.secretExpiresAtMs;
@@ -46,8 +55,12 @@ class FullCachedKey extends CachedKey {
 }
 
 export function toCachedKey(key: Key, interner: Interner): CachedKey {
-  const isFull = key.permissions !== undefined || key.ipRanges !== undefined || key.secretExpiresAtMs !== undefined;
-  return isFull ? new FullCachedKey(key, interner) : new CachedKey(key, interner);
+  return isFull(key) ? new FullCachedKey(key, interner) : new CachedKey(key, interner);
+}
+
+function isFull({ limits, costMax, permissions, ipRanges, secretExpiresAtMs }: Key): boolean {
+  const hasLimits = limits !== undefined || costMax !== undefined;
+  return hasLimits || permissions !== undefined || ipRanges !== undefined || secretExpiresAtMs !== undefined;
 }
 
 const noMeta: JsonObject = Object.freeze({});

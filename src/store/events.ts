@@ -45,4 +45,5 @@ function publicName(field: string): string {
 const names = new Map([
   ["expiresAtMs", "expires"],
   ["rateLimit", "ratelimit"],
+  ["rateLimits", "ratelimits"],
 ]);

@@ -5,6 +5,7 @@ import { isExpired, looksLikeSeconds } from "../domain/expiry.ts";
 import { formatId, idRandomLength } from "../domain/id.ts";
 import type { JsonObject } from "../domain/key.ts";
 import { byteLengthDefault, formatKey } from "../domain/key-format.ts";
+import type { NamedRateLimit } from "../domain/limits.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 import type { RefillRule } from "../domain/usage.ts";
 import type { Management } from "../store/management.ts";
@@ -24,6 +25,8 @@ export interface CreateKeyRequest {
   readonly remaining: number | undefined;
   readonly refill: RefillRule | undefined;
   readonly rateLimit: RateLimit | undefined;
+  readonly rateLimits: readonly NamedRateLimit[] | undefined;
+  readonly costMax: number | undefined;
   readonly permissions: readonly string[] | undefined;
   readonly ipAllow: readonly string[] | undefined;
   /** Whether the defaults of the API count where the request is silent. */

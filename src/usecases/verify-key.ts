@@ -8,16 +8,17 @@ import { Unavailable } from "../domain/unavailable.ts";
 import {
   type CountedSpend,
   decideSpend,
-  keyLimitIsReached,
   notFound,
+  type Plan,
   type PlannedRequest,
   planVerification,
   type Verdict,
   verdictOn,
 } from "../domain/verification.ts";
-import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
+import type { RateLimiter } from "../ratelimit/limiter.ts";
 import type { KeyLookup } from "../store/key-lookup.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
+import { peekLimits, type TakenLimits, takeLimits } from "./take-limits.ts";
 
 export interface VerifyKeyRequest extends PlannedRequest {
   readonly key: Secret;
@@ -62,15 +63,12 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     const plan = planVerification(found, question.request, clock.nowMs());
     if (plan.next === "answer") return plan.verdict;
     const { key } = plan;
-    if (plan.next === "refuse") {
-      const peeked = key.rateLimit && limiter.peek(key.id, key.rateLimit);
-      return andThen(peeked, (state) => verdictOn(key, plan.reason, state));
-    }
+    if (plan.next === "refuse")
+      return andThen(peekLimits(limiter, key), (states) => verdictOn(key, plan.reason, states));
 
-    if (key.rateLimit === undefined) return decideWithPermit(undefined, key, question);
-    const decideByPermit = (permit: Permit) =>
-      permit.outcome === "missing" ? decideFresh(question) : decideWithPermit(permit, key, question);
-    return andThen(limiter.take(key.id, key.rateLimit), decideByPermit);
+    return andThen(takeLimits(limiter, key, plan.costs), (taken) =>
+      taken.outcome === "missing" ? decideFresh(question) : decideWithLimits(taken, plan, question),
+    );
   }
 
   /**
@@ -83,39 +81,41 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     return decide(found, { digest, request, isFresh: true, isForeign });
   }
 
-  function decideWithPermit(permit: Permit | undefined, key: Key, question: Lookup): MaybePromise<Verdict> {
-    if (permit?.outcome === "limited") return verdictOn(key, keyLimitIsReached, permit);
+  function decideWithLimits(taken: TakenLimits, { key, costs }: Counted, question: Lookup): MaybePromise<Verdict> {
+    if (taken.outcome === "limited") return verdictOn(key, taken.reason, taken);
     const { counter } = key;
-    if (counter === undefined) {
-      permit?.commit();
-      return verdictOn(key, undefined, permit);
+    if (counter === undefined || costs.counter === 0) {
+      taken.commit();
+      return verdictOn(key, undefined, taken);
     }
-    return usage.spend([key.id], 1).then(
+    return usage.spend([key.id], costs.counter).then(
       (spend) =>
         spend.outcome === "missing"
-          ? releaseAndDecideFresh(permit, question)
-          : decideAfterSpend(permit, key, counter, spend),
-      (error: unknown) => releaseAndThrow(permit, error),
+          ? releaseAndDecideFresh(taken, question)
+          : decideAfterSpend(taken, key, counter, spend),
+      (error: unknown) => releaseAndThrow(taken, error),
     );
   }
 
-  async function releaseAndDecideFresh(permit: Permit | undefined, question: Lookup): Promise<Verdict> {
-    await permit?.release();
+  async function releaseAndDecideFresh(taken: TakenLimits, question: Lookup): Promise<Verdict> {
+    await taken.release();
     return decideFresh(question);
   }
 
   function decideAfterSpend(
-    permit: Permit | undefined,
+    taken: TakenLimits,
     key: Key,
     counter: LastKnownBalance,
     spend: CountedSpend,
   ): MaybePromise<Verdict> {
     counter.remaining = spend.remaining;
-    if (spend.outcome !== "spent") return andThen(permit?.release(), (state) => decideSpend(key, spend, state));
-    permit?.commit();
-    return decideSpend(key, spend, permit);
+    if (spend.outcome !== "spent") return andThen(taken.release(), (states) => decideSpend(key, spend, states));
+    taken.commit();
+    return decideSpend(key, spend, taken);
   }
 }
+
+type Counted = Extract<Plan, { next: "count" }>;
 
 /** The request, and whether the key was already read again from the store. */
 interface Lookup {
@@ -126,8 +126,8 @@ interface Lookup {
   readonly isForeign: boolean;
 }
 
-/** It is not known whether the use was spent, and the caller gets 503. So the permit was not used. */
-async function releaseAndThrow(permit: Permit | undefined, error: unknown): Promise<never> {
-  await permit?.release();
+/** It is not known whether the use was spent, and the caller gets 503. So nothing of the limits was used. */
+async function releaseAndThrow(taken: TakenLimits, error: unknown): Promise<never> {
+  await taken.release();
   throw error;
 }

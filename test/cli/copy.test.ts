@@ -115,8 +115,18 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
         ratelimit: { async: false, limit: 5, duration: 60 * minuteMs },
       });
       const lists = { permissions: ["docs.*", "admin"], ipAllow: ["10.0.0.0/8", "2001:db8::/32"] };
+      const ratelimits = [
+        { name: "strict", async: false, limit: 9, duration: 60 * minuteMs },
+        { name: "local", limit: 9, duration: minuteMs },
+      ];
       const ending = await keys.createKey({ apiId: "api", meta, expires }, { idempotencyKey: "order-1" });
-      const local = await keys.createKey({ apiId: "api", ratelimit: { limit: 3, duration: minuteMs }, ...lists });
+      const local = await keys.createKey({
+        apiId: "api",
+        ratelimit: { limit: 3, duration: minuteMs },
+        ratelimits,
+        costMax: 7,
+        ...lists,
+      });
       const disabled = await keys.createKey({ apiId: "api" });
       await keys.updateKey({ keyId: disabled.keyId, enabled: false, name: "off" });
       const deleted = await keys.createKey({ apiId: "api", remaining: 1 });
@@ -137,7 +147,7 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
       keys: 5,
       ending_secrets: 0,
       counters: 1,
-      permit_windows: 1,
+      permit_windows: 2,
       root_keys: 1,
       events: 8,
       idempotency: 1,

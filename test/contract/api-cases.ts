@@ -13,6 +13,7 @@ const full: KeyDefaults = {
   rateLimit: { mode: "strict", limit: 10, durationMs: 60_000 },
   remaining: 0,
   refill: refillRule({ interval: "monthly", amount: 5, carryOver: true }),
+  costMax: 100,
 };
 
 export const readApi = ({ management }: Store, apiId: string) => management.read({ kind: "api", apiId });

@@ -113,6 +113,8 @@ export const brokenEvents: readonly BrokenStore[] = [
             rateLimit: undefined,
             remaining: undefined,
             refill: undefined,
+            rateLimits: undefined,
+            costMax: undefined,
             permissions: undefined,
             ipAllow: undefined,
           };

@@ -12,6 +12,8 @@ type Import = (command: ImportKeys, record?: Parameters<Change>[1]) => Promise<O
 export const brokenImports: readonly BrokenStore[] = [
   each("loses counters of imported keys", (key) => ({ ...key, remaining: undefined })),
   each("loses strict limits of imported keys", (key) => ({ ...key, rateLimit: undefined })),
+  each("loses limits with names of imported keys", (key) => ({ ...key, rateLimits: undefined })),
+  each("loses the bound on costs of imported keys", (key) => ({ ...key, costMax: undefined })),
   each("loses permissions of imported keys", (key) => ({ ...key, permissions: undefined })),
   each("loses addresses of imported keys", (key) => ({ ...key, ipAllow: undefined })),
   each("gives imported keys a start", (key) => ({ ...key, start: key.start || "?" })),

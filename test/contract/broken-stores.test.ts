@@ -11,6 +11,7 @@ import { brokenKeyStores } from "./broken-key-stores.ts";
 import { brokenKeyUpdates } from "./broken-key-updates.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
 import { brokenLists } from "./broken-lists.ts";
+import { brokenNamedLimits } from "./broken-named-limits.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
 import { brokenRerolls } from "./broken-rerolls.ts";
 import { brokenUpdates } from "./broken-updates.ts";
@@ -27,6 +28,7 @@ const brokenStores = [
   ...brokenLedgers,
   ...brokenCharges,
   ...brokenPermitLedgers,
+  ...brokenNamedLimits,
   ...brokenKeyUpdates,
   ...brokenUpdates,
   ...brokenApis,

@@ -79,7 +79,9 @@ export const eventCases: readonly ContractCase[] = [
       const keyId = key.id;
       const now = clock.nowMs();
       const events = Array.from({ length: 4 }, (_, i) => eventAt(now + i)) as [NewEvent, NewEvent, NewEvent, NewEvent];
-      const changes = { name: "secret name", expiresAtMs: null, rateLimit: null, enabled: undefined };
+      const limits = { rateLimit: null, rateLimits: null, costMax: 9 };
+      const changes = { name: "secret name", expiresAtMs: null, ...limits, enabled: undefined };
+      const fields = ["name", "expires", "ratelimit", "ratelimits", "costMax"];
       await management.change({ kind: "createKey", key, event: events[0] });
       await management.change({ kind: "updateKey", keyId, changes, event: events[1] });
       await management.change({ kind: "updateRemaining", keyId, op: "set", value: 7, event: events[2] });
@@ -89,7 +91,7 @@ export const eventCases: readonly ContractCase[] = [
       expect(stored).toStrictEqual([
         { ...events[3], ...common, method: "keys.deleteKey", fields: [], version: 4 },
         { ...events[2], ...common, method: "keys.updateRemaining", fields: ["remaining"], version: 3 },
-        { ...events[1], ...common, method: "keys.updateKey", fields: ["name", "expires", "ratelimit"], version: 2 },
+        { ...events[1], ...common, method: "keys.updateKey", fields, version: 2 },
         { ...events[0], ...common, method: "keys.createKey", fields: [], version: 1 },
       ]);
     },

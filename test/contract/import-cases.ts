@@ -44,6 +44,11 @@ export const importCases: readonly ContractCase[] = [
         enabled: false,
         expiresAtMs: clock.nowMs() + 1000,
         rateLimit: { mode: "strict", limit: 3, durationMs: 60_000 },
+        rateLimits: [
+          { name: "minute", rule: { mode: "strict", limit: 3, durationMs: 60_000 } },
+          { name: "a.B-_9", rule: { mode: "local", limit: 5, durationMs: 1000 } },
+        ],
+        costMax: 7,
         permissions: ["docs.*", "admin"],
         ipAllow: ["10.0.0.0/8", "2001:db8::1"],
         remaining: 4,

@@ -43,6 +43,26 @@ const samples: readonly (readonly [string, Partial<NewKey>])[] = [
     "a strict rate limit at its upper bounds",
     { rateLimit: { mode: "strict", limit: 2 ** 31 - 1, durationMs: 30 * 24 * 3_600_000 } },
   ],
+  [
+    "limits with names, in the order in which they were given",
+    {
+      rateLimits: [
+        { name: "z", rule: { mode: "local", limit: 1, durationMs: 1000 } },
+        { name: "A_b.c-9", rule: { mode: "strict", limit: 2 ** 31 - 1, durationMs: 30 * 24 * 3_600_000 } },
+      ],
+    },
+  ],
+  [
+    "as many limits as there can be",
+    {
+      rateLimits: Array.from({ length: 8 }, (_, i) => ({
+        name: `${i}`.padEnd(64, "."),
+        rule: { mode: "strict", limit: i + 1, durationMs: 1000 },
+      })),
+    },
+  ],
+  ["the lowest bound on costs", { costMax: 1 }],
+  ["the highest bound on costs", { costMax: 2 ** 31 - 1 }],
   ["permissions", { permissions: ["*", "docs.*", "A-Z_0.9:x"] }],
   [
     "as many permissions as there can be",

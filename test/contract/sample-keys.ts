@@ -1,5 +1,6 @@
 import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, NewKey } from "../../src/domain/key.ts";
+import { limitsOfKey } from "../../src/domain/limits.ts";
 import type { RefillRule } from "../../src/domain/usage.ts";
 import type { IdempotencyRecord } from "../../src/store/commands.ts";
 
@@ -20,6 +21,8 @@ export function sampleKey(clock: TestClock, given: Partial<NewKey> = {}): NewKey
     enabled: true,
     expiresAtMs: undefined,
     rateLimit: undefined,
+    rateLimits: undefined,
+    costMax: undefined,
     permissions: undefined,
     ipAllow: undefined,
     createdAtMs: clock.nowMs(),
@@ -36,9 +39,10 @@ export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
 
 /** The key as a look-up must find it. */
 export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill: ____, ...found }: NewKey): Key {
-  const { remaining, ipAllow, ...visible } = found;
+  const { remaining, ipAllow, rateLimits, ...visible } = found;
+  const limits = rateLimits && limitsOfKey(found.id, rateLimits);
   const counter = remaining === undefined ? undefined : { remaining };
-  return { ...visible, ipRanges: ipAllow && toIpRanges(ipAllow), counter, secretExpiresAtMs: undefined };
+  return { ...visible, limits, ipRanges: ipAllow && toIpRanges(ipAllow), counter, secretExpiresAtMs: undefined };
 }
 
 export const keptForMs = 24 * 60 * 60 * 1000;

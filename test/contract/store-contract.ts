@@ -12,6 +12,7 @@ import { idempotencyCases } from "./idempotency-cases.ts";
 import { importCases } from "./import-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { listCases } from "./list-cases.ts";
+import { namedLimitCases } from "./named-limit-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
 import { permitCases } from "./permit-cases.ts";
 import { permitClockCases } from "./permit-clock-cases.ts";
@@ -50,6 +51,7 @@ export const storeContract: readonly ContractCase[] = [
   ...permitClockCases,
   ...permitCostCases,
   ...rateLimitCases,
+  ...namedLimitCases,
   agreementCase,
   permitAgreementCase,
 ];

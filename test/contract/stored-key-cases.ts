@@ -29,6 +29,11 @@ export const storedKeyCases: readonly ContractCase[] = [
         enabled: false,
         expiresAtMs: clock.nowMs() + 1000,
         rateLimit: { mode: "strict", limit: 3, durationMs: 60_000 },
+        rateLimits: [
+          { name: "minute", rule: { mode: "strict", limit: 3, durationMs: 60_000 } },
+          { name: "a.B-_9", rule: { mode: "local", limit: 5, durationMs: 1000 } },
+        ],
+        costMax: 7,
         permissions: ["docs.*", "a:b-c_d.E"],
         ipAllow: ["10.0.0.0/8", "::ffff:1.2.3.4", "2001:db8::/32"],
       });

@@ -27,6 +27,11 @@ const values = {
   enabled: false,
   expiresAtMs: 1_900_000_000_000,
   rateLimit: { mode: "local", limit: 7, durationMs: 60_000 },
+  rateLimits: [
+    { name: "b", rule: { mode: "strict", limit: 7, durationMs: 60_000 } },
+    { name: "a", rule: { mode: "local", limit: 8, durationMs: 1000 } },
+  ],
+  costMax: 2 ** 31 - 1,
   permissions: ["docs.*", "admin"],
   ipAllow: ["10.0.0.0/8", "::1"],
 } as const;
@@ -38,6 +43,8 @@ const removed = {
   enabled: true,
   expiresAtMs: null,
   rateLimit: null,
+  rateLimits: null,
+  costMax: null,
   permissions: null,
   ipAllow: null,
 } as const;
@@ -48,6 +55,8 @@ const absent = {
   enabled: true,
   expiresAtMs: undefined,
   rateLimit: undefined,
+  rateLimits: undefined,
+  costMax: undefined,
   permissions: undefined,
   ipAllow: undefined,
 };
@@ -68,8 +77,8 @@ export const updateKeyCases: readonly ContractCase[] = [
         expect(await store.keys.findByDigest(empty.secretDigest)).toEqual(foundAs({ ...empty, ...set }));
         expect(await store.keys.findByDigest(full.secretDigest)).toEqual(foundAs({ ...full, ...cleared }));
       }
-      expect(await readKey(store, empty)).toMatchObject({ ...values, version: 9 });
-      expect(await readKey(store, full)).toMatchObject({ ...absent, version: 9 });
+      expect(await readKey(store, empty)).toMatchObject({ ...values, version: 11 });
+      expect(await readKey(store, full)).toMatchObject({ ...absent, version: 11 });
     },
   },
   {

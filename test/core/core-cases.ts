@@ -73,6 +73,16 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
       ["that expires at the end of time", { expiresAtMs: 253_402_300_799_999 }],
       ["with a strict limit", { rateLimit: { mode: "strict", limit: 1, durationMs: 1000 } }],
       ["with a local limit", { rateLimit: { mode: "local", limit: 2_147_483_647, durationMs: 2_592_000_000 } }],
+      [
+        "with limits that have names",
+        {
+          rateLimits: [
+            { name: "x".repeat(64), rule: { mode: "strict", limit: 2_147_483_647, durationMs: 2_592_000_000 } },
+            { name: "-", rule: { mode: "local", limit: 1, durationMs: 1000 } },
+          ],
+        },
+      ],
+      ["with a bound on costs", { costMax: 2_147_483_647 }],
       ["with permissions", { permissions: ["*", "docs.*", "x".repeat(128)] }],
       ["for some addresses", { ipAllow: ["255.255.255.255", "10.0.0.0/8", "::/0", "fe80::/10", "ffff::ffff"] }],
       ["with a counter that is used up", { remaining: 0 }],

@@ -30,8 +30,9 @@ export const impossibleOfApis: Record<string, [string, Question][]> = {
       createApi({ defaults: { rateLimit: { mode: "local", limit: 0, durationMs: 1000 } } }),
     ],
     ["a default counter below 0", createApi({ defaults: { remaining: -1 } })],
+    ["a default bound on costs of 0", createApi({ defaults: { costMax: 0 } })],
     ["a default refill without a counter", createApi({ defaults: { refill: refillRule() } })],
-    ["a default that keys have not", createApi({ defaults: { costMax: 1 } })],
+    ["a default that keys have not", createApi({ defaults: { rateLimits: [] } })],
     ["an update of version 0", updateApi({ name: "name" }, { ifVersion: 0 })],
     ["an update to no defaults at all", updateApi({ defaults: null })],
     ["an update to an empty name", updateApi({ name: "" })],
@@ -58,7 +59,7 @@ export const impossibleOfApis: Record<string, [string, Question][]> = {
 };
 
 export const possibleOfApis: [string, Question][] = [
-  ["an API", createApi({ defaults: { prefix: "a", byteLength: 255, remaining: 0, refill: refillRule() } })],
+  ["an API", createApi({ defaults: { prefix: "a", byteLength: 255, remaining: 0, refill: refillRule(), costMax: 1 } })],
   ["another name of an API", updateApi({ name: null, defaults: {} }, { ifVersion: 1 })],
   ["a stop", change(JSON.stringify({ kind: "stopApi", apiId: "api", event }))],
   ["a piece of keys", change(JSON.stringify({ kind: "deleteApiKeys", apiId: "api", limit: 500, event }))],

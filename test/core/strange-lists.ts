@@ -10,6 +10,8 @@ export function impossibleOfLists(create: Make, update: Make): Record<string, [s
   };
 }
 
+const rule = { mode: "strict", limit: 1, durationMs: 1000 };
+
 /** Fields of a key, with lists that no edge of ours sends. */
 const strangeLists: [string, Fields][] = [
   ["no permissions at all", { permissions: [] }],
@@ -27,6 +29,28 @@ const strangeLists: [string, Fields][] = [
   ...["", "localhost", "10.0.0.1/8", "10.0.0.0/33", "::1%eth0", "1.2.3.4\n"].map((one): [string, Fields] => [
     `the address ${JSON.stringify(one)}`,
     { ipAllow: ["::1", one] },
+  ]),
+  ["no limits at all", { rateLimits: [] }],
+  ["limits that are an object", { rateLimits: { name: "a", rule } }],
+  ["a limit that is null", { rateLimits: [null] }],
+  ["a limit without a rule", { rateLimits: [{ name: "a" }] }],
+  ["a limit whose rule is null", { rateLimits: [{ name: "a", rule: null }] }],
+  ["a limit without a name", { rateLimits: [{ rule }] }],
+  ["too many limits", { rateLimits: Array.from({ length: 9 }, (_, i) => ({ name: `${i}`, rule })) }],
+  ["a name twice", { rateLimits: ["a", "b", "a"].map((name) => ({ name, rule })) }],
+  ...[{ mode: "global" }, { limit: 0 }, { limit: 2 ** 31 }, { durationMs: 999 }, { durationMs: 1000.5 }].map(
+    (wrong): [string, Fields] => [
+      `the rule ${JSON.stringify(wrong)}`,
+      { rateLimits: [{ name: "a", rule: { ...rule, ...wrong } }] },
+    ],
+  ),
+  ...["", "a b", "a/b", "a\0", "é", "x".repeat(65), "a\n", 1].map((name): [string, Fields] => [
+    `the limit ${JSON.stringify(name)}`,
+    { rateLimits: [{ name, rule }] },
+  ]),
+  ...[0, -1, 1.5, 2 ** 31, "1", true].map((costMax): [string, Fields] => [
+    `the bound on costs ${JSON.stringify(costMax)}`,
+    { costMax },
   ]),
 ];
 

@@ -19,6 +19,11 @@ describe("an import that an edge sends", () => {
       remaining: 1,
       refill: refillRule(),
       rateLimit: { mode: "strict", limit: 1, durationMs: 1000 },
+      rateLimits: [
+        { name: "minute", rule: { mode: "strict", limit: 3, durationMs: 60_000 } },
+        { name: "a.B-_9", rule: { mode: "local", limit: 5, durationMs: 1000 } },
+      ],
+      costMax: 7,
       permissions: ["docs.*"],
       ipAllow: ["::1"],
     };

@@ -5,7 +5,14 @@ const monthly = { interval: "monthly", amount: 10, carryOver: false } as const;
 const daily = { interval: "daily", amount: 1, carryOver: true } as const;
 const strict = { mode: "strict", limit: 3, durationMs: 1000 } as const;
 const local = { mode: "local", limit: 9, durationMs: 2000 } as const;
-const all: KeyDefaults = { prefix: "live", byteLength: 32, rateLimit: strict, remaining: 10, refill: monthly };
+const all: KeyDefaults = {
+  prefix: "live",
+  byteLength: 32,
+  rateLimit: strict,
+  remaining: 10,
+  refill: monthly,
+  costMax: 9,
+};
 
 describe("a request takes over the defaults of an API", () => {
   it.each<[string, KeyDefaults, KeyDefaults, KeyDefaults]>([
@@ -13,9 +20,9 @@ describe("a request takes over the defaults of an API", () => {
     ["none where there are none", {}, {}, {}],
     [
       "none where it says something itself",
-      { prefix: "test", byteLength: 16, rateLimit: local, remaining: 0, refill: daily },
+      { prefix: "test", byteLength: 16, rateLimit: local, remaining: 0, refill: daily, costMax: 1 },
       all,
-      { prefix: "test", byteLength: 16, rateLimit: local, remaining: 0, refill: daily },
+      { prefix: "test", byteLength: 16, rateLimit: local, remaining: 0, refill: daily, costMax: 1 },
     ],
     ["each field on its own", { prefix: "test", remaining: 5 }, all, { ...all, prefix: "test", remaining: 5 }],
     ["never a refill rule without a counter", {}, { refill: monthly }, {}],

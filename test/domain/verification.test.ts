@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { costsOfOne } from "../../src/domain/costs.ts";
 import { parseIpAddress, toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key } from "../../src/domain/key.ts";
 import { decideSpend, type PlannedRequest, planVerification } from "../../src/domain/verification.ts";
@@ -13,6 +14,8 @@ const key: Key = {
   enabled: true,
   expiresAtMs: undefined,
   rateLimit: undefined,
+  limits: undefined,
+  costMax: undefined,
   permissions: undefined,
   ipRanges: undefined,
   counter: undefined,
@@ -22,6 +25,7 @@ const counted: Key = { ...key, counter: { remaining: 5 } };
 const foreign = { apiId: "api_2" };
 
 const rateLimit = { limit: 10, remaining: 3, resetMs: nowMs + 500 };
+const limits = { rateLimit, rateLimits: undefined };
 
 describe("planVerification", () => {
   it("answers NOT_FOUND and nothing more when there is no such key", () => {
@@ -38,7 +42,11 @@ describe("planVerification", () => {
       expect(planVerification({ ...of, secretExpiresAtMs: nowMs }, { apiId: undefined }, nowMs)).toEqual(unknown);
     }
     const living = { ...key, secretExpiresAtMs: nowMs + 1 };
-    expect(planVerification(living, { apiId: undefined }, nowMs)).toEqual({ next: "count", key: living });
+    expect(planVerification(living, { apiId: undefined }, nowMs)).toEqual({
+      next: "count",
+      key: living,
+      costs: costsOfOne,
+    });
   });
 
   it("reveals nothing about a key of another API except that it exists", () => {
@@ -49,12 +57,16 @@ describe("planVerification", () => {
   });
 
   it.each(["api_1", undefined])("leaves the rest to the counters, for a key asked for under API %j", (apiId) => {
-    expect(planVerification(key, { apiId }, nowMs)).toEqual({ next: "count", key });
+    expect(planVerification(key, { apiId }, nowMs)).toEqual({ next: "count", key, costs: costsOfOne });
   });
 
   it("leaves a key seen at 0 to the ledger too: it may have been refilled since", () => {
     const empty = { ...key, counter: { remaining: 0 } };
-    expect(planVerification(empty, { apiId: undefined }, nowMs)).toEqual({ next: "count", key: empty });
+    expect(planVerification(empty, { apiId: undefined }, nowMs)).toEqual({
+      next: "count",
+      key: empty,
+      costs: costsOfOne,
+    });
   });
 
   it.each([key, counted])("refuses a key that is not enabled as DISABLED, and counts nothing", (each) => {
@@ -66,7 +78,7 @@ describe("planVerification", () => {
   it.each([
     [-1, { next: "refuse", reason: { check: "expiry" } }],
     [0, { next: "refuse", reason: { check: "expiry" } }],
-    [1, { next: "count" }],
+    [1, { next: "count", costs: costsOfOne }],
   ])("of a key that expires %i ms from now says %j", (inMs, plan) => {
     const expiring = { ...key, expiresAtMs: nowMs + inMs };
     expect(planVerification(expiring, { apiId: undefined }, nowMs)).toEqual({ ...plan, key: expiring });
@@ -99,17 +111,17 @@ describe("decideSpend", () => {
   it.each([
     [
       { outcome: "spent", remaining: 4 },
-      { code: "VALID", key: counted, remaining: 4, rateLimit, reason: undefined },
+      { code: "VALID", key: counted, remaining: 4, limits, reason: undefined },
     ],
     [
       { outcome: "spent", remaining: 0 },
-      { code: "VALID", key: counted, remaining: 0, rateLimit, reason: undefined },
+      { code: "VALID", key: counted, remaining: 0, limits, reason: undefined },
     ],
     [
       { outcome: "exhausted", remaining: 0 },
-      { code: "USAGE_EXCEEDED", key: counted, remaining: 0, rateLimit, reason: { check: "counter", of: "key" } },
+      { code: "USAGE_EXCEEDED", key: counted, remaining: 0, limits, reason: { check: "counter", of: "key" } },
     ],
   ] as const)("turns %j into its verdict, with the ledger's balance rather than the one seen", (spend, verdict) => {
-    expect(decideSpend(counted, spend, rateLimit)).toEqual(verdict);
+    expect(decideSpend(counted, spend, limits)).toEqual(verdict);
   });
 });

@@ -10,6 +10,7 @@ const defaults = {
   ratelimit: { limit: 5, duration: 60_000 },
   remaining: 3,
   refill: { interval: "monthly", amount: 3 },
+  costMax: 9,
 } as const;
 
 const storedDefaults = {
@@ -39,10 +40,14 @@ describe.each(engines)("on $name", (engine) => {
 
       const { key, keyId } = await keys.createKey({ apiId: "payments", remaining: 1 });
       expect(key).toMatch(/^live_[0-9A-Za-z]{28}$/);
-      expect(await keys.getKey({ keyId })).toMatchObject({ remaining: 1, refill: storedDefaults.refill });
+      const { refill, costMax } = storedDefaults;
+      expect(await keys.getKey({ keyId })).toMatchObject({ remaining: 1, refill, costMax });
+      const own = await keys.createKey({ apiId: "payments", costMax: 2 });
+      expect(await keys.getKey({ keyId: own.keyId })).toMatchObject({ costMax: 2 });
       expect(await keys.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0, ratelimit: { limit: 5 } });
       const plain = await keys.createKey({ apiId: "payments", useDefaults: false });
       expect(plain.key).toMatch(/^[0-9A-Za-z]{39}$/);
+      expect((await keys.getKey({ keyId: plain.keyId })).costMax).toBeUndefined();
 
       const generated = await apis.createApi({});
       expect(generated).toEqual({ apiId: expect.stringMatching(/^api_[0-9A-Za-z]{22}$/), ...moments, version: 1 });

@@ -52,6 +52,7 @@ describe.each(engines)("on $name", (engine) => {
         updatedAt: expect.any(Number),
         remaining: 0,
         refill: { interval: "monthly", amount: 10, carryOver: false, nextRefillAt: expect.any(Number) },
+        ratelimits: [],
         permissions: [],
         ipAllow: [],
         secrets: [{ start: created.key.slice(0, "acme_live_".length + 4), createdAt: expect.any(Number) }],

@@ -8,6 +8,7 @@ import { startTestServer, type TestServer } from "../support/in-process-server.t
 import { nextLoopbackAddress } from "../support/loopback-address.ts";
 import { type BadRequest, gatewayProtocols, marks, type Setup, textCanary } from "./bad-requests/bad-request.ts";
 import { callers, usedIdempotencyKey } from "./bad-requests/callers.ts";
+import { costRules } from "./bad-requests/cost-rules.ts";
 import { http } from "./bad-requests/http.ts";
 import { jsonTexts } from "./bad-requests/json-text.ts";
 import { permissionRules } from "./bad-requests/permission-rules.ts";
@@ -20,8 +21,9 @@ import { type Protocol, type Refusal, readGatewayError } from "./protocols.ts";
 
 const classes: Record<string, BadRequest[]> = {
   "a broken rule": rules,
-  "a broken rule of permissions and addresses": permissionRules,
+  "a broken rule of permissions, addresses and limits": permissionRules,
   "a broken rule of root keys": rootKeyRules,
+  "a broken rule of costs": costRules,
   "a wrong type or name": types,
   "a body that is no JSON": jsonTexts,
   "malformed protobuf": malformedProtobuf,

@@ -2,7 +2,9 @@ import type { Clock } from "../../src/ambient/clock.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
+import { limitsOfKey } from "../../src/domain/limits.ts";
 import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
+import { holderOfLimit } from "../../src/domain/subject.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import {
@@ -62,7 +64,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const { secretDigest: digest, start, createdAtMs } = key;
     secrets.set(key.id, [{ digest, start, createdAtMs, expiresAtMs: undefined }]);
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
-    if (key.rateLimit?.mode === "strict") windows.set(key.id, neverOpened);
+    addWindows(key);
     return { outcome: "done", changed: [] };
   }
 
@@ -147,11 +149,13 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const [keyId, secret] = secrets.find(digest);
     const key = keys.get(keyId);
     if (key === undefined) return undefined;
-    const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ipAllow, ...visible } = key;
+    const { start: _, createdAtMs: __, secretDigest: ___, remaining: ____, refill: _____, ...others } = key;
+    const { ipAllow, rateLimits, ...visible } = others;
+    const limits = rateLimits && limitsOfKey(keyId, rateLimits);
     const ipRanges = ipAllow && toIpRanges(ipAllow);
     const counter = counters.get(key.id);
     const secretExpiresAtMs = secret?.expiresAtMs;
-    return { ...visible, ipRanges, counter: counter && { remaining: counter.remaining }, secretExpiresAtMs };
+    return { ...visible, limits, ipRanges, counter: counter && { remaining: counter.remaining }, secretExpiresAtMs };
   }
 
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
@@ -254,14 +258,26 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const given = Object.entries(fields).filter(([, value]) => value !== undefined);
     const values = Object.fromEntries(given.map(([name, value]) => [name, value ?? undefined]));
     keys.set(key.id, { ...key, ...values });
-    if (fields.rateLimit?.mode === "strict" && !windows.has(key.id)) windows.set(key.id, neverOpened);
+    addWindows({ ...key, ...values });
+  }
+
+  function limitsOf({ id, rateLimit, rateLimits = [] }: NewKey) {
+    const named = limitsOfKey(id, rateLimits);
+    return rateLimit === undefined ? named : [{ subject: id, rule: rateLimit }, ...named];
+  }
+
+  /** For strict limits that have none. */
+  function addWindows(key: NewKey): void {
+    for (const { subject, rule } of limitsOf(key)) {
+      if (rule.mode === "strict" && !windows.has(subject)) windows.set(subject, neverOpened);
+    }
   }
 
   function deleteKey({ id }: NewKey): void {
     keys.delete(id);
     secrets.delete(id);
     counters.delete(id);
-    windows.delete(id);
+    for (const subject of windows.keys()) if ((holderOfLimit(subject) ?? subject) === id) windows.delete(subject);
   }
 
   async function readChanges(since: FeedPosition | undefined): Promise<FeedNews> {
@@ -287,12 +303,13 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     };
   }
 
-  function exchangeOne({ subject: keyId, ...ask }: SubjectAsk): PermitResult {
-    const rule = keys.get(keyId)?.rateLimit;
-    const before = windows.get(keyId);
+  function exchangeOne({ subject, ...ask }: SubjectAsk): PermitResult {
+    const key = keys.get(holderOfLimit(subject) ?? subject);
+    const rule = key && limitsOf(key).find((limit) => limit.subject === subject)?.rule;
+    const before = windows.get(subject);
     if (rule === undefined || before === undefined) return { outcome: "missing" };
     const { window, grant } = exchange(before, ask, rule, clock.nowMs());
-    windows.set(keyId, window);
+    windows.set(subject, window);
     return { outcome: "settled", ...grant };
   }
 

@@ -33,6 +33,8 @@ const request: CreateKeyRequest = {
   remaining: undefined,
   refill: undefined,
   rateLimit: undefined,
+  rateLimits: undefined,
+  costMax: undefined,
   permissions: undefined,
   ipAllow: undefined,
   useDefaults: true,

@@ -46,14 +46,14 @@ export function fakeParts(script: Script, answering: Answering) {
       return standing[where];
     });
   const limiter: RateLimiter = {
-    take(keyId, { limit }) {
-      did.push(`take of ${limit} for ${keyId}`);
+    take(subject, { limit }, cost = 1) {
+      did.push(`take of ${limit} for ${subject}${at(cost)}`);
       return answering(() => ({
         ...standing.taken,
         outcome: permits(),
-        commit: () => void did.push("commit"),
+        commit: () => void did.push(subject.includes("/") ? `commit ${subject}` : "commit"),
         release() {
-          did.push("release");
+          did.push(subject.includes("/") ? `release ${subject}` : "release");
           return stand("released");
         },
       }));
@@ -64,12 +64,17 @@ export function fakeParts(script: Script, answering: Answering) {
     },
   };
   const usage: UsageLedger = {
-    async spend(keyId) {
-      did.push(`spend for ${keyId}`);
+    async spend(counters, cost) {
+      did.push(`spend for ${counters}${at(cost)}`);
       return spends();
     },
   };
   return { keys, limiter, usage, did };
+}
+
+/** Where the cost is not 1. */
+function at(cost: number): string {
+  return cost === 1 ? "" : ` at ${cost}`;
 }
 
 /** Answers one after the other. */

@@ -33,6 +33,8 @@ function toImport(text: string, given: Partial<KeyToImport> = {}): KeyToImport {
     name: undefined,
     expiresAtMs: undefined,
     rateLimit: undefined,
+    rateLimits: undefined,
+    costMax: undefined,
     permissions: undefined,
     ipAllow: undefined,
   };

@@ -32,7 +32,7 @@ export const spend = "spend for key_1";
 export interface Case extends Script {
   readonly name: string;
   readonly apiId?: string;
-  readonly asked?: Pick<PlannedRequest, "permissions" | "ip">;
+  readonly asked?: Pick<PlannedRequest, "permissions" | "ip" | "costs">;
   /** The key that is presented, where it is not the one that is stored. */
   readonly presented?: string;
   /** The answer to the caller, with the key's fields if it has any. */
@@ -47,6 +47,7 @@ interface DecidedCase {
   readonly code: string;
   readonly remaining?: number | undefined;
   readonly rateLimit?: object | undefined;
+  readonly rateLimits?: readonly object[];
   readonly reason?: RefusalReason;
 }
 

@@ -4,6 +4,7 @@ import type { Key } from "../../src/domain/key.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { TestClock } from "../support/test-clock.ts";
+import { costCases } from "./cost-cases.ts";
 import { type Answering, fakeParts, type Script } from "./fakes.ts";
 import { restrictedCases } from "./restricted-cases.ts";
 import { undecided } from "./undecided-cases.ts";
@@ -34,22 +35,28 @@ function setUp(script: Script, answering: Answering, clock = new TestClock(nowMs
 }
 
 describe.each(modes)("verifyKey, where store and limiter answer $how:", ({ answering }) => {
-  it.each([...decided, ...restrictedCases, ...counting, ...outOfDate, ...undecided])("$name", async (given) => {
-    // One run must not see what another wrote into a key.
-    const script = { ...given, found: given.found.map((key) => (key instanceof Error ? key : structuredClone(key))) };
-    const { did, verify } = setUp(script, answering);
-    const verdict = await settled(() => verify(given.presented, given.apiId, given.asked));
+  it.each([...decided, ...restrictedCases, ...costCases, ...counting, ...outOfDate, ...undecided])(
+    "$name",
+    async (given) => {
+      // One run must not see what another wrote into a key.
+      const script = { ...given, found: given.found.map((key) => (key instanceof Error ? key : structuredClone(key))) };
+      const { did, verify } = setUp(script, answering);
+      const verdict = await settled(() => verify(given.presented, given.apiId, given.asked));
 
-    if (given.verdict instanceof Error) expect(verdict).toStrictEqual(given.verdict);
-    else {
-      const { rateLimit: stands, ...rest } = { reason: reasons[given.verdict.code], ...given.verdict };
-      const key = script.found.at(-1);
-      const known = { key, rateLimit: stands && expect.objectContaining(stands) };
-      expect(verdict).toEqual("rateLimit" in given.verdict ? { ...rest, ...known } : rest);
-    }
-    expect(did).toEqual(given.did);
-    if (given.balance !== undefined) expect((script.found[0] as Key).counter).toEqual({ remaining: given.balance });
-  });
+      if (given.verdict instanceof Error) expect(verdict).toStrictEqual(given.verdict);
+      else {
+        const { rateLimit: stands, rateLimits, ...rest } = { reason: reasons[given.verdict.code], ...given.verdict };
+        const key = script.found.at(-1);
+        const limits = expect.objectContaining({
+          rateLimit: stands && expect.objectContaining(stands),
+          rateLimits: rateLimits && expect.objectContaining(rateLimits),
+        });
+        expect(verdict).toEqual("rateLimit" in given.verdict ? { ...rest, key, limits } : rest);
+      }
+      expect(did).toEqual(given.did);
+      if (given.balance !== undefined) expect((script.found[0] as Key).counter).toEqual({ remaining: given.balance });
+    },
+  );
 });
 
 describe("verifyKey", () => {

@@ -80,7 +80,8 @@ function readSingle(field: DescField, role: Role, allRules: Rules): Pick<Field, 
   return { type: readType(field, role, bounds, cel), bounds };
 }
 
-function readList(field: DescField, role: Role, { repeated = {}, ...others }: Rules): Pick<Field, "type" | "bounds"> {
+function readList(field: DescField, role: Role, allRules: Rules): Pick<Field, "type" | "bounds"> {
+  const { repeated = {}, cel: _, ...others } = allRules;
   if (Object.keys(others).length > 0) throw noCounterpart(field);
   const { items = {}, ...rules } = asObject(repeated);
   const type = { kind: "list", items: readSingle(field, role, asObject(items)) } as const;

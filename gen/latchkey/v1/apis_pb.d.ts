@@ -87,6 +87,13 @@ export declare type KeyDefaults = Message<"latchkey.v1.KeyDefaults"> & {
    * @generated from field: latchkey.v1.Refill refill = 5;
    */
   refill?: Refill | undefined;
+
+  /**
+   * The largest cost that a verification of a key can have: 1 to 2147483647.
+   *
+   * @generated from field: optional int32 cost_max = 6;
+   */
+  costMax?: number | undefined;
 };
 
 /**
@@ -190,6 +197,13 @@ export declare type StoredKeyDefaults = Message<"latchkey.v1.StoredKeyDefaults">
    * @generated from field: latchkey.v1.RefillRule refill = 5;
    */
   refill?: RefillRule | undefined;
+
+  /**
+   * The largest cost that a verification of a key can have.
+   *
+   * @generated from field: optional int32 cost_max = 6;
+   */
+  costMax?: number | undefined;
 };
 
 /**

@@ -25,6 +25,8 @@ export interface KeyDefaults {
   remaining?: number;
   /** Refill rule for `remaining`, which must then be set. */
   refill?: Refill;
+  /** The largest cost that a verification of a key can have: 1 to 2147483647. */
+  costMax?: number;
 }
 
 /** A fixed-window rate limit. */
@@ -79,6 +81,8 @@ export interface StoredKeyDefaults {
   remaining?: number;
   /** How their counter is refilled. */
   refill?: RefillRule;
+  /** The largest cost that a verification of a key can have. */
+  costMax?: number;
 }
 
 /** The rate limit of a key. */
@@ -239,7 +243,7 @@ export interface CreateKeyRequest {
   enabled?: boolean;
   /**
    * Whether the key takes over the defaults of its API where this request is silent, each field on its own: `prefix`,
-   * `byteLength`, `ratelimit`, `remaining` and `refill`. Default: true.
+   * `byteLength`, `ratelimit`, `remaining`, `refill` and `costMax`. Default: true.
    */
   useDefaults?: boolean;
   /**
@@ -253,6 +257,28 @@ export interface CreateKeyRequest {
    * Default: all addresses.
    */
   ipAllow?: string[];
+  /**
+   * More rate limits, each with a name of its own: up to 8. A verification has to pass all of them, and `ratelimit` too.
+   * Default: none.
+   */
+  ratelimits?: NamedRatelimit[];
+  /**
+   * The largest cost that a verification of the key can have, for its counter and for each of its limits: 1 to 2147483647. A
+   * larger one is refused as a bad request. Default: the API's, or any cost.
+   */
+  costMax?: number;
+}
+
+/** A rate limit with a name, by which costs go to it and answers tell of it. */
+export interface NamedRatelimit {
+  /** Its name, one that no other limit of the key has: 1 to 64 characters of `A-Z a-z 0-9 _ . -`. */
+  name: string;
+  /** Whether each replica counts locally, as in `ratelimit`. Default: true. */
+  async?: boolean;
+  /** Maximum number of verifications per window, or of their costs: 1 to 2147483647. Refused verifications do not count. */
+  limit: number;
+  /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification. */
+  duration: number;
 }
 
 /** The key that was created. */
@@ -283,6 +309,32 @@ export interface VerifyKeyRequest {
    * it. The address that this request comes from is never used. Default: not told.
    */
   ip?: string;
+  /** What the verification takes of the key's counter, if it has one. Default: 1. */
+  remaining?: Cost;
+  /** What it takes of the key's `ratelimit`, if it has one. Default: 1. */
+  ratelimit?: Cost;
+  /**
+   * What it takes of limits by their names: up to 16, no name twice. A name that the key does not have costs nothing; a limit
+   * that is not named here costs 1.
+   */
+  ratelimits?: NamedCost[];
+}
+
+/** What a verification takes. It takes all of it or nothing: 6 of 5 that are left is a refusal and leaves 5. */
+export interface Cost {
+  /**
+   * 0 to 2147483647, and at most the key's `costMax`. 0 takes nothing, opens no window, and passes where nothing is left.
+   * Default: 1.
+   */
+  cost?: number;
+}
+
+/** What a verification takes of the limit with that name. */
+export interface NamedCost {
+  /** The name of the limit: 1 to 64 characters of `A-Z a-z 0-9 _ . -`. */
+  name: string;
+  /** 0 to 2147483647, and at most the key's `costMax`. Default: 1. */
+  cost?: number;
 }
 
 /** The outcome of a verification. */
@@ -329,6 +381,8 @@ export interface VerifyKeyResponse {
   requestId: string;
   /** Which check has refused the key. Absent when `code` is `VALID` or `NOT_FOUND`. */
   reason?: RefusalReason;
+  /** State of the limits with names, after this verification. */
+  ratelimits: NamedRatelimitState[];
 }
 
 /** The state of a key's rate-limit window. */
@@ -353,6 +407,18 @@ export interface RefusalReason {
   missing?: string;
   /** The same in words, for people. The words may change. */
   message: string;
+}
+
+/** The state of the window of a limit with a name. */
+export interface NamedRatelimitState {
+  /** Its name. */
+  name: string;
+  /** How much may pass in a window. */
+  limit: number;
+  /** How much is left in the window after this verification. */
+  remaining: number;
+  /** When the window ends, Unix time in milliseconds. */
+  reset: number;
 }
 
 /** The key to read: exactly one of the two fields. */
@@ -399,6 +465,10 @@ export interface Key {
   permissions: string[];
   /** The only addresses and ranges that it can be used from. Empty: it can be used from all. */
   ipAllow: string[];
+  /** Its rate limits with names. Empty: it has none. */
+  ratelimits: KeyNamedRatelimit[];
+  /** The largest cost that a verification of it can have. Absent when any. */
+  costMax?: number;
 }
 
 /** How a counter is refilled, and when next. */
@@ -421,6 +491,18 @@ export interface KeySecret {
   createdAt: number;
   /** When it ends, because it was replaced: Unix time in milliseconds. Absent for the newest one. */
   expires?: number;
+}
+
+/** A rate limit with a name. */
+export interface KeyNamedRatelimit {
+  /** Its name. */
+  name: string;
+  /** true: each replica counts locally. false: counted globally and never exceeded. */
+  async: boolean;
+  /** Maximum number of verifications per window, or of their costs. */
+  limit: number;
+  /** Length of the window in milliseconds. */
+  duration: number;
 }
 
 /** The keys to list: of `apiId`, of `ownerId` or of both. Each filter leaves fewer of them. */
@@ -488,6 +570,13 @@ export interface UpdateKeyRequest {
   permissions?: string[] | null;
   /** The only addresses that it can be used from: up to 50, as in `createKey`. Removed: all. */
   ipAllow?: string[] | null;
+  /**
+   * All rate limits with names: up to 8, as in `createKey`. A limit that keeps its name keeps its open window, also if it is
+   * changed otherwise. Removed: none.
+   */
+  ratelimits?: NamedRatelimit[] | null;
+  /** The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Removed: any cost. */
+  costMax?: number | null;
 }
 
 /** How to change a counter. */
@@ -573,6 +662,10 @@ export interface KeyToImport {
   permissions?: string[];
   /** The only addresses that it can be used from: up to 50, as in `createKey`. Default: all addresses. */
   ipAllow?: string[];
+  /** More rate limits with names: up to 8, as in `createKey`. Default: none. */
+  ratelimits?: NamedRatelimit[];
+  /** The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Default: any cost. */
+  costMax?: number;
 }
 
 /** What became of the keys. */
@@ -753,6 +846,7 @@ export const methods = {
         "defaults.refill.interval",
         "defaults.refill.amount",
         "defaults.refill.carryOver",
+        "defaults.costMax",
       ],
     },
     getApi: {
@@ -792,6 +886,7 @@ export const methods = {
         "defaults.refill.interval",
         "defaults.refill.amount",
         "defaults.refill.carryOver",
+        "defaults.costMax",
       ],
     },
     deleteApi: {
@@ -846,6 +941,8 @@ export const methods = {
         "useDefaults",
         "permissions",
         "ipAllow",
+        "ratelimits",
+        "costMax",
       ],
     },
     verifyKey: {
@@ -857,6 +954,11 @@ export const methods = {
         "apiId",
         "permissions",
         "ip",
+        "remaining",
+        "remaining.cost",
+        "ratelimit",
+        "ratelimit.cost",
+        "ratelimits",
       ],
     },
     getKey: {
@@ -904,6 +1006,8 @@ export const methods = {
         "refill.carryOver",
         "permissions",
         "ipAllow",
+        "ratelimits",
+        "costMax",
       ],
     },
     updateRemaining: {

@@ -101,7 +101,7 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
 
   /**
    * Whether the key takes over the defaults of its API where this request is silent, each field on its own: `prefix`,
-   * `byteLength`, `ratelimit`, `remaining` and `refill`. Default: true.
+   * `byteLength`, `ratelimit`, `remaining`, `refill` and `costMax`. Default: true.
    *
    * @generated from field: optional bool use_defaults = 12;
    */
@@ -123,6 +123,22 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
    * @generated from field: repeated string ip_allow = 14;
    */
   ipAllow: string[];
+
+  /**
+   * More rate limits, each with a name of its own: up to 8. A verification has to pass all of them, and `ratelimit` too.
+   * Default: none.
+   *
+   * @generated from field: repeated latchkey.v1.NamedRatelimit ratelimits = 15;
+   */
+  ratelimits: NamedRatelimit[];
+
+  /**
+   * The largest cost that a verification of the key can have, for its counter and for each of its limits: 1 to 2147483647. A
+   * larger one is refused as a bad request. Default: the API's, or any cost.
+   *
+   * @generated from field: optional int32 cost_max = 16;
+   */
+  costMax?: number | undefined;
 };
 
 /**
@@ -202,6 +218,47 @@ export declare type Ratelimit = Message<"latchkey.v1.Ratelimit"> & {
 export declare const RatelimitSchema: GenMessage<Ratelimit>;
 
 /**
+ * A rate limit with a name, by which costs go to it and answers tell of it.
+ *
+ * @generated from message latchkey.v1.NamedRatelimit
+ */
+export declare type NamedRatelimit = Message<"latchkey.v1.NamedRatelimit"> & {
+  /**
+   * Its name, one that no other limit of the key has: 1 to 64 characters of `A-Z a-z 0-9 _ . -`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether each replica counts locally, as in `ratelimit`. Default: true.
+   *
+   * @generated from field: optional bool async = 2;
+   */
+  async?: boolean | undefined;
+
+  /**
+   * Maximum number of verifications per window, or of their costs: 1 to 2147483647. Refused verifications do not count.
+   *
+   * @generated from field: int32 limit = 3;
+   */
+  limit: number;
+
+  /**
+   * Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification.
+   *
+   * @generated from field: uint32 duration = 4;
+   */
+  duration: number;
+};
+
+/**
+ * Describes the message latchkey.v1.NamedRatelimit.
+ * Use `create(NamedRatelimitSchema)` to create a new message.
+ */
+export declare const NamedRatelimitSchema: GenMessage<NamedRatelimit>;
+
+/**
  * The key that was created.
  *
  * @generated from message latchkey.v1.CreateKeyResponse
@@ -265,6 +322,28 @@ export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> &
    * @generated from field: optional string ip = 4;
    */
   ip?: string | undefined;
+
+  /**
+   * What the verification takes of the key's counter, if it has one. Default: 1.
+   *
+   * @generated from field: latchkey.v1.Cost remaining = 5;
+   */
+  remaining?: Cost | undefined;
+
+  /**
+   * What it takes of the key's `ratelimit`, if it has one. Default: 1.
+   *
+   * @generated from field: latchkey.v1.Cost ratelimit = 6;
+   */
+  ratelimit?: Cost | undefined;
+
+  /**
+   * What it takes of limits by their names: up to 16, no name twice. A name that the key does not have costs nothing; a limit
+   * that is not named here costs 1.
+   *
+   * @generated from field: repeated latchkey.v1.NamedCost ratelimits = 7;
+   */
+  ratelimits: NamedCost[];
 };
 
 /**
@@ -272,6 +351,54 @@ export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> &
  * Use `create(VerifyKeyRequestSchema)` to create a new message.
  */
 export declare const VerifyKeyRequestSchema: GenMessage<VerifyKeyRequest>;
+
+/**
+ * What a verification takes. It takes all of it or nothing: 6 of 5 that are left is a refusal and leaves 5.
+ *
+ * @generated from message latchkey.v1.Cost
+ */
+export declare type Cost = Message<"latchkey.v1.Cost"> & {
+  /**
+   * 0 to 2147483647, and at most the key's `costMax`. 0 takes nothing, opens no window, and passes where nothing is left.
+   * Default: 1.
+   *
+   * @generated from field: optional int32 cost = 1;
+   */
+  cost?: number | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.Cost.
+ * Use `create(CostSchema)` to create a new message.
+ */
+export declare const CostSchema: GenMessage<Cost>;
+
+/**
+ * What a verification takes of the limit with that name.
+ *
+ * @generated from message latchkey.v1.NamedCost
+ */
+export declare type NamedCost = Message<"latchkey.v1.NamedCost"> & {
+  /**
+   * The name of the limit: 1 to 64 characters of `A-Z a-z 0-9 _ . -`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * 0 to 2147483647, and at most the key's `costMax`. Default: 1.
+   *
+   * @generated from field: optional int32 cost = 2;
+   */
+  cost?: number | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.NamedCost.
+ * Use `create(NamedCostSchema)` to create a new message.
+ */
+export declare const NamedCostSchema: GenMessage<NamedCost>;
 
 /**
  * The outcome of a verification.
@@ -360,6 +487,13 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
    * @generated from field: latchkey.v1.RefusalReason reason = 11;
    */
   reason?: RefusalReason | undefined;
+
+  /**
+   * State of the limits with names, after this verification.
+   *
+   * @generated from field: repeated latchkey.v1.NamedRatelimitState ratelimits = 12;
+   */
+  ratelimits: NamedRatelimitState[];
 };
 
 /**
@@ -367,6 +501,47 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
  * Use `create(VerifyKeyResponseSchema)` to create a new message.
  */
 export declare const VerifyKeyResponseSchema: GenMessage<VerifyKeyResponse>;
+
+/**
+ * The state of the window of a limit with a name.
+ *
+ * @generated from message latchkey.v1.NamedRatelimitState
+ */
+export declare type NamedRatelimitState = Message<"latchkey.v1.NamedRatelimitState"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * How much may pass in a window.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+
+  /**
+   * How much is left in the window after this verification.
+   *
+   * @generated from field: int32 remaining = 3;
+   */
+  remaining: number;
+
+  /**
+   * When the window ends, Unix time in milliseconds.
+   *
+   * @generated from field: double reset = 4;
+   */
+  reset: number;
+};
+
+/**
+ * Describes the message latchkey.v1.NamedRatelimitState.
+ * Use `create(NamedRatelimitStateSchema)` to create a new message.
+ */
+export declare const NamedRatelimitStateSchema: GenMessage<NamedRatelimitState>;
 
 /**
  * Which check of a verification has failed: the first one, in the order of `check`.
@@ -601,6 +776,20 @@ export declare type Key = Message<"latchkey.v1.Key"> & {
    * @generated from field: repeated string ip_allow = 17;
    */
   ipAllow: string[];
+
+  /**
+   * Its rate limits with names. Empty: it has none.
+   *
+   * @generated from field: repeated latchkey.v1.KeyNamedRatelimit ratelimits = 18;
+   */
+  ratelimits: KeyNamedRatelimit[];
+
+  /**
+   * The largest cost that a verification of it can have. Absent when any.
+   *
+   * @generated from field: optional int32 cost_max = 19;
+   */
+  costMax?: number | undefined;
 };
 
 /**
@@ -683,6 +872,47 @@ export declare type KeyRatelimit = Message<"latchkey.v1.KeyRatelimit"> & {
  * Use `create(KeyRatelimitSchema)` to create a new message.
  */
 export declare const KeyRatelimitSchema: GenMessage<KeyRatelimit>;
+
+/**
+ * A rate limit with a name.
+ *
+ * @generated from message latchkey.v1.KeyNamedRatelimit
+ */
+export declare type KeyNamedRatelimit = Message<"latchkey.v1.KeyNamedRatelimit"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * true: each replica counts locally. false: counted globally and never exceeded.
+   *
+   * @generated from field: bool async = 2;
+   */
+  async: boolean;
+
+  /**
+   * Maximum number of verifications per window, or of their costs.
+   *
+   * @generated from field: int32 limit = 3;
+   */
+  limit: number;
+
+  /**
+   * Length of the window in milliseconds.
+   *
+   * @generated from field: uint32 duration = 4;
+   */
+  duration: number;
+};
+
+/**
+ * Describes the message latchkey.v1.KeyNamedRatelimit.
+ * Use `create(KeyNamedRatelimitSchema)` to create a new message.
+ */
+export declare const KeyNamedRatelimitSchema: GenMessage<KeyNamedRatelimit>;
 
 /**
  * What is known of a secret.
@@ -901,6 +1131,21 @@ export declare type UpdateKeyRequest = Message<"latchkey.v1.UpdateKeyRequest"> &
    * @generated from field: repeated string ip_allow = 12;
    */
   ipAllow: string[];
+
+  /**
+   * All rate limits with names: up to 8, as in `createKey`. A limit that keeps its name keeps its open window, also if it is
+   * changed otherwise. Removed: none.
+   *
+   * @generated from field: repeated latchkey.v1.NamedRatelimit ratelimits = 13;
+   */
+  ratelimits: NamedRatelimit[];
+
+  /**
+   * The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Removed: any cost.
+   *
+   * @generated from field: optional int32 cost_max = 14;
+   */
+  costMax?: number | undefined;
 };
 
 /**
@@ -1152,6 +1397,20 @@ export declare type KeyToImport = Message<"latchkey.v1.KeyToImport"> & {
    * @generated from field: repeated string ip_allow = 12;
    */
   ipAllow: string[];
+
+  /**
+   * More rate limits with names: up to 8, as in `createKey`. Default: none.
+   *
+   * @generated from field: repeated latchkey.v1.NamedRatelimit ratelimits = 13;
+   */
+  ratelimits: NamedRatelimit[];
+
+  /**
+   * The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Default: any cost.
+   *
+   * @generated from field: optional int32 cost_max = 14;
+   */
+  costMax?: number | undefined;
 };
 
 /**

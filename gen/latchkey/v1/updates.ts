@@ -20,6 +20,8 @@ export type Updates = {
     readonly refill?: NonNullable<UpdateKeyRequest["refill"]> | null;
     readonly permissions?: NonNullable<UpdateKeyRequest["permissions"]> | null;
     readonly ipAllow?: NonNullable<UpdateKeyRequest["ipAllow"]> | null;
+    readonly ratelimits?: NonNullable<UpdateKeyRequest["ratelimits"]> | null;
+    readonly costMax?: NonNullable<UpdateKeyRequest["costMax"]> | null;
   };
   "latchkey.v1.UpdateRemainingRequest": {
     readonly value?: NonNullable<UpdateRemainingRequest["value"]> | null;

@@ -8,6 +8,7 @@ import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
 import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
 import { noSuchSubject, StrictPermit } from "./strict-permit.ts";
+import { SubjectsByHolder } from "./subjects-by-holder.ts";
 
 export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics"> {
   readonly channel: PermitChannel;
@@ -32,6 +33,8 @@ const stopMs = 300;
 export class StrictLimiter implements RateLimiter {
   readonly #options: StrictLimiterOptions;
   readonly #entries = new Map<string, Entry>();
+  /** The subjects of entries. */
+  readonly #named = new SubjectsByHolder();
   /** The pools that each tick checks. */
   readonly #active = new Set<Entry>();
   readonly #tick: NodeJS.Timeout;
@@ -72,8 +75,14 @@ export class StrictLimiter implements RateLimiter {
     this.#pump(entry, this.#options.clock.monotonicMs());
   }
 
-  /** The subject's limit was changed, or the subject deleted: what was concluded from the old one is worth nothing. */
-  ruleChanged(subject: string): void {
+  /** A limit of this key or owner was changed, or all of them deleted. */
+  ruleChanged(holder: string): void {
+    this.#forgetRule(holder);
+    for (const subject of this.#named.of(holder)) this.#forgetRule(subject);
+  }
+
+  /** What was concluded from the old rule is worth nothing. */
+  #forgetRule(subject: string): void {
     const entry = this.#entries.get(subject);
     if (entry === undefined) return;
     entry.pool.limitChanged();
@@ -141,6 +150,7 @@ export class StrictLimiter implements RateLimiter {
     }
     const entry: Entry = { subject, pool: new PermitPool(), waiting: [], dueMs: undefined, short: undefined };
     this.#entries.set(subject, entry);
+    this.#named.add(subject);
     return entry;
   }
 
@@ -225,7 +235,7 @@ export class StrictLimiter implements RateLimiter {
   #drop(entry: Entry): void {
     entry.pool.drop();
     // Another entry may have taken its place, if two messages were under way.
-    if (this.#entries.get(entry.subject) === entry) this.#entries.delete(entry.subject);
+    if (this.#entries.get(entry.subject) === entry) this.#remove(entry.subject);
     this.#active.delete(entry);
     for (const { resolve } of this.#leaveFirst(entry, entry.waiting.length)) resolve(noSuchSubject);
   }
@@ -291,8 +301,13 @@ export class StrictLimiter implements RateLimiter {
         return;
       }
       const [subject, { pool }] = next.value;
-      if (pool.isIdle(nowMs)) this.#entries.delete(subject);
+      if (pool.isIdle(nowMs)) this.#remove(subject);
     }
+  }
+
+  #remove(subject: string): void {
+    this.#entries.delete(subject);
+    this.#named.delete(subject);
   }
 }
 

@@ -112,8 +112,8 @@ interface Lookup extends Pending<Lookup> {
 
 /** The columns of a `KeyRow` as text, then the digest. */
 type TextRow = (string | number | null)[];
-const digestColumn = 14;
-const numberColumns = [5, 6, 7, 8, 9, 10, 13];
+const digestColumn = 16;
+const numberColumns = [5, 6, 7, 8, 9, 10, 11, 15];
 
 /** A row that cannot be read fails its own look-up only. */
 function keyOf(row: TextRow | undefined): MaybePromise<Key | undefined> {

@@ -1,5 +1,6 @@
-import { type CompiledQuery, type RawBuilder, sql } from "kysely";
+import { type CompiledQuery, sql } from "kysely";
 import type { KeyFieldChanges, NewKey } from "../../domain/key.ts";
+import { type NamedRateLimit, toNamedRateLimit } from "../../domain/limits.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { latestBoundaryMs } from "../../domain/refill-calendar.ts";
@@ -7,7 +8,9 @@ import { newCounter, type RefillRule, type UsageCounter } from "../../domain/usa
 import type { CreateKey, DeleteKey, NewEvent, UpdateKey } from "../commands.ts";
 import type { Outcome } from "../management.ts";
 import { insertApi } from "./change-apis.ts";
-import { countingTables } from "./counting-tables.ts";
+import { deleteKeys } from "./delete-keys.ts";
+import { isChangedBy } from "./is-changed-by.ts";
+import { insertWindows, setWindowRules } from "./limit-windows.ts";
 import type { Plan, Rows, Target } from "./plan.ts";
 import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
@@ -31,7 +34,7 @@ export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromi
       ],
       rest: [
         ...(counter === undefined ? [] : [insertCounter(engine, key.id, counter, event)]),
-        ...(key.rateLimit?.mode === "strict" ? [insertWindow(engine, key.id, event)] : []),
+        ...insertWindows(engine, [key], isChangedBy(event, key.id)),
       ],
       outcomeOf: (first) =>
         first.at(-1)?.rows.length ? { outcome: "done", changed: [] } : refusedKey(engine, key.apiId, apiMustExist),
@@ -54,7 +57,7 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
     first: [touchRow(engine, ofKey(keyId), event, { set: columnsOf(changes), ifVersion })],
     feed: addKeyChange(engine, keyId, event),
     rest: [
-      ...(changes.rateLimit === undefined ? [] : [setWindowRule(engine, keyId, changes.rateLimit, event)]),
+      ...setWindowRules(engine, keyId, changes, event),
       ...(refill === undefined ? [] : [setRefill(engine, keyId, refill, nowMs, event)]),
       selectStoredKey.id(engine, { value: keyId }),
     ],
@@ -71,11 +74,7 @@ export function deleteKeyPlan(engine: SqlEngine, { keyId, event }: DeleteKey): P
     target: ofKey(keyId),
     first: [touchRow(engine, ofKey(keyId), event)],
     feed: addKeyChange(engine, keyId, event),
-    // Its secrets go with the key, by their foreign keys.
-    rest: [
-      ...countingTables.map((table) => engine.db.deleteFrom(table).where("subject", "=", keyId).compile()),
-      engine.db.deleteFrom("keys").where("id", "=", keyId).compile(),
-    ],
+    rest: deleteKeys(engine, sql`id = ${keyId} AND event_id = ${event.id}`),
     outcomeOf: (_, __, told) => changedKey(keyId, told),
   };
 }
@@ -92,7 +91,8 @@ export function changedKey(keyId: string, told: Rows | undefined): Outcome {
 }
 
 function columnsOf(changes: KeyFieldChanges) {
-  const { ownerId, name, meta, enabled, expiresAtMs, rateLimit, refill, permissions, ipAllow } = changes;
+  const { ownerId, name, meta, enabled, expiresAtMs, rateLimit, rateLimits, costMax, refill } = changes;
+  const { permissions, ipAllow } = changes;
   return {
     ...(ownerId !== undefined && { owner_id: ownerId }),
     ...(name !== undefined && { name }),
@@ -100,22 +100,13 @@ function columnsOf(changes: KeyFieldChanges) {
     ...(enabled !== undefined && { enabled: Number(enabled) }),
     ...(expiresAtMs !== undefined && { expires_at_ms: expiresAtMs }),
     ...(rateLimit !== undefined && rateLimitColumns(rateLimit ?? undefined)),
+    ...(rateLimits !== undefined && { ratelimits: rateLimitsColumn(rateLimits) }),
+    ...(costMax !== undefined && { cost_max: costMax }),
     ...(permissions !== undefined && { permissions: listColumn(permissions) }),
     ...(ipAllow !== undefined && { ip_allow: listColumn(ipAllow) }),
     // A key without a counter gets -1, which the constraint refuses.
     ...(refill && { has_counter: sql<number>`2 * has_counter - 1` }),
   };
-}
-
-/** Brings the window in line with the limit. A key that never had a strict limit has none. */
-function setWindowRule(engine: SqlEngine, keyId: string, rateLimit: RateLimit | null, event: NewEvent): CompiledQuery {
-  if (rateLimit?.mode === "strict") return insertWindow(engine, keyId, event);
-  return engine.db
-    .updateTable("permit_windows")
-    .set({ rule_limit: rateLimit?.limit ?? null, rule_duration_ms: rateLimit?.durationMs ?? null })
-    .where("subject", "=", keyId)
-    .where(isChangedBy(event, keyId))
-    .compile();
 }
 
 /**
@@ -138,34 +129,6 @@ function setRefill(
       refill_carry_over = ${rule ? Number(rule.carryOver) : null},
       refilled_through_ms = ${rule ? begins : null}
     FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, keyId)}`.compile(engine.db);
-}
-
-/** In SQL: whether the key's last change is this one. */
-export function isChangedBy(event: NewEvent, keyId: string): RawBuilder<boolean> {
-  return sql<boolean>`EXISTS (SELECT 1 FROM keys WHERE id = ${keyId} AND event_id = ${event.id})`;
-}
-
-/** Gives the key its window with its limit and duration; one that is there already takes over those alone. */
-function insertWindow({ db }: SqlEngine, keyId: string, event: NewEvent): CompiledQuery {
-  const none = sql<number>`0`;
-  return db
-    .insertInto("permit_windows")
-    .columns(["subject", "rule_limit", "rule_duration_ms", ...windowColumns])
-    .expression(
-      db
-        .selectFrom("keys")
-        .where("id", "=", keyId)
-        .where("event_id", "=", event.id)
-        .select(["id", "ratelimit_limit", "ratelimit_duration_ms"])
-        .select(windowColumns.map((column) => none.as(column))),
-    )
-    .onConflict((conflict) =>
-      conflict.column("subject").doUpdateSet(({ ref }) => ({
-        rule_limit: ref("excluded.rule_limit"),
-        rule_duration_ms: ref("excluded.rule_duration_ms"),
-      })),
-    )
-    .compile();
 }
 
 /**
@@ -194,6 +157,8 @@ function insertKey({ db, forKeyShare }: SqlEngine, key: NewKey, hasCounter: bool
       "ratelimit_async",
       "ratelimit_limit",
       "ratelimit_duration_ms",
+      "ratelimits",
+      "cost_max",
       "permissions",
       "ip_allow",
       "has_counter",
@@ -221,6 +186,8 @@ function insertKey({ db, forKeyShare }: SqlEngine, key: NewKey, hasCounter: bool
           whole(ratelimit_async).as("ratelimit_async"),
           whole(ratelimit_limit).as("ratelimit_limit"),
           whole(ratelimit_duration_ms).as("ratelimit_duration_ms"),
+          text(rateLimitsColumn(key.rateLimits)).as("ratelimits"),
+          whole(key.costMax).as("cost_max"),
           text(listColumn(key.permissions)).as("permissions"),
           text(listColumn(key.ipAllow)).as("ip_allow"),
           whole(Number(hasCounter)).as("has_counter"),
@@ -258,20 +225,14 @@ function insertCounter(
     .compile();
 }
 
-/** All 0 in a window that was never opened. */
-export const windowColumns = [
-  "gen",
-  "ends_at_ms",
-  "window_duration_ms",
-  "clamped_ends_at_ms",
-  "granted",
-  "spent",
-  "contended",
-] as const;
-
 /** Of texts. An empty list is none. */
 export function listColumn(texts: readonly string[] | null | undefined): string | null {
   return texts?.length ? JSON.stringify(texts) : null;
+}
+
+/** An empty list is none here too. */
+export function rateLimitsColumn(limits: readonly NamedRateLimit[] | null | undefined): string | null {
+  return limits?.length ? JSON.stringify(limits.map(toNamedRateLimit)) : null;
 }
 
 export function rateLimitColumns(rateLimit: RateLimit | undefined) {

@@ -1,8 +1,8 @@
-import { type CompiledQuery, type RawBuilder, sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { DeleteApi, DeleteApiKeys, StopApi } from "../commands.ts";
 import { methodOf } from "../events.ts";
 import { ofApi } from "./change-apis.ts";
-import { countingTables } from "./counting-tables.ts";
+import { deleteKeys } from "./delete-keys.ts";
 import type { Plan } from "./plan.ts";
 import { digests } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -91,17 +91,4 @@ export function deleteApiPlan(engine: SqlEngine, { apiId, isStopped, event }: De
 function firstKeys(apiId: string, limit: number): RawBuilder<unknown> {
   return sql`SELECT id FROM keys WHERE (api_id, id) >= (${apiId}, '') AND api_id <= ${apiId}
     ORDER BY api_id, id LIMIT ${sql.lit(limit)}`;
-}
-
-/** With their secrets, counters and windows. Rows of each table are locked in the order in which the ledgers lock them. */
-function deleteKeys({ db, forUpdate }: SqlEngine, deleted: RawBuilder<unknown>): CompiledQuery[] {
-  const ids = sql`SELECT id FROM keys WHERE ${deleted}`;
-  return [
-    ...countingTables.map((table) => {
-      const locked = sql`SELECT subject FROM ${sql.table(table)} WHERE subject IN (${ids}) ORDER BY subject ${forUpdate}`;
-      return sql`WITH locked AS MATERIALIZED (${locked})
-        DELETE FROM ${sql.table(table)} WHERE subject IN (SELECT subject FROM locked)`.compile(db);
-    }),
-    sql`DELETE FROM keys WHERE ${deleted}`.compile(db),
-  ];
 }

@@ -1,8 +1,10 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import { type IpRanges, toIpRanges } from "../../domain/ip-allow.ts";
 import type { JsonObject, Key } from "../../domain/key.ts";
+import { areNamedRateLimits, costMaxMax, limitsOfKey, type NamedRateLimit } from "../../domain/limits.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
+import { isIntegerIn } from "./is-integer-in.ts";
 import type { Schema } from "./schema.ts";
 
 /**
@@ -43,6 +45,8 @@ const keyColumns = [
   "keys.ratelimit_async",
   "keys.ratelimit_limit",
   "keys.ratelimit_duration_ms",
+  "keys.cost_max",
+  "keys.ratelimits",
   "keys.permissions",
   "keys.ip_allow",
 ] as const;
@@ -62,6 +66,8 @@ export type KeyRow = readonly [
   ratelimitAsync: number | null,
   ratelimitLimit: number | null,
   ratelimitDurationMs: number | null,
+  costMax: number | null,
+  ratelimits: string | null,
   permissions: string | null,
   ipAllow: string | null,
   secretExpiresAtMs: number | null,
@@ -70,7 +76,8 @@ export type KeyRow = readonly [
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
 export function toKey(row: KeyRow): Key {
   const [id, apiId, ownerId, name, meta, enabled, expiresAtMs, remaining, ...others] = row;
-  const [local, limit, durationMs, permissions, ipAllow, secretExpires] = others;
+  const [local, limit, durationMs, costMax, ratelimits, permissions, ipAllow, secretExpires] = others;
+  const rateLimits = readRateLimits(ratelimits);
   return {
     id,
     apiId,
@@ -80,6 +87,8 @@ export function toKey(row: KeyRow): Key {
     enabled: enabled === 1,
     expiresAtMs: expiresAtMs ?? undefined,
     rateLimit: rateLimitOf(local, limit, durationMs),
+    limits: rateLimits && limitsOfKey(id, rateLimits),
+    costMax: readCostMax(costMax),
     permissions: readTexts(permissions),
     ipRanges: readRanges(ipAllow),
     counter: remaining === null ? undefined : { remaining },
@@ -101,6 +110,24 @@ function parseTexts(list: string): readonly string[] {
   const texts: unknown = JSON.parse(list);
   if (Array.isArray(texts) && texts.every((text) => typeof text === "string")) return texts;
   throw new TypeError("not a list of texts");
+}
+
+export function readRateLimits(list: string | null): readonly NamedRateLimit[] | undefined {
+  return list === null ? undefined : ofOneKey(() => parseRateLimits(list));
+}
+
+function parseRateLimits(list: string): readonly NamedRateLimit[] {
+  const limits: unknown = JSON.parse(list);
+  if (areNamedRateLimits(limits)) return limits;
+  throw new TypeError("not a list of limits");
+}
+
+export function readCostMax(costMax: number | null): number | undefined {
+  if (costMax === null) return undefined;
+  return ofOneKey(() => {
+    if (isIntegerIn(1, costMax, costMaxMax)) return costMax;
+    throw new RangeError("not a cost");
+  });
 }
 
 function readRanges(list: string | null): IpRanges | undefined {

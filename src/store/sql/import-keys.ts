@@ -4,7 +4,8 @@ import { newCounter } from "../../domain/usage.ts";
 import type { ImportedKey, ImportKeys } from "../commands.ts";
 import { methodOf } from "../events.ts";
 import { insertApi } from "./change-apis.ts";
-import { listColumn, rateLimitColumns, refusedKey, windowColumns } from "./change-keys.ts";
+import { listColumn, rateLimitColumns, rateLimitsColumn, refusedKey } from "./change-keys.ts";
+import { insertWindows } from "./limit-windows.ts";
 import type { Plan } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
@@ -29,7 +30,7 @@ export function importKeysPlan(engine: SqlEngine, command: ImportKeys): MaybePro
     ],
     rest: [
       ...insertCounters(engine, keys, nowMs),
-      ...insertWindows(engine, keys),
+      ...insertWindows(engine, keys, sql`key_id IN (SELECT id FROM keys WHERE ${areStored(keys)})`),
       sql`UPDATE change_feed SET has_imported_keys = 1
         WHERE has_imported_keys = 0 AND EXISTS (SELECT 1 FROM keys WHERE ${areStored(keys)})`.compile(engine.db),
     ],
@@ -78,6 +79,8 @@ function insertKeys({ db }: SqlEngine, { apiId, keys, event }: ImportKeys): Comp
       ratelimit_async: whole(rateLimit.ratelimit_async),
       ratelimit_limit: whole(rateLimit.ratelimit_limit),
       ratelimit_duration_ms: whole(rateLimit.ratelimit_duration_ms),
+      ratelimits: text(rateLimitsColumn(key.rateLimits)),
+      cost_max: whole(key.costMax),
       permissions: text(listColumn(key.permissions)),
       ip_allow: text(listColumn(key.ipAllow)),
       has_counter: whole(Number(key.remaining !== undefined)),
@@ -107,25 +110,6 @@ function insertCounters({ db }: SqlEngine, keys: readonly ImportedKey[], nowMs: 
     sql`INSERT INTO counters (${columnsOf(rows)}) SELECT ${columnsOf(rows)} FROM ${tableOf(rows)} WHERE ${stored}`.compile(
       db,
     ),
-  ];
-}
-
-function insertWindows({ db }: SqlEngine, keys: readonly ImportedKey[]): CompiledQuery[] {
-  const strict = keys.filter(({ rateLimit }) => rateLimit?.mode === "strict");
-  if (strict.length === 0) return [];
-  const none = sql<number>`0`;
-  return [
-    db
-      .insertInto("permit_windows")
-      .columns(["subject", "rule_limit", "rule_duration_ms", ...windowColumns])
-      .expression(
-        db
-          .selectFrom("keys")
-          .where(areStored(strict))
-          .select(["id", "ratelimit_limit", "ratelimit_duration_ms"])
-          .select(windowColumns.map((column) => none.as(column))),
-      )
-      .compile(),
   ];
 }
 

@@ -135,8 +135,8 @@ async function readPage(engine: SqlEngine, { limit }: KeysQuery, finding: Findin
 function rowsThatFit(rows: readonly StoredKeyRow[]): number {
   let count = 0;
   let length = 0;
-  for (const { meta, permissions, ip_allow } of rows) {
-    length += meta.length + (permissions?.length ?? 0) + (ip_allow?.length ?? 0);
+  for (const { meta, ratelimits, permissions, ip_allow } of rows) {
+    for (const json of [meta, ratelimits, permissions, ip_allow]) length += json?.length ?? 0;
     if (length > pageJsonMax) break;
     count++;
   }

@@ -54,6 +54,8 @@ export const migrations: readonly StatementsMigration[] = [
         .addColumn("ratelimit_async", "integer")
         .addColumn("ratelimit_limit", "bigint")
         .addColumn("ratelimit_duration_ms", "bigint")
+        .addColumn("ratelimits", "text")
+        .addColumn("cost_max", "bigint")
         .addColumn("permissions", "text")
         .addColumn("ip_allow", "text")
         .addColumn("has_counter", "integer", (column) => column.notNull())

@@ -5,7 +5,7 @@ import { Unavailable } from "../../domain/unavailable.ts";
 import { refilled } from "../../domain/usage.ts";
 import { compileOnce } from "./compile-once.ts";
 import { type CounterRow, counterOf } from "./counter-row.ts";
-import { rateLimitOf, readMeta, readTexts } from "./find-keys.ts";
+import { rateLimitOf, readCostMax, readMeta, readRateLimits, readTexts } from "./find-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /** The key with this value in the column, with everything that its holders may see. */
@@ -70,6 +70,8 @@ export const storedKeyColumns = [
   "keys.ratelimit_async",
   "keys.ratelimit_limit",
   "keys.ratelimit_duration_ms",
+  "keys.ratelimits",
+  "keys.cost_max",
   "keys.permissions",
   "keys.ip_allow",
   "keys.created_at_ms",
@@ -109,6 +111,8 @@ export interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
   readonly ratelimit_async: number | null;
   readonly ratelimit_limit: number | null;
   readonly ratelimit_duration_ms: number | null;
+  readonly ratelimits: string | null;
+  readonly cost_max: number | null;
   readonly permissions: string | null;
   readonly ip_allow: string | null;
   readonly created_at_ms: number;
@@ -134,6 +138,8 @@ export function toStoredKey({ remaining, ...row }: StoredKeyRow): StoredKey {
     enabled: row.enabled === 1,
     expiresAtMs: row.expires_at_ms ?? undefined,
     rateLimit: rateLimitOf(row.ratelimit_async, row.ratelimit_limit, row.ratelimit_duration_ms),
+    rateLimits: readRateLimits(row.ratelimits),
+    costMax: readCostMax(row.cost_max),
     permissions: readTexts(row.permissions),
     ipAllow: readTexts(row.ip_allow),
     createdAtMs: row.created_at_ms,

@@ -1,7 +1,8 @@
 import type { CompiledQuery } from "kysely";
 import { endedSecretKeptMs } from "../../domain/overlap.ts";
 import type { RerollKey } from "../commands.ts";
-import { changedKey, isChangedBy, ofKey } from "./change-keys.ts";
+import { changedKey, ofKey } from "./change-keys.ts";
+import { isChangedBy } from "./is-changed-by.ts";
 import type { Plan } from "./plan.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";

@@ -36,8 +36,10 @@ export interface Schema {
     ratelimit_limit: number | null;
     ratelimit_duration_ms: number | null;
     /** JSON arrays, which are not empty; null: none, and all addresses. */
+    ratelimits: string | null;
     permissions: string | null;
     ip_allow: string | null;
+    cost_max: number | null;
     /** Whether the key has a row in `counters`: without one, look-ups need not search for it. */
     has_counter: number;
     /** Of the last change. Later statements of its transaction depend on it. */

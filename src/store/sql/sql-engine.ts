@@ -50,6 +50,18 @@ export interface SqlEngine {
    */
   hasValue(column: string, value: string): RawBuilder<unknown>;
 
+  /**
+   * In SQL: whether the column has one of the values that a query finds. The engine must look them up in the column's index,
+   * however many it believes there are.
+   */
+  isAnyOf(column: string, query: RawBuilder<unknown>): RawBuilder<boolean>;
+
+  /**
+   * In SQL: a SELECT of the subjects of all windows of the keys whose ids another SELECT finds. It reads a range of the index
+   * for each key, and never the whole table.
+   */
+  windowsOfKeys(ids: RawBuilder<unknown>): RawBuilder<unknown>;
+
   /** In SQL: the id of the transaction that runs the statement. */
   readonly thisTransaction: RawBuilder<number>;
   /**

@@ -1,7 +1,8 @@
 import { type CompiledQuery, sql } from "kysely";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { UpdateRemaining } from "../commands.ts";
-import { changedKey, isChangedBy, ofKey } from "./change-keys.ts";
+import { changedKey, ofKey } from "./change-keys.ts";
+import { isChangedBy } from "./is-changed-by.ts";
 import type { Plan } from "./plan.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
@@ -34,7 +35,9 @@ export function updateRemainingPlan(engine: SqlEngine, command: UpdateRemaining)
   };
 
   function changeCounter(): CompiledQuery[] {
-    if (value === undefined) return [db.deleteFrom("counters").where("subject", "=", keyId).compile()];
+    // Not without a key: an id that a caller has made up could be the subject of another counter.
+    if (value === undefined)
+      return [db.deleteFrom("counters").where("subject", "=", keyId).where(isChangedBy(event, keyId)).compile()];
     switch (op) {
       case "set":
         return [insertCounter(value), setBalance(sql`${value}`)];

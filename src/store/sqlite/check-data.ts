@@ -25,11 +25,12 @@ export function checkData(db: DatabaseSync): CheckResult {
   }
 }
 
-/** Counts for a key that is not there. The id of a key is a subject without a slash. */
+/** Counts for a key that is not there. Up to the first slash a subject is the id of a key, or a mark of one letter. */
 const countedForNothing = countingTables
   .map(
     (table) => `UNION ALL SELECT '${table}' FROM ${table}
-      WHERE instr(subject, '/') = 0 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = subject)`,
+      WHERE substr(subject, 2, 1) <> '/' AND NOT EXISTS (
+        SELECT 1 FROM keys WHERE id = substr(subject, 1, instr(subject || '/', '/') - 1))`,
   )
   .join(" ");
 

@@ -6,6 +6,7 @@ import type { KeyLookup } from "../key-lookup.ts";
 import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { createIndexQuery } from "../sql/index-definition.ts";
+import { isWindowOfKey } from "../sql/limit-windows.ts";
 import { migrateUp } from "../sql/migrate.ts";
 import { removeEndedSecrets } from "../sql/reroll-key.ts";
 import type { Schema } from "../sql/schema.ts";
@@ -151,6 +152,9 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     // There is one writer: nothing happens between the statements of its transactions.
     forKeyShare: sql``,
     hasValue: (column, value) => sql`${sql.ref(column)} = ${value}`,
+    isAnyOf: (column, query) => sql<boolean>`${sql.ref(column)} IN (${query})`,
+    // The order of a CROSS JOIN is the order in which the engine reads.
+    windowsOfKeys: (ids) => sql`SELECT subject FROM (${ids}) AS ids CROSS JOIN permit_windows WHERE ${isWindowOfKey}`,
     forUpdate: sql``,
     // There is one writer: the transaction that has not ended is the one that comes next.
     thisTransaction: nextTransaction,

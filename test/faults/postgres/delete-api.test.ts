@@ -25,7 +25,8 @@ const deps = { clock: systemClock, random: createSystemRandom() };
 const settledMs = 20_000;
 const clock = new TestClock();
 const strict = { mode: "strict", limit: 1000, durationMs: 60_000 } as const;
-const newKey = (apiId: string): NewKey => sampleKey(clock, { apiId, remaining: 1000, rateLimit: strict });
+const rateLimits = [{ name: "a", rule: strict }];
+const newKey = (apiId: string): NewKey => sampleKey(clock, { apiId, remaining: 1000, rateLimit: strict, rateLimits });
 
 /** A database in which a circle of waiting transactions is found, and counted, after a few milliseconds. */
 async function databaseThatTellsOfCircles() {
@@ -184,7 +185,7 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
     ]);
     expect(old.rows).toEqual([{ n: 0 }]);
     const orphans = await ask(
-      "SELECT (SELECT count(*) FROM counters WHERE subject NOT IN (SELECT id FROM keys))::int AS usage, (SELECT count(*) FROM permit_windows WHERE subject NOT IN (SELECT id FROM keys))::int AS permits",
+      "SELECT (SELECT count(*) FROM counters WHERE subject NOT IN (SELECT id FROM keys))::int AS usage, (SELECT count(*) FROM permit_windows WHERE split_part(subject, '/', 1) NOT IN (SELECT id FROM keys))::int AS permits",
     );
     expect(orphans).toEqual([{ usage: 0, permits: 0 }]);
     const told = await ask("SELECT count(DISTINCT key_id)::int AS n FROM changes WHERE kind = 'key'");

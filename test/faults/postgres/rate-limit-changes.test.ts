@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { NamedRateLimit } from "../../../src/domain/limits.ts";
 import type { RateLimit } from "../../../src/domain/rate-limit.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange } from "../../contract/settle.ts";
-import { createKey, deleteKey, setRateLimit } from "../../support/manage.ts";
+import { createKey, deleteKey, setRateLimit, testEvent } from "../../support/manage.ts";
 import { ones } from "../../support/ones.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
@@ -20,6 +21,18 @@ const limits: readonly (RateLimit | undefined)[] = [
   { mode: "strict", limit: 7, durationMs: 3000 },
 ];
 
+const [first, local, , second] = limits as readonly RateLimit[];
+/** Limits with names, some of them with the window of one that was removed. */
+const lists: readonly (readonly NamedRateLimit[] | null)[] = [
+  [{ name: "b", rule: first as RateLimit }],
+  [
+    { name: "a", rule: second as RateLimit },
+    { name: "b", rule: local as RateLimit },
+  ],
+  null,
+  [{ name: "a", rule: first as RateLimit }],
+];
+
 describe.runIf(hasPostgres)("limits changed by many while permits are asked for and keys deleted", () => {
   it("fail no caller by a deadlock, and are the same in the window's row and with the key", async () => {
     const url = await createTestDatabase();
@@ -28,12 +41,17 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
     const keys = Array.from({ length: keyCount * rounds }, () => sampleKey(new TestClock()));
     await Promise.all(keys.map((key) => createKey(store.management, key)));
 
+    const setBoth = (keyId: string, rateLimits: (typeof lists)[number] = null, rateLimit: RateLimit | null = null) =>
+      store.management.change({ kind: "updateKey", keyId, changes: { rateLimit, rateLimits }, event: testEvent() });
+
     let changed: typeof keys | undefined = [];
     const asking = async () => {
       while (changed !== undefined)
         await exchange(
           store,
-          changed.map(({ id }) => ({ subject: id, ...permitAsk({ waiting: ones(1) }) })),
+          changed
+            .flatMap(({ id }) => [id, `${id}/a`, `${id}/b`])
+            .map((subject) => ({ subject, ...permitAsk({ waiting: ones(1) }) })),
         );
     };
     const changing = async () => {
@@ -42,6 +60,7 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
         changed = these;
         const changes = these.flatMap(({ id }, i) => [
           ...limits.map((_, at) => setRateLimit(store.management, id, limits[(at + i) % limits.length])),
+          ...lists.map((_, at) => setBoth(id, lists[(at + i) % lists.length], limits[at])),
           // Every third key goes while it is changed.
           ...(i % 3 === 0 ? [deleteKey(store.management, id)] : []),
         ]);
@@ -53,12 +72,15 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
 
     const { rows } = await query(
       url,
-      `SELECT count(*)::int AS windows, count(*) FILTER (WHERE k.id IS NULL
-         OR (k.ratelimit_limit, k.ratelimit_duration_ms)
-            IS DISTINCT FROM (p.rule_limit, p.rule_duration_ms))::int AS astray
-       FROM permit_windows p LEFT JOIN keys k ON k.id = p.subject`,
+      `SELECT count(*)::int AS windows, count(*) FILTER (WHERE name <> '')::int AS named, count(*) FILTER (WHERE k.id IS NULL
+         OR CASE WHEN name = '' THEN (k.ratelimit_limit, k.ratelimit_duration_ms) IS DISTINCT FROM (rule_limit, rule_duration_ms)
+              ELSE rule_limit IS DISTINCT FROM (SELECT (l->'rule'->>'limit')::bigint
+                FROM jsonb_array_elements(k.ratelimits::jsonb) l WHERE l->>'name' = name) END)::int AS astray
+       FROM (SELECT *, split_part(subject, '/', 1) AS key_id, split_part(subject, '/', 2) AS name FROM permit_windows) p
+         LEFT JOIN keys k ON k.id = p.key_id`,
     );
-    expect(rows[0].windows).toBeGreaterThan(keyCount);
+    expect(rows[0].windows - rows[0].named).toBeGreaterThan(keyCount);
+    expect(rows[0].named).toBeGreaterThan(keyCount);
     expect(rows[0].astray).toBe(0);
   });
 });

@@ -214,6 +214,23 @@ describe("a key whose limit was changed", () => {
   });
 });
 
+describe("a key whose limits with names were changed", () => {
+  it("is asked for all of them again, and other keys keep what is known", async () => {
+    const { limiter, channel } = setUpLimiter();
+    const subjects = ["k/a", "k/b", "k2/a", "o/a/k"];
+    for (const subject of subjects) {
+      void limiter.take(subject, rule);
+      await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
+    }
+    const isKnown = () => subjects.filter((subject) => !(limiter.take(subject, rule) instanceof Promise));
+    expect(isKnown()).toEqual(subjects);
+    limiter.ruleChanged("k");
+    expect(isKnown()).toEqual(["k2/a", "o/a/k"]);
+    limiter.ruleChanged("o/k");
+    expect(isKnown()).toEqual(["k2/a"]);
+  });
+});
+
 describe("a peek", () => {
   it("takes nothing, sends nothing and opens nothing", async () => {
     const { limiter, channel, clock } = setUpLimiter({ poolsMax: 1 });

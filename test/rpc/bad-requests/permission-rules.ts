@@ -2,7 +2,10 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { type BadRequest, broken, textCanary } from "./bad-request.ts";
 import { long } from "./rules.ts";
 
-/* Permissions and addresses that break a rule. */
+/* Permissions, addresses and limits that break a rule. */
+
+const limit = { name: "a", limit: 7391, duration: 60_000 };
+const limits = (...given: JsonObject[]) => ({ ratelimits: given.map((each) => ({ ...limit, ...each })) });
 
 /** Of `createKey`, `importKeys` and `updateKey` alike. */
 const badLists: [name: string, field: string, fields: JsonObject][] = [
@@ -21,6 +24,18 @@ const badLists: [name: string, field: string, fields: JsonObject][] = [
   ["a range with bits after its prefix", "ipAllow[0]", { ipAllow: ["203.0.113.73/24"] }],
   ["a prefix of 33 bits", "ipAllow[0]", { ipAllow: ["203.0.113.73/33"] }],
   ["an address with a zone", "ipAllow[0]", { ipAllow: [`fe80::1%${textCanary}`] }],
+  ["9 limits", "ratelimits", limits(...Array.from({ length: 9 }, (_, i) => ({ name: `${textCanary}${i}` })))],
+  ["a name of a limit twice", "ratelimits", limits({ name: textCanary }, {}, { name: textCanary })],
+  ["a limit without a name", "ratelimits[0].name", limits({ name: "" })],
+  ["a limit with a name of 65 characters", "ratelimits[1].name", limits({}, { name: long(65) })],
+  ["a limit with a slash in its name", "ratelimits[0].name", limits({ name: `${textCanary}/a` })],
+  ["a limit with a line end in its name", "ratelimits[0].name", limits({ name: `${textCanary}\n` })],
+  ["a limit of 0", "ratelimits[0].limit", limits({ limit: 0 })],
+  ["a limit below 0", "ratelimits[0].limit", limits({ limit: -7391 })],
+  ["a limit with a short window", "ratelimits[0].duration", limits({ duration: 999 })],
+  ["a limit with a long window", "ratelimits[0].duration", limits({ duration: 2_592_000_001 })],
+  ["a bound on costs of 0", "costMax", { costMax: 0 }],
+  ["a bound on costs below 0", "costMax", { costMax: -7391 }],
   ["a range by its ends", "ipAllow[0]", { ipAllow: ["203.0.113.73-203.0.113.91"] }],
 ];
 

@@ -156,7 +156,12 @@ const wrongNames: WrongName[] = [
     neverSays: "api_id",
   },
   { call: "verifyKey", body: '{"key":"cnry","keyId":"cnry"}', field: "", neverSays: "keyId" },
-  { call: "verifyKey", body: '{"key":"x","cnry_x1":7391}', field: "", says: "(known: key, apiId, permissions, ip)" },
+  {
+    call: "verifyKey",
+    body: '{"key":"x","cnry_x1":7391}',
+    field: "",
+    says: "(known: key, apiId, permissions, ip, remaining, ratelimit, ratelimits)",
+  },
   { call: "createApi", body: '{"apiId":"cnry","costMax":7391}', field: "", neverSays: "costMax" },
   {
     call: "createApi",

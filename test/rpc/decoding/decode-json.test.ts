@@ -32,6 +32,11 @@ describe("decodeJson accepts", () => {
       meta: { plan: null, nested: { list: [1, "two", { three: 0.3 }] } },
       expires: 253402300799999.5,
       enabled: false,
+      ratelimits: [
+        { name: "", limit: 0, duration: 1 },
+        { name: "b", async: false, limit: -1, duration: 2 ** 32 - 1 },
+      ],
+      costMax: -1,
       permissions: ["docs.*", ""],
       ipAllow: ["anything"],
     };
@@ -59,7 +64,7 @@ describe("decodeJson accepts", () => {
         const message = create(CreateKeyRequestSchema, init);
         const text = toJsonString(CreateKeyRequestSchema, message, { alwaysEmitImplicit });
         // An empty list is refused: it could be meant as the opposite of an absent one.
-        const sent = text.replace(/,"(permissions|ipAllow)":\[\](?=[,}])/g, "");
+        const sent = text.replace(/,"(permissions|ipAllow|ratelimits)":\[\](?=[,}])/g, "");
         expect(decodeJson(CreateKeyRequestSchema, Buffer.from(sent))).toStrictEqual(message);
       }),
     );
@@ -69,7 +74,7 @@ describe("decodeJson accepts", () => {
 describe("decodeJson refuses", () => {
   const unknownField =
     "has an unknown field (known: apiId, prefix, byteLength, ownerId, remaining, refill, ratelimit, name, meta, " +
-    "expires, enabled, useDefaults, permissions, ipAllow)";
+    "expires, enabled, useDefaults, permissions, ipAllow, ratelimits, costMax)";
   const unknownInRefill = "refill: has an unknown field (known: interval, amount, carryOver)";
   const int32Range = "must be between -2147483648 and 2147483647";
   it.each<[string, unknown, string]>([

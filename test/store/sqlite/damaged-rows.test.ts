@@ -88,7 +88,8 @@ describe("a damaged counter", () => {
 });
 
 describe("a damaged list of a key", () => {
-  const lists = { permissions: ["docs.*"], ipAllow: ["10.0.0.0/8"] };
+  const rateLimits = [{ name: "a", rule: { mode: "local", limit: 1, durationMs: 1000 } }] as const;
+  const lists = { permissions: ["docs.*"], ipAllow: ["10.0.0.0/8"], rateLimits, costMax: 5 };
 
   it.each([
     "permissions = '['",
@@ -97,6 +98,15 @@ describe("a damaged list of a key", () => {
     "ip_allow = ''",
     "ip_allow = '{}'",
     `ip_allow = '["10.0.0.1/8"]'`,
+    "ratelimits = '['",
+    "ratelimits = '[]'",
+    "ratelimits = '{}'",
+    "ratelimits = '[null]'",
+    `ratelimits = '[{"name":"a/b","rule":{"mode":"local","limit":1,"durationMs":1000}}]'`,
+    `ratelimits = '[{"name":"a","rule":{"mode":"local","limit":0,"durationMs":1000}}]'`,
+    "cost_max = 0",
+    "cost_max = 'many'",
+    "cost_max = 2147483648",
   ])("is an outage of that key alone: %s", async (damage) => {
     const { file, clock, keys } = await openTestEngine();
     const [damaged, sound] = [sampleKey(clock, lists), sampleKey(clock, lists)];
@@ -104,7 +114,8 @@ describe("a damaged list of a key", () => {
     await createKey(keys, sound);
     tamper(file, `UPDATE keys SET ${damage} WHERE id = '${damaged.id}'`);
     await expect(keys.findByDigest(damaged.secretDigest)).rejects.toThrow(Unavailable);
-    expect(await keys.findByDigest(sound.secretDigest)).toMatchObject({ permissions: lists.permissions });
+    const { permissions, costMax } = lists;
+    expect(await keys.findByDigest(sound.secretDigest)).toMatchObject({ permissions, costMax });
   });
 });
 

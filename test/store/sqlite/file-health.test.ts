@@ -150,6 +150,10 @@ describe("the check of a data file", () => {
   it.each([
     ["a counter", { remaining: 5 }],
     ["a window", { rateLimit: { mode: "strict", limit: 5, durationMs: 1000 } }],
+    [
+      "a window of a limit with a name",
+      { rateLimits: [{ name: "a", rule: { mode: "strict", limit: 5, durationMs: 1000 } }] },
+    ],
   ] as const)("finds %s whose key is gone", async (_, fields) => {
     const { options, clock, file } = testOptions();
     const first = await openSqliteStore(options);

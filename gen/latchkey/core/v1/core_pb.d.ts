@@ -571,6 +571,20 @@ export declare type Key = Message<"latchkey.core.v1.Key"> & {
    * @generated from field: repeated sfixed32 ip_ranges = 12;
    */
   ipRanges: number[];
+
+  /**
+   * Its limits with names.
+   *
+   * @generated from field: repeated latchkey.core.v1.NamedLimit limits = 13;
+   */
+  limits: NamedLimit[];
+
+  /**
+   * The largest cost of a verification, if there is one.
+   *
+   * @generated from field: optional double cost_max = 14;
+   */
+  costMax?: number | undefined;
 };
 
 /**
@@ -612,6 +626,33 @@ export declare type RateLimit = Message<"latchkey.core.v1.RateLimit"> & {
  * Use `create(RateLimitSchema)` to create a new message.
  */
 export declare const RateLimitSchema: GenMessage<RateLimit>;
+
+/**
+ * A limit with a name. Mirrors the domain's `NamedLimit` without its subject, which follows from the key's id.
+ *
+ * @generated from message latchkey.core.v1.NamedLimit
+ */
+export declare type NamedLimit = Message<"latchkey.core.v1.NamedLimit"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its rule.
+   *
+   * @generated from field: latchkey.core.v1.RateLimit rule = 2;
+   */
+  rule?: RateLimit | undefined;
+};
+
+/**
+ * Describes the message latchkey.core.v1.NamedLimit.
+ * Use `create(NamedLimitSchema)` to create a new message.
+ */
+export declare const NamedLimitSchema: GenMessage<NamedLimit>;
 
 /**
  * Costs to take from counters, for any number of verifications of one edge. They are settled in this order, each as a

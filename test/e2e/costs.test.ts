@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { clientKinds, clientOf } from "../support/clients.ts";
+import { engines } from "../support/engines.ts";
+import { startTestServer } from "../support/in-process-server.ts";
+
+const duration = 60_000;
+
+describe.each(engines)("costs on $name", (engine) => {
+  it.each(clientKinds)("are taken whole or not at all from counter and limit, over %s", async (kind) => {
+    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const client = clientOf(kind, baseUrl, rootKey);
+    for (const async of [true, false]) {
+      const { key } = await client.createKey({ apiId: "a", remaining: 10, ratelimit: { async, limit: 20, duration } });
+      const verify = (request: object) => client.verifyKey({ key, ...request });
+      expect(await verify({ remaining: { cost: 4 }, ratelimit: { cost: 7 } })).toMatchObject({
+        code: "VALID",
+        remaining: 6,
+        ratelimit: { limit: 20, remaining: 13 },
+        ratelimits: [],
+      });
+      // A refusal takes nothing, of the other neither.
+      expect(await verify({ remaining: { cost: 7 }, ratelimit: { cost: 1 } })).toMatchObject({
+        code: "USAGE_EXCEEDED",
+        remaining: 6,
+        reason: { check: "counter", of: "key" },
+      });
+      expect(await verify({ ratelimit: { cost: 14 } })).toMatchObject({
+        code: "RATE_LIMITED",
+        remaining: 6,
+        reason: { check: "limit", of: "key" },
+      });
+      expect(await verify({ ratelimit: { cost: 21 } })).toMatchObject({ code: "RATE_LIMITED", remaining: 6 });
+      expect(await verify({ remaining: { cost: 6 }, ratelimit: { cost: 13 } })).toMatchObject({
+        code: "VALID",
+        remaining: 0,
+        ratelimit: { remaining: 0 },
+      });
+      // 0 takes nothing and passes where nothing is left.
+      expect(await verify({ remaining: { cost: 0 }, ratelimit: { cost: 0 } })).toMatchObject({
+        code: "VALID",
+        remaining: 0,
+      });
+      expect(await verify({ remaining: {}, ratelimit: { cost: 0 } })).toMatchObject({ code: "USAGE_EXCEEDED" });
+      expect(await verify({ remaining: { cost: 0 } })).toMatchObject({ code: "RATE_LIMITED" });
+    }
+  });
+
+  it.each(["sdk", "grpc"] as const)("of 0 open no window, over %s", async (kind) => {
+    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const client = clientOf(kind, baseUrl, rootKey);
+    for (const async of [true, false]) {
+      const { key } = await client.createKey({ apiId: "a", ratelimit: { async, limit: 2, duration } });
+      const asked = await client.verifyKey({ key, ratelimit: { cost: 0 } });
+      expect(asked).toMatchObject({ code: "VALID", ratelimit: { remaining: 2 } });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      const first = await client.verifyKey({ key });
+      // A window that the first call had opened would end earlier.
+      expect(first.ratelimit?.reset).toBeGreaterThan(asked.ratelimit?.reset ?? Number.POSITIVE_INFINITY);
+    }
+  });
+});
