@@ -17,6 +17,9 @@ describe("a list of permissions", () => {
     [["keys.*"], "keys", false],
     [["*"], "keys.read", true],
     [["*"], "rootKeys.update", true],
+    [["keys*"], "keys.read", false],
+    [["keys.a.*"], "keys.a.b.c", true],
+    [["keys.a.*"], "keys.ab", false],
     // What a root key may grant to another: patterns.
     [["*"], "*", true],
     [["*"], "keys.*", true],

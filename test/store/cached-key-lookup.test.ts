@@ -15,12 +15,14 @@ describe("CachedKeyLookup", () => {
     expect(all.events).toEqual(["miss", "hit"]);
   });
 
-  it("keeps no room for the end of a secret in keys whose secret has none", async () => {
+  it("keeps no room in a key for what few keys have: the end of a secret, permissions, addresses", async () => {
     const all = setUp();
     all.store.add("k");
     const found = await find(all, "k");
     expect(Object.keys(found ?? {})).toContain("expiresAtMs");
-    expect(Object.keys(found ?? {})).not.toContain("secretExpiresAtMs");
+    for (const rare of ["secretExpiresAtMs", "permissions", "ipRanges"]) {
+      expect(Object.keys(found ?? {})).not.toContain(rare);
+    }
   });
 
   it("asks again when the time to live since the last current news is over, and not a millisecond before", async () => {
