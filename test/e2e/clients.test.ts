@@ -32,6 +32,7 @@ describe.each(engines)("on $name", (engine) => {
         ownerId: "user_1",
         name: "first",
         requestId: expect.stringMatching(/^req_/),
+        ratelimits: [],
       });
       expect(await client.verifyKey({ key: created.key })).toMatchObject({ valid: true, remaining: 0 });
       expect(await client.verifyKey({ key: created.key })).toMatchObject({
@@ -52,6 +53,7 @@ describe.each(engines)("on $name", (engine) => {
         updatedAt: expect.any(Number),
         remaining: 0,
         refill: { interval: "monthly", amount: 10, carryOver: false, nextRefillAt: expect.any(Number) },
+        ratelimits: [],
         ratelimits: [],
         permissions: [],
         ipAllow: [],
@@ -120,6 +122,7 @@ describe.each(engines)("on $name", (engine) => {
         code: "NOT_FOUND",
         meta: {},
         requestId: expect.stringMatching(/^req_/),
+        ratelimits: [],
       });
     });
   });
