@@ -100,6 +100,7 @@ async function latchkey(port: number): Promise<Contestant> {
     channel,
     clock: systemClock,
     metrics: createMetrics(),
+    freeStandingMax: 1000,
     poolsMax: 1000,
     timeoutMs: () => 450,
     waitingRoom,

@@ -117,7 +117,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const windowsFull = new Counter({
     name: "latchkey_rate_limit_windows_full_total",
-    help: "Verifications answered 503 because every rate-limit window is taken. Raise LATCHKEY_WINDOWS_MAX.",
+    help: "Verifications answered 503 because every rate-limit window is taken. Raise LATCHKEY_WINDOWS_MAX or LATCHKEY_FREE_WINDOWS_MAX.",
     registers,
   });
   const windowsSynced = new Counter({

@@ -28,6 +28,7 @@ export interface Settings {
   /** CA certificates for Redis, in PEM, instead of the ones that Node trusts. */
   readonly redisCa: string | undefined;
   readonly windowsMax: number;
+  readonly freeWindowsMax: number;
   /** Addresses of the coordinators of an edge. */
   readonly coordinators: readonly string[];
   readonly rootKeys: readonly Secret[];
@@ -91,6 +92,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   redisUrl: { name: "REDIS_URL", fallback: "", secret: true, parse: redisUrl },
   redisCa: { name: "LATCHKEY_REDIS_CA", fallback: "", secret: true, parse: certificates("LATCHKEY_REDIS_CA") },
   windowsMax: { name: "LATCHKEY_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
+  freeWindowsMax: { name: "LATCHKEY_FREE_WINDOWS_MAX", fallback: "1000000", parse: wholeNumber(1, 16_000_000) },
   coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   verifyAuth: { name: "LATCHKEY_VERIFY_AUTH", fallback: "open", parse: oneOf("open", "required") },

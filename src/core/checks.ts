@@ -27,6 +27,13 @@ export const counterSubject: Check<string> = (value, name) => {
   return value;
 };
 
+/** What a limit counts for. The longest are those of free-standing limits: three texts of callers and some numbers. */
+export const limitSubject: Check<string> = (value, name) => {
+  const isText = typeof value === "string" && value.length > 0 && value.length <= 1300;
+  if (!isText || value.includes("\0") || !value.isWellFormed()) throw impossible(name);
+  return value;
+};
+
 /** A text of which every character is one of the pattern's. */
 export function textOf(pattern: RegExp, lengthMax: number): Check<string> {
   return (value, name) => {

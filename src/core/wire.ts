@@ -11,7 +11,9 @@ import type {
 } from "../../gen/latchkey/core/v1/core_pb.js";
 import { Forbidden } from "../domain/forbidden.ts";
 import { type PermitAsk, runsMax } from "../domain/permit-window.ts";
+import { isRateLimit } from "../domain/rate-limit.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
+import { isFreeStanding } from "../domain/subject.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { HubAnswer, SubjectReport } from "../ratelimit/local/window-hub.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
@@ -83,17 +85,24 @@ function failure(reason: string, retryAfterMs: number, ofOneKey: boolean): Answe
 }
 
 export function toWireAsk(subject: string, ask: PermitAsk): Question {
-  const { waiting, inAdvance, gen, returned, spent } = ask;
-  return { case: "permits", value: { subject, waiting: [...waiting], inAdvance, gen, returned, spent } };
+  const { waiting, inAdvance, gen, returned, spent, brought } = ask;
+  const value = { subject, waiting: [...waiting], inAdvance, gen, returned, spent };
+  return { case: "permits", value: brought === undefined ? value : { ...value, brought } };
 }
 
 /** Throws on numbers that no edge of ours sends: believed, they could make permits out of nothing. */
-export function fromWireAsk({ waiting, inAdvance, gen, returned, spent }: WireAsk): PermitAsk {
+export function fromWireAsk({ subject, waiting, inAdvance, gen, returned, spent, brought }: WireAsk): PermitAsk {
   const runs = waiting.map(({ cost, count }) => ({ cost, count }));
   const counts = [inAdvance, gen, returned, spent, ...runs.flatMap(({ cost, count }) => [cost - 1, count - 1])];
   const isPossible = counts.every((count) => Number.isSafeInteger(count) && count >= 0);
   if (!isPossible || runs.length > runsMax) throw new InvalidMessage("an impossible ask");
-  return { waiting: runs, inAdvance, gen, returned, spent, holders: 1 };
+  const ask = { waiting: runs, inAdvance, gen, returned, spent, holders: 1 };
+  // A rule that is brought for a key's limit would be in force instead of the stored one.
+  if ((brought !== undefined) !== isFreeStanding(subject)) throw new InvalidMessage("an impossible ask");
+  if (brought === undefined) return ask;
+  const { limit, durationMs } = brought;
+  if (!isRateLimit({ mode: "strict", limit, durationMs })) throw new InvalidMessage("an impossible ask");
+  return { ...ask, brought: { limit, durationMs } };
 }
 
 export function toWirePermits(result: PermitAnswer): Answered {

@@ -63,6 +63,25 @@ export interface PermitAsk {
   readonly spent: number;
   /** The known number of askers that share the subject: none gets more than half of an equal part in advance. */
   readonly holders: number;
+  /**
+   * The rule of a free-standing limit, which is stored nowhere: the ask brings it, and the ledger makes the window of a
+   * subject that has none. Absent: the rule in force is the ledger's.
+   */
+  readonly brought?: PermitRule | undefined;
+}
+
+/** What a strict limit allows. */
+export interface PermitRule {
+  readonly limit: number;
+  readonly durationMs: number;
+}
+
+/**
+ * The window of a subject that had none, or whose window was removed. It is over. Its generation is the ledger's time, which
+ * is beyond that of every window before: windows last at least a second, so generations grow slower than milliseconds.
+ */
+export function windowMadeAt(nowMs: number, { durationMs }: PermitRule): PermitWindow {
+  return { ...neverOpened, gen: nowMs, endsAtMs: nowMs, durationMs };
 }
 
 export interface PermitGrant {
@@ -95,7 +114,7 @@ export interface PermitGrant {
 export function exchangePermits(
   before: PermitWindow,
   ask: PermitAsk,
-  rule: { readonly limit: number; readonly durationMs: number },
+  rule: PermitRule,
   nowMs: number,
 ): { readonly window: PermitWindow; readonly grant: PermitGrant } {
   const timed = judgedByClock(before, nowMs);

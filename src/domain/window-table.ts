@@ -1,9 +1,12 @@
 import type { RowGuard } from "./row-guard.ts";
 import type { SavedWindow } from "./saved-window.ts";
 import type { WindowNews, WindowReport } from "./shared-window.ts";
+import { isFreeStanding } from "./subject.ts";
 import { bytesOfRows, WindowRows } from "./window-rows.ts";
 
 export interface WindowTableOptions {
+  /** Slots for free-standing subjects, besides those for all others. */
+  readonly freeStandingMax?: number | undefined;
   readonly nextGen?: (() => number) | undefined;
   /** Rows that other threads count in too, and what keeps them apart. */
   readonly shared?: { readonly memory: ArrayBufferLike; readonly guard: RowGuard } | undefined;
@@ -18,11 +21,14 @@ export class WindowTable {
   readonly #slots = new Map<string, number>();
   readonly #ids: string[] = [];
   readonly #free: number[] = [];
+  readonly #freeStandingMax: number;
+  #freeStanding = 0;
   #hand = 0;
 
-  constructor(slotsMax: number, { nextGen, shared }: WindowTableOptions = {}) {
-    this.slotsMax = slotsMax;
-    this.rows = new WindowRows(shared?.memory ?? new ArrayBuffer(bytesOfRows(slotsMax)), nextGen);
+  constructor(slotsMax: number, { nextGen, shared, freeStandingMax = 0 }: WindowTableOptions = {}) {
+    this.slotsMax = slotsMax + freeStandingMax;
+    this.#freeStandingMax = freeStandingMax;
+    this.rows = new WindowRows(shared?.memory ?? new ArrayBuffer(bytesOfRows(this.slotsMax)), nextGen);
     this.guard = shared?.guard;
   }
 
@@ -66,7 +72,9 @@ export class WindowTable {
       const slot = this.#hand;
       this.#hand = (slot + 1) % this.#ids.length;
       if (this.#ids[slot] === "" || !this.#giveUpIfOver(slot, nowMs)) continue;
-      this.#slots.delete(this.#ids[slot] as string);
+      const subject = this.#ids[slot] as string;
+      if (isFreeStanding(subject)) this.#freeStanding--;
+      this.#slots.delete(subject);
       this.#ids[slot] = "";
       this.#free.push(slot);
     }
@@ -95,12 +103,18 @@ export class WindowTable {
   }
 
   #claim(subject: string): number | undefined {
+    if (!this.#hasPlaceFor(subject)) return undefined;
     const slot = this.#free.pop() ?? this.#ids.length;
-    if (slot >= this.slotsMax) return undefined;
+    if (isFreeStanding(subject)) this.#freeStanding++;
     this.#ids[slot] = subject;
     this.#slots.set(subject, slot);
     this.#holding(slot, () => this.rows.clear(slot));
     return slot;
+  }
+
+  #hasPlaceFor(subject: string): boolean {
+    if (isFreeStanding(subject)) return this.#freeStanding < this.#freeStandingMax;
+    return this.#slots.size - this.#freeStanding < this.slotsMax - this.#freeStandingMax;
   }
 
   /** Checks and gives up in one hold: a thread that counted in between would count in a row that is given away. */

@@ -67,6 +67,6 @@ export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
   });
 }
 
-function noSuchApi(): ApiError {
+export function noSuchApi(): ApiError {
   return new ApiError("NOT_FOUND", "there is no such API");
 }

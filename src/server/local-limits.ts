@@ -42,8 +42,10 @@ export function startLocalLimits(deps: LocalLimitsDeps): LocalLimits {
   const file = join(settings.dataDir, `windows-${settings.port}`);
   const saved = takeSaved(file, deps);
   const replica = saved?.replica ?? Buffer.from(random.bytes(9)).toString("base64url");
-  const windowMemory = settings.workers > 1 ? allocateWindowMemory(settings.windowsMax) : undefined;
-  const table = new WindowTable(settings.windowsMax, {
+  const { windowsMax, freeWindowsMax: freeStandingMax } = settings;
+  const windowMemory = settings.workers > 1 ? allocateWindowMemory(windowsMax + freeStandingMax) : undefined;
+  const table = new WindowTable(windowsMax, {
+    freeStandingMax,
     nextGen: numbersFrom(random),
     shared: windowMemory && { memory: windowMemory.rows, guard: new SharedRowGuard(windowMemory.guard) },
   });

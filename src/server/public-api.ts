@@ -18,6 +18,7 @@ import { routedMethodsOf } from "../rpc/json-call.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
+import { createRatelimitsEndpoints } from "../rpc/ratelimits-service.ts";
 import { Readiness } from "../rpc/readiness.ts";
 import { addReflection } from "../rpc/reflection.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
@@ -74,6 +75,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     ...createKeysEndpoints(deps),
     ...createRootKeysEndpoints(deps),
     ...createAuditEndpoints(),
+    ...createRatelimitsEndpoints(deps),
   ].map((endpoint) => (deps.verifyAuth === "required" ? { ...endpoint, isPublic: false } : endpoint));
   const health = createHealth(
     readiness,

@@ -33,13 +33,14 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
     ...deps,
     channel: core.joinPermits((subject) => strict.recall(subject)),
     poolsMax: settings.windowsMax,
+    freeStandingMax: settings.freeWindowsMax,
     timeoutMs: () => permitTimeoutMs(core.pathMs),
   });
   metrics.gauge("latchkey_permits_held", "Permits of strict rate limits that this replica holds.", () => strict.held);
   return {
     limiter: limiterByMode({ local: local.limiter, strict }),
     local,
-    keyChanged: (keyId) => strict.ruleChanged(keyId),
+    keyChanged: (keyId) => strict.holderChanged(keyId),
     async stop() {
       await Promise.all([local.stop(), strict.stop()]);
       redis?.close();

@@ -8,6 +8,7 @@ import { changeCases } from "./change-cases.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { eventActorCases, eventCases } from "./event-cases.ts";
 import { foreignListCases } from "./foreign-list-cases.ts";
+import { freeWindowCases } from "./free-window-cases.ts";
 import { idempotencyCases } from "./idempotency-cases.ts";
 import { importCases } from "./import-cases.ts";
 import { keyCases } from "./key-cases.ts";
@@ -50,6 +51,7 @@ export const storeContract: readonly ContractCase[] = [
   ...permitCases,
   ...permitClockCases,
   ...permitCostCases,
+  ...freeWindowCases,
   ...rateLimitCases,
   ...namedLimitCases,
   agreementCase,

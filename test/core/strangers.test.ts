@@ -8,6 +8,7 @@ import { testRootKey as rootKey } from "../support/test-root-key.ts";
 import { metaOf, realKey } from "./core-cases.ts";
 import { openRawStream } from "./raw-stream.ts";
 import { impossibleOfApis, possibleOfApis } from "./strange-apis.ts";
+import { impossibleAsks } from "./strange-asks.ts";
 import { charge, impossibleCharges, possibleCharges } from "./strange-charges.ts";
 import { impossibleOfLists } from "./strange-lists.ts";
 import { countedKey, sharedSecret, startTestCoordinator } from "./test-coordinator.ts";
@@ -88,6 +89,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ["a look-up with a line break after it", lookup(`${digest}\n`)],
   ],
   "a charge": impossibleCharges,
+  "an ask for a free-standing limit": impossibleAsks,
   "a creation": [
     ["a creation of no key", change('{"kind":"createKey"}')],
     ["a key that says whether its API must exist", change('{"kind":"createKey","apiMustExist":false}')],

@@ -129,6 +129,7 @@ export function limiterAt(addresses: readonly string[]): StrictLimiter & TestEdg
     channel: edge.permits,
     clock: systemClock,
     metrics: createMetrics(),
+    freeStandingMax: 1000,
     poolsMax: 100,
     timeoutMs: () => 5000,
     waitingRoom: new WaitingRoom(50_000),

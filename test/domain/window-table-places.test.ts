@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type { SavedWindow } from "../../src/domain/saved-window.ts";
 import type { WindowReport } from "../../src/domain/shared-window.ts";
+import { freeStandingSubject } from "../../src/domain/subject.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 
 const rule: RateLimit = { mode: "local", limit: 3, durationMs: 1000 };
@@ -54,6 +55,25 @@ describe("a full table", () => {
     expect(table.rows.endsMs(slot, rule, 1000)).toBe(2000);
     table.rows.take(slot, rule, 1000);
     expect(table.report(slot, "a", 1000)).toMatchObject({ previousGen: 0, count: 0 });
+  });
+});
+
+describe("free-standing subjects", () => {
+  const free = (i: number) => freeStandingSubject({ namespace: "n", identifier: `${i}`, apiId: undefined }, rule);
+
+  it("have places of their own: neither they nor keys can take those of the others", () => {
+    const table = new WindowTable(2, { freeStandingMax: 3 });
+    const claim = (subject: string) => table.rows.take(table.slotOf(subject) ?? -1, rule, 0) > 0;
+    expect([free(1), free(2), free(3)].map(claim)).toEqual([true, true, true]);
+    expect(table.slotOf(free(4))).toBeUndefined();
+    expect(["k1", "k2"].map(claim)).toEqual([true, true]);
+    expect(table.slotOf("k3")).toBeUndefined();
+    expect(table.slotOf("key_1/f/")).toBeUndefined();
+    table.sweep(1000, 5);
+    expect(table.size).toBe(0);
+    expect(
+      ["k1", "k2", "k3", free(1), free(2), free(3), free(4)].map((each) => table.slotOf(each) !== undefined),
+    ).toEqual([...[true, true, false], ...[true, true, true, false]]);
   });
 });
 

@@ -155,8 +155,8 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "lets an open window go when the table is full",
     file: table,
-    from: "if (slot >= this.slotsMax) return undefined;",
-    to: `if (slot >= this.slotsMax) {
+    from: "if (!this.#hasPlaceFor(subject)) return undefined;",
+    to: `if (!this.#hasPlaceFor(subject)) {
       this.#slots.delete(this.#ids[0] as string);
       this.#ids[0] = "";
       this.#free.push(0);

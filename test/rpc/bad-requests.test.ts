@@ -11,6 +11,7 @@ import { callers, usedIdempotencyKey } from "./bad-requests/callers.ts";
 import { costRules } from "./bad-requests/cost-rules.ts";
 import { http } from "./bad-requests/http.ts";
 import { jsonTexts } from "./bad-requests/json-text.ts";
+import { limitRules } from "./bad-requests/limit-rules.ts";
 import { permissionRules } from "./bad-requests/permission-rules.ts";
 import { rootKeyRules } from "./bad-requests/root-key-rules.ts";
 import { rules } from "./bad-requests/rules.ts";
@@ -24,6 +25,7 @@ const classes: Record<string, BadRequest[]> = {
   "a broken rule of permissions, addresses and limits": permissionRules,
   "a broken rule of root keys": rootKeyRules,
   "a broken rule of costs": costRules,
+  "a broken rule of free-standing limits": limitRules,
   "a wrong type or name": types,
   "a body that is no JSON": jsonTexts,
   "malformed protobuf": malformedProtobuf,

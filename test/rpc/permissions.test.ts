@@ -53,6 +53,13 @@ const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
   "rootKeys.listRootKeys": () => ({ limit: 1 }),
   "rootKeys.updateRootKey": ({ rootKeyId }) => ({ rootKeyId, name: "name" }),
   "rootKeys.revokeRootKey": ({ rootKeyId }) => ({ rootKeyId }),
+  "ratelimits.limit": ({ apiId, keyId }) => ({
+    namespace: "matrix",
+    identifier: keyId,
+    apiId,
+    limit: 5,
+    duration: 60_000,
+  }),
   "audit.listEvents": ({ keyId }) => ({ targetId: keyId }),
 };
 

@@ -16,6 +16,7 @@ import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { public$ } from "../../gen/latchkey/v1/options_pb.js";
+import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { HttpAnswer } from "./exchange.ts";
@@ -24,6 +25,7 @@ const methods = {
   ...ApisService.method,
   ...AuditService.method,
   ...KeysService.method,
+  ...RatelimitsService.method,
   ...RootKeysService.method,
 };
 if (Object.keys(methods).length !== services.flatMap((service) => service.methods).length) {

@@ -58,6 +58,7 @@ async function failToStart(settings: Partial<Settings>): Promise<string[]> {
       internalPort: 0,
       dataDir: tempFolder(),
       windowsMax: 1000,
+      freeWindowsMax: 1000,
       rootKeys: settings.role === "edge" ? [] : [new Secret(testRootKey)],
       ...settings,
     },

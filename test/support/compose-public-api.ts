@@ -42,7 +42,7 @@ export function composePublicApi(
     store,
     keys: store.keys,
     usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom: new WaitingRoom(10_000) }),
-    limiter: new LocalLimiter(new WindowTable(100), ambient),
+    limiter: new LocalLimiter(new WindowTable(100, { freeStandingMax: 100 }), ambient),
     rootAccess: createRootAccess(checkTestRootKey, store.management, clock),
     fastPath: true,
     verifyAuth: "open",

@@ -41,6 +41,7 @@ export async function startTestServer(
     // However busy the machine is; tests of the deadline set it to what users get.
     usageTimeoutMs: 20_000,
     windowsMax: 10_000,
+    freeWindowsMax: 10_000,
     rootKeys: options.settings?.role === "edge" ? [] : [new Secret(testRootKey)],
     internalPort: 0,
     drainMs: 0,

@@ -3,7 +3,7 @@ import type { StoredEvent } from "../../src/domain/event.ts";
 import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { limitsOfKey } from "../../src/domain/limits.ts";
-import { exchangePermits, neverOpened, type PermitWindow } from "../../src/domain/permit-window.ts";
+import { exchangePermits, neverOpened, type PermitWindow, windowMadeAt } from "../../src/domain/permit-window.ts";
 import { holderOfLimit } from "../../src/domain/subject.ts";
 import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
@@ -25,7 +25,7 @@ import { type Charge, type ChargeResult, refilledAhead, sharedBalance } from "..
 import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
 import { listEvents, listKeys } from "./memory-lists.ts";
 import { MemoryRootKeys } from "./memory-root-keys.ts";
-import { rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
+import { rerolledSecrets, tidyFreeWindows, updatedCounter, withRefill } from "./memory-rules.ts";
 import { MemorySecrets } from "./memory-secrets.ts";
 
 /** Rules that broken stores replace. */
@@ -305,7 +305,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
 
   function exchangeOne({ subject, ...ask }: SubjectAsk): PermitResult {
     const key = keys.get(holderOfLimit(subject) ?? subject);
-    const rule = key && limitsOf(key).find((limit) => limit.subject === subject)?.rule;
+    const rule = ask.brought ?? (key && limitsOf(key).find((limit) => limit.subject === subject)?.rule);
+    if (ask.brought && !windows.has(subject)) windows.set(subject, windowMadeAt(clock.nowMs(), ask.brought));
     const before = windows.get(subject);
     if (rule === undefined || before === undefined) return { outcome: "missing" };
     const { window, grant } = exchange(before, ask, rule, clock.nowMs());
@@ -327,6 +328,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       for (const [id, { atMs }] of events) if (atMs < eventsBeforeMs) events.delete(id);
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
       secrets.tidy(nowMs);
+      tidyFreeWindows(windows, nowMs);
     },
     close: async () => {},
   };

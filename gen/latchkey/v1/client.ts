@@ -699,6 +699,46 @@ export interface DeleteKeyRequest {
 /** The key was deleted. */
 export type DeleteKeyResponse = Record<string, never>;
 
+/** What is limited, and to how much. */
+export interface LimitRequest {
+  /** What the limit is for, such as `login`: 1 to 64 characters. Keeps identifiers of different uses apart. */
+  namespace: string;
+  /** What is counted, such as an address or the id of a tenant: 1 to 255 characters. */
+  identifier: string;
+  /**
+   * The API that it belongs to: 1 to 255 characters. It need not exist. The same identifier is counted apart for each API.
+   * A root key that is limited to APIs has to name one of them. Default: none.
+   */
+  apiId?: string;
+  /** How much may pass in a window: 1 to 2147483647. */
+  limit: number;
+  /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). */
+  duration: number;
+  /**
+   * What the request takes of the limit: 0 to 2147483647. All of it is taken, or nothing. 0 takes nothing, opens no window
+   * and always passes: it asks for the state. Default: 1.
+   */
+  cost?: number;
+  /**
+   * true: each replica counts locally, which adds no latency; callers that use several replicas can exceed the limit a
+   * little. false: counted globally and never exceeded; some requests wait for a round trip to the database.
+   * Default: true.
+   */
+  async?: boolean;
+}
+
+/** Whether the request passes, and the state of the limit afterwards. */
+export interface LimitResponse {
+  /** Whether it passes. */
+  success: boolean;
+  /** The limit that it was held to. */
+  limit: number;
+  /** How much is left in the window. */
+  remaining: number;
+  /** When the window ends, Unix time in milliseconds. */
+  reset: number;
+}
+
 /** The root key to create. */
 export interface CreateRootKeyRequest {
   /** Name by which people recognise the root key: 1 to 255 characters. Default: none. */
@@ -1048,6 +1088,22 @@ export const methods = {
       ],
     },
   },
+  ratelimits: {
+    limit: {
+      path: "/v1/ratelimits.limit",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "namespace",
+        "identifier",
+        "apiId",
+        "limit",
+        "duration",
+        "cost",
+        "async",
+      ],
+    },
+  },
   rootKeys: {
     createRootKey: {
       path: "/v1/rootKeys.createRootKey",
@@ -1214,6 +1270,19 @@ export interface KeysClient {
 }
 
 /**
+ * Limits whatever the caller names: an address, a tenant, a route. Such limits belong to no key and are not stored
+ * beforehand: each request brings its own.
+ */
+export interface RatelimitsClient {
+  /**
+   * Counts a request against a free-standing limit and answers whether it passes. All requests with the same namespace,
+   * identifier, `apiId`, `duration` and `async` are counted together, in a window that the first of them opens. Each is held
+   * to the `limit` that it brings. One that does not pass is not counted.
+   */
+  limit(request: LimitRequest, options?: CallOptions): Promise<LimitResponse>;
+}
+
+/**
  * Manages root keys: who may call this service, and for what. A root key grants, changes and revokes only what it covers
  * itself: permissions and expiry. One that is limited to APIs can do none of it.
  */
@@ -1248,6 +1317,11 @@ export interface LatchkeyClient {
    * does not say what it means.
    */
   readonly keys: KeysClient;
+  /**
+   * Limits whatever the caller names: an address, a tenant, a route. Such limits belong to no key and are not stored
+   * beforehand: each request brings its own.
+   */
+  readonly ratelimits: RatelimitsClient;
   /**
    * Manages root keys: who may call this service, and for what. A root key grants, changes and revokes only what it covers
    * itself: permissions and expiry. One that is limited to APIs can do none of it.

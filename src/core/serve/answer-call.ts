@@ -5,7 +5,7 @@ import type { ChangeFeed, FeedPosition } from "../../store/change-feed.ts";
 import type { KeyLookup } from "../../store/key-lookup.ts";
 import type { RootAccess } from "../../store/root-access.ts";
 import type { ChargeLedger } from "../../store/usage-ledger.ts";
-import { digest as checkDigest, text } from "../checks.ts";
+import { digest as checkDigest, limitSubject } from "../checks.ts";
 import {
   type Answered,
   fromWireAsk,
@@ -55,7 +55,7 @@ export async function answerCall(
   switch (question.case) {
     case "permits": {
       const { subject } = question.value;
-      text(subject, "key id");
+      limitSubject(subject, "subject");
       return toWirePermits(await permits.exchange(subject, fromWireAsk(question.value), { expiresAtMs }));
     }
     case "windows":

@@ -5,7 +5,7 @@ import { CoalescingLanes, type SubjectGroup, type WaitingLimit } from "../../bat
 import { commitLive, type LiveGroup } from "../../batching/commit-live.ts";
 import type { PermitAsk } from "../../domain/permit-window.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
-import type { PermitEngine, PermitResult } from "../../store/permit-ledger.ts";
+import type { PermitEngine, PermitResult, SubjectAsk } from "../../store/permit-ledger.ts";
 import {
   type ExchangeOptions,
   type NotExecuted,
@@ -73,7 +73,9 @@ export class Coordinator {
     { expiresAtMs = Number.POSITIVE_INFINITY }: ExchangeOptions = {},
   ): Promise<PermitAnswer> {
     if (this.#clock.monotonicMs() > expiresAtMs) return notExecuted;
-    return this.#lanes.submit(subject, { member, ask, expiresAtMs, executed: undefined });
+    // Asks that bring different limits cannot be merged.
+    const group = ask.brought === undefined ? subject : `${ask.brought.limit} ${subject}`;
+    return this.#lanes.submit(group, { subject, member, ask, expiresAtMs, executed: undefined });
   }
 
   /** Decides again what is executed: asks may have waited here for longer than their replicas do. */
@@ -84,8 +86,10 @@ export class Coordinator {
     const nowMs = this.#clock.monotonicMs();
     for (const { callers } of groups) for (const { item } of callers) item.executed = executedPart(item, nowMs);
     const commit = async (live: readonly LiveGroup<MemberAsk>[]) => {
-      const results = await engine.exchange(
-        live.map(({ subject, items }) => {
+      const results = await exchangeInTurn(
+        engine,
+        live.map(({ items }) => {
+          const { subject } = items[0] as MemberAsk;
           const holders = this.#holders.count(
             subject,
             items.map(({ member }) => member),
@@ -103,10 +107,8 @@ export class Coordinator {
     return commitLive(groups, isExecuted, commit, notExecuted);
   }
 
-  #splitResult(
-    { subject, callers }: SubjectGroup<MemberAsk>,
-    result: PermitResult | NotExecuted,
-  ): readonly PermitAnswer[] {
+  #splitResult({ callers }: SubjectGroup<MemberAsk>, result: PermitResult | NotExecuted): readonly PermitAnswer[] {
+    const { subject } = (callers[0] as { readonly item: MemberAsk }).item;
     if (result.outcome !== "settled") {
       if (result.outcome === "missing") this.#holders.forget(subject);
       return callers.map(({ item }) => (isExecuted(item) ? result : notExecuted));
@@ -144,7 +146,28 @@ export class Coordinator {
   }
 }
 
+/**
+ * A subject may be asked for by several groups, with different limits: the ledger gets each subject once at a time. Nearly
+ * always that is all at once.
+ */
+async function exchangeInTurn(engine: PermitEngine, asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
+  if (new Set(asks.map(({ subject }) => subject)).size === asks.length) return engine.exchange(asks);
+  const results: PermitResult[] = [];
+  let waiting = asks.map((ask, i) => ({ ask, i }));
+  while (waiting.length > 0) {
+    const bySubject = new Map(waiting.toReversed().map((each) => [each.ask.subject, each]));
+    const next = [...bySubject.values()];
+    const settled = await engine.exchange(next.map(({ ask }) => ask));
+    next.forEach(({ i }, at) => {
+      results[i] = settled[at] as PermitResult;
+    });
+    waiting = waiting.filter((each) => bySubject.get(each.ask.subject) !== each);
+  }
+  return results;
+}
+
 interface MemberAsk {
+  readonly subject: string;
   readonly member: Member;
   readonly ask: PermitAsk;
   readonly expiresAtMs: number;

@@ -18,7 +18,9 @@ export function boundRuns(asks: readonly PermitAsk[]): readonly PermitAsk[] {
  */
 export function mergeAsks(asks: readonly PermitAsk[], holders: number): PermitAsk {
   const gen = Math.max(...asks.map((ask) => ask.gen));
-  const merged = { waiting: mergeRuns(asks), inAdvance: 0, gen, returned: 0, spent: 0, holders };
+  // All bring the same rule, or none.
+  const brought = asks[0]?.brought;
+  const merged = { waiting: mergeRuns(asks), inAdvance: 0, gen, returned: 0, spent: 0, holders, brought };
   for (const ask of asks) {
     merged.inAdvance += ask.inAdvance;
     if (ask.gen !== gen) continue;

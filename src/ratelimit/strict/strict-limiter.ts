@@ -2,21 +2,21 @@ import type { Ambient } from "../../ambient/ambient.ts";
 import { countOf, type Picked } from "../../domain/cost-queue.ts";
 import { PermitPool } from "../../domain/permit-pool.ts";
 import type { PermitMessage, PermitVerdict, Shortage } from "../../domain/permit-verdict.ts";
+import type { PermitRule } from "../../domain/permit-window.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
+import { isFreeStanding } from "../../domain/subject.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import type { Permit, RateLimiter } from "../limiter.ts";
 import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
+import { type PoolBounds, type Pooled, PoolTable } from "./pool-table.ts";
 import { noSuchSubject, StrictPermit } from "./strict-permit.ts";
-import { SubjectsByHolder } from "./subjects-by-holder.ts";
 
-export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics"> {
+/** Its bounds: limits with an open window at most. A further one is `Unavailable`. */
+export interface StrictLimiterOptions extends Pick<Ambient, "clock" | "metrics">, PoolBounds {
   readonly channel: PermitChannel;
-  /** Keys with an open window at most; a further one is `Unavailable`. */
-  readonly poolsMax: number;
   /** How long a verification waits for a permit. */
   readonly timeoutMs: () => number;
-  /** Where verifications wait for a permit. */
   readonly waitingRoom: WaitingRoom;
 }
 
@@ -32,13 +32,10 @@ const stopMs = 300;
  */
 export class StrictLimiter implements RateLimiter {
   readonly #options: StrictLimiterOptions;
-  readonly #entries = new Map<string, Entry>();
-  /** The subjects of entries. */
-  readonly #named = new SubjectsByHolder();
+  readonly #pools: PoolTable<Entry>;
   /** The pools that each tick checks. */
   readonly #active = new Set<Entry>();
   readonly #tick: NodeJS.Timeout;
-  #sweep: MapIterator<[string, Entry]>;
   readonly #waitingRoom: WaitingRoom;
   /** Messages without an answer. */
   readonly #underWay = new Set<Promise<void>>();
@@ -47,15 +44,15 @@ export class StrictLimiter implements RateLimiter {
   constructor(options: StrictLimiterOptions) {
     this.#options = options;
     this.#waitingRoom = options.waitingRoom;
-    this.#sweep = this.#entries.entries();
+    this.#pools = new PoolTable(options);
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }
 
   take(subject: string, rule: RateLimit, cost = 1): Permit | Promise<Permit> {
     const nowMs = this.#options.clock.monotonicMs();
-    const known = this.#entries.get(subject);
+    const known = this.#pools.find(subject, rule.limit);
     if (cost > rule.limit) return this.#permit(known, rule, cost, undefined, nowMs);
-    const entry = known ?? this.#open(subject);
+    const entry = known ?? this.#open(subject, rule);
     const taken = entry.pool.take(nowMs, cost);
     if (taken.outcome === "wait") return this.#wait(entry, rule, cost, nowMs);
     // What was taken may have made a new block due.
@@ -64,36 +61,27 @@ export class StrictLimiter implements RateLimiter {
   }
 
   peek(subject: string, rule: RateLimit): RateLimitState {
-    return this.stateOf(this.#entries.get(subject), rule, this.#options.clock.monotonicMs());
+    return this.stateOf(this.#pools.find(subject, rule.limit), rule, this.#options.clock.monotonicMs());
   }
 
   /** Another replica waits for the subject's permits. Returns those that no request waits for here. */
   recall(subject: string): void {
-    const entry = this.#entries.get(subject);
-    if (entry === undefined) return;
-    entry.pool.recall();
-    this.#pump(entry, this.#options.clock.monotonicMs());
+    for (const entry of this.#pools.ofSubject(subject)) this.#recall(entry);
   }
 
-  /** A limit of this key or owner was changed, or all of them deleted. */
-  ruleChanged(holder: string): void {
-    this.#forgetRule(holder);
-    for (const subject of this.#named.of(holder)) this.#forgetRule(subject);
-  }
-
-  /** What was concluded from the old rule is worth nothing. */
-  #forgetRule(subject: string): void {
-    const entry = this.#entries.get(subject);
-    if (entry === undefined) return;
-    entry.pool.limitChanged();
-    entry.short = undefined;
-    this.recall(subject);
+  /** A limit of this key or owner was changed, or it was deleted: what was concluded before is worth nothing. */
+  holderChanged(holder: string): void {
+    for (const entry of this.#pools.ofHolder(holder)) {
+      entry.pool.limitChanged();
+      entry.short = undefined;
+      this.#recall(entry);
+    }
   }
 
   /** Permits that this replica holds. */
   get held(): number {
     let held = 0;
-    for (const { pool } of this.#entries.values()) held += pool.permitsHeld;
+    for (const { pool } of this.#pools.values()) held += pool.permitsHeld;
     return held;
   }
 
@@ -101,7 +89,7 @@ export class StrictLimiter implements RateLimiter {
   async stop(): Promise<void> {
     clearInterval(this.#tick);
     this.#stopping = true;
-    for (const subject of this.#entries.keys()) this.recall(subject);
+    for (const entry of this.#pools.values()) this.#recall(entry);
     await Promise.race([this.#answered(), new Promise((resolve) => setTimeout(resolve, stopMs))]);
     this.#options.channel.close();
   }
@@ -143,14 +131,20 @@ export class StrictLimiter implements RateLimiter {
     return Math.ceil(this.#options.clock.nowMs() + inMs);
   }
 
-  #open(subject: string): Entry {
-    if (this.#entries.size >= this.#options.poolsMax) {
+  #recall(entry: Entry): void {
+    entry.pool.recall();
+    this.#pump(entry, this.#options.clock.monotonicMs());
+  }
+
+  #open(subject: string, { limit, durationMs }: RateLimit): Entry {
+    if (!this.#pools.hasPlaceFor(subject)) {
       this.#options.metrics.windowsFull();
       throw new Unavailable("every rate-limit window is taken");
     }
-    const entry: Entry = { subject, pool: new PermitPool(), waiting: [], dueMs: undefined, short: undefined };
-    this.#entries.set(subject, entry);
-    this.#named.add(subject);
+    const brought = isFreeStanding(subject) ? { limit, durationMs } : undefined;
+    const pool = new PermitPool();
+    const entry: Entry = { subject, limit, brought, pool, waiting: [], dueMs: undefined, short: undefined };
+    this.#pools.add(entry);
     return entry;
   }
 
@@ -180,7 +174,9 @@ export class StrictLimiter implements RateLimiter {
       entry.pool.overdue(message);
       this.#pump(entry, this.#options.clock.monotonicMs());
     };
-    const exchange = this.#options.channel.exchange(entry.subject, message.ask, { onOverdue });
+    const { subject, brought } = entry;
+    const ask = brought === undefined ? message.ask : { ...message.ask, brought };
+    const exchange = this.#options.channel.exchange(subject, ask, { onOverdue });
     const answered = exchange.then(
       (answer) => this.#onAnswer(entry, message, answer),
       () => this.#onLost(entry, message),
@@ -227,15 +223,18 @@ export class StrictLimiter implements RateLimiter {
       resolve(this.#permit(entry, rule, cost, gen, nowMs));
     for (const { rule, cost, resolve } of this.#leave(entry, denied))
       resolve(this.#permit(entry, rule, cost, undefined, nowMs));
-    if (short !== undefined)
-      entry.short = { ...short, atMs: nowMs, state: this.#byOurClock(entry, short.state, nowMs) };
+    if (short === undefined) return;
+    entry.short = { ...short, atMs: nowMs, state: this.#byOurClock(entry, short.state, nowMs) };
+    // The coordinator recalls from other replicas only: not what another pool here holds of the same window.
+    if (entry.brought === undefined) return;
+    for (const other of this.#pools.ofSubject(entry.subject)) if (other !== entry) this.#recall(other);
   }
 
   /** There is no such subject any more. */
   #drop(entry: Entry): void {
     entry.pool.drop();
     // Another entry may have taken its place, if two messages were under way.
-    if (this.#entries.get(entry.subject) === entry) this.#remove(entry.subject);
+    this.#pools.delete(entry);
     this.#active.delete(entry);
     for (const { resolve } of this.#leaveFirst(entry, entry.waiting.length)) resolve(noSuchSubject);
   }
@@ -294,25 +293,13 @@ export class StrictLimiter implements RateLimiter {
   }
 
   #sweepIdle(nowMs: number): void {
-    for (let i = 0; i < sweptPerTick; i++) {
-      const next = this.#sweep.next();
-      if (next.done) {
-        this.#sweep = this.#entries.entries();
-        return;
-      }
-      const [subject, { pool }] = next.value;
-      if (pool.isIdle(nowMs)) this.#remove(subject);
-    }
-  }
-
-  #remove(subject: string): void {
-    this.#entries.delete(subject);
-    this.#named.delete(subject);
+    for (const entry of this.#pools.next(sweptPerTick)) if (entry.pool.isIdle(nowMs)) this.#pools.delete(entry);
   }
 }
 
-interface Entry {
-  readonly subject: string;
+interface Entry extends Pooled {
+  /** What its asks bring: the rule of a free-standing limit. */
+  readonly brought: PermitRule | undefined;
   readonly pool: PermitPool;
   /** In the order in which they came: those that wait in the pool. */
   waiting: Waiting[];

@@ -1,4 +1,4 @@
-import { type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
+import { databaseNowMs, type GuardedSteps, ledgerNowMs } from "./guarded-statement.ts";
 
 /*
  * Settles many subjects' asks for permits, each exactly as `exchangePermits` does. There are two statements, which differ
@@ -23,6 +23,8 @@ interface Granting {
   readonly columns: Readonly<Record<string, `$${number}::${string}[]`>>;
   /** Whether requests wait that a new window can serve. */
   readonly isDemand: string;
+  /** In SQL, of an ask `u` and a window `p`: the limit and the duration in force. */
+  readonly rule: { readonly limit: string; readonly durationMs: string };
   /** Steps from `offered` to `granting`, which adds `granted`. */
   readonly steps: string;
 }
@@ -31,6 +33,7 @@ interface Granting {
 export const exchangeSteps = stepsWith({
   columns: { want_min: "$10::bigint[]", want_max: "$11::bigint[]" },
   isDemand: "want_min > 0",
+  rule: { limit: "p.rule_limit", durationMs: "p.rule_duration_ms" },
   steps: `granting AS (
   SELECT *, LEAST(available, GREATEST(0, want_min,
     CASE WHEN was_contended OR is_behind THEN 0 ELSE LEAST(want_max, available / share) END)) AS granted
@@ -42,6 +45,7 @@ export const exchangeSteps = stepsWith({
  * In each step of `folded` every ask advances by one run: as many of its requests are served as can have their whole cost.
  *
  * $10 wanted in advance  $11 smallest cost  $12 first run  $13 last run  $14 costs of all runs  $15 their counts
+ * $16 limit that the ask brings, or null  $17 its duration
  */
 export const exchangeRunsSteps: GuardedSteps = {
   isRecursive: true,
@@ -51,8 +55,14 @@ export const exchangeRunsSteps: GuardedSteps = {
       smallest: "$11::bigint[]",
       first_run: "$12::int[]",
       last_run: "$13::int[]",
+      brought_limit: "$16::bigint[]",
+      brought_duration_ms: "$17::bigint[]",
     },
     isDemand: "smallest <= rate_limit",
+    rule: {
+      limit: "COALESCE(u.brought_limit, p.rule_limit)",
+      durationMs: "COALESCE(u.brought_duration_ms, p.rule_duration_ms)",
+    },
     steps: `folded (subject, run, last_run, left_over, is_each_served) AS (
   SELECT subject, first_run, last_run, available, true FROM offered
   UNION ALL
@@ -72,7 +82,7 @@ export const exchangeRunsSteps: GuardedSteps = {
   }),
 };
 
-function stepsWith({ columns, isDemand, steps }: Granting): GuardedSteps {
+function stepsWith({ columns, isDemand, rule, steps }: Granting): GuardedSteps {
   const own = Object.keys(columns).join(", ");
   return {
     table: "permit_windows",
@@ -82,7 +92,7 @@ function stepsWith({ columns, isDemand, steps }: Granting): GuardedSteps {
 locked AS MATERIALIZED (
   SELECT u.*, p.gen, p.ends_at_ms, p.granted, p.spent, p.contended,
     p.window_duration_ms AS opened_for_ms, p.clamped_ends_at_ms AS clamped_before,
-    p.rule_limit AS rate_limit, p.rule_duration_ms AS duration_ms
+    ${rule.limit} AS rate_limit, ${rule.durationMs} AS duration_ms
   FROM unnest($5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], ${Object.values(columns).join(", ")})
     AS u (subject, ask_gen, ask_returned, ask_spent, holders, ${own})
   JOIN permit_windows p ON p.subject = u.subject
@@ -139,3 +149,15 @@ locked AS MATERIALIZED (
 )`,
   };
 }
+
+/**
+ * Makes windows as `windowMadeAt` does, of subjects that have none. Another process may make the same at the same time.
+ * $1 now in ms, or null for the database's clock  $2 JSON: a list of objects with subject and duration_ms
+ */
+export const makeWindowsText = `
+INSERT INTO permit_windows (subject, gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended)
+SELECT subject, now_ms, now_ms, duration_ms, 0, 0, 0, 0
+FROM jsonb_to_recordset($2::jsonb) AS u (subject text, duration_ms bigint),
+  (SELECT COALESCE($1::bigint, ${databaseNowMs}) AS now_ms) AS clock
+ORDER BY subject
+ON CONFLICT DO NOTHING`;

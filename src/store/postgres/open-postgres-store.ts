@@ -14,12 +14,14 @@ import { tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
+import { tidyWindows } from "../sql/tidy-windows.ts";
 import { findUnfinishedCopy } from "../sql/unfinished-copy.ts";
 import type { Store } from "../store.ts";
 import { applyMigration } from "./apply-migration.ts";
 import { type BuildIndexOptions, buildIndex } from "./build-index.ts";
+import { makeWindowsText } from "./exchange-statement.ts";
 import { databaseNowMs, forgetText, nowText } from "./guarded-statement.ts";
-import { PermitLane } from "./permit-lane.ts";
+import { type MakeWindows, PermitLane } from "./permit-lane.ts";
 import { forgetReadersText, PgChangeFeed } from "./pg-change-feed.ts";
 import { createPgDialect, toQuery, toQueryResult, writeTimeouts } from "./pg-dialect.ts";
 import { DatabaseRefused, orRefused } from "./pg-error.ts";
@@ -67,7 +69,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { servers } = engine;
   const laneOptions = { ...options, servers, roundTrip, timeoutMs: options.usageTimeoutMs };
   const usageLanes = Array.from({ length: options.lanes }, () => new UsageLane(laneOptions));
-  const permitLanes = Array.from({ length: options.lanes }, () => new PermitLane(laneOptions));
+  const permitLanes = Array.from(
+    { length: options.lanes },
+    () => new PermitLane({ ...laneOptions, makeWindows: makeWindowsWith(engine, options) }),
+  );
   const lanes = [...usageLanes, ...permitLanes];
   const changes = new PgChangeFeed({ ...options, servers });
   const close = async () => {
@@ -100,9 +105,18 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       await removeEndedSecrets(engine, nowMs);
       await engine.atomically([CompiledQuery.raw(forgetText), CompiledQuery.raw(forgetReadersText)]);
       await tidyChanges(engine);
+      await tidyWindows(engine, nowMs);
       if (eventsBeforeMs !== undefined) await tidyEvents(engine, eventsBeforeMs);
     },
     close,
+  };
+}
+
+function makeWindowsWith(engine: PgEngine, { ledgerClock }: Pick<PgEngineOptions, "ledgerClock">): MakeWindows {
+  return async (asks) => {
+    const rows = asks.map(({ subject, brought }) => ({ subject, duration_ms: brought?.durationMs }));
+    const values = [ledgerClock?.nowMs() ?? null, JSON.stringify(rows)];
+    await engine.atomically([CompiledQuery.raw(makeWindowsText, values)]);
   };
 }
 

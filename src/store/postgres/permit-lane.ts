@@ -1,4 +1,5 @@
 import { soundRuns } from "../../domain/permit-window.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
 import type { PermitEngine, PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { exchangeRunsSteps, exchangeSteps } from "./exchange-statement.ts";
 import { GuardedLane, type GuardedLaneOptions } from "./guarded-lane.ts";
@@ -6,14 +7,40 @@ import { type LaneStatement, resultPerRow } from "./lane-statement.ts";
 
 /** A lane of the permit ledger. */
 export class PermitLane extends GuardedLane<SubjectAsk, PermitRow, SettledAsk> implements PermitEngine {
-  constructor(options: GuardedLaneOptions) {
-    super(options, (asks) => (asks.every(isOfCostOne) ? exchanging : exchangingRuns));
+  readonly #makeWindows: MakeWindows;
+
+  constructor(options: GuardedLaneOptions & { readonly makeWindows: MakeWindows }) {
+    super(options, (asks) => (asks.every(isSimple) ? exchanging : exchangingRuns));
+    this.#makeWindows = options.makeWindows;
   }
 
-  exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
-    return this.apply(asks);
+  async exchange(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
+    const results = await this.apply(asks);
+    const isAbsent = (i: number) => results[i]?.outcome === "missing" && asks[i]?.brought !== undefined;
+    const absent = asks.filter((_, i) => isAbsent(i));
+    if (absent.length === 0) return results;
+    const made = (await this.#exchangeAbsent(absent)).values();
+    return results.map((result, i) => (isAbsent(i) ? (made.next().value as PermitResult) : result));
+  }
+
+  /** Nothing was done for these asks: their free-standing windows are made, and they are settled again. */
+  async #exchangeAbsent(asks: readonly SubjectAsk[]): Promise<readonly PermitResult[]> {
+    try {
+      await this.#makeWindows(asks);
+      const results = await this.apply(asks);
+      // Tidied away in between, which is as rare as a day is long.
+      return results.map((result) => (result.outcome === "missing" ? notMade : result));
+    } catch (error) {
+      if (error instanceof Unavailable) return asks.map(() => notMade);
+      throw error;
+    }
   }
 }
+
+/** Makes the windows of subjects that have none. Throws `Unavailable`. */
+export type MakeWindows = (asks: readonly Pick<SubjectAsk, "subject" | "brought">[]) => Promise<void>;
+
+const notMade: PermitResult = { outcome: "failed", reason: "the window could not be made" };
 
 type PermitRow = readonly [
   subject: string,
@@ -30,7 +57,8 @@ type PermitRow = readonly [
 ];
 type SettledAsk = Extract<PermitResult, { outcome: "settled" }>;
 
-function isOfCostOne({ waiting }: SubjectAsk): boolean {
+function isSimple({ waiting, brought }: SubjectAsk): boolean {
+  if (brought !== undefined) return false;
   return waiting.length === 0 || (waiting.length === 1 && waiting[0]?.cost === 1);
 }
 
@@ -67,6 +95,8 @@ const exchangingRuns: LaneStatement<SubjectAsk, PermitRow, SettledAsk> = {
       runs.map(({ length }, i) => (firsts[i] as number) + length - 1),
       runs.flat().map(({ cost }) => cost),
       runs.flat().map(({ count }) => count),
+      asks.map(({ brought }) => brought?.limit ?? null),
+      asks.map(({ brought }) => brought?.durationMs ?? null),
     ];
   },
   resultsOf,

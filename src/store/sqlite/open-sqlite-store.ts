@@ -14,6 +14,7 @@ import { createSqlChangeFeed, tidyChanges } from "../sql/sql-change-feed.ts";
 import type { SqlEngine } from "../sql/sql-engine.ts";
 import { createSqlManagement } from "../sql/sql-management.ts";
 import { createSqlRootKeyStore } from "../sql/sql-root-key-store.ts";
+import { tidyWindows } from "../sql/tidy-windows.ts";
 import { forgetCopy } from "../sql/unfinished-copy.ts";
 import type { Store } from "../store.ts";
 import { noteClosed, noteOpened, readDataFileState } from "./clean-stop.ts";
@@ -99,6 +100,7 @@ function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
       await forgetExpiredAnswers(engine, nowMs);
       await removeEndedSecrets(engine, nowMs);
       await tidyChanges(engine);
+      await tidyWindows(engine, nowMs);
       if (eventsBeforeMs !== undefined) await tidyEvents(engine, eventsBeforeMs);
     },
     close,

@@ -1,5 +1,5 @@
 import type { StatementSync } from "node:sqlite";
-import { exchangePermits, type PermitWindow } from "../../domain/permit-window.ts";
+import { exchangePermits, type PermitRule, type PermitWindow, windowMadeAt } from "../../domain/permit-window.ts";
 import { limitMax } from "../../domain/rate-limit.ts";
 import type { PermitResult, SubjectAsk } from "../permit-ledger.ts";
 import { isIntegerIn } from "../sql/is-integer-in.ts";
@@ -11,15 +11,12 @@ export function exchangeAsk(
   nowMs: number,
 ): PermitResult {
   const row = prepare("SELECT * FROM permit_windows WHERE subject = ?").get(subject) as PermitRow | undefined;
-  if (row === undefined || row.rule_limit === null) return { outcome: "missing" };
-  const before = windowOf(row);
-  const rule = { limit: row.rule_limit, durationMs: row.rule_duration_ms };
+  const rule = ask.brought ?? storedRule(row);
+  if (rule === undefined) return { outcome: "missing" };
+  const before = row === undefined ? windowMadeAt(nowMs, rule) : windowOf(row);
   const { window, grant } = exchangePermits(before, ask, rule, nowMs);
-  if (!isSame(before, window)) {
-    prepare(
-      `UPDATE permit_windows SET gen = ?, ends_at_ms = ?, window_duration_ms = ?, clamped_ends_at_ms = ?, granted = ?,
-        spent = ?, contended = ? WHERE subject = ?`,
-    ).run(
+  if (row === undefined || !isSame(before, window)) {
+    prepare(row === undefined ? insertText : updateText).run(
       window.gen,
       window.endsAtMs,
       window.durationMs,
@@ -33,6 +30,11 @@ export function exchangeAsk(
   return { outcome: "settled", ...grant };
 }
 
+const updateText = `UPDATE permit_windows SET gen = ?, ends_at_ms = ?, window_duration_ms = ?, clamped_ends_at_ms = ?,
+  granted = ?, spent = ?, contended = ? WHERE subject = ?`;
+const insertText = `INSERT INTO permit_windows
+  (gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended, subject) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+
 interface PermitRow {
   gen: number;
   ends_at_ms: number;
@@ -42,7 +44,15 @@ interface PermitRow {
   spent: number;
   contended: number;
   rule_limit: number | null;
-  rule_duration_ms: number;
+  rule_duration_ms: number | null;
+}
+
+/** Undefined: the subject has no strict limit, or none that is stored. */
+function storedRule(row: PermitRow | undefined): PermitRule | undefined {
+  if (row === undefined || row.rule_limit === null) return undefined;
+  if (!isIntegerIn(1, row.rule_limit, limitMax) || !isIntegerIn(1, row.rule_duration_ms, Number.MAX_SAFE_INTEGER))
+    throw new Error("the stored limit is damaged");
+  return { limit: row.rule_limit, durationMs: row.rule_duration_ms as number };
 }
 
 /** Throws on a row that this code cannot have written: using it could grant permits above the limit. */
@@ -67,9 +77,7 @@ function isSound(row: PermitRow): boolean {
     isIntegerIn(0, row.clamped_ends_at_ms, row.ends_at_ms) &&
     isIntegerIn(0, row.granted, limitMax) &&
     isIntegerIn(0, row.spent, row.granted) &&
-    isIntegerIn(0, row.contended, 1) &&
-    isIntegerIn(1, row.rule_limit, limitMax) &&
-    isIntegerIn(1, row.rule_duration_ms, Number.MAX_SAFE_INTEGER)
+    isIntegerIn(0, row.contended, 1)
   );
 }
 

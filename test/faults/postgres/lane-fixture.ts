@@ -43,7 +43,9 @@ export function openLane(url: string, options: Partial<GuardedLaneOptions> = {})
 
 /** One lane of the permit ledger on that database, closed with the test. */
 export function openPermitLane(url: string, options: Partial<GuardedLaneOptions> = {}): PermitLane {
-  return closedWithTest(new PermitLane(laneOptions(url, options)));
+  return closedWithTest(
+    new PermitLane({ ...laneOptions(url, options), makeWindows: () => Promise.reject(new Error("not in this test")) }),
+  );
 }
 
 export function laneOptions(url: string, options: Partial<GuardedLaneOptions>): GuardedLaneOptions {

@@ -25,7 +25,15 @@ export function setUpLimiter({ poolsMax = 1000, waitingRoom = new WaitingRoom(10
       alarms.unsettled += count;
     },
   };
-  const limiter = new StrictLimiter({ channel, clock, metrics, poolsMax, timeoutMs: () => timeoutMs, waitingRoom });
+  const limiter = new StrictLimiter({
+    channel,
+    clock,
+    metrics,
+    freeStandingMax: 1000,
+    poolsMax,
+    timeoutMs: () => timeoutMs,
+    waitingRoom,
+  });
   /** Time goes on in steps of a tick, as it does. */
   const pass = async (ms: number) => {
     for (let gone = 0; gone < ms; gone += tickMs) {

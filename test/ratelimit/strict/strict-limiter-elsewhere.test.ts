@@ -56,7 +56,7 @@ describe("permits that other replicas hold until a request has waited for long e
     const { limiter, channel, pass } = setUpLimiter();
     const waiting = queue(limiter);
     await channel.grant(heldElsewhere);
-    limiter.ruleChanged("k");
+    limiter.holderChanged("k");
     await pass(460);
     expect(waiting.said).toBe("no permit came in time");
   });

@@ -207,7 +207,7 @@ describe("a key whose limit was changed", () => {
     const denied = queue(limiter);
     await channel.grant({ granted: 0, outstanding: 0, ...nothingLeft });
     expect([denied.said, takeNow(limiter).outcome]).toEqual(["limited", "limited"]);
-    limiter.ruleChanged("k");
+    limiter.holderChanged("k");
     const waiting = queue(limiter);
     await channel.grant({ granted: 1, limit: 20_000 });
     expect(waiting).toMatchObject({ said: "admitted", permit: { limit: 20_000 } });
@@ -224,9 +224,9 @@ describe("a key whose limits with names were changed", () => {
     }
     const isKnown = () => subjects.filter((subject) => !(limiter.take(subject, rule) instanceof Promise));
     expect(isKnown()).toEqual(subjects);
-    limiter.ruleChanged("k");
+    limiter.holderChanged("k");
     expect(isKnown()).toEqual(["k2/a", "o/a/k"]);
-    limiter.ruleChanged("o/k");
+    limiter.holderChanged("o/k");
     expect(isKnown()).toEqual(["k2/a"]);
   });
 });

@@ -48,6 +48,7 @@ const ownBodies: Partial<Record<CallName, JsonObject>> = {
   createKey: { apiId: textCanary },
   verifyKey: { key: textCanary },
   updateKey: { keyId: textCanary, name: textCanary },
+  limit: { namespace: textCanary, identifier: textCanary, limit: 7391, duration: 60_000 },
   listEvents: { targetId: textCanary },
   listKeys: { apiId: textCanary },
   updateRemaining: { keyId: textCanary, op: "set", value: 5 },

@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from "node:http2";
 import { PassThrough } from "node:stream";
 import { expect, it, vi } from "vitest";
-import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
+import { hotMethods } from "../../../gen/latchkey/v1/services.ts";
 import type { Endpoint, RunCall } from "../../../src/rpc/call.ts";
 import { createHotGrpc } from "../../../src/rpc/hot/hot-grpc.ts";
 

@@ -166,6 +166,7 @@ function createStrictLimiter({ store, ...ambient }: ApiParts, waitingRoom: Waiti
   const limiter: StrictLimiter = new StrictLimiter({
     ...ambient,
     channel: new Coordinator(store.permitLanes, ambient).join((keyId) => limiter.recall(keyId)),
+    freeStandingMax: 1000,
     poolsMax: 100,
     timeoutMs: () => 450,
     waitingRoom,

@@ -72,6 +72,7 @@ export class StrictHarness {
             this.unsettledRefusals += count;
           },
         },
+        freeStandingMax: 1000,
         poolsMax: 10_000,
         timeoutMs: () => 450,
       });
@@ -84,13 +85,13 @@ export class StrictHarness {
     const keyId = this.keyIds[key] as string;
     await setRateLimit(this.#store.management, keyId, rule);
     this.#rules[key] = rule;
-    for (const { limiter } of told) limiter.ruleChanged(keyId);
+    for (const { limiter } of told) limiter.holderChanged(keyId);
   }
 
   async deleteKey(key: number, told = this.replicas): Promise<void> {
     const keyId = this.keyIds[key] as string;
     await deleteKey(this.#store.management, keyId);
-    for (const { limiter } of told) limiter.ruleChanged(keyId);
+    for (const { limiter } of told) limiter.holderChanged(keyId);
   }
 
   async stop(): Promise<void> {

@@ -1247,6 +1247,13 @@ export declare type PermitAsk = Message<"latchkey.core.v1.PermitAsk"> & {
    * @generated from field: int32 spent = 6;
    */
   spent: number;
+
+  /**
+   * The rule of a free-standing limit, which the coordinator does not know otherwise. Absent for all other limits.
+   *
+   * @generated from field: latchkey.core.v1.PermitAsk.Rule brought = 7;
+   */
+  brought?: PermitAsk_Rule | undefined;
 };
 
 /**
@@ -1254,6 +1261,33 @@ export declare type PermitAsk = Message<"latchkey.core.v1.PermitAsk"> & {
  * Use `create(PermitAskSchema)` to create a new message.
  */
 export declare const PermitAskSchema: GenMessage<PermitAsk>;
+
+/**
+ * What a strict limit allows.
+ *
+ * @generated from message latchkey.core.v1.PermitAsk.Rule
+ */
+export declare type PermitAsk_Rule = Message<"latchkey.core.v1.PermitAsk.Rule"> & {
+  /**
+   * Permits in a window at most.
+   *
+   * @generated from field: int32 limit = 1;
+   */
+  limit: number;
+
+  /**
+   * The duration of a window, in milliseconds.
+   *
+   * @generated from field: double duration_ms = 2;
+   */
+  durationMs: number;
+};
+
+/**
+ * Describes the message latchkey.core.v1.PermitAsk.Rule.
+ * Use `create(PermitAsk_RuleSchema)` to create a new message.
+ */
+export declare const PermitAsk_RuleSchema: GenMessage<PermitAsk_Rule>;
 
 /**
  * Requests that came one after the other and want the same cost each. Mirrors the domain's `CostRun`.
