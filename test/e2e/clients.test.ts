@@ -54,7 +54,6 @@ describe.each(engines)("on $name", (engine) => {
         remaining: 0,
         refill: { interval: "monthly", amount: 10, carryOver: false, nextRefillAt: expect.any(Number) },
         ratelimits: [],
-        ratelimits: [],
         permissions: [],
         ipAllow: [],
         secrets: [{ start: created.key.slice(0, "acme_live_".length + 4), createdAt: expect.any(Number) }],
