@@ -1,8 +1,7 @@
-import { CostQueue, type Picked, unitsOf } from "./cost-queue.ts";
+import { type Picked, unitsOf } from "./cost-queue.ts";
+import { PermitDenials } from "./permit-denials.ts";
 import * as tuning from "./permit-pool-tuning.ts";
-import { outOfReach, type ShortLevel, withinReach } from "./permit-shortages.ts";
-import { PermitStock } from "./permit-stock.ts";
-import type { PermitMessage, PermitTake, PermitVerdict, Shortage } from "./permit-verdict.ts";
+import type { PermitMessage, PermitTake, PermitVerdict } from "./permit-verdict.ts";
 import { type PermitGrant, runsMax } from "./permit-window.ts";
 import { limitMax, type RateLimitState } from "./rate-limit.ts";
 
@@ -28,29 +27,14 @@ import { limitMax, type RateLimitState } from "./rate-limit.ts";
  * The owner serializes all calls. After each call, and again at `nextDueMs`, it calls `nextAsk` and sends the message.
  * Fields are `protected` rather than `#private`: the model checker copies and compares pools, its mutants override them.
  */
-export class PermitPool extends PermitStock {
-  /**
-   * The window's end by the ledger's last answer. Until then its state is shown and denials hold. It differs from
-   * `spendableUntilMs` only if the ledger's clock was set back.
-   */
-  protected windowEndsMs = 0;
-  protected waiting = new CostQueue();
-
+export class PermitPool extends PermitDenials {
   /** From the ledger's last answer. */
-  protected isClockBehind = false;
   protected isContended = false;
   protected isRecalled = false;
   /** No message is sent before this: the pause after a message that brought nothing. */
   protected backoffUntilMs = 0;
-  /** No message is sent before this if all requests wait for more than is within reach: the pause between two attempts. */
-  protected retryAtMs = 0;
   /** When surplus permits are returned and spent ones reported. */
   protected returnDueMs = 0;
-  /** Since when the ledger's answers have not covered which of the waiting requests. */
-  protected shortLevels: readonly ShortLevel[] = [];
-  /** Until then requests for more than `deniedAbove` are denied from memory. Cheaper ones are still asked for. */
-  protected deniedUntilMs = 0;
-  protected deniedAbove = 0;
 
   /** Asks for as many permits as the request costs, or none. Check and spend happen in one synchronous call. */
   take(nowMs: number, cost = 1): PermitTake {
@@ -83,7 +67,7 @@ export class PermitPool extends PermitStock {
   /** The permits of a request were not used. In their own window they serve others; in a later window they are worthless. */
   release(gen: number, nowMs: number, cost = 1): PermitVerdict {
     this.unuse(gen, cost, nowMs);
-    return this.verdict(this.isOpen(nowMs) ? this.admitWaiting() : none);
+    return this.isOpen(nowMs) ? this.verdict(this.admitWaiting()) : this.verdict();
   }
 
   /** When the next message is due if nothing else happens. Undefined: none is, or an answer is waited for. */
@@ -121,7 +105,7 @@ export class PermitPool extends PermitStock {
 
   /** The ledger's answer. An answer to a message that is not under way, such as a second copy, changes nothing. */
   answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-    if (!this.isUnderWay(message)) return this.verdict(none);
+    if (!this.isUnderWay(message)) return this.verdict();
     // The delay of an overdue answer says nothing about the next message, which takes another way.
     if (message.number === this.currentNumber) this.noteRoundTrip(nowMs - message.sentAtMs);
     this.endMessage(message);
@@ -129,10 +113,10 @@ export class PermitPool extends PermitStock {
 
     const spendableUntilMs = this.expiry(message, grant, nowMs);
     if (grant.endsInMs === 0) return this.onNoWindow(message, grant);
-    if (nowMs >= spendableUntilMs) return this.verdict(none);
+    if (nowMs >= spendableUntilMs) return this.verdict();
     const isLast = message.number === this.lastMessageNumber;
     // A later message may have told of a later window, whose permits must not be dropped for these.
-    if (!isLast && grant.gen < this.gen) return this.verdict(none);
+    if (!isLast && grant.gen < this.gen) return this.verdict();
     const isNews = isLast || grant.gen !== this.gen;
     if (grant.gen !== this.gen) this.startWindow(grant.gen);
     // Each answer proves that the window lasts at least until some time, so the latest of these times counts. A clock
@@ -161,10 +145,10 @@ export class PermitPool extends PermitStock {
    * still here. Never call this for a message that may have been executed: its permits would exist twice.
    */
   notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-    if (!this.isUnderWay(message)) return this.verdict(none);
+    if (!this.isUnderWay(message)) return this.verdict();
     this.endMessage(message);
     this.pauseAttempts(nowMs);
-    if (message.ask.gen !== this.gen || !this.isOpen(nowMs)) return this.verdict(none);
+    if (message.ask.gen !== this.gen || !this.isOpen(nowMs)) return this.verdict();
     this.restore(message);
     return this.verdict(this.admitWaiting());
   }
@@ -181,8 +165,7 @@ export class PermitPool extends PermitStock {
   limitChanged(): void {
     this.forgetLimit();
     this.outdateAll();
-    this.deniedUntilMs = 0;
-    this.shortLevels = [];
+    this.forgetDenials();
     this.backoffUntilMs = 0;
     this.retryAtMs = 0;
     this.shownMin = Number.POSITIVE_INFINITY;
@@ -251,14 +234,8 @@ export class PermitPool extends PermitStock {
     this.isClockBehind = false;
     this.isContended = false;
     this.isRecalled = false;
-    this.deniedUntilMs = 0;
-    this.shortLevels = [];
+    this.forgetDenials();
     this.shownMin = Number.POSITIVE_INFINITY;
-  }
-
-  /** The largest cost that the next message could bring, as far as is known: it returns what is held, if requests wait. */
-  protected get reach(): number {
-    return this.leftInLedger + this.held;
   }
 
   protected admitWaiting(): readonly Picked[] {
@@ -275,69 +252,6 @@ export class PermitPool extends PermitStock {
     // While the ledger's clock is behind, nothing can be spent, but it still counts in the ledger.
     if (this.waiting.length > 0) return this.isOpen(nowMs) || nowMs < this.windowEndsMs ? this.held : 0;
     return fetching || !this.isOpen(nowMs) ? 0 : Math.max(0, this.held - Math.floor(needed));
-  }
-
-  /** Costs that are within reach (again) are not out of it any longer. */
-  protected noteReach(): void {
-    const { reach } = this;
-    this.deniedAbove = Math.max(this.deniedAbove, reach);
-    this.shortLevels =
-      this.waiting.length === 0
-        ? this.shortLevels.filter(({ above }) => above > reach)
-        : withinReach(this.shortLevels, reach);
-  }
-
-  /** No request opens a window whose cost is above the limit. The limit may be lower than the one that its caller knows. */
-  protected onNoWindow(message: PermitMessage, { limit }: PermitGrant): PermitVerdict {
-    return this.verdict(none, this.knowsOldLimit(message) ? none : this.waiting.takeAbove(limit), true);
-  }
-
-  /**
-   * Requests wait for more than is within reach, the cheapest of them for `cost`. They are denied if it cannot come back,
-   * or has not for too long.
-   */
-  protected onShortage(admitted: readonly Picked[], cost: number, elsewhere: number, nowMs: number): PermitVerdict {
-    this.shortLevels = outOfReach(this.shortLevels, this.reach, cost, nowMs);
-    const isFinal = elsewhere <= 0 && this.inUse === 0 && this.outdated === 0;
-    const overdue = this.shortLevels.findLast(({ sinceMs }) => nowMs - sinceMs >= this.shortMaxMs());
-    if (isFinal) this.rememberFinal(nowMs);
-    else if (overdue !== undefined) this.rememberOverdue(overdue, nowMs);
-    // What is above the limit cannot come back.
-    const above = isFinal ? this.reach : Math.min(overdue?.above ?? this.limit, this.limit);
-    const denied = this.waiting.takeAbove(above);
-    const verdict = this.verdict(admitted, denied, isFinal || (overdue === undefined && denied.length > 0));
-    if (this.waiting.smallestAbove(this.reach) === undefined) return verdict;
-    const shortMs = nowMs - (this.shortLevels.at(-1) as ShortLevel).sinceMs;
-    this.retryAtMs = nowMs + Math.min(tuning.retryMaxMs, Math.max(tuning.retryMinMs, shortMs / 2));
-    return { ...verdict, short: this.shortage() };
-  }
-
-  protected rememberFinal(nowMs: number): void {
-    const untilMs = this.isClockBehind ? nowMs + tuning.clockBehindDenialMs : this.windowEndsMs;
-    this.rememberDenial(this.reach, untilMs, nowMs);
-  }
-
-  /** Permits lost by a crash never come back. So the pauses grow, but some attempts remain before the window's end. */
-  protected rememberOverdue({ above, sinceMs }: ShortLevel, nowMs: number): void {
-    const partMs = (this.windowEndsMs - nowMs) / tuning.retriesMin;
-    this.rememberDenial(above, nowMs + Math.max(tuning.holdMs, Math.min(nowMs - sinceMs, partMs)), nowMs);
-  }
-
-  /** A denial that says less than one that still holds is not remembered. */
-  protected rememberDenial(above: number, untilMs: number, nowMs: number): void {
-    const endsMs = Math.min(this.windowEndsMs, untilMs);
-    if (nowMs < this.deniedUntilMs && this.deniedAbove <= above && this.deniedUntilMs >= endsMs) return;
-    this.deniedUntilMs = endsMs;
-    this.deniedAbove = above;
-  }
-
-  protected shortage(): Shortage {
-    const remaining = Math.min(this.shownMin, this.reach);
-    return { above: this.reach, state: { limit: this.limit, remaining, resetMs: this.shownEndMs } };
-  }
-
-  protected verdict(admitted: readonly Picked[], denied = none, isFinal = false): PermitVerdict {
-    return { gen: this.gen, admitted, denied, isFinal, short: undefined };
   }
 
   /** Whether to fetch a block now, before requests have to wait for it. */
@@ -358,6 +272,5 @@ export class PermitPool extends PermitStock {
   }
 }
 
-const none: readonly Picked[] = [];
 const denied = { outcome: "denied" } as const;
 const wait = { outcome: "wait" } as const;

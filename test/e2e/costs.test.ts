@@ -58,4 +58,69 @@ describe.each(engines)("costs on $name", (engine) => {
       expect(first.ratelimit?.reset).toBeGreaterThan(asked.ratelimit?.reset ?? Number.POSITIVE_INFINITY);
     }
   });
+
+  it.each(clientKinds)(
+    "several limits pass together or not at all, and the one that refuses is named, over %s",
+    async (kind) => {
+      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const client = clientOf(kind, baseUrl, rootKey);
+      const { key } = await client.createKey({
+        apiId: "a",
+        remaining: 3,
+        costMax: 9,
+        ratelimit: { limit: 20, duration },
+        ratelimits: [
+          { name: "minute", async: true, limit: 4, duration },
+          { name: "month", async: false, limit: 12, duration },
+        ],
+      });
+      const verify = (request: object = {}) => client.verifyKey({ key, ...request });
+      const left = ({ remaining, ratelimit, ratelimits }: Awaited<ReturnType<typeof verify>>) => [
+        remaining,
+        ratelimit?.remaining,
+        ...(ratelimits ?? []).map((state) => state.remaining),
+      ];
+      const first = await verify({
+        ratelimits: [
+          { name: "month", cost: 5 },
+          { name: "hour", cost: 8 },
+        ],
+      });
+      expect(first).toMatchObject({
+        code: "VALID",
+        ratelimits: [
+          { name: "minute", limit: 4 },
+          { name: "month", limit: 12 },
+        ],
+      });
+      expect(left(first)).toEqual([2, 19, 3, 7]);
+      for (const [name, costs] of [
+        ["minute", [{ name: "minute", cost: 4 }]],
+        ["month", [{ name: "month", cost: 8 }]],
+        [
+          "minute",
+          [
+            { name: "month", cost: 8 },
+            { name: "minute", cost: 4 },
+          ],
+        ],
+      ] as const) {
+        const refused = await verify({ ratelimits: costs });
+        expect(refused).toMatchObject({ code: "RATE_LIMITED", reason: { check: "limit", of: "key", name } });
+      }
+      const used = await verify({ remaining: { cost: 3 } });
+      expect(used).toMatchObject({ code: "USAGE_EXCEEDED", reason: { check: "counter", of: "key" } });
+      await expect(verify({ ratelimits: [{ name: "month", cost: 10 }] })).rejects.toThrow("at most 9");
+      // Nothing of all that was taken.
+      const last = await verify({
+        remaining: { cost: 2 },
+        ratelimits: [
+          { name: "minute", cost: 3 },
+          { name: "month", cost: 7 },
+        ],
+      });
+      expect(last.code).toBe("VALID");
+      expect(left(last)).toEqual([0, 18, 0, 0]);
+    },
+  );
 });

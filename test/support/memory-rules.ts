@@ -1,7 +1,5 @@
 import type { StoredSecret } from "../../src/domain/key.ts";
-import type { PermitWindow } from "../../src/domain/permit-window.ts";
 import { latestBoundaryMs } from "../../src/domain/refill-calendar.ts";
-import { isFreeStanding } from "../../src/domain/subject.ts";
 import { type RefillRule, refilled, remainingMax, type UsageCounter } from "../../src/domain/usage.ts";
 import type { RerollKey, UpdateRemaining } from "../../src/store/commands.ts";
 import type { ConflictReason } from "../../src/store/management.ts";
@@ -43,10 +41,4 @@ export function updatedCounter(
   const remaining = op === "increment" ? due.remaining + value : due.remaining - value;
   if (remaining < 0) return "belowZero";
   return remaining > remainingMax ? "aboveMax" : { ...due, remaining };
-}
-
-/** Free-standing windows go when they have been over for a day. */
-export function tidyFreeWindows(windows: Map<string, PermitWindow>, nowMs: number): void {
-  for (const [subject, { endsAtMs }] of windows)
-    if (isFreeStanding(subject) && endsAtMs < nowMs - 86_400_000) windows.delete(subject);
 }

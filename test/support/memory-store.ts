@@ -3,9 +3,8 @@ import type { StoredEvent } from "../../src/domain/event.ts";
 import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { limitsOfKey } from "../../src/domain/limits.ts";
-import { exchangePermits, neverOpened, type PermitWindow, windowMadeAt } from "../../src/domain/permit-window.ts";
-import { holderOfLimit } from "../../src/domain/subject.ts";
-import { newCounter, refilled, settle, type UsageCounter } from "../../src/domain/usage.ts";
+import type { exchangePermits } from "../../src/domain/permit-window.ts";
+import { newCounter, refilled, type settle } from "../../src/domain/usage.ts";
 import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import {
   type Command,
@@ -18,15 +17,15 @@ import {
 } from "../../src/store/commands.ts";
 import { fieldsOf, methodOf } from "../../src/store/events.ts";
 import type { Outcome } from "../../src/store/management.ts";
-import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type Charge, type ChargeResult, refilledAhead, sharedBalance } from "../../src/store/usage-ledger.ts";
 import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
+import { MemoryCounters } from "./memory-counters.ts";
 import { listEvents, listKeys } from "./memory-lists.ts";
 import { MemoryRootKeys } from "./memory-root-keys.ts";
-import { rerolledSecrets, tidyFreeWindows, updatedCounter, withRefill } from "./memory-rules.ts";
+import { rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
 import { MemorySecrets } from "./memory-secrets.ts";
+import { MemoryWindows } from "./memory-windows.ts";
 
 /** Rules that broken stores replace. */
 export interface StoreRules {
@@ -39,13 +38,12 @@ export interface StoreRules {
 
 /** The simplest store that keeps the contract. Tests compare the SQL engines with it. */
 export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
-  const { settle: settleRun = settle, exchange = exchangePermits, update = updatedCounter } = rules;
-  const { refill = withRefill, reroll = rerolledSecrets } = rules;
+  const { update = updatedCounter, refill = withRefill, reroll = rerolledSecrets } = rules;
   const apis = new MemoryApis();
   const keys = new Map<string, NewKey>();
   const secrets = new MemorySecrets();
-  const counters = new Map<string, UsageCounter>();
-  const windows = new Map<string, PermitWindow>();
+  const counters = new MemoryCounters(rules.settle);
+  const windows = new MemoryWindows(rules.exchange);
   const idempotency = new Map<string, IdempotencyRecord>();
   const changes: FeedChange[] = [];
   const rootKeys = new MemoryRootKeys(() => changes.push({ kind: "rootKeys" }));
@@ -64,7 +62,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const { secretDigest: digest, start, createdAtMs } = key;
     secrets.set(key.id, [{ digest, start, createdAtMs, expiresAtMs: undefined }]);
     if (key.remaining !== undefined) counters.set(key.id, newCounter(key.remaining, key.refill, clock.nowMs()));
-    addWindows(key);
+    windows.addFor(key);
     return { outcome: "done", changed: [] };
   }
 
@@ -258,60 +256,20 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const given = Object.entries(fields).filter(([, value]) => value !== undefined);
     const values = Object.fromEntries(given.map(([name, value]) => [name, value ?? undefined]));
     keys.set(key.id, { ...key, ...values });
-    addWindows({ ...key, ...values });
-  }
-
-  function limitsOf({ id, rateLimit, rateLimits = [] }: NewKey) {
-    const named = limitsOfKey(id, rateLimits);
-    return rateLimit === undefined ? named : [{ subject: id, rule: rateLimit }, ...named];
-  }
-
-  /** For strict limits that have none. */
-  function addWindows(key: NewKey): void {
-    for (const { subject, rule } of limitsOf(key)) {
-      if (rule.mode === "strict" && !windows.has(subject)) windows.set(subject, neverOpened);
-    }
+    windows.addFor({ ...key, ...values });
   }
 
   function deleteKey({ id }: NewKey): void {
     keys.delete(id);
     secrets.delete(id);
     counters.delete(id);
-    for (const subject of windows.keys()) if ((holderOfLimit(subject) ?? subject) === id) windows.delete(subject);
+    windows.deleteOf(id);
   }
 
   async function readChanges(since: FeedPosition | undefined): Promise<FeedNews> {
     const position = { epoch: "memory", transaction: changes.length };
     const isKnown = since?.epoch === position.epoch && since.transaction <= position.transaction;
     return { position, changed: isKnown ? changes.slice(since.transaction) : "everything", hasImportedKeys, ageMs: 0 };
-  }
-
-  function settleOne(charge: Charge): ChargeResult {
-    const { subject, shared } = charge;
-    const counter = counters.get(subject);
-    const other = shared === undefined ? undefined : counters.get(shared);
-    if (counter === undefined || (shared !== undefined && other === undefined)) return { outcome: "missing" };
-    const settled = settleRun(counter, charge, clock.nowMs(), other);
-    counters.set(subject, settled.counter);
-    if (shared !== undefined && settled.shared !== undefined) counters.set(shared, settled.shared);
-    return {
-      outcome: "settled",
-      granted: settled.granted,
-      remaining: settled.counter.remaining,
-      ...sharedBalance(settled.shared?.remaining),
-      ...refilledAhead(settled.refilledAheadMs),
-    };
-  }
-
-  function exchangeOne({ subject, ...ask }: SubjectAsk): PermitResult {
-    const key = keys.get(holderOfLimit(subject) ?? subject);
-    const rule = ask.brought ?? (key && limitsOf(key).find((limit) => limit.subject === subject)?.rule);
-    if (ask.brought && !windows.has(subject)) windows.set(subject, windowMadeAt(clock.nowMs(), ask.brought));
-    const before = windows.get(subject);
-    if (rule === undefined || before === undefined) return { outcome: "missing" };
-    const { window, grant } = exchange(before, ask, rule, clock.nowMs());
-    windows.set(subject, window);
-    return { outcome: "settled", ...grant };
   }
 
   return {
@@ -322,13 +280,13 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     },
     rootKeys,
     changes: { read: readChanges },
-    usageLanes: [{ settle: async (charges) => charges.map(settleOne) }],
-    permitLanes: [{ exchange: async (asks) => asks.map(exchangeOne) }],
+    usageLanes: [{ settle: async (charges) => charges.map((charge) => counters.settle(charge, clock.nowMs())) }],
+    permitLanes: [{ exchange: async (asks) => asks.map((ask) => windows.exchange(ask, keys, clock.nowMs())) }],
     async tidy(nowMs, eventsBeforeMs = 0) {
       for (const [id, { atMs }] of events) if (atMs < eventsBeforeMs) events.delete(id);
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);
       secrets.tidy(nowMs);
-      tidyFreeWindows(windows, nowMs);
+      windows.tidy(nowMs);
     },
     close: async () => {},
   };

@@ -1,6 +1,44 @@
-import { PermitPool } from "../../../src/domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
-import { exchangePermits, type PermitGrant } from "../../../src/domain/permit-window.ts";
+import type { PermitPool } from "../../../src/domain/permit-pool.ts";
+import {
+  clampByRule,
+  clampKept,
+  clampMoves,
+  clampOverwrites,
+  creditAnyWindow,
+  grantsParts,
+  neverClamps,
+  sharesEvenly,
+} from "./mutant-ledgers.ts";
+import {
+  AcceptsLate,
+  CountsCopies,
+  CountsRefusalTwice,
+  CreditsAnyWindow,
+  CreditsLaterWindow,
+  CreditsLost,
+  DeniesSmaller,
+  DeniesTooSoon,
+  DropsOutdated,
+  DropsOverdue,
+  EndsFromReceipt,
+  GivesBackAnywhere,
+  Hoards,
+  KeepsForEver,
+  KeepsOutdated,
+  LosesDeclined,
+  NeverTidies,
+  ReleasesOne,
+  RepeatsOverdue,
+  ReportsEarly,
+  RestoresOutdated,
+  ReusesOutdated,
+  SpendsOne,
+  TakesBackOverdue,
+  TrustsClock,
+  TrustsOldAnswer,
+  TrustsOverlap,
+  ZeroAfterSend,
+} from "./mutant-pools.ts";
 import { type Parts, product } from "./scope.ts";
 
 export interface Mutant {
@@ -70,301 +108,10 @@ export const mutants: readonly Mutant[] = [
   mutant("a denied cost denies all smaller ones", "E1", largeUnderLoad, withPool(DeniesSmaller())),
 ];
 
-/** A ledger that counts permits, not costs. */
-function grantsParts(...[before, ask, ...rest]: Parameters<typeof exchangePermits>) {
-  const wanted = ask.waiting.reduce((sum, { cost, count }) => sum + cost * count, 0);
-  return exchangePermits(before, { ...ask, waiting: [{ cost: 1, count: wanted }] }, ...rest);
-}
-
-function sharesEvenly(...[asks, granted]: Parameters<Parts["share"]>): ReturnType<Parts["share"]> {
-  return asks.map((_, i) => ({ granted: Math.floor((granted + i) / asks.length), lacking: undefined }));
-}
-
-function SpendsOne(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override use(count: number): void {
-      super.use(count);
-      this.held += Math.max(0, count - 1);
-    }
-  };
-}
-
-function ReleasesOne(): typeof PermitPool {
-  return class extends PermitPool {
-    override release(gen: number, nowMs: number): PermitVerdict {
-      return super.release(gen, nowMs, 1);
-    }
-  };
-}
-
-function Hoards(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override surplus(needed: number, fetching: boolean, nowMs: number): number {
-      return this.waiting.length > 0 ? 0 : super.surplus(needed, fetching, nowMs);
-    }
-  };
-}
-
-function DeniesSmaller(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override rememberDenial(_above: number, untilMs: number, nowMs: number): void {
-      super.rememberDenial(0, untilMs, nowMs);
-    }
-    protected override noteReach(): void {}
-  };
-}
-
 function mutant(name: string, breaks: Mutant["breaks"], scope: string, parts: Parts): Mutant {
   return { name, breaks, scope, parts };
 }
 
-function creditAnyWindow(...[before, ask, ...rest]: Parameters<typeof exchangePermits>) {
-  return exchangePermits(before, { ...ask, gen: before.gen }, ...rest);
-}
-
-function clampByRule(...[before, ask, rule, nowMs]: Parameters<typeof exchangePermits>) {
-  return exchangePermits({ ...before, durationMs: before.gen && rule.durationMs }, ask, rule, nowMs);
-}
-
-function clampOverwrites(...asked: Parameters<typeof exchangePermits>) {
-  const { window, grant } = exchangePermits(...asked);
-  const { clampedEndsAtMs } = window;
-  return { window: clampedEndsAtMs ? { ...window, endsAtMs: clampedEndsAtMs, clampedEndsAtMs: 0 } : window, grant };
-}
-
-function clampKept(...[before, ask, rule, nowMs]: Parameters<typeof exchangePermits>) {
-  const endsAtMs = before.clampedEndsAtMs || before.endsAtMs;
-  const { window, grant } = exchangePermits({ ...before, endsAtMs }, ask, rule, nowMs);
-  return { window: { ...window, endsAtMs: window.gen === before.gen ? before.endsAtMs : window.endsAtMs }, grant };
-}
-
-function neverClamps(...[before, ask, rule, nowMs]: Parameters<typeof exchangePermits>) {
-  const { window, grant } = exchangePermits({ ...before, durationMs: Number.MAX_SAFE_INTEGER }, ask, rule, nowMs);
-  return { window, grant };
-}
-
-function clampMoves(...[before, ...rest]: Parameters<typeof exchangePermits>) {
-  return exchangePermits({ ...before, clampedEndsAtMs: 0 }, ...rest);
-}
-
-function TrustsClock(): typeof PermitPool {
-  return class extends PermitPool {
-    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-      return super.answered(message, { ...grant, clockBehind: false }, nowMs);
-    }
-  };
-}
-
 function withPool(Pool: typeof PermitPool): Parts {
   return { ...product, Pool };
-}
-
-function ZeroAfterSend(): typeof PermitPool {
-  return class extends PermitPool {
-    override nextAsk(nowMs: number): PermitMessage | undefined {
-      const message = super.nextAsk(nowMs);
-      this.held += message?.ask.returned ?? 0;
-      return message;
-    }
-    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-      this.held = Math.max(0, this.held - message.ask.returned);
-      return super.answered(message, grant, nowMs);
-    }
-  };
-}
-
-function CreditsLost(): typeof PermitPool {
-  return class extends PermitPool {
-    override lost(message: PermitMessage, nowMs: number): void {
-      if (message.ask.gen === this.gen) this.held += message.ask.returned;
-      super.lost(message, nowMs);
-    }
-  };
-}
-
-function CountsCopies(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override isUnderWay(): boolean {
-      return true;
-    }
-  };
-}
-
-function CountsRefusalTwice(): typeof PermitPool {
-  return class extends PermitPool {
-    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-      this.overdueNumber = message.number;
-      return super.notExecuted(message, nowMs);
-    }
-  };
-}
-
-function CreditsAnyWindow(): typeof PermitPool {
-  return class extends PermitPool {
-    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-      return super.notExecuted({ ...message, ask: { ...message.ask, gen: this.gen } }, nowMs);
-    }
-  };
-}
-
-function TakesBackOverdue(): typeof PermitPool {
-  return class extends PermitPool {
-    override overdue(message: PermitMessage): void {
-      if (message.ask.gen === this.gen) this.held += message.ask.returned;
-      super.overdue(message);
-    }
-  };
-}
-
-function RepeatsOverdue(): typeof PermitPool {
-  return class extends PermitPool {
-    protected overdueReturn = 0;
-    override overdue(message: PermitMessage): void {
-      this.overdueReturn = message.ask.returned;
-      super.overdue(message);
-    }
-    override nextAsk(nowMs: number): PermitMessage | undefined {
-      const message = super.nextAsk(nowMs);
-      const { overdueReturn } = this;
-      if (message === undefined || overdueReturn === 0) return message;
-      this.overdueReturn = 0;
-      return { ...message, ask: { ...message.ask, returned: message.ask.returned + overdueReturn } };
-    }
-  };
-}
-
-function CreditsLaterWindow(): typeof PermitPool {
-  return class extends PermitPool {
-    override answered(message: PermitMessage, grant: PermitGrant, nowMs: number): PermitVerdict {
-      const isOlder = message.number !== this.lastMessageNumber && grant.gen < this.gen;
-      return super.answered(
-        message,
-        isOlder ? { ...grant, gen: this.gen, endsInMs: 1000, durationMs: 1000 } : grant,
-        nowMs,
-      );
-    }
-  };
-}
-
-function TrustsOverlap(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override heldElsewhere(_message: PermitMessage, { outstanding }: PermitGrant): number {
-      return outstanding - this.held - this.inUse - this.spent;
-    }
-  };
-}
-
-function DropsOverdue(): typeof PermitPool {
-  return class extends PermitPool {
-    override overdue(message: PermitMessage): void {
-      if (message.number === this.currentNumber) this.currentNumber = 0;
-    }
-  };
-}
-
-function LosesDeclined(): typeof PermitPool {
-  return class extends PermitPool {
-    override notExecuted(message: PermitMessage, nowMs: number): PermitVerdict {
-      this.lost(message, nowMs);
-      return this.verdict([]);
-    }
-  };
-}
-
-function GivesBackAnywhere(): typeof PermitPool {
-  return class extends PermitPool {
-    override release(_gen: number, nowMs: number, cost: number): PermitVerdict {
-      if (this.isOpen(nowMs)) this.held += cost;
-      return this.verdict(this.admitWaiting());
-    }
-  };
-}
-
-function EndsFromReceipt(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override expiry(_message: PermitMessage, grant: PermitGrant, nowMs: number): number {
-      return nowMs + grant.endsInMs * 0.999;
-    }
-  };
-}
-
-function KeepsForEver(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override isOpen(): boolean {
-      return this.gen > 0;
-    }
-  };
-}
-
-function AcceptsLate(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override expiry(message: PermitMessage, grant: PermitGrant, nowMs: number): number {
-      return Math.max(super.expiry(message, grant, nowMs), nowMs + 1);
-    }
-  };
-}
-
-function DeniesTooSoon(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override heldElsewhere(): number {
-      return 0;
-    }
-  };
-}
-
-function NeverTidies(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override nextReturnMs(): number {
-      return Number.POSITIVE_INFINITY;
-    }
-  };
-}
-
-function ReportsEarly(): typeof PermitPool {
-  return class extends PermitPool {
-    override nextAsk(nowMs: number): PermitMessage | undefined {
-      this.commit(this.gen, this.inUse);
-      return super.nextAsk(nowMs);
-    }
-  };
-}
-
-function KeepsOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override outdateAll(): void {}
-  };
-}
-
-function TrustsOldAnswer(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override addGranted(_message: PermitMessage, granted: number): void {
-      this.held += granted;
-    }
-  };
-}
-
-function ReusesOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override outdateAll(): void {
-      super.outdateAll();
-      this.outdatedInUse = 0;
-    }
-  };
-}
-
-function RestoresOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override restore({ ask }: PermitMessage): void {
-      this.held += ask.returned;
-      this.spent += ask.spent;
-    }
-  };
-}
-
-function DropsOutdated(): typeof PermitPool {
-  return class extends PermitPool {
-    protected override outdateAll(): void {
-      this.held = 0;
-    }
-  };
 }

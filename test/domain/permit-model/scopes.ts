@@ -1,5 +1,6 @@
 import type { Counts, Scope } from "./scope.ts";
-import { startMs, stepMs } from "./world.ts";
+import { stepMs } from "./world.ts";
+import { startMs } from "./world-ledger.ts";
 
 const nothing: Counts = {
   takes: 0,

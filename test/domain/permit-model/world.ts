@@ -2,55 +2,31 @@ import { CostQueue } from "../../../src/domain/cost-queue.ts";
 import { grantRuns } from "../../../src/domain/cost-runs.ts";
 import type { PermitPool } from "../../../src/domain/permit-pool.ts";
 import type { PermitTake, PermitVerdict } from "../../../src/domain/permit-verdict.ts";
-import { neverOpened, type PermitAsk, type PermitGrant, type PermitWindow } from "../../../src/domain/permit-window.ts";
+import type { PermitGrant } from "../../../src/domain/permit-window.ts";
 import { mergeAsks } from "../../../src/ratelimit/coordinator/merge-asks.ts";
 import { type Flight, numbersOf, type Replica, replicaKey, type Use } from "./replica-key.ts";
 import type { Counts, Parts, Scope } from "./scope.ts";
+import { WorldLedger } from "./world-ledger.ts";
 
 export const stepMs = 100;
-/** Not 0, which the pool takes for "never". */
-export const startMs = 1000;
-/** What the ledger's clock shows at 0: high enough to be set back and stay above 0. */
-const ledgerEpochMs = 1_000_000;
 
 /** One state of two or three replicas, the ledger and the messages between them. Each method is a single step. */
-export class World {
-  /** True time, which the replicas' own clocks go by. */
-  nowMs = startMs;
-  /** By how much the ledger's clock is ahead of it. */
-  clockAheadMs = 0;
-  /** Since when the ledger's clock is seen to be behind for the open window, if it was not set since. */
-  seenBehindMs: number | undefined;
+export class World extends WorldLedger {
   /** A number for each text that was part of a key: comparing a few numbers takes much less time than long texts. */
   readonly numbers = new Map<string, number>();
-  /** Parts of the key: of the window, of the counts, and of all windows so far. Undefined: changed since the last key. */
-  private windowKey: number | undefined;
+  /** Part of the key. Undefined: changed since the last key. */
   private countsKey: number | undefined;
-  private pastKey: number | undefined;
   /** A bit for each replica that this world shares with no other. Only such a replica may be changed. */
   private ownReplicas = 0;
-  /** The rule in force. */
-  limit: number;
-  durationMs: number;
-  window: PermitWindow = neverOpened;
   replicas: Replica[] = [];
   flights: Flight[] = [];
   /** What was admitted in each window, less what was refused later: the sum of the costs. */
   admitted: number[] = [];
-  /** When each window ends in true time, if it lasts for its duration; and by what clock it was opened. */
-  endsAtMs: number[] = [];
-  openedAheadMs: number[] = [];
   counts: Counts;
-  broken: string | undefined;
-  readonly scope: Scope;
-  readonly parts: Parts;
 
   constructor(scope: Scope, parts: Parts) {
-    this.scope = scope;
-    this.parts = parts;
+    super(scope, parts);
     this.counts = scope.counts;
-    this.limit = scope.limit;
-    this.durationMs = scope.durationMs;
     for (let i = 0; i < scope.replicas; i++) this.replicas.push(newReplica(parts, scope.limit));
   }
 
@@ -145,17 +121,6 @@ export class World {
     });
   }
 
-  private exchange(ask: PermitAsk): PermitGrant {
-    const rule = { limit: this.limit, durationMs: this.durationMs };
-    const ledgerNowMs = ledgerEpochMs + this.nowMs + this.clockAheadMs;
-    const { window, grant } = this.parts.exchange(this.window, ask, rule, ledgerNowMs);
-    if (window.gen !== this.window.gen) this.opened(window.gen);
-    else if (ask.waiting.some(({ cost }) => cost <= this.limit)) this.stillOpen(window);
-    this.window = window;
-    this.windowKey = undefined;
-    return grant;
-  }
-
   private answer(index: number, grant: PermitGrant): void {
     const flight = this.flights[index] as Flight;
     const { waiting } = flight.message.ask;
@@ -167,46 +132,11 @@ export class World {
     this.flights[index] = { ...flight, grant, endsAtMs: this.nowMs + grant.endsInMs };
   }
 
-  /** Sets the ledger's clock: to a wrong time, or right again. */
-  setClock(): void {
-    this.clockAheadMs = this.clockAheadMs === 0 ? this.scope.setByMs : 0;
-    this.seenBehindMs = undefined;
-  }
-
-  /** The key gets a shorter duration, for windows to come. */
-  shorten(): void {
-    this.durationMs /= 2;
-  }
-
-  /** The key gets a lower limit. Replicas hear of it later. */
-  lower(): void {
-    this.limit--;
-  }
-
   hear(at: number): void {
     if (this.seen(at).heardLimit === this.limit) return;
     this.at(at).heardLimit = this.limit;
     this.pool(at).limitChanged();
     this.pool(at).recall();
-  }
-
-  private opened(gen: number): void {
-    const earlyMs = (this.endsAtMs[gen - 1] ?? 0) - this.nowMs;
-    if (earlyMs > 0 && this.clockAheadMs <= (this.openedAheadMs[gen - 1] as number)) {
-      this.broken ??= `twice: window ${gen} opened ${earlyMs} ms before the end of the one before`;
-    }
-    this.endsAtMs[gen] = this.nowMs + this.durationMs;
-    this.openedAheadMs[gen] = this.clockAheadMs;
-    this.pastKey = undefined;
-    this.seenBehindMs = undefined;
-  }
-
-  /** A request waits and no window was opened for it: so the last window still counts. */
-  private stillOpen({ gen }: PermitWindow): void {
-    if (this.clockAheadMs >= (this.openedAheadMs[gen] as number)) return;
-    this.seenBehindMs ??= this.nowMs;
-    const lockedMs = this.nowMs - this.seenBehindMs;
-    if (lockedMs >= this.scope.durationMs) this.broken ??= `locked: window ${gen} still open after ${lockedMs} ms`;
   }
 
   /** The coordinator finds the ask too old. */
@@ -277,11 +207,6 @@ export class World {
     this.flights = this.flights
       .filter(({ replica, grant }) => replica !== at || grant === undefined)
       .map((flight) => (flight.replica === at ? { ...flight, orphan: true } : flight));
-  }
-
-  reclaim(): void {
-    this.window = { ...this.window, granted: this.window.spent };
-    this.windowKey = undefined;
   }
 
   /** The replica, to be changed. */

@@ -1,0 +1,48 @@
+import type { NewKey } from "../../src/domain/key.ts";
+import { limitsOfKey } from "../../src/domain/limits.ts";
+import { exchangePermits, neverOpened, type PermitWindow, windowMadeAt } from "../../src/domain/permit-window.ts";
+import { holderOfLimit, isFreeStanding } from "../../src/domain/subject.ts";
+import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
+
+/** The windows of the strict limits in the plain store. */
+export class MemoryWindows extends Map<string, PermitWindow> {
+  readonly #exchange: typeof exchangePermits;
+
+  constructor(rule = exchangePermits) {
+    super();
+    this.#exchange = rule;
+  }
+
+  /** For strict limits that have none. */
+  addFor(key: NewKey): void {
+    for (const { subject, rule } of limitsOf(key)) {
+      if (rule.mode === "strict" && !this.has(subject)) this.set(subject, neverOpened);
+    }
+  }
+
+  deleteOf(keyId: string): void {
+    for (const subject of this.keys()) if ((holderOfLimit(subject) ?? subject) === keyId) this.delete(subject);
+  }
+
+  exchange({ subject, ...ask }: SubjectAsk, keys: ReadonlyMap<string, NewKey>, nowMs: number): PermitResult {
+    const key = keys.get(holderOfLimit(subject) ?? subject);
+    const rule = ask.brought ?? (key && limitsOf(key).find((limit) => limit.subject === subject)?.rule);
+    if (ask.brought && !this.has(subject)) this.set(subject, windowMadeAt(nowMs, ask.brought));
+    const before = this.get(subject);
+    if (rule === undefined || before === undefined) return { outcome: "missing" };
+    const { window, grant } = this.#exchange(before, ask, rule, nowMs);
+    this.set(subject, window);
+    return { outcome: "settled", ...grant };
+  }
+
+  /** Free-standing windows go when they have been over for a day. */
+  tidy(nowMs: number): void {
+    for (const [subject, { endsAtMs }] of this)
+      if (isFreeStanding(subject) && endsAtMs < nowMs - 86_400_000) this.delete(subject);
+  }
+}
+
+function limitsOf({ id, rateLimit, rateLimits = [] }: NewKey) {
+  const named = limitsOfKey(id, rateLimits);
+  return rateLimit === undefined ? named : [{ subject: id, rule: rateLimit }, ...named];
+}
