@@ -22,7 +22,7 @@ interface LimitRow {
   readonly durationMs: number;
 }
 
-/** Makes the windows of these keys that are not there. In SQL: whether the key with the id `key_id` was stored or changed. */
+/** Makes the windows of these keys that are not there. `isStored`: in SQL, whether the key with the id `key_id` was stored. */
 export function insertWindows(
   { db }: SqlEngine,
   keys: readonly Limited[],

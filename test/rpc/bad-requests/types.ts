@@ -165,10 +165,10 @@ const wrongNames: WrongName[] = [
   { call: "createApi", body: '{"apiId":"cnry","costMax":7391}', field: "", neverSays: "costMax" },
   {
     call: "createApi",
-    body: '{"defaults":{"costMax":7391}}',
+    body: '{"defaults":{"ipAllow":7391}}',
     field: "defaults",
-    says: "(known: prefix, byteLength, ratelimit, remaining, refill)",
-    neverSays: "costMax",
+    says: "(known: prefix, byteLength, ratelimit, remaining, refill, costMax)",
+    neverSays: "ipAllow",
   },
   { call: "updateApi", body: '{"defaults":{"rateLimit":7391}}', field: "defaults", says: "did you mean ratelimit?" },
   ...calls.map((call): WrongName => {

@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { deleteKey, setRateLimit, testEvent, updateRemaining } from "../../support/manage.ts";
+import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
+
+it("an id of no key deletes and changes no counter and no window, whatever subject it is or begins", async () => {
+  const { file, keys } = await openTestEngine();
+  const subjects = ["o/owner", "o/name/owner", "f/l1000/1/a/-/b", "key_1/name"];
+  for (const subject of subjects) {
+    tamper(file, `INSERT INTO counters (subject, remaining) VALUES ('${subject}', 5)`);
+    tamper(file, `INSERT INTO permit_windows VALUES ('${subject}', 1, 9, 9, 0, 3, 1, 0, 10, 1000)`);
+  }
+  const rows = () => ["counters", "permit_windows"].map((table) => readRows(file, `SELECT * FROM ${table}`));
+  const before = rows();
+  expect(before.map((table) => table.length)).toEqual([4, 4]);
+  for (const keyId of [...subjects, "o", "f", "o/name", "key_1", "key_1/"]) {
+    expect(await deleteKey(keys, keyId)).toBeUndefined();
+    expect(await setRateLimit(keys, keyId, undefined)).toBeUndefined();
+    for (const value of [1, undefined])
+      expect(await updateRemaining(keys, keyId, "set", value)).toEqual({ outcome: "missing" });
+    const changes = { rateLimits: null };
+    const update = { kind: "updateKey", keyId, ifVersion: undefined, changes, event: testEvent() } as const;
+    expect(await keys.change(update)).toEqual({ outcome: "missing" });
+  }
+  expect(rows()).toEqual(before);
+});
