@@ -72,11 +72,11 @@ describe.runIf(hasPostgres)("limits changed by many while permits are asked for 
 
     const { rows } = await query(
       url,
-      `SELECT count(*)::int AS windows, count(*) FILTER (WHERE name <> '')::int AS named, count(*) FILTER (WHERE k.id IS NULL
-         OR CASE WHEN name = '' THEN (k.ratelimit_limit, k.ratelimit_duration_ms) IS DISTINCT FROM (rule_limit, rule_duration_ms)
+      `SELECT count(*)::int AS windows, count(*) FILTER (WHERE limit_name <> '')::int AS named, count(*) FILTER (WHERE k.id IS NULL
+         OR CASE WHEN limit_name = '' THEN (k.ratelimit_limit, k.ratelimit_duration_ms) IS DISTINCT FROM (rule_limit, rule_duration_ms)
               ELSE rule_limit IS DISTINCT FROM (SELECT (l->'rule'->>'limit')::bigint
-                FROM jsonb_array_elements(k.ratelimits::jsonb) l WHERE l->>'name' = name) END)::int AS astray
-       FROM (SELECT *, split_part(subject, '/', 1) AS key_id, split_part(subject, '/', 2) AS name FROM permit_windows) p
+                FROM jsonb_array_elements(k.ratelimits::jsonb) l WHERE l->>'name' = limit_name) END)::int AS astray
+       FROM (SELECT *, split_part(subject, '/', 1) AS key_id, split_part(subject, '/', 2) AS limit_name FROM permit_windows) p
          LEFT JOIN keys k ON k.id = p.key_id`,
     );
     expect(rows[0].windows - rows[0].named).toBeGreaterThan(keyCount);
