@@ -72,7 +72,7 @@ describe("openapi.json", () => {
     expect(properties.meta).toMatchObject({ type: "object", additionalProperties: true });
     expect(schemaOf("Refill").properties.interval?.enum).toEqual(["daily", "monthly"]);
     expect(schemaOf("Ratelimit").properties.duration).toMatchObject({ minimum: 1000, maximum: 2_592_000_000 });
-    expect(schemaOf("VerifyKeyResponse").required).toEqual(["valid", "code", "meta", "requestId"]);
+    expect(schemaOf("VerifyKeyResponse").required).toEqual(["valid", "code", "meta", "requestId", "ratelimits"]);
     expect(schemaOf("RatelimitState").properties.reset).toMatchObject({ type: "integer", format: "int64" });
     expect(schemaOf("Error").properties.error?.properties.code?.enum).toEqual(ERRORS.map((error) => error.code));
   });

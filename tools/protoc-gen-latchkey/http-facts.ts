@@ -53,6 +53,7 @@ const METHODS: Readonly<Record<string, MethodFacts>> = {
       remaining: 999,
       ownerId: "user_42",
       requestId: "req_…",
+      ratelimits: [],
     },
   },
 };
