@@ -6,7 +6,7 @@ import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { RefusalReason } from "../domain/refusal-reason.ts";
 import { type LimitStates, noLimitStates } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
-import { peekAll, takeAll } from "../ratelimit/take-all.ts";
+import { peekAll, takeAll } from "./take-all.ts";
 
 /** What one verification has taken of all limits of its key. Either committed or released, once. */
 export interface TakenLimits extends LimitStates {

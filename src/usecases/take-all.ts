@@ -1,6 +1,6 @@
 import { allOf, andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
-import type { Permit, RateLimiter } from "./limiter.ts";
+import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 
 /** What one verification wants of one limit. A cost of 0 takes nothing, and no limit refuses it. */
 export interface WantedPermit {

@@ -6,7 +6,7 @@ import { Unavailable } from "../../src/domain/unavailable.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import type { Permit, RateLimiter } from "../../src/ratelimit/limiter.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
-import { peekAll, type TakenPermits, takeAll, type WantedPermit } from "../../src/ratelimit/take-all.ts";
+import { peekAll, type TakenPermits, takeAll, type WantedPermit } from "../../src/usecases/take-all.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
 import { TestClock } from "../support/test-clock.ts";
 
