@@ -214,14 +214,18 @@ describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurre
     const { cluster, load, underLoad, databaseUrl } = await start({ edges: 1, ...options });
     const linkToFirst = (cluster.links[0] as FaultyProxy[]).slice(0, 1);
     const { begin, end } = cutting(linkToFirst, 0.2, new SeededRandom(13));
-    await underLoad(async () => {
-      await load.usesOnEach(200);
-      if (cuts === 0) return;
-      await begin();
-      while (cutsOf(linkToFirst) < cuts) await load.usesOnEach(1);
-      await end();
-    });
-    const problems = await load.account(databaseUrl);
+    const problems: string[] = [];
+    // A use that is charged twice does not show where the second call was not answered either: then once more.
+    for (let round = 1; round <= 5 && problems.length === 0; round++) {
+      await underLoad(async () => {
+        await load.usesOnEach(200);
+        if (cuts === 0) return;
+        await begin();
+        while (cutsOf(linkToFirst) < round * cuts) await load.usesOnEach(1);
+        await end();
+      });
+      problems.push(...(await load.account(databaseUrl)));
+    }
     console.log(JSON.stringify(load.figures), problems);
     expect(problems).toContainEqual(expect.stringMatching(/^\d+ uses for \d+ unanswered calls$/));
   });
