@@ -76,6 +76,7 @@ describe.each(engines)("permissions and addresses on $name", (engine) => {
         code: "FORBIDDEN",
         meta: {},
         requestId: expect.any(String),
+        ratelimits: [],
         reason: { check: "api", message: "the key belongs to another API" },
       });
       const passing = [ip, "::ffff:10.1.2.3", "192.0.2.1", "2001:db8::1"];

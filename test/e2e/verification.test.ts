@@ -48,7 +48,7 @@ describe.each(engines)("on $name", (engine) => {
         const { key } = await client.createKey({ apiId: "mine", remaining: 1, ...properties, ...more });
 
         const reason = { check: "api", message: "the key belongs to another API" };
-        const forbidden = { valid: false, code: "FORBIDDEN", meta: {}, requestId, reason };
+        const forbidden = { valid: false, code: "FORBIDDEN", meta: {}, requestId, reason, ratelimits: [] };
         expect(await client.verifyKey({ key, apiId: "theirs" })).toEqual(forbidden);
         expect(await client.verifyKey({ key, apiId: "mine" })).toMatchObject({
           remaining: more.enabled === false ? 1 : 0,
@@ -67,7 +67,7 @@ describe.each(engines)("on $name", (engine) => {
 
       for (const key of [deleted.key, elsewhere.key, mistyped, "x", "é".repeat(1000)]) {
         const answer = await client.verifyKey({ key });
-        expect(answer).toEqual({ valid: false, code: "NOT_FOUND", meta: {}, requestId });
+        expect(answer).toEqual({ valid: false, code: "NOT_FOUND", meta: {}, requestId, ratelimits: [] });
       }
     });
 
@@ -139,7 +139,14 @@ describe.each(engines)("on $name", (engine) => {
       const { keyId, key } = await client.createKey({ apiId: "api" });
 
       for (let i = 0; i < 5; i++) {
-        expect(await client.verifyKey({ key })).toEqual({ keyId, valid: true, code: "VALID", meta: {}, requestId });
+        expect(await client.verifyKey({ key })).toEqual({
+          keyId,
+          valid: true,
+          code: "VALID",
+          meta: {},
+          requestId,
+          ratelimits: [],
+        });
       }
     });
   });
@@ -193,10 +200,12 @@ describe.each(engines)("on $name", (engine) => {
 
       const rest = `"meta":{},"remaining":0,"expires":${expires},"requestId":"req_"`;
       const reason = '"reason":{"check":"counter","of":"key","message":"the counter of the key is used up"}';
-      expect(await verify()).toBe(`{"keyId":"${keyId}","valid":true,"code":"VALID",${rest}}`);
-      expect(await verify()).toBe(`{"keyId":"${keyId}","valid":false,"code":"USAGE_EXCEEDED",${rest},${reason}}`);
+      expect(await verify()).toBe(`{"keyId":"${keyId}","valid":true,"code":"VALID",${rest},"ratelimits":[]}`);
+      expect(await verify()).toBe(
+        `{"keyId":"${keyId}","valid":false,"code":"USAGE_EXCEEDED",${rest},${reason},"ratelimits":[]}`,
+      );
       await client.deleteKey({ keyId });
-      expect(await verify()).toBe('{"valid":false,"code":"NOT_FOUND","meta":{},"requestId":"req_"}');
+      expect(await verify()).toBe('{"valid":false,"code":"NOT_FOUND","meta":{},"requestId":"req_","ratelimits":[]}');
     });
 
     it("gives metadata back as it was", async () => {

@@ -1,7 +1,7 @@
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { hotMethods } from "../../gen/latchkey/v1/keys_hot.ts";
+import { hotMethods } from "../../gen/latchkey/v1/services.ts";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
