@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import { createClient, type LatchkeyClient, LatchkeyError, type VerifyKeyResponse } from "../../../src/sdk/index.ts";
+import { createSurely, surely } from "../create-surely.ts";
 import { rememberKey } from "../remember-key.ts";
 import { testRootKey } from "../test-root-key.ts";
 
@@ -42,7 +43,7 @@ function keyChange(
     name: `a key that is ${name}`,
     async prepare(fronts) {
       const [{ client }] = fronts as [Front];
-      const { key, keyId } = await client.keys.createKey({ apiId: "api", ratelimit });
+      const { key, keyId } = await createSurely(client.keys, { apiId: "api", ratelimit });
       await rememberKey(
         fronts.map(({ client }) => client.keys),
         key,
@@ -67,8 +68,10 @@ function rootKeyChange(
     name: `a root key that is ${name}`,
     async prepare(fronts) {
       const [{ client }] = fronts as [Front];
-      const { keyId } = await client.keys.createKey({ apiId: "api" });
-      const { rootKey, rootKeyId } = await client.rootKeys.createRootKey({ permissions: ["keys.read", "keys.update"] });
+      const { keyId } = await createSurely(client.keys, { apiId: "api" });
+      const { rootKey, rootKeyId } = await surely((repeated) =>
+        client.rootKeys.createRootKey({ permissions: ["keys.read", "keys.update"] }, repeated),
+      );
       return {
         change: () => make(client.rootKeys, rootKeyId),
         async ask({ baseUrl }) {
