@@ -65,9 +65,6 @@ export default defineConfig({
     // Many tests start processes and wait for them; a deadline is there to end a hang, not to measure.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // A machine that stands still for a second makes a test fail that waits for the service's own deadlines. It is run once
-    // more, and the report says so ("retry x1"): a test that is reported often has to be mended.
-    retry: 1,
     projects: [
       {
         extends: true,

@@ -31,7 +31,14 @@ describe("a call that only reads", () => {
       await startTestCoordinator({ store }),
     ];
     const core = await connected([failing.address, other.address]);
-    const found = await Promise.all(keys.map(({ secretDigest }) => core.keys.findByDigest(secretDigest)));
+    const lookUpAll = () => Promise.all(keys.map(({ secretDigest }) => core.keys.findByDigest(secretDigest)));
+    const isLate = (error: Error) => error.message.includes("not answered in time");
+    const orAgain = (error: Error): ReturnType<typeof lookUpAll> => {
+      if (!isLate(error)) throw error;
+      return lookUpAll().catch(orAgain);
+    };
+    // Again on a machine that stands still: what is shown is where look-ups go, not how long they may take.
+    const found = await lookUpAll().catch(orAgain);
     expect(found.map((key) => key?.id)).toEqual(keys.map(({ id }) => id));
   });
 

@@ -86,8 +86,15 @@ describe("over HTTP/2", () => {
       heard.set(name, await dial().say(hello()).say(frames).listen());
     };
     await Promise.all(Object.entries(http2Cases).map(talk));
-    expect(heard.get("a good request")).toContain("NOT_FOUND");
-    expect(heard.get("100 requests at once")?.split('{"status":"alive"}')).toHaveLength(101);
+    const countOf = (name: string, text: string) => (heard.get(name) ?? "").split(text).length - 1;
+    // On a machine that stands still a connection can be ended for its silence before it is answered: then once more.
+    const sayAgain = async (name: keyof typeof http2Cases, isAnswered: () => boolean) => {
+      for (let tries = 0; tries < 3 && !isAnswered(); tries++) await talk([name, http2Cases[name] as Buffer]);
+    };
+    await sayAgain("a good request", () => countOf("a good request", "NOT_FOUND") > 0);
+    await sayAgain("100 requests at once", () => countOf("100 requests at once", '{"status":"alive"}') === 100);
+    expect(countOf("a good request", "NOT_FOUND")).toBeGreaterThan(0);
+    expect(countOf("100 requests at once", '{"status":"alive"}')).toBe(100);
     expect([...heard].filter(([, text]) => text.includes("cnry"))).toEqual([]);
   });
 
