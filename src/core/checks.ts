@@ -12,27 +12,24 @@ export function impossible(name: string): InvalidMessage {
   return new InvalidMessage(`an impossible ${name}`);
 }
 
-/** 1 to 255 characters. Postgres cannot store a zero character, and no engine half of a surrogate pair. */
-export const text: Check<string> = (value, name) => {
-  // A character takes two places at most. A longer text is not taken apart to count them.
-  const isText = typeof value === "string" && value.length > 0 && value.length <= 510 && [...value].length <= 255;
-  if (!isText || value.includes("\0") || !value.isWellFormed()) throw impossible(name);
-  return value;
-};
+/** 1 to so many characters. Postgres cannot store a zero character, and no engine half of a surrogate pair. */
+function textUpTo(charactersMax: number): Check<string> {
+  return (value, name) => {
+    // A character takes two places at most. A longer text is not taken apart to count them.
+    const isShort = typeof value === "string" && value.length > 0 && value.length <= 2 * charactersMax;
+    if (!isShort || [...value].length > charactersMax || value.includes("\0") || !value.isWellFormed())
+      throw impossible(name);
+    return value;
+  };
+}
+
+export const text = textUpTo(255);
 
 /** What a counter counts for: the id of a key, or of an owner with a mark of two characters before it. */
-export const counterSubject: Check<string> = (value, name) => {
-  const isText = typeof value === "string" && value.length > 0 && value.length <= 512 && [...value].length <= 257;
-  if (!isText || value.includes("\0") || !value.isWellFormed()) throw impossible(name);
-  return value;
-};
+export const counterSubject = textUpTo(257);
 
 /** What a limit counts for. The longest are those of free-standing limits: three texts of callers and some numbers. */
-export const limitSubject: Check<string> = (value, name) => {
-  const isText = typeof value === "string" && value.length > 0 && value.length <= 1300;
-  if (!isText || value.includes("\0") || !value.isWellFormed()) throw impossible(name);
-  return value;
-};
+export const limitSubject = textUpTo(650);
 
 /** A text of which every character is one of the pattern's. */
 export function textOf(pattern: RegExp, lengthMax: number): Check<string> {

@@ -40,18 +40,6 @@ export function takeAll(limiter: RateLimiter, wanted: readonly WantedPermit[]): 
   });
 }
 
-/** The states of all limits, and the first that has not enough left; -1: none. Takes nothing. */
-export function peekAll(
-  limiter: RateLimiter,
-  wanted: readonly WantedPermit[],
-): MaybePromise<Pick<TakenPermits, "states" | "refusedBy">> {
-  const peeked = wanted.map(({ subject, rule }) => limiter.peek(subject, rule));
-  return andThen(allOf(peeked), (states) => ({
-    states,
-    refusedBy: wanted.findIndex(({ cost }, i) => cost > (states[i] as RateLimitState).remaining),
-  }));
-}
-
 /** What became of one limit; undefined: it was not asked. */
 type Attempt = Permit | Failure | undefined;
 

@@ -1,12 +1,12 @@
 import { type Costs, costOf } from "../domain/costs.ts";
 import type { Key } from "../domain/key.ts";
 import type { NamedLimit } from "../domain/limits.ts";
-import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
+import { allOf, andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { RefusalReason } from "../domain/refusal-reason.ts";
 import { type LimitStates, noLimitStates } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
-import { peekAll, takeAll } from "./take-all.ts";
+import { takeAll } from "./take-all.ts";
 
 /** What one verification has taken of all limits of its key. Either committed or released, once. */
 export interface TakenLimits extends LimitStates {
@@ -31,8 +31,8 @@ export function takeLimits(limiter: RateLimiter, key: Key, costs: Costs): MaybeP
 export function peekLimits(limiter: RateLimiter, key: Key): MaybePromise<LimitStates> {
   if (key.limits !== undefined) {
     const limits = limitsOf(key, key.limits);
-    const wanted = limits.map(({ subject, rule }) => ({ subject, rule, cost: 0 }));
-    return andThen(peekAll(limiter, wanted), ({ states }) => statesOf(limits, states));
+    const peeked = limits.map(({ subject, rule }) => limiter.peek(subject, rule));
+    return andThen(allOf(peeked), (states) => statesOf(limits, states));
   }
   if (key.rateLimit === undefined) return noLimitStates;
   return andThen(limiter.peek(key.id, key.rateLimit), (rateLimit) => ({ rateLimit, rateLimits: undefined }));
