@@ -13,7 +13,7 @@ import { databaseNowMs, type GuardedSteps, ledgerNowMs } from "./guarded-stateme
  * end counts, which is stored beside the true one (0: none). `ending` is materialized because the end is used in many
  * places: computing it in each of them makes the statement slower by half.
  *
- * Keys that are missing or have no rate limit drop out. An asker may claim to return any number: `granted` stays between
+ * Subjects that have no window or no rate limit drop out. An asker may claim to return any number: `granted` stays between
  * `spent` and its old value.
  *
  * $5 subjects  $6 window of the next two  $7 returned  $8 spent  $9 holders
