@@ -1,7 +1,7 @@
 import type { WindowHub } from "../ratelimit/local/window-hub.ts";
 import type { OnRecall, PermitChannel } from "../ratelimit/permit-channel.ts";
 import type { ChangeFeed } from "../store/change-feed.ts";
-import type { KeyLookup } from "../store/key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 
@@ -11,7 +11,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
  * `Unavailable`.
  */
 export interface Core extends RootAccess {
-  readonly keys: KeyLookup;
+  readonly keys: KeyLookup & OwnerLookup;
   readonly usage: UsageLedger;
   readonly changes: ChangeFeed;
   /** Connects this front's permit pools. */

@@ -45,20 +45,25 @@ export function toWireNews({
   ageMs,
 }: FeedNews): MessageInitShape<typeof FeedNewsSchema> {
   const everything = changed === "everything";
-  const keys = everything ? [] : changed.filter((change) => change.kind === "key");
+  const changes = everything ? [] : changed;
+  const keys = changes.filter((change) => change.kind === "key");
+  const owners = changes.filter((change) => change.kind === "owner");
   return {
     position: toWirePosition(position),
     everything,
     keys: keys.map(({ keyId, digests }) => ({ keyId, digests: [...digests] })),
-    rootKeys: !everything && changed.some(({ kind }) => kind === "rootKeys"),
+    owners: owners.map(({ ownerId, isNew }) => ({ ownerId, isNew })),
+    rootKeys: changes.some(({ kind }) => kind === "rootKeys"),
     hasImportedKeys,
     ageMs,
   };
 }
 
-export function fromWireNews({ position, everything, keys, rootKeys, hasImportedKeys, ageMs }: WireNews): FeedNews {
+export function fromWireNews(news: WireNews): FeedNews {
+  const { position, everything, keys, owners, rootKeys, hasImportedKeys, ageMs } = news;
   if (position === undefined) throw new Unavailable("the coordinator has told news without a position");
   const changes: FeedChange[] = keys.map(({ keyId, digests }) => ({ kind: "key", keyId, digests }));
+  for (const { ownerId, isNew } of owners) changes.push({ kind: "owner", ownerId, isNew });
   if (rootKeys) changes.push({ kind: "rootKeys" });
   const changed = everything ? "everything" : changes;
   return { position: fromWirePosition(position), changed, hasImportedKeys, ageMs };

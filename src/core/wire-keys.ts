@@ -2,16 +2,19 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   KeySchema,
   NamedLimitSchema,
+  OwnerSchema,
   RateLimitSchema,
   Key as WireKey,
   NamedLimit as WireNamedLimit,
+  Owner as WireOwner,
   RateLimit as WireRateLimit,
 } from "../../gen/latchkey/core/v1/core_pb.js";
 import type { JsonObject, Key } from "../domain/key.ts";
-import { limitsOfKey, type NamedLimit, type NamedRateLimit } from "../domain/limits.ts";
+import { limitsOfKey, limitsOfOwner, type NamedLimit, type NamedRateLimit } from "../domain/limits.ts";
+import type { Owner } from "../domain/owner.ts";
 import type { RateLimit } from "../domain/rate-limit.ts";
 
-/* Keys as look-ups answer them over the internal streams. */
+/* Keys and owners as look-ups answer them over the internal streams. */
 
 export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
   const { id, apiId, ownerId, name, meta, enabled, expiresAtMs, rateLimit, counter, secretExpiresAtMs } = key;
@@ -32,6 +35,7 @@ export function toWireKey(key: Key): MessageInitShape<typeof KeySchema> {
     ipRanges: [...ipRanges],
     limits: limits.map(toWireLimit),
     costMax,
+    hasOwnerRecord: key.hasOwnerRecord,
   };
 }
 
@@ -53,6 +57,29 @@ export function fromWireKey(key: WireKey): Key {
     ipRanges: key.ipRanges.length === 0 ? undefined : key.ipRanges,
     limits: key.limits.length === 0 ? undefined : limitsOfKey(id, key.limits.map(fromWireLimit)),
     costMax: key.costMax,
+    hasOwnerRecord: key.hasOwnerRecord,
+  };
+}
+
+export function toWireOwner({ id, enabled, apiIds, limits, counter }: Owner): MessageInitShape<typeof OwnerSchema> {
+  return {
+    id,
+    enabled,
+    isLimited: apiIds !== undefined,
+    apiIds: [...(apiIds ?? [])],
+    limits: limits?.map(toWireLimit) ?? [],
+    remaining: counter?.remaining,
+  };
+}
+
+/** As a coordinator has sent it: it is believed. */
+export function fromWireOwner({ id, enabled, isLimited, apiIds, limits, remaining }: WireOwner): Owner {
+  return {
+    id,
+    enabled,
+    apiIds: isLimited ? apiIds : undefined,
+    limits: limits.length === 0 ? undefined : limitsOfOwner(id, limits.map(fromWireLimit)),
+    counter: remaining === undefined ? undefined : { remaining },
   };
 }
 

@@ -2,16 +2,17 @@ import type { Changed } from "../../gen/latchkey/core/v1/core_pb.js";
 import type { ApiFieldChanges } from "../domain/api.ts";
 import type { KeyFieldChanges } from "../domain/key.ts";
 import { overlapMsMax } from "../domain/overlap.ts";
+import type { OwnerFieldChanges } from "../domain/owner.ts";
 import type { NewRootKey, RootKeyFieldChanges } from "../domain/root-key.ts";
 import { remainingMax } from "../domain/usage.ts";
 import {
   type Command,
+  type CounterChange,
   deletedKeysMax,
   type IdempotencyRecord,
   type ImportKeys,
   importedKeysMax,
   type NewEvent,
-  type UpdateRemaining,
 } from "../store/commands.ts";
 import type { Outcome } from "../store/management.ts";
 import {
@@ -40,12 +41,15 @@ import {
   wholeNumber,
 } from "./checks.ts";
 import {
+  apiIds,
+  apiIdsMax,
   costMax,
   defaults,
   importedKey,
   ipAllow,
   meta,
   newKey,
+  newOwner,
   permissions,
   rateLimit,
   rateLimits,
@@ -95,23 +99,20 @@ function ofKind<All extends { readonly kind: string }>(checks: ByKind<All>): Che
 
 const event = object<NewEvent>({ id: text, atMs: moment, actor: text });
 
-const updateRemainingFields = object<UpdateRemaining>({
-  kind: oneOf("updateRemaining"),
-  keyId: text,
-  op: oneOf("set", "increment", "decrement"),
-  value: optional(wholeNumber(0, remainingMax)),
-  event,
-});
+const counterChange = { op: oneOf("set", "increment", "decrement"), value: optional(wholeNumber(0, remainingMax)) };
 
-const updateRemaining: Check<UpdateRemaining> = (value, name) => {
-  const command = updateRemainingFields(value, name);
-  if (command.value === undefined && command.op !== "set") throw impossible("value");
-  return command;
-};
+/** A counter is removed by `set` only. */
+function withValueUnlessSet<Made extends CounterChange>(fields: Check<Made>): Check<Made> {
+  return (value, name) => {
+    const command = fields(value, name);
+    if (command.value === undefined && command.op !== "set") throw impossible("value");
+    return command;
+  };
+}
 
 const ifVersion = optional(wholeNumber(1, Number.MAX_SAFE_INTEGER));
 const rootKeyPermissions = list(textOf(/^[A-Za-z.*]+$/, 64), 100);
-const apiIds = list(text, 100);
+const rootKeyApiIds = list(text, apiIdsMax);
 
 const commands: ByKind<Command> = {
   createKey: object({ kind: oneOf("createKey"), key: newKey, apiMustExist: absent, event }),
@@ -134,7 +135,7 @@ const commands: ByKind<Command> = {
     }),
     event,
   }),
-  updateRemaining,
+  updateRemaining: withValueUnlessSet(object({ kind: oneOf("updateRemaining"), keyId: text, ...counterChange, event })),
   rerollKey: object({
     kind: oneOf("rerollKey"),
     keyId: text,
@@ -152,7 +153,7 @@ const commands: ByKind<Command> = {
       start: text,
       name: optional(text),
       permissions: rootKeyPermissions,
-      apiIds: optional(apiIds),
+      apiIds: optional(rootKeyApiIds),
       expiresAtMs: optional(moment),
       createdAtMs: moment,
     }),
@@ -165,7 +166,7 @@ const commands: ByKind<Command> = {
     changes: object<RootKeyFieldChanges>({
       name: optional(orNull(text)),
       permissions: optional(rootKeyPermissions),
-      apiIds: optional(orNull(apiIds)),
+      apiIds: optional(orNull(rootKeyApiIds)),
       expiresAtMs: optional(orNull(moment)),
     }),
     event,
@@ -187,6 +188,24 @@ const commands: ByKind<Command> = {
     event,
   }),
   deleteApi: object({ kind: oneOf("deleteApi"), apiId: text, isStopped: truth, event }),
+  createOwner: object({ kind: oneOf("createOwner"), owner: newOwner, event }),
+  updateOwner: object({
+    kind: oneOf("updateOwner"),
+    ownerId: text,
+    ifVersion,
+    changes: object<OwnerFieldChanges>({
+      meta: optional(meta),
+      enabled: optional(truth),
+      apiIds: optional(orNull(apiIds)),
+      rateLimits: optional(orNull(rateLimits)),
+      refill: optional(orNull(refill)),
+    }),
+    event,
+  }),
+  updateOwnerRemaining: withValueUnlessSet(
+    object({ kind: oneOf("updateOwnerRemaining"), ownerId: text, ifVersion: absent, ...counterChange, event }),
+  ),
+  deleteOwner: object({ kind: oneOf("deleteOwner"), ownerId: text, ifVersion: absent, event }),
   importKeys,
 };
 
@@ -246,6 +265,13 @@ const queries: ByKind<Query> = {
     kind: oneOf("apis"),
     limit: wholeNumber(1, pageApisMax),
     after: optional(object<ApiPosition>({ createdAtMs: moment, apiId: text })),
+    within: absent,
+  }),
+  owner: object({ kind: oneOf("owner"), ownerId: text }),
+  owners: object({
+    kind: oneOf("owners"),
+    limit: wholeNumber(1, pageLimitMax),
+    after: optional(text),
     within: absent,
   }),
 };

@@ -4,6 +4,7 @@ import type { JsonObject, NewKey } from "../domain/key.ts";
 import { byteLengthMax, byteLengthMin, prefixLengthMax, prefixPattern } from "../domain/key-format.ts";
 import { areNamedRateLimits, costMaxMax, type NamedRateLimit, toNamedRateLimit } from "../domain/limits.ts";
 import { isDeeperThan, metaBytesMax, metaDepthMax } from "../domain/meta.ts";
+import type { NewOwner } from "../domain/owner.ts";
 import { isKeyPermission, keyPermissionsMax } from "../domain/permissions.ts";
 import { isRateLimit, type RateLimit } from "../domain/rate-limit.ts";
 import { type RefillRule, remainingMax } from "../domain/usage.ts";
@@ -37,6 +38,9 @@ export const rateLimits: Check<readonly NamedRateLimit[]> = (value, name) => {
   return value.map(toNamedRateLimit);
 };
 
+/** Most APIs of a root key or an owner. */
+export const apiIdsMax = 100;
+
 export const costMax = wholeNumber(1, costMaxMax);
 
 export const meta: Check<JsonObject> = (value, name) => {
@@ -52,6 +56,8 @@ export const refill = object<RefillRule>({
   carryOver: truth,
 });
 
+/** Of an owner. */
+export const apiIds = someOf(text, apiIdsMax);
 export const permissions = someOf(textThat(isKeyPermission), keyPermissionsMax);
 export const ipAllow = someOf(textThat(isIpRange), ipAllowMax);
 
@@ -91,6 +97,18 @@ export const newKey = withCounterIfRefilled(object<NewKey>(newKeyChecks));
 const startOrNone: Check<string> = (value, name) => (value === "" ? "" : text(value, name));
 export const importedKey = withCounterIfRefilled(
   object<ImportedKey>({ ...newKeyChecks, start: startOrNone, eventId: text }),
+);
+
+export const newOwner = withCounterIfRefilled(
+  object<NewOwner>({
+    id: text,
+    enabled: truth,
+    apiIds: optional(apiIds),
+    meta,
+    rateLimits: optional(rateLimits),
+    remaining: optional(wholeNumber(0, remainingMax)),
+    refill: optional(refill),
+  }),
 );
 
 export const defaults = withCounterIfRefilled(

@@ -11,6 +11,8 @@ export interface Key {
   readonly id: string;
   readonly apiId: string;
   readonly ownerId: string | undefined;
+  /** Whether there was a record of the owner when the key was looked up: only then it shares anything with other keys. */
+  readonly hasOwnerRecord: boolean;
   readonly name: string | undefined;
   readonly meta: JsonObject;
   readonly enabled: boolean;
@@ -39,7 +41,8 @@ export interface LastKnownBalance {
 }
 
 /** A key with everything that its holders may see. */
-export interface StoredKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits"> {
+export interface StoredKey
+  extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits" | "hasOwnerRecord"> {
   /** Its limits with names, at least one; undefined: none. */
   readonly rateLimits: readonly NamedRateLimit[] | undefined;
   /** Addresses and ranges as they were given, at least one; undefined: the key can be used from everywhere. */
@@ -65,7 +68,7 @@ export interface StoredSecret {
 }
 
 /** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */
-export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits"> {
+export interface NewKey extends Omit<Key, "counter" | "secretExpiresAtMs" | "ipRanges" | "limits" | "hasOwnerRecord"> {
   /* As of `StoredKey`. */
   readonly rateLimits: readonly NamedRateLimit[] | undefined;
   readonly ipAllow: readonly string[] | undefined;

@@ -1,5 +1,5 @@
 import { isRateLimit, type RateLimit } from "./rate-limit.ts";
-import { limitOfKey } from "./subject.ts";
+import { limitOfKey, limitOfOwner } from "./subject.ts";
 
 /** A limit with a name, as a key or an owner has up to `limitsMax` of them. */
 export interface NamedRateLimit {
@@ -36,4 +36,8 @@ export function toNamedRateLimit({ name, rule: { mode, limit, durationMs } }: Na
 
 export function limitsOfKey(keyId: string, limits: readonly NamedRateLimit[]): readonly NamedLimit[] {
   return limits.map(({ name, rule }) => ({ name, rule, subject: limitOfKey(keyId, name) }));
+}
+
+export function limitsOfOwner(ownerId: string, limits: readonly NamedRateLimit[]): readonly NamedLimit[] {
+  return limits.map(({ name, rule }) => ({ name, rule, subject: limitOfOwner(ownerId, name) }));
 }

@@ -71,6 +71,14 @@ export function isInForce(verdict: RootKeyVerdict | undefined, nowMs: number): v
   return verdict !== undefined && !isExpired(verdict.expiresAtMs, nowMs);
 }
 
+/**
+ * Whether the holder of a root key that is limited to `apiIds` may know of what concerns these: some APIs, all of them its
+ * own. Undefined: what concerns all APIs.
+ */
+export function includesApis(apiIds: readonly string[], concerned: readonly string[] | undefined): boolean {
+  return concerned?.every((apiId) => apiIds.includes(apiId)) ?? false;
+}
+
 /** Whether the holder may know of this API. `apiIds` are those of its root key. */
 export function includesApi(apiIds: readonly string[] | undefined, apiId: string): boolean {
   return apiIds === undefined || apiIds.includes(apiId);

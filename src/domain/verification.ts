@@ -1,11 +1,13 @@
 import { type Costs, checkCosts, costsOfOne } from "./costs.ts";
 import { isExpired } from "./expiry.ts";
 import { type IpAddress, includesAddress } from "./ip-allow.ts";
-import type { Key } from "./key.ts";
+import type { Key, LastKnownBalance } from "./key.ts";
+import type { Owner } from "./owner.ts";
 import { isGranted, missingFrom, type PermissionQuery } from "./permission-query.ts";
 import type { RateLimitState } from "./rate-limit.ts";
 import { codeOfRefusal, type RefusalCode, type RefusalReason } from "./refusal-reason.ts";
 import { includesApi } from "./root-key.ts";
+import { counterOfOwner } from "./subject.ts";
 
 /** The answer to a verification. A refusal is a statement about the key, never about the service. */
 export type Verdict =
@@ -17,20 +19,26 @@ export type Verdict =
 export interface KeyVerdict {
   readonly code: "VALID" | RefusalCode;
   readonly key: Key;
-  /** The balance of the counter, if there is one. */
+  /** The record of its owner, if there is one. */
+  readonly owner: Owner | undefined;
+  /** The balance of the key's counter, if there is one. */
   readonly remaining: number | undefined;
-  /** Where its limits stand. */
+  /** The balance of the owner's counter, if there is one. */
+  readonly ownerRemaining: number | undefined;
+  /** Where its limits and those of its owner stand. */
   readonly limits: LimitStates;
   /** Of a refusal. */
   readonly reason: RefusalReason | undefined;
 }
 
-/** Where the limits of a key stand. */
+/** Where the limits of a key and of its owner stand. */
 export interface LimitStates {
   /** The one without a name; undefined: there is none. */
   readonly rateLimit: RateLimitState | undefined;
   /** Those with names; undefined: there are none. */
   readonly rateLimits: readonly NamedLimitState[] | undefined;
+  /** Those of the owner; undefined: there are none. */
+  readonly ownerRateLimits: readonly NamedLimitState[] | undefined;
 }
 
 export interface NamedLimitState {
@@ -38,7 +46,11 @@ export interface NamedLimitState {
   readonly state: RateLimitState;
 }
 
-export const noLimitStates: LimitStates = { rateLimit: undefined, rateLimits: undefined };
+export const noLimitStates: LimitStates = {
+  rateLimit: undefined,
+  rateLimits: undefined,
+  ownerRateLimits: undefined,
+};
 
 /** The ledger's answer to one caller. */
 export type Spend =
@@ -61,9 +73,16 @@ export interface CountedSpend {
 
 export type Plan =
   | { readonly next: "answer"; readonly verdict: Verdict }
-  | { readonly next: "refuse"; readonly reason: RefusalReason; readonly key: Key }
+  | ({ readonly next: "refuse"; readonly reason: RefusalReason } & Holders)
   /** What remains are limits and counters, in this order. */
-  | { readonly next: "count"; readonly key: Key; readonly costs: Costs };
+  | ({ readonly next: "count"; readonly costs: Costs } & Holders);
+
+/** Who has the limits and counters of one verification. */
+export interface Holders {
+  readonly key: Key;
+  /** The record of its owner; undefined: the key shares nothing. */
+  readonly owner: Owner | undefined;
+}
 
 export interface PlannedRequest {
   /** The API that asks; undefined: it is not checked. */
@@ -85,21 +104,32 @@ export interface PlannedRequest {
  * Everything that can be decided without a counter, in the order of the contract. A caller of another API learns nothing
  * about the key. Throws `CostTooHigh`.
  */
-export function planVerification(key: Key | undefined, request: PlannedRequest, nowMs: number): Plan {
+export function planVerification(
+  key: Key | undefined,
+  owner: Owner | undefined,
+  request: PlannedRequest,
+  nowMs: number,
+): Plan {
   // A secret that has ended, and a key that the caller may not know of, are answered like those that never were.
   if (key === undefined || isExpired(key.secretExpiresAtMs, nowMs) || !includesApi(request.apiIds, key.apiId))
     return { next: "answer", verdict: notFound };
   if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", verdict: ofAnotherApi };
-  const reason = refusalOf(key, request, nowMs);
-  if (reason !== undefined) return { next: "refuse", reason, key };
+  const reason = refusalOf(key, owner, request, nowMs);
+  if (reason !== undefined) return { next: "refuse", reason, key, owner };
   const { costs = costsOfOne } = request;
   if (key.costMax !== undefined) checkCosts(costs, key.costMax);
-  return { next: "count", key, costs };
+  return { next: "count", key, owner, costs };
 }
 
-function refusalOf(key: Key, { permissions, ip }: PlannedRequest, nowMs: number): RefusalReason | undefined {
+function refusalOf(
+  key: Key,
+  owner: Owner | undefined,
+  { permissions, ip }: PlannedRequest,
+  nowMs: number,
+): RefusalReason | undefined {
   if (!key.enabled) return { check: "enabled", of: "key" };
   if (isExpired(key.expiresAtMs, nowMs)) return { check: "expiry" };
+  if (owner?.enabled === false) return { check: "enabled", of: "owner" };
   // A key that is limited to addresses is refused to a caller that tells none.
   if (key.ipRanges !== undefined && (ip === undefined || !includesAddress(key.ipRanges, ip)))
     return { check: "ip", isTold: ip !== undefined };
@@ -112,19 +142,37 @@ const none: readonly string[] = [];
 export const notFound: Verdict = { code: "NOT_FOUND" };
 const ofAnotherApi: Verdict = { code: "FORBIDDEN", reason: { check: "api" } };
 
-/** The verdict on a key; without a reason it is valid. */
-export function verdictOn(
-  key: Key,
-  reason: RefusalReason | undefined,
-  limits: LimitStates,
-  remaining = key.counter?.remaining,
-): KeyVerdict {
-  return { code: reason === undefined ? "VALID" : codeOfRefusal(reason), key, remaining, limits, reason };
+/** The verdict on a key, with the balances as last known; without a reason it is valid. */
+export function verdictOn({ key, owner }: Holders, reason: RefusalReason | undefined, limits: LimitStates): KeyVerdict {
+  return {
+    code: reason === undefined ? "VALID" : codeOfRefusal(reason),
+    key,
+    owner,
+    remaining: key.counter?.remaining,
+    ownerRemaining: owner?.counter?.remaining,
+    limits,
+    reason,
+  };
 }
 
-/** The verdict on a key after the ledger has answered. */
-export function decideSpend(key: Key, spend: CountedSpend, limits: LimitStates): KeyVerdict {
-  return verdictOn(key, spend.outcome === "spent" ? undefined : keyIsUsedUp, limits, spend.remaining);
+/** The counters that a verification is charged on, the key's own first; undefined: there is none. */
+export function countersOf({ key, owner }: Holders): readonly [string] | readonly [string, string] | undefined {
+  const shared = owner?.counter && counterOfOwner(owner.id);
+  if (key.counter === undefined) return shared === undefined ? undefined : [shared];
+  return shared === undefined ? [key.id] : [key.id, shared];
+}
+
+/** Why the ledger has not charged the counters; undefined if it has. Notes the balances that it has answered. */
+export function noteSpend({ key, owner }: Holders, spend: CountedSpend): RefusalReason | undefined {
+  note(key.counter ?? owner?.counter, spend.remaining);
+  if (key.counter !== undefined) note(owner?.counter, spend.sharedRemaining);
+  if (spend.outcome === "spent") return undefined;
+  return key.counter === undefined || spend.lacking === "shared" ? ownerIsUsedUp : keyIsUsedUp;
+}
+
+function note(counter: LastKnownBalance | undefined, remaining: number | undefined): void {
+  if (counter !== undefined && remaining !== undefined) counter.remaining = remaining;
 }
 
 const keyIsUsedUp: RefusalReason = { check: "counter", of: "key" };
+const ownerIsUsedUp: RefusalReason = { check: "counter", of: "owner" };

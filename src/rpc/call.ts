@@ -40,6 +40,8 @@ export function headerOf(headers: CallHeaders, name: string): string | undefined
 /** A method and what answers it. */
 export interface Endpoint {
   readonly method: DescMethod;
+  /** With its service, such as `KeysService/VerifyKey`: methods of two services may have one name. */
+  readonly name: string;
   /** The permission that a root key needs, such as `keys.create`. */
   readonly permission: string;
   /** Whether callers without a root key may call it too. */
@@ -105,7 +107,7 @@ export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> &
 
   function account(call: Call, startedMs: number, code: string): void {
     const { requestId, protocol } = call;
-    const method = call.endpoint.method.name;
+    const method = call.endpoint.name;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
     metrics.called(method, protocol, code, seconds);
     if (log.debugEnabled) log.debug("call", { requestId, method, protocol, code, seconds });
@@ -146,7 +148,7 @@ function presentedIn(authorization: string | undefined): Secret {
 }
 
 function fieldsOf({ requestId, endpoint }: Call, { code }: ApiError): LogFields {
-  return { requestId, method: endpoint.method.name, code };
+  return { requestId, method: endpoint.name, code };
 }
 
 /** The store's own message and the code of its cause; never the cause's message, which may repeat input. */

@@ -24,10 +24,15 @@ export function createEndpoints<Service extends DescService>(
 ): Endpoint[] {
   return service.methods.map((method) => ({
     method,
+    name: nameOf(method),
     permission: permissionOf(method),
     isPublic: getOption(method, public$),
     handle: handlers[method.localName as keyof Service["method"]] as Endpoint["handle"],
   }));
+}
+
+export function nameOf({ parent, name }: DescMethod): string {
+  return `${parent.name}/${name}`;
 }
 
 function permissionOf(method: DescMethod): string {

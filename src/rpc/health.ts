@@ -6,6 +6,7 @@ import {
 } from "../../gen/health/v1/health_pb.js";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint } from "./call.ts";
+import { nameOf } from "./endpoints.ts";
 import type { Readiness } from "./readiness.ts";
 
 /** `grpc.health.v1.Health` for the server as a whole (the empty name) and for each service it serves. */
@@ -19,6 +20,7 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
 
   const check: Endpoint = {
     method: Health.method.check,
+    name: nameOf(Health.method.check),
     ...open,
     async handle(request) {
       const { service } = request as HealthCheckRequest;
@@ -29,6 +31,7 @@ export function createHealth(readiness: Readiness, serviceNames: readonly string
 
   const list: Endpoint = {
     method: Health.method.list,
+    name: nameOf(Health.method.list),
     ...open,
     handle: async () => ({ statuses: Object.fromEntries([...known].map((name) => [name, { status: status() }])) }),
   };

@@ -11,5 +11,5 @@ export function idempotencyKeyOf({ call, caller }: CallContext, apiId?: string):
   if (!/^[\x21-\x7e]{1,255}$/.test(value)) {
     throw new InvalidRequest([{ path: "Idempotency-Key", message: "must be 1 to 255 visible ASCII characters" }]);
   }
-  return { rootKey, value: new Secret(value), method: call.endpoint.method.name, apiId };
+  return { rootKey, value: new Secret(value), method: call.endpoint.name, apiId };
 }

@@ -20,8 +20,9 @@ import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
 import { phraseRefusal, type RefusalReason } from "../domain/refusal-reason.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
-import type { Verdict } from "../domain/verification.ts";
+import type { KeyVerdict, NamedLimitState, Verdict } from "../domain/verification.ts";
 import type { KeyToImport } from "../usecases/import-keys.ts";
+import type { CounterChange } from "../usecases/update-remaining.ts";
 import { checkMeta } from "./check-meta.ts";
 import { InvalidRequest } from "./invalid-request.ts";
 
@@ -44,6 +45,15 @@ export function toFieldChanges(changes: Updates["latchkey.v1.UpdateKeyRequest"])
   };
 }
 
+/** Of a key or an owner. Throws `InvalidRequest`. */
+export function toCounterChange(op: string, { value }: { readonly value?: number | null | undefined }): CounterChange {
+  if (value === null && op !== "set") {
+    throw new InvalidRequest([{ path: "value", message: "can be null with set only" }]);
+  }
+  // The message's rules allow no other operation.
+  return { op: op as CounterChange["op"], value: value ?? undefined };
+}
+
 export function toRefillRule({ interval, amount, carryOver }: Refill): RefillRule {
   // The message's rules allow nothing else.
   return { interval: interval as RefillRule["interval"], amount, carryOver };
@@ -53,7 +63,7 @@ export function toRateLimit({ async = true, limit, duration }: Omit<Ratelimit, "
   return { mode: async ? "local" : "strict", limit, durationMs: duration };
 }
 
-function toNamedRateLimit({ name, ...rule }: NamedRatelimit): NamedRateLimit {
+export function toNamedRateLimit({ name, ...rule }: NamedRatelimit): NamedRateLimit {
   return { name, rule: toRateLimit(rule) };
 }
 
@@ -80,7 +90,7 @@ export function toProperties(key: CreateKeyRequest | KeyToImportMessage) {
 }
 
 /** A list that is absent is empty in a message. */
-function unlessEmpty<One>(list: readonly One[]): readonly One[] | undefined {
+export function unlessEmpty<One>(list: readonly One[]): readonly One[] | undefined {
   return list.length === 0 ? undefined : list;
 }
 
@@ -90,6 +100,7 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
   const reason = verdict.reason && toReason(verdict.reason);
   if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId, reason };
   const { key, remaining, limits, code } = verdict;
+  const { rateLimit, rateLimits = noLimits } = limits;
   return {
     keyId: key.id,
     valid,
@@ -99,14 +110,25 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
     ownerId: key.ownerId,
     name: key.name,
     expires: key.expiresAtMs,
-    ratelimit: limits.rateLimit && toRatelimitState(limits.rateLimit),
+    ratelimit: rateLimit && toRatelimitState(rateLimit),
     requestId,
     reason,
-    ratelimits: limits.rateLimits?.map(({ name, state }) => ({ name, ...toRatelimitState(state) })) ?? noLimits,
+    ratelimits: rateLimits.map(toNamedState),
+    owner: verdict.owner && toOwnerState(verdict),
   };
 }
 
-const noLimits: never[] = [];
+const noLimits: readonly NamedLimitState[] = [];
+
+/** Undefined for an owner that shares nothing. */
+function toOwnerState({ ownerRemaining: remaining, limits: { ownerRateLimits } }: KeyVerdict) {
+  if (remaining === undefined && ownerRateLimits === undefined) return undefined;
+  return { remaining, ratelimits: (ownerRateLimits ?? noLimits).map(toNamedState) };
+}
+
+function toNamedState({ name, state }: NamedLimitState) {
+  return { name, ...toRatelimitState(state) };
+}
 
 function toRatelimitState({ limit, remaining, resetMs }: RateLimitState) {
   return { limit, remaining, reset: resetMs };
@@ -149,7 +171,7 @@ export function toKey(key: StoredKey, { clock }: Pick<Ambient, "clock">): Messag
     remaining: counter?.remaining,
     refill: counter?.refill && toRefillState(counter.refill),
     ratelimit: rateLimit && toRatelimit(rateLimit),
-    ratelimits: key.rateLimits?.map(({ name, rule }) => ({ name, ...toRatelimit(rule) })) ?? [],
+    ratelimits: toNamedRatelimits(key.rateLimits),
     costMax: key.costMax,
     permissions: [...(key.permissions ?? [])],
     ipAllow: [...(key.ipAllow ?? [])],
@@ -162,8 +184,13 @@ function toSecret({ start, createdAtMs, expiresAtMs }: StoredSecret) {
   return { start, createdAt: createdAtMs, expires: expiresAtMs };
 }
 
-function toRefillState({ interval, amount, carryOver, refilledThroughMs }: StoredRefill) {
+export function toRefillState({ interval, amount, carryOver, refilledThroughMs }: StoredRefill) {
   return { interval, amount, carryOver, nextRefillAt: nextBoundaryMs(interval, refilledThroughMs) };
+}
+
+/** As they are read. */
+export function toNamedRatelimits(limits: readonly NamedRateLimit[] | undefined) {
+  return limits?.map(({ name, rule }) => ({ name, ...toRatelimit(rule) })) ?? [];
 }
 
 /** As it is read. */

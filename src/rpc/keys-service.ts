@@ -12,7 +12,7 @@ import { importKeys } from "../usecases/import-keys.ts";
 import { listKeys } from "../usecases/list-keys.ts";
 import { rerollKey } from "../usecases/reroll-key.ts";
 import { updateKey } from "../usecases/update-key.ts";
-import { type CounterOp, updateRemaining } from "../usecases/update-remaining.ts";
+import { updateRemaining } from "../usecases/update-remaining.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
 import type { Endpoint } from "./call.ts";
@@ -20,7 +20,15 @@ import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { InvalidRequest } from "./invalid-request.ts";
-import { toCosts, toFieldChanges, toKey, toKeyToImport, toProperties, toVerification } from "./key-messages.ts";
+import {
+  toCosts,
+  toCounterChange,
+  toFieldChanges,
+  toKey,
+  toKeyToImport,
+  toProperties,
+  toVerification,
+} from "./key-messages.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** What the service and its use cases need. */
@@ -99,11 +107,9 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
 
     async updateRemaining(request, context) {
       const { keyId } = request;
-      const op = request.op as CounterOp;
-      const value = changesOf(UpdateRemainingRequestSchema, request).value ?? undefined;
-      if (value === undefined && op !== "set") throw badField("value", "can be null with set only");
+      const change = toCounterChange(request.op, changesOf(UpdateRemainingRequestSchema, request));
       const { management } = context.caller;
-      const updated = await updateRemaining(management, { keyId, op, value }, idempotencyKeyOf(context), deps);
+      const updated = await updateRemaining(management, { keyId, ...change }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchKey();
       log.info("key changed", { requestId: context.call.requestId, keyId, changed: "remaining" });
       return updated;

@@ -2,6 +2,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
+import type { Change } from "../store/changes.ts";
 import type { OpenedCore } from "./opened-core.ts";
 import type { Teardown } from "./teardown.ts";
 
@@ -9,8 +10,8 @@ export interface RemoteCoreDeps extends Ambient {
   readonly settings: Settings;
   readonly waitingRoom: WaitingRoom;
   readonly teardown: Teardown;
-  /** The answer to a look-up of this digest must not be remembered. */
-  readonly onOldAnswer: (digest: string) => void;
+  /** The answer to a look-up must not be remembered: it is older than this change. */
+  readonly onOldAnswer: (change: Change) => void;
 }
 
 /** A core behind coordinators. An edge knows no root keys, and makes none. */

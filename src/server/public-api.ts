@@ -17,6 +17,7 @@ import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts"
 import { routedMethodsOf } from "../rpc/json-call.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
+import { createOwnersEndpoints } from "../rpc/owners-service.ts";
 import { createOpenApiHandler, createProbes } from "../rpc/probes.ts";
 import { createRatelimitsEndpoints } from "../rpc/ratelimits-service.ts";
 import { Readiness } from "../rpc/readiness.ts";
@@ -25,7 +26,7 @@ import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
 import { createRootKeysEndpoints } from "../rpc/root-keys-service.ts";
 import { prepareRules } from "../rpc/validate.ts";
-import type { KeyLookup } from "../store/key-lookup.ts";
+import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
@@ -34,6 +35,7 @@ import { OnePort } from "./port/one-port.ts";
 
 export interface PublicApiDeps extends Ambient {
   readonly keys: KeyLookup;
+  readonly owners: OwnersOfKeys;
   readonly usage: UsageLedger;
   readonly limiter: RateLimiter;
   readonly rootAccess: RootAccess;
@@ -73,6 +75,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const endpoints = [
     ...createApisEndpoints(deps),
     ...createKeysEndpoints(deps),
+    ...createOwnersEndpoints(deps),
     ...createRootKeysEndpoints(deps),
     ...createAuditEndpoints(),
     ...createRatelimitsEndpoints(deps),

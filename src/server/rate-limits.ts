@@ -12,8 +12,8 @@ import { redisAccessOf } from "./redis-access.ts";
 export interface RateLimits {
   readonly limiter: RateLimiter;
   readonly local: LocalLimits;
-  /** The key's limit was changed, or the key deleted. */
-  keyChanged(keyId: string): void;
+  /** A limit of the key or owner was changed, or it was deleted: by the key's id, or the owner's counter. */
+  holderChanged(holder: string): void;
   /** Sends the last report, returns permits and saves windows. No permit may be taken afterwards. */
   stop(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export async function startRateLimits(deps: RateLimitsDeps): Promise<RateLimits>
   return {
     limiter: limiterByMode({ local: local.limiter, strict }),
     local,
-    keyChanged: (keyId) => strict.holderChanged(keyId),
+    holderChanged: (holder) => strict.holderChanged(holder),
     async stop() {
       await Promise.all([local.stop(), strict.stop()]);
       redis?.close();

@@ -8,8 +8,8 @@ import { WindowRows } from "../domain/window-rows.ts";
 import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import { SharedRowGuard } from "../ratelimit/local/shared-row-guard.ts";
 import { numbersFrom } from "../ratelimit/local/window-numbers.ts";
-import { CachedKeyLookup } from "../store/cached-key-lookup.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
+import { allCaches } from "../store/changes.ts";
 import type { MainThreadMethods, ServingMethods, ServingSetup } from "../threads/methods.ts";
 import {
   type MainThreadLink,
@@ -22,6 +22,7 @@ import {
 } from "../threads/remote-main-thread.ts";
 import { SharedLimiter } from "../threads/shared-limiter.ts";
 import { ThreadLink } from "../threads/thread-link.ts";
+import { cacheKeys } from "./key-cache.ts";
 import { createPublicApi } from "./public-api.ts";
 
 /** Most callers of this thread that wait for a look-up. The main thread counts only one of them for each look-up. */
@@ -39,15 +40,9 @@ const methods: ServingMethods = {
   listen: (port, host) => onePort.listen(port, host, { reusePort: true }),
   setReady: (ready) => setReady(ready),
   setUnixOffset: (unixOffsetMs) => localLimiter.setUnixOffset(unixOffsetMs),
-  invalidate(change) {
-    for (const cache of caches()) cache.invalidate(change);
-  },
-  invalidateAll() {
-    for (const cache of caches()) cache.invalidateAll();
-  },
-  newsIsCurrent(atMs) {
-    for (const cache of caches()) cache.newsIsCurrent(atMs);
-  },
+  invalidate: (change) => memory.invalidate(change),
+  invalidateAll: () => memory.invalidateAll(),
+  newsIsCurrent: (atMs) => memory.newsIsCurrent(atMs),
   snapshot: () => metrics.snapshot(),
   startShutdown: () => onePort.startShutdown(),
   stopStreams: () => stopStreams(),
@@ -57,18 +52,16 @@ if (parentPort === null) throw new Error("this runs in a worker thread");
 const mainThread: MainThreadLink = new ThreadLink<ServingMethods, MainThreadMethods>(parentPort, methods);
 parentPort.on("message", (batch) => mainThread.onMessage(batch));
 
-const keys = new CachedKeyLookup(
-  remoteKeys(mainThread),
-  {
-    ttlMs: setup.cacheTtlMs,
-    keysMax: setup.cacheKeysMax,
-    waitingRoom: new WaitingRoom(callersMax),
-  },
-  { clock, metrics },
-);
+const cache = cacheKeys(remoteKeys(mainThread), {
+  ttlMs: setup.cacheTtlMs,
+  keysMax: setup.cacheKeysMax,
+  waitingRoom: new WaitingRoom(callersMax),
+  clock,
+  metrics,
+});
 const rootAccess = remoteRootAccess(mainThread);
 const verdicts = new CachedVerdicts(rootAccess.check, setup.cacheTtlMs, clock);
-const caches = () => [keys, verdicts];
+const memory = allCaches([cache.memory, verdicts]);
 const localLimiter = new SharedLimiter({
   rows: new WindowRows(setup.windows.rows, numbersFrom(random)),
   guard: new SharedRowGuard(setup.windows.guard),
@@ -82,7 +75,8 @@ localLimiter.setUnixOffset(setup.unixOffsetMs);
 setInterval(() => localLimiter.sweep(Math.ceil(localLimiter.size / sweeps)), sweepEveryMs).unref();
 
 const { onePort, setReady, stopStreams } = createPublicApi({
-  keys,
+  keys: cache.keys,
+  owners: cache.owners,
   usage: remoteUsage(mainThread),
   limiter: limiterByMode({ local: localLimiter, strict: remoteStrictLimiter(mainThread) }),
   rootAccess: { check: verdicts.check, manage: rootAccess.manage },
@@ -95,7 +89,6 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   connectionsMax: setup.connectionsMax,
   refreshReadiness: () => mainThread.ask("refreshReadiness"),
 });
-metrics.gauge("latchkey_cached_keys", "Keys held in memory.", () => keys.size);
 metrics.gauge("latchkey_thread_connections", "Open connections of each serving thread.", () => onePort.connections, {
   thread: String(setup.thread),
 });

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { counterOfOwner } from "../domain/subject.ts";
 import { announceChanges } from "../store/announce-changes.ts";
 import { audienceOf, type Change } from "../store/changes.ts";
 import type { RootAccess } from "../store/root-access.ts";
@@ -29,40 +30,44 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   const threads = settings.workers > 1 ? new ServingThreadPool(options.onFatal) : undefined;
 
   // The core.
-  const onOldAnswer = (digest: string) => cache.memory.invalidate({ kind: "key", keyId: "", digests: [digest] });
+  const onOldAnswer = (change: Change) => memory.invalidate(change);
   const opened = await (settings.role === "edge"
     ? connectRemoteCore({ ...options, onOldAnswer })
     : openLocalCore(options));
   const { core, usable, health, verdicts } = opened;
 
   // The front's own state: keys in memory, windows and permits.
-  const cache = cacheKeys(core.keys, threads, options);
+  const { cacheTtlMs: ttlMs, cacheKeysMax: keysMax } = settings;
+  const cache = cacheKeys(core.keys, { ...options, ttlMs, keysMax });
+  // Serving threads have their own caches, and hear of every change.
+  const memory = threads ?? cache.memory;
   const rateLimits = await startRateLimits({ ...options, core });
   teardown.add("rate limits", () => rateLimits.stop());
   const onChange = (change: Change) => {
-    if (change.kind === "key") rateLimits.keyChanged(change.keyId);
+    if (change.kind === "key") rateLimits.holderChanged(change.keyId);
+    if (change.kind === "owner") rateLimits.holderChanged(counterOfOwner(change.ownerId));
   };
   // What serving threads forget they ask this thread for again: it forgets first.
-  const caches = [verdicts, cache.memory];
+  const caches = [verdicts, memory];
   const changes = await connectChanges({ ...options, caches, onChange, replica: rateLimits.local.replica });
   teardown.add("messages about changes", () => changes.close());
   const rootAccess: RootAccess = {
     check: verdicts.check,
-    manage: (rootKey) => announceChanges(core.manage(rootKey), [audienceOf(verdicts), cache.changes, changes]),
+    manage: (rootKey) =>
+      announceChanges(core.manage(rootKey), [audienceOf(verdicts), threads ?? audienceOf(memory), changes]),
   };
 
   // What serves the public port: this thread, or others.
   const services = {
-    keys: cache.keys,
     usage: core.usage,
     limiter: rateLimits.limiter,
     rootAccess,
     refreshReadiness: () => health?.refresh(),
   };
-  threads?.start(settings, { ...services, log }, rateLimits.local);
+  threads?.start(settings, { ...services, keys: core.keys, log }, rateLimits.local);
   teardown.add("threads", () => threads?.end());
   const { fastPath, verifyAuth, connectionsMax } = settings;
-  const served = { ...options, ...services, fastPath, verifyAuth, connectionsMax };
+  const served = { ...options, ...services, ...cache, fastPath, verifyAuth, connectionsMax };
   const serving = threads ?? serveHere(createPublicApi(served));
   const internal = await startInternalListener({
     ...options,

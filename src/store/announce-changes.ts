@@ -1,5 +1,5 @@
 import type { Change, ChangeAudience } from "./changes.ts";
-import type { Command } from "./commands.ts";
+import { type Command, targetIdOf } from "./commands.ts";
 import type { Management, Outcome } from "./management.ts";
 
 /**
@@ -37,6 +37,12 @@ function changesOf(command: Command, outcome: Outcome<Command["kind"]> | undefin
       return [{ kind: "rootKeys" }];
     case "importKeys":
       return [{ kind: "imports" }];
+    // One that is missing too: it may have been deleted by a change whose answer was lost.
+    case "createOwner":
+    case "updateOwner":
+    case "updateOwnerRemaining":
+    case "deleteOwner":
+      return [{ kind: "owner", ownerId: targetIdOf(command), isNew: command.kind === "createOwner" }];
   }
   if (outcome?.outcome === "done") return outcome.changed.map((change) => ({ kind: "key", ...change }));
   // Of a change of an API it is not known which keys it has changed: the change feed tells.

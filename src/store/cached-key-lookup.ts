@@ -8,7 +8,7 @@ import { type CachedKey, Interner, toCachedKey } from "./cached-key.ts";
 import type { Change, ChangeCache } from "./changes.ts";
 import { DigestMap } from "./digest-map.ts";
 import type { KeyLookup, LookupOptions } from "./key-lookup.ts";
-import { type Pending, PendingTable } from "./pending-table.ts";
+import { PendingLookups } from "./pending-lookups.ts";
 
 export interface KeyCacheOptions {
   /** How long cached keys are served after the moment as of which news was last current; 0 turns the cache off. */
@@ -27,9 +27,7 @@ const foreign: LookupOptions = { foreign: true };
 
 /**
  * A cache of keys found in the store. Only existing keys are cached, until they change or room is needed, and served
- * while news of changes is current (adr 18). A miss always asks the store, also while it is already asked for the same
- * key: that answer may be older than a change that the caller knows of. The store answers callers with the same promise
- * if they can share a look-up.
+ * while news of changes is current (adr 18). A miss always asks the store (see `PendingLookups`).
  */
 export class CachedKeyLookup implements KeyLookup, ChangeCache {
   readonly #store: KeyLookup;
@@ -47,7 +45,7 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
    */
   readonly #outdated = new Map<string, number>();
   /** Look-ups under way. */
-  readonly #lookups = new PendingTable<Lookup>();
+  readonly #lookups = new PendingLookups<Key | undefined>();
   readonly #waitingRoom: WaitingRoom;
   /** Where callers wait whose texts this service cannot have made. */
   readonly #foreignRoom: WaitingRoom;
@@ -83,45 +81,12 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
   }
 
   #lookUp(digest: string, isForeign: boolean): MaybePromise<Key | undefined> {
-    const latest = this.#lookups.latest(digest);
-    const room = isForeign ? this.#foreignRoom : this.#waitingRoom;
-    const refusal = room.enter(this.#callersOf(latest));
-    if (refusal !== undefined) return Promise.reject(refusal);
-    const found = isForeign ? this.#store.findByDigest(digest, foreign) : this.#store.findByDigest(digest);
-    const isShared = latest !== undefined && latest.found === found;
-    this.#metrics.keyCache(isShared ? "shared" : "miss");
-    if (!(found instanceof Promise)) {
-      room.leave();
-      return this.#cache(digest, found);
-    }
-    return isShared ? join(latest) : this.#wait(digest, found, room);
-  }
-
-  /** How many wait for the key, whichever look-up they wait for. */
-  #callersOf(latest: Lookup | undefined): number {
-    let callers = 0;
-    for (let lookup = latest; lookup !== undefined; lookup = this.#lookups.before(lookup)) callers += lookup.callers;
-    return callers;
-  }
-
-  #wait(digest: string, found: Promise<Key | undefined>, room: WaitingRoom): Promise<Key | undefined> {
-    const leave = () => {
-      this.#lookups.remove(lookup);
-      room.leave(lookup.callers);
-    };
-    const cached = found.then(
-      (key) => {
-        leave();
-        return lookup.isOutdated ? key : this.#cache(digest, key);
-      },
-      (error: unknown) => {
-        leave();
-        throw error;
-      },
-    );
-    const lookup: Lookup = { digest, next: undefined, found, cached, callers: 1, isOutdated: false };
-    this.#lookups.add(lookup);
-    return cached;
+    return this.#lookups.lookUp(digest, {
+      ask: () => (isForeign ? this.#store.findByDigest(digest, foreign) : this.#store.findByDigest(digest)),
+      room: isForeign ? this.#foreignRoom : this.#waitingRoom,
+      remember: (key) => this.#cache(digest, key),
+      onAsked: (isShared) => this.#metrics.keyCache(isShared ? "shared" : "miss"),
+    });
   }
 
   /** The key was changed or deleted, here or on another replica. */
@@ -136,7 +101,7 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
   invalidateAll(): void {
     this.#keys.clear();
     this.#outdated.clear();
-    this.#lookups.forEach(markOutdated);
+    this.#lookups.outdateAll();
   }
 
   newsIsCurrent(atMs: number): void {
@@ -150,7 +115,7 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
   #evict(digests: readonly string[]): void {
     for (const digest of digests) {
       this.#keys.delete(digest);
-      for (let at = this.#lookups.latest(digest); at !== undefined; at = this.#lookups.before(at)) markOutdated(at);
+      this.#lookups.outdate(digest);
     }
   }
 
@@ -163,7 +128,7 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
     this.#outdated.delete(keyId);
     this.#outdated.set(keyId, this.#clock.monotonicMs());
     // Each of these may be for the key.
-    this.#lookups.forEach(markOutdated);
+    this.#lookups.outdateAll();
   }
 
   #isOutdated(key: CachedKey): boolean {
@@ -176,25 +141,4 @@ export class CachedKeyLookup implements KeyLookup, ChangeCache {
     this.#keys.set(digest, cached);
     return cached;
   }
-}
-
-interface Lookup extends Pending<Lookup> {
-  /** The store's promise. */
-  readonly found: Promise<Key | undefined>;
-  readonly cached: Promise<Key | undefined>;
-  callers: number;
-  /** Whether the key may have changed since the store began to read it. */
-  isOutdated: boolean;
-}
-
-function join(lookup: Lookup): Promise<Key | undefined> {
-  lookup.callers++;
-  // The store has not begun to read it: what it will read is as of now or later.
-  lookup.isOutdated = false;
-  return lookup.cached;
-}
-
-/** It may have read the key before the change: its answer must not be cached. */
-function markOutdated(lookup: Lookup): void {
-  lookup.isOutdated = true;
 }

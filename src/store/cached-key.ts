@@ -8,6 +8,7 @@ export class CachedKey implements Key {
   readonly id: string;
   readonly apiId: string;
   readonly ownerId: string | undefined;
+  readonly hasOwnerRecord: boolean;
   readonly name: string | undefined;
   readonly meta: JsonObject;
   readonly enabled: boolean;
@@ -25,6 +26,7 @@ export class CachedKey implements Key {
     this.id = key.id;
     this.apiId = interner.text(key.apiId);
     this.ownerId = key.ownerId;
+    this.hasOwnerRecord = key.hasOwnerRecord;
     this.name = key.name;
     this.meta = Object.keys(key.meta).length === 0 ? noMeta : key.meta;
     this.enabled = key.enabled;

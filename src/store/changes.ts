@@ -1,6 +1,8 @@
 /** A change of stored data, as caches are told of it. Plain data: it goes to other threads, replicas and edges. */
 export type Change =
   | ({ readonly kind: "key" } & KeyChange)
+  /** The record of an owner was made, changed or removed. `isNew`: its keys may have been looked up before there was one. */
+  | ({ readonly kind: "owner" } & OwnerChange)
   /** Root keys were added, changed or removed. */
   | { readonly kind: "rootKeys" }
   /** Keys were imported, the first ones perhaps: from now on texts that this service has not made may be keys. */
@@ -10,6 +12,11 @@ export type Change =
 export interface KeyChange {
   readonly keyId: string;
   readonly digests: readonly string[] | undefined;
+}
+
+export interface OwnerChange {
+  readonly ownerId: string;
+  readonly isNew: boolean;
 }
 
 /** Who is told of changes that are made in this process: its own caches, and other replicas. */
@@ -35,4 +42,19 @@ export interface ChangeCache {
 /** Tells a cache of this thread. */
 export function audienceOf(cache: Pick<ChangeCache, "invalidate">): ChangeAudience {
   return { broadcast: async (change) => cache.invalidate(change) };
+}
+
+/** Several caches as one. */
+export function allCaches(caches: readonly ChangeCache[]): ChangeCache {
+  return {
+    invalidate(change) {
+      for (const cache of caches) cache.invalidate(change);
+    },
+    invalidateAll() {
+      for (const cache of caches) cache.invalidateAll();
+    },
+    newsIsCurrent(atMs) {
+      for (const cache of caches) cache.newsIsCurrent(atMs);
+    },
+  };
 }

@@ -1,18 +1,21 @@
 import type { ApiFieldChanges, KeyDefaults } from "../domain/api.ts";
 import type { KeyFieldChanges, NewKey } from "../domain/key.ts";
+import type { NewOwner, OwnerFieldChanges } from "../domain/owner.ts";
 import type { NewRootKey, RootKeyFieldChanges } from "../domain/root-key.ts";
 
 /**
  * Every change that can be made. Only the stores look into it: guard, announcements and links between threads and
  * processes forward it unchanged. It is plain data, so that it can be sent to another thread or process.
  */
-export type Command = KeyCommand | RootKeyCommand | ApiCommand;
+export type Command = KeyCommand | RootKeyCommand | ApiCommand | OwnerCommand;
 
 export type KeyCommand = CreateKey | UpdateKey | UpdateRemaining | RerollKey | DeleteKey | ImportKeys;
 
 export type RootKeyCommand = CreateRootKey | UpdateRootKey | RevokeRootKey;
 
 export type ApiCommand = CreateApi | UpdateApi | StopApi | DeleteApiKeys | DeleteApi;
+
+export type OwnerCommand = CreateOwner | UpdateOwner | UpdateOwnerRemaining | DeleteOwner;
 
 /** What is known of every change before it is made. */
 interface Change<Kind extends string> {
@@ -55,9 +58,12 @@ export interface UpdateKey extends Change<"updateKey"> {
  * Changes a key's counter, after every refill that is due by the ledger's clock, and one at a time with refills and uses:
  * each use counts either before it or after it. A counter keeps its refill rule.
  */
-export interface UpdateRemaining extends Change<"updateRemaining"> {
+export interface UpdateRemaining extends Change<"updateRemaining">, CounterChange {
   readonly keyId: string;
-  /** A key without a counter gets one by `set`. */
+}
+
+export interface CounterChange {
+  /** A key or owner without a counter gets one by `set`. */
   readonly op: "set" | "increment" | "decrement";
   /** Undefined, with `set` only: the counter is removed, its refill rule too. */
   readonly value: number | undefined;
@@ -153,6 +159,34 @@ export interface DeleteApi extends Change<"deleteApi"> {
   readonly isStopped: boolean;
 }
 
+/** Stores the record of an owner with its counter. One that exists is a conflict. Keys can have named the owner before. */
+export interface CreateOwner extends Change<"createOwner"> {
+  readonly owner: NewOwner;
+}
+
+/**
+ * Sets each field that is there; null removes it. Open windows and refill rules are treated as those of a key: see
+ * `UpdateKey`.
+ */
+export interface UpdateOwner extends Change<"updateOwner"> {
+  readonly ownerId: string;
+  /** Only if this is the owner's version; any other is a conflict. */
+  readonly ifVersion?: number | undefined;
+  readonly changes: OwnerFieldChanges;
+}
+
+/** Changes an owner's counter as `UpdateRemaining` does a key's. */
+export interface UpdateOwnerRemaining extends Change<"updateOwnerRemaining">, CounterChange {
+  readonly ownerId: string;
+  readonly ifVersion?: number | undefined;
+}
+
+/** Removes the record of an owner with its counter and windows. Its keys stay, and share nothing any more. */
+export interface DeleteOwner extends Change<"deleteOwner"> {
+  readonly ownerId: string;
+  readonly ifVersion?: number | undefined;
+}
+
 /** What a command is about, such as a key, a new one included. */
 export function targetIdOf(command: Command): string {
   switch (command.kind) {
@@ -166,6 +200,12 @@ export function targetIdOf(command: Command): string {
     case "updateRootKey":
     case "revokeRootKey":
       return command.rootKeyId;
+    case "createOwner":
+      return command.owner.id;
+    case "updateOwner":
+    case "updateOwnerRemaining":
+    case "deleteOwner":
+      return command.ownerId;
     default:
       return "apiId" in command ? command.apiId : command.keyId;
   }

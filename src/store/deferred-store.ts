@@ -14,6 +14,8 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
       // Not async: callers that share a look-up know it by its promise.
       findByDigest: (...args) =>
         fulfilled === undefined ? Promise.reject(notThere()) : fulfilled.keys.findByDigest(...args),
+      findOwner: (ownerId) =>
+        fulfilled === undefined ? Promise.reject(notThere()) : fulfilled.keys.findOwner(ownerId),
     },
     management: {
       change: async (...args) => real().management.change(...args),

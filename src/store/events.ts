@@ -10,6 +10,10 @@ export const methodOf: Readonly<Record<Command["kind"], string>> = {
   rerollKey: "keys.rerollKey",
   deleteKey: "keys.deleteKey",
   importKeys: "keys.importKeys",
+  createOwner: "owners.createOwner",
+  updateOwner: "owners.updateOwner",
+  updateOwnerRemaining: "owners.updateRemaining",
+  deleteOwner: "owners.deleteOwner",
   createRootKey: "rootKeys.createRootKey",
   updateRootKey: "rootKeys.updateRootKey",
   revokeRootKey: "rootKeys.revokeRootKey",
@@ -27,8 +31,10 @@ export function fieldsOf(command: Command): readonly string[] {
     case "updateKey":
     case "updateRootKey":
     case "updateApi":
+    case "updateOwner":
       return Object.entries(command.changes).flatMap(([name, value]) => (value === undefined ? [] : publicName(name)));
     case "updateRemaining":
+    case "updateOwnerRemaining":
       return ["remaining"];
     case "rerollKey":
       return ["secrets"];

@@ -43,6 +43,10 @@ export function guardStore(store: Store, health: StoreHealth): Store {
         if (health.problem !== undefined) return Promise.reject(health.problem);
         return andThen(keys.findByDigest(...args), checkFound);
       },
+      findOwner(ownerId) {
+        if (health.problem !== undefined) return Promise.reject(health.problem);
+        return andThen(keys.findOwner(ownerId), checkFound);
+      },
     },
     management: {
       async change(command, idempotency) {
@@ -81,7 +85,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
   };
 }
 
-const listKinds: ReadonlySet<Query["kind"]> = new Set(["keys", "events", "apis"]);
+const listKinds: ReadonlySet<Query["kind"]> = new Set(["keys", "events", "apis", "owners"]);
 
 interface Failed {
   readonly outcome: "failed";

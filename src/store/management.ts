@@ -1,5 +1,6 @@
 import type { StoredApi } from "../domain/api.ts";
 import type { StoredKey } from "../domain/key.ts";
+import type { StoredOwner } from "../domain/owner.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
 import type { KeyChange } from "./changes.ts";
 import type { Command, IdempotencyRecord, KeptAnswer } from "./commands.ts";
@@ -23,6 +24,10 @@ export interface ChangeAnswers {
   readonly updateRemaining: { readonly remaining: number | undefined; readonly version: number };
   readonly updateKey: StoredKey;
   readonly updateRootKey: StoredRootKey;
+  readonly createOwner: StoredOwner;
+  readonly updateOwner: StoredOwner;
+  /** As of `updateRemaining`. */
+  readonly updateOwnerRemaining: { readonly remaining: number | undefined; readonly version: number };
   readonly createApi: StoredApi;
   readonly updateApi: StoredApi;
   /** How many keys were deleted. Fewer than asked for: there are no more. */
@@ -46,14 +51,15 @@ export type Outcome<Kind extends Command["kind"] = never> =
   | { readonly outcome: "repeated"; readonly record: KeptAnswer };
 
 /**
- * The key has no counter; the counter would fall below 0, or rise above its bound; the key or API has another version; the API
- * exists already, is being deleted, or has keys.
+ * The key or owner has no counter; the counter would fall below 0, or rise above its bound; the key, owner or API has another
+ * version; the owner exists already; the API exists already, is being deleted, or has keys.
  */
 export type ConflictReason =
   | "noCounter"
   | "belowZero"
   | "aboveMax"
   | "version"
+  | "ownerExists"
   | "apiExists"
   | "apiIsDeleting"
   | "hasKeys";

@@ -1,6 +1,7 @@
 import type { KeyDefaults, StoredApi } from "../domain/api.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { StoredKey } from "../domain/key.ts";
+import type { StoredOwner } from "../domain/owner.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
 import type { KeptAnswer } from "./commands.ts";
 
@@ -18,7 +19,9 @@ export type Query =
   | { readonly kind: "api"; readonly apiId: string }
   /** What a new key of the API takes over. Apart from `api`: who may create keys need not be allowed to read APIs. */
   | { readonly kind: "apiDefaults"; readonly apiId: string }
-  | ApisQuery;
+  | ApisQuery
+  | { readonly kind: "owner"; readonly ownerId: string }
+  | OwnersQuery;
 
 /**
  * A page of keys, newest first. `apiId` or `ownerId` is given, or both. A page examines a bounded number of keys, so that a
@@ -113,6 +116,28 @@ export interface ApiPage {
   readonly next?: ApiPosition | undefined;
 }
 
+/**
+ * A page of owners, newest first. It examines a bounded number of them, and may have a cursor although it is not full, or has
+ * none at all, as a page of keys.
+ */
+export interface OwnersQuery {
+  readonly kind: "owners";
+  readonly limit: number;
+  /** The cursor of the page before. */
+  readonly after?: string | undefined;
+  /** Only owners that concern keys of these APIs alone. Absent: all. Set where root keys are known. */
+  readonly within?: readonly string[] | undefined;
+}
+
+export interface OwnerPage {
+  readonly owners: readonly StoredOwner[];
+  /**
+   * Where the next page begins; absent on the last one. An event's id: that of an owner may be one which whoever asks must
+   * not see.
+   */
+  readonly cursor?: string | undefined;
+}
+
 /** The answers, by the kind of the question. */
 export interface Answers {
   readonly keptAnswer: KeptAnswer | undefined;
@@ -125,4 +150,6 @@ export interface Answers {
   readonly api: StoredApi | undefined;
   readonly apiDefaults: KeyDefaults | undefined;
   readonly apis: ApiPage;
+  readonly owner: StoredOwner | undefined;
+  readonly owners: OwnerPage;
 }

@@ -1,5 +1,5 @@
 import type { ChangeFeed } from "./change-feed.ts";
-import type { KeyLookup } from "./key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "./key-lookup.ts";
 import type { Management } from "./management.ts";
 import type { PermitEngine } from "./permit-ledger.ts";
 import type { RootKeyStore } from "./root-key-store.ts";
@@ -8,7 +8,7 @@ import type { UsageEngine } from "./usage-ledger.ts";
 
 /** All stored data. One contract suite tests every implementation for the same behaviour. */
 export interface Store {
-  readonly keys: KeyLookup;
+  readonly keys: KeyLookup & OwnerLookup;
   readonly management: Management;
   readonly rootKeys: RootKeyStore;
   /** What every change of a key or of root keys adds to. */

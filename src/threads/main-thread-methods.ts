@@ -7,14 +7,14 @@ import type { WindowTable } from "../domain/window-table.ts";
 import { fromWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
-import type { KeyLookup } from "../store/key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import type { IfAllowed, MainThreadMethods } from "./methods.ts";
 
 /** The main thread's services: there is one of each, for all threads. */
 export interface MainThread {
-  readonly keys: KeyLookup;
+  readonly keys: KeyLookup & OwnerLookup;
   readonly rootAccess: RootAccess;
   readonly usage: UsageLedger;
   readonly limiter: RateLimiter;
@@ -39,6 +39,7 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
 
   return {
     findByDigest: (digest, options) => keys.findByDigest(digest, options),
+    findOwner: (ownerId) => keys.findOwner(ownerId),
     check: (presented) => rootAccess.check(new Secret(presented)),
     change: (rootKey, ...args) => ifAllowed(manage(rootKey).change(...args)),
     read: (rootKey, query) => ifAllowed(manage(rootKey).read(query)),

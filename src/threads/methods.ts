@@ -7,7 +7,7 @@ import type { WireError } from "../link/wire-error.ts";
 import type { Permit } from "../ratelimit/limiter.ts";
 import type { ChangeCache } from "../store/changes.ts";
 import type { Command } from "../store/commands.ts";
-import type { KeyLookup } from "../store/key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
 import type { Management, Outcome } from "../store/management.ts";
 import type { Answers, Query } from "../store/queries.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
@@ -15,7 +15,7 @@ import type { UsageLedger } from "../store/usage-ledger.ts";
 /* What threads ask each other. The main thread owns everything that may exist only once; the other threads serve. */
 
 /** What a serving thread can ask the main thread. Only the main thread knows the root keys: it checks each one presented. */
-export interface MainThreadMethods extends KeyLookup, UsageLedger {
+export interface MainThreadMethods extends KeyLookup, OwnerLookup, UsageLedger {
   check(presented: string): MaybePromise<RootKeyVerdict | undefined>;
   change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome<Command["kind"]>>>;
   read(rootKey: string, query: Query): Promise<IfAllowed<Answers[Query["kind"]]>>;

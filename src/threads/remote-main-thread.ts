@@ -7,7 +7,7 @@ import { toWire } from "../link/wire-error.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { Command, IdempotencyRecord } from "../store/commands.ts";
-import type { KeyLookup } from "../store/key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
 import type { Outcome } from "../store/management.ts";
 import type { Answers, Query } from "../store/queries.ts";
 import type { RootAccess } from "../store/root-access.ts";
@@ -19,8 +19,11 @@ import type { ThreadLink } from "./thread-link.ts";
 
 export type MainThreadLink = ThreadLink<ServingMethods, MainThreadMethods>;
 
-export function remoteKeys(mainThread: MainThreadLink): KeyLookup {
-  return { findByDigest: (digest, options) => mainThread.ask("findByDigest", digest, options) };
+export function remoteKeys(mainThread: MainThreadLink): KeyLookup & OwnerLookup {
+  return {
+    findByDigest: (digest, options) => mainThread.ask("findByDigest", digest, options),
+    findOwner: (ownerId) => mainThread.ask("findOwner", ownerId),
+  };
 }
 
 /** Every call sends the root key that was presented: this thread cannot judge it. */

@@ -1,6 +1,6 @@
 import { Forbidden } from "../domain/forbidden.ts";
 import { covers } from "../domain/permissions.ts";
-import { type Allowance, allowanceAfter, grantRefusal, includesApi } from "../domain/root-key.ts";
+import { type Allowance, allowanceAfter, grantRefusal, includesApi, includesApis } from "../domain/root-key.ts";
 import type { Command } from "../store/commands.ts";
 import type { Management } from "../store/management.ts";
 import type { Answers, Query } from "../store/queries.ts";
@@ -15,10 +15,17 @@ type Permissions = readonly [string, ...string[]] | undefined;
 
 interface CommandRule<Made> {
   readonly permissions: Permissions;
-  /** What it changes: something of an API, a key, root keys, or what only a root key of all APIs may change. */
+  /** What it changes: something of an API, a key, an owner, root keys, or what only a root key of all APIs may change. */
   readonly target: (
     command: Made,
-  ) => { readonly apiId: string } | { readonly keyId: string } | RootKeyTarget | "all APIs";
+  ) => { readonly apiId: string } | { readonly keyId: string } | OwnerTarget | RootKeyTarget | "all APIs";
+}
+
+/** The owner that is changed or deleted, if it is there, and the APIs that it is to concern: null for all. */
+interface OwnerTarget {
+  readonly ownerId: string | undefined;
+  /** Undefined: as before. */
+  readonly apiIdsAfter: ApiIds | null | undefined;
 }
 
 /** The root key that is changed or revoked, if it is there, and what one would allow afterwards. */
@@ -28,6 +35,7 @@ interface RootKeyTarget {
 }
 
 const ofKey = ({ keyId }: { readonly keyId: string }) => ({ keyId });
+const ofOwner = ({ ownerId }: { readonly ownerId: string }) => ({ ownerId, apiIdsAfter: undefined });
 const ofApi = ({ apiId }: { readonly apiId: string }) => ({ apiId });
 
 const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Command, { kind: Kind }>> } = {
@@ -54,6 +62,16 @@ const commandRules: { readonly [Kind in Command["kind"]]: CommandRule<Extract<Co
   stopApi: { permissions: ["apis.delete"], target: ofApi },
   deleteApiKeys: { permissions: ["apis.delete"], target: ofApi },
   deleteApi: { permissions: ["apis.delete"], target: ofApi },
+  createOwner: {
+    permissions: ["owners.create"],
+    target: ({ owner }) => ({ ownerId: undefined, apiIdsAfter: owner.apiIds ?? null }),
+  },
+  updateOwner: {
+    permissions: ["owners.update"],
+    target: ({ ownerId, changes }) => ({ ownerId, apiIdsAfter: changes.apiIds }),
+  },
+  updateOwnerRemaining: { permissions: ["owners.update"], target: ofOwner },
+  deleteOwner: { permissions: ["owners.delete"], target: ofOwner },
 };
 
 type ApiIds = readonly string[];
@@ -70,6 +88,11 @@ const ownKey = (key: Answers["key"], apiIds: ApiIds) => (key && includesApi(apiI
 const readOwnKey = async (query: Extract<Query, { kind: "key" | "keyOfSecret" }>, apiIds: ApiIds, store: Store) =>
   ownKey(await store.read(query), apiIds);
 
+async function readOwnOwner(query: Extract<Query, { kind: "owner" }>, apiIds: ApiIds, store: Store) {
+  const owner = await store.read(query);
+  return owner && includesApis(apiIds, owner.apiIds) ? owner : undefined;
+}
+
 const refuseLimited = async (_: Query, apiIds: ApiIds): Promise<never> => {
   throw new Forbidden(grantRefusal({ ...nothing, apiIds }, nothing));
 };
@@ -84,7 +107,7 @@ async function readOwnApi<Asked extends Extract<Query, { kind: "api" | "apiDefau
 const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, { kind: Kind }>> } = {
   keptAnswer: {
     permissions: undefined,
-    // It names what was made or changed, which must be a key of an API of the root key's own.
+    // It names what was made or changed, which must be a key of an API of the root key's own: only who creates keys asks.
     async read(query, apiIds, store) {
       const kept = await store.read(query);
       return kept && (await readOwnKey({ kind: "key", keyId: kept.targetId }, apiIds, store)) && kept;
@@ -100,6 +123,9 @@ const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, {
   api: { permissions: ["apis.read", "apis.create", "apis.update"], read: readOwnApi },
   apiDefaults: { permissions: ["keys.create"], read: readOwnApi },
   apis: { permissions: ["apis.read"], read: (query, within, store) => store.read({ ...query, within }) },
+  // Read again by the methods that create or change it.
+  owner: { permissions: ["owners.read", "owners.create", "owners.update"], read: readOwnOwner },
+  owners: { permissions: ["owners.read"], read: (query, within, store) => store.read({ ...query, within }) },
   events: { permissions: ["audit.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
 };
 
@@ -124,9 +150,27 @@ export async function commandWithin<Made extends Command>(
   if ("after" in target) return rootKeyCommandWithin(command, target, allowance, store);
   if (apiIds === undefined) return command;
   if ("apiId" in target) return includesApi(apiIds, target.apiId) ? command : undefined;
+  if ("ownerId" in target) return ownerCommandWithin(command, target, apiIds, store);
   // The API of a key never changes. One that is gone may have been deleted by the same request, which is repeated.
   const key = await store.read({ kind: "key", keyId: target.keyId });
   return key === undefined || includesApi(apiIds, key.apiId) ? command : undefined;
+}
+
+async function ownerCommandWithin<Made extends Command>(
+  command: Made,
+  { ownerId, apiIdsAfter }: OwnerTarget,
+  apiIds: ApiIds,
+  store: Store,
+): Promise<Made | undefined> {
+  if (apiIdsAfter !== undefined && !includesApis(apiIds, apiIdsAfter ?? undefined)) {
+    throw new Forbidden(
+      "a root key that is limited to some APIs can only manage owners of those: apiIds must name them",
+    );
+  }
+  if (ownerId === undefined) return command;
+  const before = await store.read({ kind: "owner", ownerId });
+  if (before !== undefined && !includesApis(apiIds, before.apiIds)) return undefined;
+  return asRead(command, before?.version);
 }
 
 async function rootKeyCommandWithin<Made extends Command>(
@@ -142,8 +186,16 @@ async function rootKeyCommandWithin<Made extends Command>(
   if (before === undefined) return command;
   requireGrant(allowance, before);
   requireGrant(allowance, after(before));
-  // Only as it was read: it may be given more meanwhile than this root key may change.
-  return { ...command, ifVersion: (command as { readonly ifVersion?: number }).ifVersion ?? before.version };
+  return asRead(command, before.version);
+}
+
+/**
+ * Makes a command fail if what it changes is not as it was read: it may be given more meanwhile, or be made, than the root key
+ * may change. No version is 0, which stands for what was not there, and for a version that the caller has wrong already.
+ */
+function asRead<Made extends Command>(command: Made, version = 0): Made {
+  const { ifVersion = version } = command as { readonly ifVersion?: number };
+  return { ...command, ifVersion: ifVersion === version ? version : 0 };
 }
 
 const everything: Allowance = { permissions: ["*"], apiIds: undefined, expiresAtMs: undefined };

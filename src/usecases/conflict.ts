@@ -10,9 +10,10 @@ export class StateConflict extends Error {
 }
 
 const said: Readonly<Record<ConflictReason, string>> = {
-  noCounter: "the key has no counter; set one first with keys.updateRemaining",
+  noCounter: "it has no counter; set one first with updateRemaining",
   belowZero: "the counter would fall below 0",
   aboveMax: "the counter would rise above 2147483647",
+  ownerExists: "an owner with this ownerId exists already; change it with owners.updateOwner",
   apiExists: "an API with this apiId exists already; change it with apis.updateApi",
   apiIsDeleting: "the API is being deleted and takes no keys",
   hasKeys: "the API has keys; delete them first, or send force",

@@ -8,6 +8,9 @@ import type { Query } from "../store/queries.ts";
 import type { CheckRootKey, RootAccess } from "../store/root-access.ts";
 import { commandWithin, missingPermission, readWithin } from "./access-rules.ts";
 
+/** How often a change is tried again that others were faster than. */
+const triesMax = 10;
+
 /** Access where the root keys are known: every call is checked immediately before it is passed on. */
 export function createRootAccess(check: CheckRootKey, management: Management, clock: Pick<Clock, "nowMs">): RootAccess {
   return {
@@ -24,10 +27,13 @@ export function createRootAccess(check: CheckRootKey, management: Management, cl
       return {
         async change<Made extends Command>(command: Made, idempotency: Parameters<Management["change"]>[1]) {
           const verdict = await requireFor(command);
-          const allowed = await commandWithin(command, verdict, management);
-          if (allowed === undefined) return { outcome: "missing" } as Outcome<Made["kind"]>;
           const event = { ...command.event, actor: verdict.rootKeyId };
-          return management.change({ ...allowed, event }, idempotency);
+          for (let triesLeft = triesMax; ; triesLeft--) {
+            const allowed = await commandWithin(command, verdict, management);
+            if (allowed === undefined) return { outcome: "missing" } as Outcome<Made["kind"]>;
+            const outcome = await management.change({ ...allowed, event }, idempotency);
+            if (triesLeft === 0 || !isOutdated(command, outcome)) return outcome;
+          }
         },
         async read(query) {
           const { apiIds } = await requireFor(query);
@@ -36,4 +42,10 @@ export function createRootAccess(check: CheckRootKey, management: Management, cl
       };
     },
   };
+}
+
+/** Whether a change failed because what it was checked against has changed meanwhile; the caller has named no version. */
+function isOutdated(command: Command, outcome: Outcome<Command["kind"]>): boolean {
+  const isVersion = outcome.outcome === "conflict" && outcome.reason === "version";
+  return isVersion && (command as { readonly ifVersion?: number }).ifVersion === undefined;
 }

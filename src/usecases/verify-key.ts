@@ -1,13 +1,15 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { sha256 } from "../ambient/crypto.ts";
-import type { Key, LastKnownBalance } from "../domain/key.ts";
+import type { Key } from "../domain/key.ts";
 import { isWellFormedKey } from "../domain/key-format.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
+import type { Owner } from "../domain/owner.ts";
+import type { RefusalReason } from "../domain/refusal-reason.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import {
-  type CountedSpend,
-  decideSpend,
+  countersOf,
+  noteSpend,
   notFound,
   type Plan,
   type PlannedRequest,
@@ -16,7 +18,7 @@ import {
   verdictOn,
 } from "../domain/verification.ts";
 import type { RateLimiter } from "../ratelimit/limiter.ts";
-import type { KeyLookup } from "../store/key-lookup.ts";
+import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
 import { peekLimits, type TakenLimits, takeLimits } from "./take-limits.ts";
 
@@ -28,6 +30,7 @@ export type VerifyKey = (request: VerifyKeyRequest) => MaybePromise<Verdict>;
 
 export interface VerifyKeyDeps extends Pick<Ambient, "clock"> {
   readonly keys: KeyLookup;
+  readonly owners: OwnersOfKeys;
   readonly limiter: RateLimiter;
   readonly usage: UsageLedger;
 }
@@ -37,7 +40,7 @@ export interface VerifyKeyDeps extends Pick<Ambient, "clock"> {
  * reported as an invalid key, nor as a valid one. A cached key without a counter is decided synchronously.
  */
 export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
-  const { keys, limiter, usage, clock } = deps;
+  const { keys, owners, limiter, usage, clock } = deps;
 
   return function verifyKey(request) {
     const text = request.key.reveal();
@@ -60,20 +63,26 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
   }
 
   function decide(found: Key | undefined, question: Lookup): MaybePromise<Verdict> {
-    const plan = planVerification(found, question.request, clock.nowMs());
-    if (plan.next === "answer") return plan.verdict;
-    const { key } = plan;
-    if (plan.next === "refuse")
-      return andThen(peekLimits(limiter, key), (states) => verdictOn(key, plan.reason, states));
+    // What a key shares with others is known apart from it. Most keys share nothing.
+    if (found?.ownerId === undefined) return decideFor(found, undefined, question);
+    return andThen(owners.ownerOf(found, { fresh: question.isFresh }), (owner) => decideFor(found, owner, question));
+  }
 
-    return andThen(takeLimits(limiter, key, plan.costs), (taken) =>
+  function decideFor(found: Key | undefined, owner: Owner | undefined, question: Lookup): MaybePromise<Verdict> {
+    const plan = planVerification(found, owner, question.request, clock.nowMs());
+    if (plan.next === "answer") return plan.verdict;
+    if (plan.next === "refuse")
+      return andThen(peekLimits(limiter, plan), (states) => verdictOn(plan, plan.reason, states));
+
+    return andThen(takeLimits(limiter, plan, plan.costs), (taken) =>
       taken.outcome === "missing" ? decideFresh(question) : decideWithLimits(taken, plan, question),
     );
   }
 
   /**
-   * The ledger has no such window or counter, so the cached key is out of date: it was deleted, or has lost its limit or its
-   * counter. It is read again and decided again, once. If it has changed again by then, only a key that is gone is refused.
+   * The ledger has no such window or counter, so what is cached of the key or its owner is out of date: one of them was
+   * deleted, or has lost its limit or its counter. Both are read again and decided again, once. If they have changed again by
+   * then, only a key that is gone is refused.
    */
   async function decideFresh({ digest, request, isFresh, isForeign }: Lookup): Promise<Verdict> {
     const found = await keys.findByDigest(digest, { fresh: true, ...(isForeign && { foreign: true }) });
@@ -81,18 +90,18 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     return decide(found, { digest, request, isFresh: true, isForeign });
   }
 
-  function decideWithLimits(taken: TakenLimits, { key, costs }: Counted, question: Lookup): MaybePromise<Verdict> {
-    if (taken.outcome === "limited") return verdictOn(key, taken.reason, taken);
-    const { counter } = key;
-    if (counter === undefined || costs.counter === 0) {
+  function decideWithLimits(taken: TakenLimits, plan: Counted, question: Lookup): MaybePromise<Verdict> {
+    if (taken.outcome === "limited") return verdictOn(plan, taken.reason, taken);
+    const counters = countersOf(plan);
+    if (counters === undefined || plan.costs.counter === 0) {
       taken.commit();
-      return verdictOn(key, undefined, taken);
+      return verdictOn(plan, undefined, taken);
     }
-    return usage.spend([key.id], costs.counter).then(
+    return usage.spend(counters, plan.costs.counter).then(
       (spend) =>
         spend.outcome === "missing"
           ? releaseAndDecideFresh(taken, question)
-          : decideAfterSpend(taken, key, counter, spend),
+          : decideAfterSpend(taken, plan, noteSpend(plan, spend)),
       (error: unknown) => releaseAndThrow(taken, error),
     );
   }
@@ -101,18 +110,12 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
     await taken.release();
     return decideFresh(question);
   }
+}
 
-  function decideAfterSpend(
-    taken: TakenLimits,
-    key: Key,
-    counter: LastKnownBalance,
-    spend: CountedSpend,
-  ): MaybePromise<Verdict> {
-    counter.remaining = spend.remaining;
-    if (spend.outcome !== "spent") return andThen(taken.release(), (states) => decideSpend(key, spend, states));
-    taken.commit();
-    return decideSpend(key, spend, taken);
-  }
+function decideAfterSpend(taken: TakenLimits, plan: Counted, reason: RefusalReason | undefined): MaybePromise<Verdict> {
+  if (reason !== undefined) return andThen(taken.release(), (states) => verdictOn(plan, reason, states));
+  taken.commit();
+  return verdictOn(plan, undefined, taken);
 }
 
 type Counted = Extract<Plan, { next: "count" }>;

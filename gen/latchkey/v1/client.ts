@@ -309,13 +309,13 @@ export interface VerifyKeyRequest {
    * it. The address that this request comes from is never used. Default: not told.
    */
   ip?: string;
-  /** What the verification takes of the key's counter, if it has one. Default: 1. */
+  /** What the verification takes of the key's counter and of its owner's, each if there is one. Default: 1. */
   remaining?: Cost;
   /** What it takes of the key's `ratelimit`, if it has one. Default: 1. */
   ratelimit?: Cost;
   /**
-   * What it takes of limits by their names: up to 16, no name twice. A name that the key does not have costs nothing; a limit
-   * that is not named here costs 1.
+   * What it takes of limits by their names, the key's and its owner's alike: up to 16, no name twice. A name that neither of
+   * them has costs nothing; a limit that is not named here costs 1.
    */
   ratelimits?: NamedCost[];
 }
@@ -348,8 +348,8 @@ export interface VerifyKeyResponse {
   valid: boolean;
   /**
    * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API, or not to be used from the address `ip`;
-   * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: its limit is
-   * reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up. `reason` says more. Treat a code you do not know
+   * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: a limit is
+   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. Treat a code you do not know
    * as a refusal.
    */
   code:
@@ -383,6 +383,8 @@ export interface VerifyKeyResponse {
   reason?: RefusalReason;
   /** State of the limits with names, after this verification. */
   ratelimits: NamedRatelimitState[];
+  /** What the key shares with other keys of its owner, after this verification. Absent when its owner shares nothing with it. */
+  owner?: OwnerState;
 }
 
 /** The state of a key's rate-limit window. */
@@ -419,6 +421,17 @@ export interface NamedRatelimitState {
   remaining: number;
   /** When the window ends, Unix time in milliseconds. */
   reset: number;
+}
+
+/** What all keys of an owner share. */
+export interface OwnerState {
+  /**
+   * What is left in the owner's counter after this verification. On a refusal, the latest number known. Absent when the owner
+   * has no counter.
+   */
+  remaining?: number;
+  /** State of the owner's limits, after this verification. */
+  ratelimits: NamedRatelimitState[];
 }
 
 /** The key to read: exactly one of the two fields. */
@@ -698,6 +711,135 @@ export interface DeleteKeyRequest {
 
 /** The key was deleted. */
 export type DeleteKeyResponse = Record<string, never>;
+
+/** The owner to create. */
+export interface CreateOwnerRequest {
+  /** Identifier of the owner, of your choosing, as keys name it: 1 to 255 characters. */
+  ownerId: string;
+  /**
+   * Metadata of the owner, for those who manage it; verifications do not return it: an object of at most 16384 bytes as JSON,
+   * nested at most 16 deep. Default: `{}`.
+   */
+  meta?: Record<string, unknown>;
+  /** Whether keys of the owner can be used. If not, they verify as `DISABLED`. Default: true. */
+  enabled?: boolean;
+  /**
+   * The APIs whose keys share what the owner has: up to 100 identifiers of 1 to 255 characters. Keys of other APIs are as if
+   * the owner had no record. A root key that is limited to some APIs can only manage owners of those. Default: all APIs. In
+   * JSON an empty list is refused, in binary it looks like an absent one.
+   */
+  apiIds?: string[];
+  /**
+   * Number of verifications that all keys of the owner allow together: 0 to 2147483647. A key with a counter of its own needs
+   * both. Default: no counter.
+   */
+  remaining?: number;
+  /** Refill rule for `remaining`, which must then be set. Default: none. */
+  refill?: Refill;
+  /**
+   * Rate limits that all keys of the owner share, each with a name: up to 8. A verification has to pass all of them, and those of
+   * its key. Default: none.
+   */
+  ratelimits?: NamedRatelimit[];
+}
+
+/** An owner as it is stored. */
+export interface Owner {
+  /** Identifier of the owner. */
+  ownerId: string;
+  /** Metadata of the owner, an empty object when none. Always there. */
+  meta: Record<string, unknown>;
+  /** Whether keys of the owner can be used. */
+  enabled: boolean;
+  /** The APIs whose keys share what the owner has. Empty: all. */
+  apiIds: string[];
+  /** Verifications left for all its keys together, with every refill that is due. Absent when the owner has no counter. */
+  remaining?: number;
+  /** How the counter is refilled. Absent when it is not. */
+  refill?: RefillState;
+  /** Its rate limits. Empty: it has none. */
+  ratelimits: KeyNamedRatelimit[];
+  /** When the record was created, Unix time in milliseconds. */
+  createdAt: number;
+  /** When the record was last changed, Unix time in milliseconds. Verifications do not change it. */
+  updatedAt: number;
+  /** Counts the changes of the owner, its creation included. Verifications do not change it. */
+  version: number;
+}
+
+/** The owner to read. */
+export interface GetOwnerRequest {
+  /** Identifier of the owner: 1 to 255 characters. */
+  ownerId: string;
+}
+
+/** The page of owners to read. */
+export interface ListOwnersRequest {
+  /** Most owners of the page: 1 to 100. Default: 50. */
+  limit?: number;
+  /** The `cursor` of the page before. Default: the first page. */
+  cursor?: string;
+}
+
+/** A page of a list. */
+export interface ListOwnersResponse {
+  /** The owners, newest first. */
+  owners: Owner[];
+  /** Asks for the next page. Absent on the last one. */
+  cursor?: string;
+}
+
+/** The owner to change, and what to change. At least one field is changed. */
+export interface UpdateOwnerRequest {
+  /** Identifier of the owner: 1 to 255 characters. */
+  ownerId: string;
+  /**
+   * The version that the owner must have, as it was read: 1 to 4294967295. If it has another one, somebody else has changed it:
+   * nothing is changed, and the answer is a `CONFLICT`. Default: any.
+   */
+  ifVersion?: number;
+  /** Metadata of the owner, as a whole: an object of at most 16384 bytes as JSON, nested at most 16 deep. `null` leaves `{}`. */
+  meta?: Record<string, unknown> | null;
+  /** Whether keys of the owner can be used. */
+  enabled?: boolean;
+  /**
+   * The APIs whose keys share what the owner has, all of them: up to 100 identifiers of 1 to 255 characters. `null`: all APIs.
+   * In JSON an empty list is refused; in binary it looks like a removed one, where the mask names it.
+   */
+  apiIds?: string[] | null;
+  /** How the counter is refilled, as a whole. An owner without a counter cannot have one: a `CONFLICT`. `null`: not at all. */
+  refill?: Refill | null;
+  /** Its rate limits, all of them: up to 8. What is not in the list is removed. */
+  ratelimits?: NamedRatelimit[] | null;
+}
+
+/** The owner whose counter to change, and how. */
+export interface OwnersServiceUpdateRemainingRequest {
+  /** Identifier of the owner: 1 to 255 characters. */
+  ownerId: string;
+  /** What to do: `set`, `increment` or `decrement`. */
+  op: "set" | "increment" | "decrement";
+  /**
+   * The number: 0 to 2147483647. `null`, with `set` only, takes the counter and its refill rule away: then the keys share no
+   * counter any more.
+   */
+  value?: number | null;
+}
+
+/** The counter after the change. */
+export interface OwnersServiceUpdateRemainingResponse {
+  /** Verifications left. Absent when the owner has no counter any more. */
+  remaining?: number;
+}
+
+/** The owner to delete. */
+export interface DeleteOwnerRequest {
+  /** Identifier of the owner: 1 to 255 characters. */
+  ownerId: string;
+}
+
+/** The record of the owner was deleted. */
+export type DeleteOwnerResponse = Record<string, never>;
 
 /** What is limited, and to how much. */
 export interface LimitRequest {
@@ -1088,6 +1230,77 @@ export const methods = {
       ],
     },
   },
+  owners: {
+    createOwner: {
+      path: "/v1/owners.createOwner",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "ownerId",
+        "meta",
+        "enabled",
+        "apiIds",
+        "remaining",
+        "refill",
+        "refill.interval",
+        "refill.amount",
+        "refill.carryOver",
+        "ratelimits",
+      ],
+    },
+    getOwner: {
+      path: "/v1/owners.getOwner",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "ownerId",
+      ],
+    },
+    listOwners: {
+      path: "/v1/owners.listOwners",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "limit",
+        "cursor",
+      ],
+    },
+    updateOwner: {
+      path: "/v1/owners.updateOwner",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "ownerId",
+        "ifVersion",
+        "meta",
+        "enabled",
+        "apiIds",
+        "refill",
+        "refill.interval",
+        "refill.amount",
+        "refill.carryOver",
+        "ratelimits",
+      ],
+    },
+    updateRemaining: {
+      path: "/v1/owners.updateRemaining",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "ownerId",
+        "op",
+        "value",
+      ],
+    },
+    deleteOwner: {
+      path: "/v1/owners.deleteOwner",
+      isPublic: false,
+      isIdempotent: true,
+      fields: [
+        "ownerId",
+      ],
+    },
+  },
   ratelimits: {
     limit: {
       path: "/v1/ratelimits.limit",
@@ -1206,8 +1419,8 @@ export interface KeysClient {
    */
   createKey(request: CreateKeyRequest, options?: IdempotentCallOptions): Promise<CreateKeyResponse>;
   /**
-   * Verifies a key. A valid verification takes one from the key's rate-limit window and one use from its counter, if it
-   * has them. A refused verification takes neither.
+   * Verifies a key. A valid verification takes one from each rate-limit window and one use from each counter of the key and of
+   * its owner, if they have them. A refused verification takes nothing.
    *
    * For a key that is not valid, the call succeeds with `valid: false` and a `code`.
    * An error means that the request was bad or that the service could not decide.
@@ -1270,6 +1483,45 @@ export interface KeysClient {
 }
 
 /**
+ * Keeps records of the owners of keys: what all keys with the same `ownerId` share.
+ *
+ * A key can name an owner that has no record; then it shares nothing. For a root key that is limited to some APIs there are
+ * only the owners whose `apiIds` are given and all among its own. Every change is in force immediately on this replica,
+ * within two seconds on all others, within one if they share a Redis.
+ */
+export interface OwnersClient {
+  /**
+   * Creates the record of an owner. One that exists is a `CONFLICT`. Keys that name the owner, also those that exist already,
+   * share its counter and its limits from then on.
+   */
+  createOwner(request: CreateOwnerRequest, options?: IdempotentCallOptions): Promise<Owner>;
+  /** Reads an owner. */
+  getOwner(request: GetOwnerRequest, options?: CallOptions): Promise<Owner>;
+  /**
+   * Lists owners, newest first, page by page. Owners that are created or deleted meanwhile move no others from one page to
+   * another. A page looks at a bounded number of owners: under a root key that is limited to some APIs it may have fewer than
+   * `limit`, or none, and still a cursor. Only a page without a cursor is the last one.
+   */
+  listOwners(request: ListOwnersRequest, options?: CallOptions): Promise<ListOwnersResponse>;
+  /**
+   * Changes an owner: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the owner as it
+   * is then. What is left in its counter is changed by `updateRemaining` alone, so that an update which is sent often, such as
+   * at every login, refills nothing.
+   *
+   * A rate-limit window that is open keeps its end and what was used in it, also under a lower limit. A refill rule begins with
+   * the next midnight or first of the month; refills that were due before the change are applied first.
+   */
+  updateOwner(request: UpdateOwnerRequest, options?: IdempotentCallOptions): Promise<Owner>;
+  /** Changes what is left of an owner's counter, gives it a counter or takes it away, as `keys.updateRemaining` does for a key. */
+  updateRemaining(request: OwnersServiceUpdateRemainingRequest, options?: IdempotentCallOptions): Promise<OwnersServiceUpdateRemainingResponse>;
+  /**
+   * Deletes the record of an owner permanently, with its counter and its limits. Its keys stay, still name it, and share
+   * nothing any more.
+   */
+  deleteOwner(request: DeleteOwnerRequest, options?: IdempotentCallOptions): Promise<DeleteOwnerResponse>;
+}
+
+/**
  * Limits whatever the caller names: an address, a tenant, a route. Such limits belong to no key and are not stored
  * beforehand: each request brings its own.
  */
@@ -1317,6 +1569,14 @@ export interface LatchkeyClient {
    * does not say what it means.
    */
   readonly keys: KeysClient;
+  /**
+   * Keeps records of the owners of keys: what all keys with the same `ownerId` share.
+   *
+   * A key can name an owner that has no record; then it shares nothing. For a root key that is limited to some APIs there are
+   * only the owners whose `apiIds` are given and all among its own. Every change is in force immediately on this replica,
+   * within two seconds on all others, within one if they share a Redis.
+   */
+  readonly owners: OwnersClient;
   /**
    * Limits whatever the caller names: an address, a tenant, a route. Such limits belong to no key and are not stored
    * beforehand: each request brings its own.

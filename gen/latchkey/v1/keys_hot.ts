@@ -5,7 +5,7 @@ import { FrameWriter, isEmptyObject, listSize, noBytes, textSize } from "../../.
 import { printDouble, printList, printStruct, printText } from "../../../src/codec/json-printer.ts";
 import { JsonReader, noName } from "../../../src/codec/json-reader.ts";
 import { WireReader } from "../../../src/codec/wire-reader.ts";
-import { VerifyKeyResponseSchema, RatelimitStateSchema, RefusalReasonSchema, NamedRatelimitStateSchema, KeysService, type VerifyKeyRequest, type Cost, type NamedCost } from "./keys_pb.js";
+import { VerifyKeyResponseSchema, RatelimitStateSchema, RefusalReasonSchema, NamedRatelimitStateSchema, OwnerStateSchema, KeysService, type VerifyKeyRequest, type Cost, type NamedCost } from "./keys_pb.js";
 
 /** The hot methods of KeysService. */
 export const hotMethods: readonly HotMethod[] = [
@@ -241,6 +241,14 @@ function printNamedRatelimitState(message: MessageInitShape<typeof NamedRatelimi
   return json + "}";
 }
 
+function printOwnerState(message: MessageInitShape<typeof OwnerStateSchema>): string {
+  let json = "{";
+  if (message.remaining !== undefined) json += "\"remaining\":" + message.remaining;
+  if (json !== "{") json += ",";
+  json += "\"ratelimits\":" + printList(message.ratelimits, printNamedRatelimitState);
+  return json + "}";
+}
+
 function printVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyResponseSchema>): string {
   let json = "{";
   if (message.keyId !== undefined) json += "\"keyId\":" + printText(message.keyId);
@@ -256,13 +264,14 @@ function printVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyRespon
   json += ",\"requestId\":" + printText(message.requestId ?? "");
   if (message.reason !== undefined) json += ",\"reason\":" + printRefusalReason(message.reason);
   json += ",\"ratelimits\":" + printList(message.ratelimits, printNamedRatelimitState);
+  if (message.owner !== undefined) json += ",\"owner\":" + printOwnerState(message.owner);
   return json + "}";
 }
 
 const metaIfEmptyInVerifyKeyResponse = Uint8Array.of(0x22, 0);
 function frameVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyResponseSchema>): Buffer {
   const $meta = message.meta === undefined ? noBytes : isEmptyObject(message.meta) ? metaIfEmptyInVerifyKeyResponse : toBinary(VerifyKeyResponseSchema, create(VerifyKeyResponseSchema, { meta: message.meta }));
-  const wire = new FrameWriter(55 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? "") + (message.reason === undefined ? 0 : 6 + sizeRefusalReason(message.reason)) + listSize(message.ratelimits, 6, sizeNamedRatelimitState));
+  const wire = new FrameWriter(55 + textSize(message.keyId ?? "") + textSize(message.code ?? "") + $meta.length + textSize(message.ownerId ?? "") + textSize(message.name ?? "") + textSize(message.requestId ?? "") + (message.reason === undefined ? 0 : 6 + sizeRefusalReason(message.reason)) + listSize(message.ratelimits, 6, sizeNamedRatelimitState) + (message.owner === undefined ? 0 : 6 + sizeOwnerState(message.owner)));
   if (message.keyId !== undefined) wire.writeText(0x0a, message.keyId);
   if (message.valid !== undefined && message.valid !== false) wire.writeBool(0x10, message.valid);
   if (message.code !== undefined && message.code !== "") wire.writeText(0x1a, message.code);
@@ -289,6 +298,11 @@ function frameVerifyKeyResponse(message: MessageInitShape<typeof VerifyKeyRespon
       wire.endMessage(start);
     }
   }
+  if (message.owner !== undefined) {
+    const start = wire.beginMessage(0x6a);
+    writeOwnerState(wire, message.owner);
+    wire.endMessage(start);
+  }
   return wire.finish();
 }
 
@@ -313,10 +327,25 @@ function writeNamedRatelimitState(wire: FrameWriter, message: MessageInitShape<t
   if (message.reset !== undefined && message.reset !== 0) wire.writeDouble(0x21, message.reset);
 }
 
+function writeOwnerState(wire: FrameWriter, message: MessageInitShape<typeof OwnerStateSchema>): void {
+  if (message.remaining !== undefined) wire.writeInt32(0x08, message.remaining);
+  if (message.ratelimits !== undefined) {
+    for (const item of message.ratelimits) {
+      const start = wire.beginMessage(0x12);
+      writeNamedRatelimitState(wire, item);
+      wire.endMessage(start);
+    }
+  }
+}
+
 function sizeRefusalReason(message: MessageInitShape<typeof RefusalReasonSchema>): number {
   return 0 + textSize(message.check ?? "") + textSize(message.of ?? "") + textSize(message.name ?? "") + textSize(message.missing ?? "") + textSize(message.message ?? "");
 }
 
 function sizeNamedRatelimitState(message: MessageInitShape<typeof NamedRatelimitStateSchema>): number {
   return 31 + textSize(message.name ?? "");
+}
+
+function sizeOwnerState(message: MessageInitShape<typeof OwnerStateSchema>): number {
+  return 11 + listSize(message.ratelimits, 6, sizeNamedRatelimitState);
 }

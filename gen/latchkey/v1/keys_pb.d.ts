@@ -324,7 +324,7 @@ export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> &
   ip?: string | undefined;
 
   /**
-   * What the verification takes of the key's counter, if it has one. Default: 1.
+   * What the verification takes of the key's counter and of its owner's, each if there is one. Default: 1.
    *
    * @generated from field: latchkey.v1.Cost remaining = 5;
    */
@@ -338,8 +338,8 @@ export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> &
   ratelimit?: Cost | undefined;
 
   /**
-   * What it takes of limits by their names: up to 16, no name twice. A name that the key does not have costs nothing; a limit
-   * that is not named here costs 1.
+   * What it takes of limits by their names, the key's and its owner's alike: up to 16, no name twice. A name that neither of
+   * them has costs nothing; a limit that is not named here costs 1.
    *
    * @generated from field: repeated latchkey.v1.NamedCost ratelimits = 7;
    */
@@ -423,8 +423,8 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
 
   /**
    * The reason. `VALID`; `NOT_FOUND`: no such key; `FORBIDDEN`: a key of another API, or not to be used from the address `ip`;
-   * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: its limit is
-   * reached until `ratelimit.reset`; `USAGE_EXCEEDED`: the counter is used up. `reason` says more. Treat a code you do not know
+   * `DISABLED`; `EXPIRED`; `INSUFFICIENT_PERMISSIONS`: it lacks what `permissions` asks for; `RATE_LIMITED`: a limit is
+   * reached until its `reset`; `USAGE_EXCEEDED`: a counter is used up. `reason` says more. Treat a code you do not know
    * as a refusal.
    *
    * @generated from field: string code = 3;
@@ -494,6 +494,13 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
    * @generated from field: repeated latchkey.v1.NamedRatelimitState ratelimits = 12;
    */
   ratelimits: NamedRatelimitState[];
+
+  /**
+   * What the key shares with other keys of its owner, after this verification. Absent when its owner shares nothing with it.
+   *
+   * @generated from field: latchkey.v1.OwnerState owner = 13;
+   */
+  owner?: OwnerState | undefined;
 };
 
 /**
@@ -501,6 +508,34 @@ export declare type VerifyKeyResponse = Message<"latchkey.v1.VerifyKeyResponse">
  * Use `create(VerifyKeyResponseSchema)` to create a new message.
  */
 export declare const VerifyKeyResponseSchema: GenMessage<VerifyKeyResponse>;
+
+/**
+ * What all keys of an owner share.
+ *
+ * @generated from message latchkey.v1.OwnerState
+ */
+export declare type OwnerState = Message<"latchkey.v1.OwnerState"> & {
+  /**
+   * What is left in the owner's counter after this verification. On a refusal, the latest number known. Absent when the owner
+   * has no counter.
+   *
+   * @generated from field: optional int32 remaining = 1;
+   */
+  remaining?: number | undefined;
+
+  /**
+   * State of the owner's limits, after this verification.
+   *
+   * @generated from field: repeated latchkey.v1.NamedRatelimitState ratelimits = 2;
+   */
+  ratelimits: NamedRatelimitState[];
+};
+
+/**
+ * Describes the message latchkey.v1.OwnerState.
+ * Use `create(OwnerStateSchema)` to create a new message.
+ */
+export declare const OwnerStateSchema: GenMessage<OwnerState>;
 
 /**
  * The state of the window of a limit with a name.
@@ -1552,8 +1587,8 @@ export declare const KeysService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Verifies a key. A valid verification takes one from the key's rate-limit window and one use from its counter, if it
-   * has them. A refused verification takes neither.
+   * Verifies a key. A valid verification takes one from each rate-limit window and one use from each counter of the key and of
+   * its owner, if they have them. A refused verification takes nothing.
    *
    * For a key that is not valid, the call succeeds with `valid: false` and a `code`.
    * An error means that the request was bad or that the service could not decide.

@@ -8,6 +8,8 @@ import { AuditService } from "./audit_pb.js";
 import { routes as keysRoutes } from "./keys_gateway.ts";
 import { hotMethods as keysHotMethods } from "./keys_hot.ts";
 import { KeysService } from "./keys_pb.js";
+import { routes as ownersRoutes } from "./owners_gateway.ts";
+import { OwnersService } from "./owners_pb.js";
 import { routes as ratelimitsRoutes } from "./ratelimits_gateway.ts";
 import { hotMethods as ratelimitsHotMethods } from "./ratelimits_hot.ts";
 import { RatelimitsService } from "./ratelimits_pb.js";
@@ -15,7 +17,7 @@ import { routes as rootKeysRoutes } from "./root_keys_gateway.ts";
 import { RootKeysService } from "./root_keys_pb.js";
 
 /** Every service of the public API. */
-export const services: readonly DescService[] = [ApisService, AuditService, KeysService, RatelimitsService, RootKeysService];
+export const services: readonly DescService[] = [ApisService, AuditService, KeysService, OwnersService, RatelimitsService, RootKeysService];
 
 /** Where a method is served as JSON. */
 export interface Route {
@@ -25,7 +27,7 @@ export interface Route {
 }
 
 /** The routes of all services. */
-export const routes: readonly Route[] = [...apisRoutes, ...auditRoutes, ...keysRoutes, ...ratelimitsRoutes, ...rootKeysRoutes];
+export const routes: readonly Route[] = [...apisRoutes, ...auditRoutes, ...keysRoutes, ...ownersRoutes, ...ratelimitsRoutes, ...rootKeysRoutes];
 
 /** The hot methods of all services. */
 export const hotMethods: readonly HotMethod[] = [...keysHotMethods, ...ratelimitsHotMethods];

@@ -2,6 +2,8 @@
 import type { UpdateApiRequest } from "./apis_pb.js";
 import type { UpdateKeyRequest } from "./keys_pb.js";
 import type { UpdateRemainingRequest } from "./keys_pb.js";
+import type { UpdateOwnerRequest } from "./owners_pb.js";
+import type { OwnersServiceUpdateRemainingRequest } from "./owners_pb.js";
 import type { UpdateRootKeyRequest } from "./root_keys_pb.js";
 
 /** What each update can change, by the name of its request: null removes a field, a value sets it. */
@@ -25,6 +27,16 @@ export type Updates = {
   };
   "latchkey.v1.UpdateRemainingRequest": {
     readonly value?: NonNullable<UpdateRemainingRequest["value"]> | null;
+  };
+  "latchkey.v1.UpdateOwnerRequest": {
+    readonly meta?: NonNullable<UpdateOwnerRequest["meta"]> | null;
+    readonly enabled?: NonNullable<UpdateOwnerRequest["enabled"]>;
+    readonly apiIds?: NonNullable<UpdateOwnerRequest["apiIds"]> | null;
+    readonly refill?: NonNullable<UpdateOwnerRequest["refill"]> | null;
+    readonly ratelimits?: NonNullable<UpdateOwnerRequest["ratelimits"]> | null;
+  };
+  "latchkey.v1.OwnersServiceUpdateRemainingRequest": {
+    readonly value?: NonNullable<OwnersServiceUpdateRemainingRequest["value"]> | null;
   };
   "latchkey.v1.UpdateRootKeyRequest": {
     readonly name?: NonNullable<UpdateRootKeyRequest["name"]> | null;

@@ -4,7 +4,8 @@ import type { Secret } from "../../domain/secret.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import { notExecuted, type OnRecall, type PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed } from "../../store/change-feed.ts";
-import type { KeyLookup } from "../../store/key-lookup.ts";
+import type { Change } from "../../store/changes.ts";
+import type { KeyLookup, OwnerLookup } from "../../store/key-lookup.ts";
 import type { RootAccess } from "../../store/root-access.ts";
 import type { UsageLedger } from "../../store/usage-ledger.ts";
 import type { Core } from "../core.ts";
@@ -22,8 +23,8 @@ export interface RemoteCoreOptions extends Pick<Ambient, "clock" | "log"> {
   readonly secret: Secret | undefined;
   readonly ca: string | undefined;
   readonly waitingRoom: WaitingRoom;
-  /** The answer to a look-up of this digest must not be remembered. */
-  readonly onOldAnswer: (digest: string) => void;
+  /** The answer to a look-up must not be remembered: it is older than this change. */
+  readonly onOldAnswer: (change: Change) => void;
 }
 
 /** A coordinator answers with its next reading of the feed, which takes half a second or fails within one. */
@@ -34,7 +35,7 @@ const managementTimeoutMs = 5000;
 /** A core behind coordinators: an edge needs nothing else. */
 export class RemoteCore implements Core {
   readonly coordinators: Coordinators;
-  readonly keys: KeyLookup;
+  readonly keys: KeyLookup & OwnerLookup;
   readonly usage: UsageLedger;
   readonly changes: ChangeFeed;
   readonly windows: RemoteWindows;

@@ -1,34 +1,40 @@
+import type { LookupAnswer } from "../../../gen/latchkey/core/v1/core_pb.js";
 import type { Key } from "../../domain/key.ts";
+import type { Owner } from "../../domain/owner.ts";
+import { counterOfOwner } from "../../domain/subject.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
 import type { FeedNews } from "../../store/change-feed.ts";
-import type { KeyLookup, LookupOptions } from "../../store/key-lookup.ts";
+import type { Change } from "../../store/changes.ts";
+import type { KeyLookup, LookupOptions, OwnerLookup } from "../../store/key-lookup.ts";
 import { answerOf } from "../wire.ts";
-import { fromWireKey } from "../wire-keys.ts";
+import { fromWireKey, fromWireOwner } from "../wire-keys.ts";
 import type { Coordinators } from "./coordinators.ts";
 import { within } from "./within.ts";
 
 export interface RemoteKeysDeps {
   readonly coordinators: Coordinators;
   readonly timeoutMs: () => number;
-  /** The answer to a look-up of this digest is older than news of its key: it must not be remembered. */
-  readonly onOldAnswer: (digest: string) => void;
+  /** The answer to a look-up is older than news of this change: it must not be remembered. */
+  readonly onOldAnswer: (change: Change) => void;
 }
 
-/** Changed keys that are remembered, to recognise old answers. Their news is a few seconds old at most. */
+/** Changed keys and owners that are remembered, to recognise old answers. Their news is a few seconds old at most. */
 const changedMax = 100_000;
 
 /**
- * Looks keys up at their coordinators. All look-ups of one turn share a message, and those of all edges a statement. Two
+ * Looks keys and owners up at their coordinators. All look-ups of one turn share a message, and those of all edges a statement. Two
  * callers share a look-up only in the turn in which it is made: so what they get is never older than their question.
  */
-export class RemoteKeys implements KeyLookup {
+export class RemoteKeys implements KeyLookup, OwnerLookup {
   readonly #deps: RemoteKeysDeps;
-  /** The look-ups of this turn, by digest. */
-  #ofThisTurn = new Map<string, Promise<Key | undefined>>();
+  /** The look-ups of this turn. */
+  #keysOfThisTurn = new Map<string, Promise<Key | undefined>>();
+  #ownersOfThisTurn = new Map<string, Promise<Owner | undefined>>();
   readonly #endOfTurn = new EndOfTurn(() => {
-    this.#ofThisTurn = new Map();
+    this.#keysOfThisTurn = new Map();
+    this.#ownersOfThisTurn = new Map();
   });
-  /** Secrets whose keys have changed, by digest, with the transaction of the news; the oldest first. */
+  /** What has changed, with the transaction of the news; the oldest first. Digests of keys, and counters of owners. */
   readonly #changed = new Map<string, number>();
   #epoch = "";
 
@@ -37,10 +43,18 @@ export class RemoteKeys implements KeyLookup {
   }
 
   findByDigest(digest: string, options?: LookupOptions): Promise<Key | undefined> {
-    const shared = this.#ofThisTurn.get(digest);
+    return this.#share(this.#keysOfThisTurn, digest, () => this.#lookUpKey(digest, options?.foreign ?? false));
+  }
+
+  findOwner(ownerId: string): Promise<Owner | undefined> {
+    return this.#share(this.#ownersOfThisTurn, ownerId, () => this.#lookUpOwner(ownerId));
+  }
+
+  #share<Found>(ofThisTurn: Map<string, Promise<Found>>, id: string, lookUp: () => Promise<Found>): Promise<Found> {
+    const shared = ofThisTurn.get(id);
     if (shared !== undefined) return shared;
-    const found = this.#lookUp(digest, options?.foreign ?? false);
-    this.#ofThisTurn.set(digest, found);
+    const found = lookUp();
+    ofThisTurn.set(id, found);
     this.#endOfTurn.schedule();
     return found;
   }
@@ -52,25 +66,39 @@ export class RemoteKeys implements KeyLookup {
     if (changed === "everything") return;
     for (const change of changed) {
       if (change.kind === "key") for (const digest of change.digests) this.#noteChanged(digest, position.transaction);
+      if (change.kind === "owner") this.#noteChanged(counterOfOwner(change.ownerId), position.transaction);
     }
   }
 
-  #noteChanged(digest: string, transaction: number): void {
-    this.#changed.delete(digest);
-    this.#changed.set(digest, transaction);
+  #noteChanged(id: string, transaction: number): void {
+    this.#changed.delete(id);
+    this.#changed.set(id, transaction);
     if (this.#changed.size <= changedMax) return;
     const [oldest] = this.#changed.keys();
     if (oldest !== undefined) this.#changed.delete(oldest);
   }
 
-  async #lookUp(digest: string, isForeign: boolean): Promise<Key | undefined> {
-    const { coordinators, timeoutMs, onOldAnswer } = this.#deps;
-    const asked = coordinators.read(digest, { case: "lookup", value: { digest, isForeign } });
-    const received = await within(timeoutMs(), asked, "the look-up was not answered in time");
-    const { key, feedTransaction, feedEpoch } = answerOf(received, "lookup");
-    const changedAt = this.#changed.get(digest);
-    // The coordinator may not have known of the change that this edge knows of.
-    if (changedAt !== undefined && (feedEpoch !== this.#epoch || feedTransaction < changedAt)) onOldAnswer(digest);
-    return key && fromWireKey(key);
+  /** The coordinator may not have known of a change that this edge knows of. */
+  #isOld(id: string, { feedEpoch, feedTransaction }: Pick<LookupAnswer, "feedEpoch" | "feedTransaction">): boolean {
+    const changedAt = this.#changed.get(id);
+    return changedAt !== undefined && (feedEpoch !== this.#epoch || feedTransaction < changedAt);
+  }
+
+  async #lookUpKey(digest: string, isForeign: boolean): Promise<Key | undefined> {
+    const answer = answerOf(await this.#ask(digest, { case: "lookup", value: { digest, isForeign } }), "lookup");
+    if (this.#isOld(digest, answer)) this.#deps.onOldAnswer({ kind: "key", keyId: "", digests: [digest] });
+    return answer.key && fromWireKey(answer.key);
+  }
+
+  async #lookUpOwner(ownerId: string): Promise<Owner | undefined> {
+    const counter = counterOfOwner(ownerId);
+    const answer = answerOf(await this.#ask(counter, { case: "owner", value: { ownerId } }), "owner");
+    if (this.#isOld(counter, answer)) this.#deps.onOldAnswer({ kind: "owner", ownerId, isNew: false });
+    return answer.owner && fromWireOwner(answer.owner);
+  }
+
+  #ask(...question: Parameters<Coordinators["read"]>): ReturnType<Coordinators["read"]> {
+    const { coordinators, timeoutMs } = this.#deps;
+    return within(timeoutMs(), coordinators.read(...question), "the look-up was not answered in time");
   }
 }

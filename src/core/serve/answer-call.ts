@@ -2,10 +2,10 @@ import { Secret } from "../../domain/secret.ts";
 import type { WindowHub } from "../../ratelimit/local/window-hub.ts";
 import type { PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed, FeedPosition } from "../../store/change-feed.ts";
-import type { KeyLookup } from "../../store/key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "../../store/key-lookup.ts";
 import type { RootAccess } from "../../store/root-access.ts";
 import type { ChargeLedger } from "../../store/usage-ledger.ts";
-import { digest as checkDigest, limitSubject } from "../checks.ts";
+import { digest as checkDigest, limitSubject, text } from "../checks.ts";
 import {
   type Answered,
   fromWireAsk,
@@ -18,13 +18,13 @@ import {
 } from "../wire.ts";
 import { fromWireCharge, toWireOutcome } from "../wire-charges.ts";
 import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
-import { toWireKey } from "../wire-keys.ts";
+import { toWireKey, toWireOwner } from "../wire-keys.ts";
 import { fromWireChange, fromWireQuery } from "../wire-management.ts";
 import { toWireVerdict } from "../wire-verdict.ts";
 
 /** What a coordinator answers the calls of its edges with. */
 export interface ServedCore extends RootAccess {
-  readonly keys: KeyLookup;
+  readonly keys: KeyLookup & OwnerLookup;
   readonly usage: ChargeLedger;
   readonly windows: WindowHub;
   readonly changes: ChangeFeed;
@@ -63,11 +63,16 @@ export async function answerCall(
     case "lookup": {
       const { digest, isForeign: foreign } = question.value;
       checkDigest(digest, "digest");
-      // Before the store is asked: its answer is as new as this, or newer.
-      const { transaction: feedTransaction = 0, epoch: feedEpoch = "" } = core.feedPosition() ?? {};
+      const asOf = feedKnownTo(core);
       const key = await core.keys.findByDigest(digest, { foreign });
-      const found = key && { key: toWireKey(key) };
-      return { case: "lookup", value: { ...found, feedTransaction, feedEpoch } };
+      return { case: "lookup", value: { ...(key && { key: toWireKey(key) }), ...asOf } };
+    }
+    case "owner": {
+      const { ownerId } = question.value;
+      text(ownerId, "ownerId");
+      const asOf = feedKnownTo(core);
+      const owner = await core.keys.findOwner(ownerId);
+      return { case: "owner", value: { ...(owner && { owner: toWireOwner(owner) }), ...asOf } };
     }
     case "charge": {
       const { subject, runs } = fromWireCharge(question.value);
@@ -93,6 +98,12 @@ export async function answerCall(
     default:
       throw new InvalidMessage("a call without a question");
   }
+}
+
+/** To be asked before the store is: its answer is as new as this, or newer. */
+function feedKnownTo({ feedPosition }: ServedCore): { readonly feedTransaction: number; readonly feedEpoch: string } {
+  const { transaction: feedTransaction = 0, epoch: feedEpoch = "" } = feedPosition() ?? {};
+  return { feedTransaction, feedEpoch };
 }
 
 function presented(rootKey: string): Secret {

@@ -91,8 +91,10 @@ function bytesOf({ answer }: Answer): number {
       return answer.value?.key ? 400 + 3 * textLength(answer.value.key) : 100;
     case "windows":
       return 50 * (answer.value?.news?.length ?? 0);
+    case "owner":
+      return 300 * (1 + (answer.value?.owner?.apiIds?.length ?? 0) + (answer.value?.owner?.limits?.length ?? 0));
     case "feed":
-      return 200 * (answer.value?.keys?.length ?? 0);
+      return 200 * (answer.value?.keys?.length ?? 0) + 300 * (answer.value?.owners?.length ?? 0);
     default:
       return 200;
   }

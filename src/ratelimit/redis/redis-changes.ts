@@ -163,6 +163,10 @@ function parse(message: string): Message | undefined {
 /** Other clients of Redis can publish anything, and handling a change must never throw. */
 function knownChange(change: Change): Change | undefined {
   if (change.kind === "rootKeys" || change.kind === "imports") return { kind: change.kind };
+  if (change.kind === "owner") {
+    const { kind, ownerId, isNew } = change;
+    return typeof ownerId === "string" && typeof isNew === "boolean" ? { kind, ownerId, isNew } : undefined;
+  }
   const { kind, keyId, digests } = change;
   const areDigests = digests === undefined || (Array.isArray(digests) && digests.every((it) => typeof it === "string"));
   return kind === "key" && typeof keyId === "string" && areDigests ? { kind, keyId, digests } : undefined;

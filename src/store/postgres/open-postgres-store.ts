@@ -155,6 +155,7 @@ export function openPgEngine(options: PgEngineOptions): PgEngine {
     forKeyShare: sql`FOR KEY SHARE`,
     hasValue: (column, value) => sql`${sql.ref(column)} = ANY (ARRAY[${value}])`,
     isAnyOf: (column, query) => sql<boolean>`${sql.ref(column)} = ANY (ARRAY(${query}))`,
+    isListOf: (column, texts) => sql<boolean>`${sql.ref(column)}::jsonb <@ ${JSON.stringify(texts)}::jsonb`,
     // The engine takes such a range for a ninth of the table, and would rather read all of it. It does not with a limit, which
     // no key reaches: it would have had as many names of limits.
     windowsOfKeys: (ids) => sql`SELECT own.subject FROM (${ids}) AS ids CROSS JOIN LATERAL (

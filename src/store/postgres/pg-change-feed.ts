@@ -161,7 +161,7 @@ const readChanges = preparedText(`
 SELECT f.epoch, f.tidied_before, f.has_imported_keys, pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest_open,
   pg_current_snapshot()::text AS snapshot, ${session} AS session,
   (SELECT heartbeats FROM change_readers WHERE id = $4),
-  EXISTS (SELECT FROM change_readers WHERE id = $5 AND heartbeats >= $6::bigint) AS has_heartbeat, c.kind, c.key_id, c.digests
+  EXISTS (SELECT FROM change_readers WHERE id = $5 AND heartbeats >= $6::bigint) AS has_heartbeat, c.kind, c.target_id, c.digests
 FROM change_feed f LEFT JOIN changes c ON c.transaction_id >= $1::bigint
   AND NOT ($2::text = ${session} AND pg_visible_in_snapshot(c.transaction_id::text::xid8, $3::pg_snapshot))
 LIMIT ${changesReadMax + 1}`);

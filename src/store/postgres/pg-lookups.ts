@@ -3,15 +3,17 @@ import type { Ambient } from "../../ambient/ambient.ts";
 import { GroupCommit } from "../../batching/group-commit.ts";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
-import type { LookupOptions } from "../key-lookup.ts";
+import type { Owner } from "../../domain/owner.ts";
+import type { KeyLookup, LookupOptions } from "../key-lookup.ts";
 import { type Pending, PendingTable } from "../pending-table.ts";
 import { type KeyRow, selectKeys, selectKeysOfEndingSecrets, toKey } from "../sql/find-keys.ts";
+import { type OwnerRow, selectOwners, toOwner } from "../sql/find-owners.ts";
 import type { Schema } from "../sql/schema.ts";
 import { preparedText } from "./pg-connection.ts";
 import { keptForLookups, type PgPool } from "./pg-pool.ts";
 import { lookupQueuedMs, lookupStatementMs, type RoundTrip } from "./round-trip.ts";
 
-/** Most digests of one statement, and most that wait to be sent. */
+/** Most digests or owners of one statement, and most that wait to be sent. */
 const batchMax = 500;
 const queueMax = 10_000;
 
@@ -24,18 +26,20 @@ export interface PgLookupsOptions extends Pick<Ambient, "clock" | "metrics"> {
 
 /**
  * Looks keys up, with one statement for all digests of a turn of the event loop, and for those that came while all statements
- * were under way. Callers share a statement only as long as it has not been sent: so what they get is never older than
+ * were under way; owners likewise. Callers share a statement only as long as it has not been sent: so what they get is never older than
  * their question. A statement that fails fails its own callers only.
  */
-export class PgLookups {
+export class PgLookups implements KeyLookup {
   readonly #pool: PgPool;
   readonly #roundTrip: RoundTrip;
   readonly #batches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;
   /** For texts that anybody can make up: however many there are, others do not wait behind them. */
   readonly #foreignBatches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;
+  readonly #ownerBatches: GroupCommit<string, MaybePromise<Owner | undefined>>;
   readonly #unsent = new PendingTable<Lookup>();
   readonly #newest: PreparedText;
   readonly #ending: PreparedText;
+  readonly #owners: PreparedText;
 
   constructor({ db, pool, roundTrip, connectionsMax, clock, metrics }: PgLookupsOptions) {
     this.#pool = pool;
@@ -48,13 +52,13 @@ export class PgLookups {
       .where("ending_secrets.digest", "=", asked);
     this.#newest = preparedText(newest.compile().sql);
     this.#ending = preparedText(ending.compile().sql);
+    const owners = selectOwners(db).where("owners.id", "=", sql<string>`any(${""}::text[])`);
+    this.#owners = preparedText(owners.compile().sql);
+    const batched = { batchMax, queuedMs: () => lookupQueuedMs(roundTrip.ms), clock, metrics };
     const common = {
-      batchMax,
-      queuedMs: () => lookupQueuedMs(roundTrip.ms),
+      ...batched,
       onDequeued: (lookup: Lookup) => this.#unsent.remove(lookup),
       commit: (lookups: readonly Lookup[], queuedForMs: number) => this.#send(lookups, queuedForMs),
-      clock,
-      metrics,
     };
     // No more than connections that are open anyway: waiting for a new one takes longer than sharing the next statement.
     const batchesMax = Math.min(keptForLookups, connectionsMax);
@@ -64,6 +68,13 @@ export class PgLookups {
       name: "foreign_lookup",
       queueMax: queueMax / 4,
       batchesMax: 1,
+    });
+    this.#ownerBatches = new GroupCommit({
+      ...batched,
+      name: "owner_lookup",
+      queueMax,
+      batchesMax,
+      commit: (ownerIds, queuedForMs) => this.#sendOwners(ownerIds, queuedForMs),
     });
   }
 
@@ -77,29 +88,37 @@ export class PgLookups {
     return lookup.found;
   };
 
+  /** Rejects with `Unavailable`. */
+  readonly findOwner = (ownerId: string): Promise<Owner | undefined> => this.#ownerBatches.submit(ownerId);
+
   async #send(lookups: readonly Lookup[], queuedForMs: number): Promise<readonly MaybePromise<Key | undefined>[]> {
     const found = new Map<string, TextRow>();
     const digests = lookups.map(({ digest }) => digest);
-    await this.#find(this.#newest, digests, found, queuedForMs);
+    const find = async (text: PreparedText, asked: readonly string[]) => {
+      for (const row of await this.#query(text, asked.join(","), queuedForMs))
+        found.set(row[digestColumn] as string, row);
+    };
+    await find(this.#newest, digests);
     // A statement of its own: for those that find their key it would take a tenth longer. In this order, because a secret
     // moves from `keys` to `ending_secrets` and never back.
     const missing = found.size === digests.length ? [] : digests.filter((digest) => !found.has(digest));
-    if (missing.length > 0) await this.#find(this.#ending, missing, found, queuedForMs);
-    return digests.map((digest) => keyOf(found.get(digest)));
+    if (missing.length > 0) await find(this.#ending, missing);
+    return digests.map((digest) => readRow<KeyRow, Key>(found.get(digest), keyNumbers, toKey));
   }
 
-  /** Adds the rows of these digests to those that were found. */
-  async #find(
-    text: PreparedText,
-    digests: readonly string[],
-    found: Map<string, TextRow>,
-    queuedForMs: number,
-  ): Promise<void> {
+  /** The same owner may be asked for by several callers. */
+  async #sendOwners(ownerIds: readonly string[], queuedForMs: number): Promise<MaybePromise<Owner | undefined>[]> {
+    const rows = await this.#query(this.#owners, [...new Set(ownerIds)], queuedForMs);
+    const found = new Map(rows.map((row) => [row[0] as string, readRow<OwnerRow, Owner>(row, ownerNumbers, toOwner)]));
+    return ownerIds.map((ownerId) => found.get(ownerId));
+  }
+
+  async #query(text: PreparedText, asked: string | readonly string[], queuedForMs: number): Promise<TextRow[]> {
     const { ms } = this.#roundTrip;
-    const statement = { ...text, values: [digests.join(",")], rowMode: "text" } as const;
+    const statement = { ...text, values: [asked], rowMode: "text" } as const;
     const waitMs = Math.max(1, lookupQueuedMs(ms) - queuedForMs);
     const { rows } = await this.#pool.query(statement, { waitMs, queryMs: lookupStatementMs(ms) }, "lookups");
-    for (const row of rows as unknown as TextRow[]) found.set(row[digestColumn] as string, row);
+    return rows as unknown as TextRow[];
   }
 }
 
@@ -110,17 +129,22 @@ interface Lookup extends Pending<Lookup> {
   found: Promise<Key | undefined> | undefined;
 }
 
-/** The columns of a `KeyRow` as text, then the digest. */
+/** The columns of a `KeyRow`, then the digest, or those of an `OwnerRow`: as text. */
 type TextRow = (string | number | null)[];
-const digestColumn = 16;
-const numberColumns = [5, 6, 7, 8, 9, 10, 11, 15];
+const digestColumn = 17;
+const keyNumbers = [5, 6, 7, 8, 9, 10, 11, 15, 16];
+const ownerNumbers = [1, 2];
 
 /** A row that cannot be read fails its own look-up only. */
-function keyOf(row: TextRow | undefined): MaybePromise<Key | undefined> {
+function readRow<Row, Found>(
+  row: TextRow | undefined,
+  numberColumns: readonly number[],
+  read: (row: Row) => Found,
+): MaybePromise<Found | undefined> {
   if (row === undefined) return undefined;
   for (const column of numberColumns) if (row[column] !== null) row[column] = Number(row[column]);
   try {
-    return toKey(row as unknown as KeyRow);
+    return read(row as unknown as Row);
   } catch (error) {
     return Promise.reject(error);
   }

@@ -25,6 +25,7 @@ export const pgMigrations: readonly Migration[] = [
       // one of them too: otherwise a join could not use its index.
       ...Object.entries({
         keys: ["id", "start", "name"],
+        owners: ["list_id"],
         counters: ["subject"],
         permit_windows: ["subject"],
         ending_secrets: ["key_id"],

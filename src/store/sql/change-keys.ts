@@ -3,14 +3,14 @@ import type { KeyFieldChanges, NewKey } from "../../domain/key.ts";
 import { type NamedRateLimit, toNamedRateLimit } from "../../domain/limits.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import type { RateLimit } from "../../domain/rate-limit.ts";
-import { latestBoundaryMs } from "../../domain/refill-calendar.ts";
-import { newCounter, type RefillRule, type UsageCounter } from "../../domain/usage.ts";
+import { newCounter } from "../../domain/usage.ts";
 import type { CreateKey, DeleteKey, NewEvent, UpdateKey } from "../commands.ts";
 import type { Outcome } from "../management.ts";
 import { insertApi } from "./change-apis.ts";
+import { insertCounter, keyWithCounter, needsCounter, setRefill } from "./change-counters.ts";
 import { deleteKeys } from "./delete-keys.ts";
 import { isChangedBy } from "./is-changed-by.ts";
-import { insertWindows, setWindowRules } from "./limit-windows.ts";
+import { insertWindows, limitRowsOfKey, setKeyWindows } from "./limit-windows.ts";
 import type { Plan, Rows, Target } from "./plan.ts";
 import { selectStoredKey, storedKeyOf } from "./read-keys.ts";
 import { addKeyChange } from "./sql-change-feed.ts";
@@ -33,8 +33,8 @@ export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromi
         insertKey(engine, key, counter !== undefined, event),
       ],
       rest: [
-        ...(counter === undefined ? [] : [insertCounter(engine, key.id, counter, event)]),
-        ...insertWindows(engine, [key], isChangedBy(event, key.id)),
+        ...(counter === undefined ? [] : [insertCounter(engine, keyWithCounter(key.id), counter, event).compile()]),
+        ...insertWindows(engine, limitRowsOfKey(key), isChangedBy(event, ofKey(key.id))),
       ],
       outcomeOf: (first) =>
         first.at(-1)?.rows.length ? { outcome: "done", changed: [] } : refusedKey(engine, key.apiId, apiMustExist),
@@ -57,8 +57,8 @@ export function updateKeyPlan(engine: SqlEngine, command: UpdateKey): MaybePromi
     first: [touchRow(engine, ofKey(keyId), event, { set: columnsOf(changes), ifVersion })],
     feed: addKeyChange(engine, keyId, event),
     rest: [
-      ...setWindowRules(engine, keyId, changes, event),
-      ...(refill === undefined ? [] : [setRefill(engine, keyId, refill, nowMs, event)]),
+      ...setKeyWindows(engine, keyId, changes, event),
+      ...(refill === undefined ? [] : [setRefill(engine, keyWithCounter(keyId), refill, nowMs, event)]),
       selectStoredKey.id(engine, { value: keyId }),
     ],
     outcomeOf(_, rest, told) {
@@ -104,31 +104,8 @@ function columnsOf(changes: KeyFieldChanges) {
     ...(costMax !== undefined && { cost_max: costMax }),
     ...(permissions !== undefined && { permissions: listColumn(permissions) }),
     ...(ipAllow !== undefined && { ip_allow: listColumn(ipAllow) }),
-    // A key without a counter gets -1, which the constraint refuses.
-    ...(refill && { has_counter: sql<number>`2 * has_counter - 1` }),
+    ...(refill && { has_counter: needsCounter }),
   };
-}
-
-/**
- * After every refill that is due by the rule before. The new one begins at the latest boundary, or where the old one has
- * got to if that is later: no boundary refills twice.
- */
-function setRefill(
-  engine: SqlEngine,
-  keyId: string,
-  rule: RefillRule | null,
-  nowMs: number,
-  event: NewEvent,
-): CompiledQuery {
-  const through = rule && latestBoundaryMs(rule.interval, nowMs);
-  const begins = sql`CASE WHEN through_ms > ${through} THEN through_ms ELSE ${through} END`;
-  return sql`WITH ${engine.refilledCounter(keyId)}
-    UPDATE counters SET remaining = available,
-      refill_interval = ${rule?.interval ?? null},
-      refill_amount = ${rule?.amount ?? null},
-      refill_carry_over = ${rule ? Number(rule.carryOver) : null},
-      refilled_through_ms = ${rule ? begins : null}
-    FROM refilled WHERE counters.subject = refilled.subject AND ${isChangedBy(event, keyId)}`.compile(engine.db);
 }
 
 /**
@@ -195,33 +172,6 @@ function insertKey({ db, forKeyShare }: SqlEngine, key: NewKey, hasCounter: bool
         .modifyEnd(forKeyShare),
     )
     .returning("id")
-    .compile();
-}
-
-/** Only if the key was stored. */
-function insertCounter(
-  { db }: SqlEngine,
-  keyId: string,
-  { remaining, refill }: UsageCounter,
-  event: NewEvent,
-): CompiledQuery {
-  return db
-    .insertInto("counters")
-    .columns(["subject", "remaining", "refill_interval", "refill_amount", "refill_carry_over", "refilled_through_ms"])
-    .expression(
-      db
-        .selectFrom("keys")
-        .where("id", "=", keyId)
-        .where("event_id", "=", event.id)
-        .select([
-          "id",
-          whole(remaining).as("remaining"),
-          text(refill?.interval).as("refill_interval"),
-          whole(refill?.amount).as("refill_amount"),
-          whole(refill && Number(refill.carryOver)).as("refill_carry_over"),
-          whole(refill?.refilledThroughMs).as("refilled_through_ms"),
-        ]),
-    )
     .compile();
 }
 

@@ -1,5 +1,5 @@
 import type { ConflictReason } from "../management.ts";
-import { hasCounterCheck, remainingMaxCheck, remainingMinCheck } from "./schema.ts";
+import { hasCounterCheck, ownerHasCounterCheck, remainingMaxCheck, remainingMinCheck } from "./schema.ts";
 import type { CheckViolation } from "./sql-engine.ts";
 
 /** Why a constraint has refused a change; undefined if no command leads to it. */
@@ -9,6 +9,7 @@ export function conflictOf({ constraint }: CheckViolation): ConflictReason | und
 
 const reasons = new Map<string, ConflictReason>([
   [hasCounterCheck, "noCounter"],
+  [ownerHasCounterCheck, "noCounter"],
   [remainingMinCheck, "belowZero"],
   [remainingMaxCheck, "aboveMax"],
 ]);

@@ -10,6 +10,7 @@ const tables: { readonly [Name in Table]: { readonly key: keyof Schema[Name] & s
   apis: { key: "id" },
   keys: { key: "digest" },
   ending_secrets: { key: "digest" },
+  owners: { key: "id" },
   counters: { key: "subject" },
   permit_windows: { key: "subject" },
   root_keys: { key: "id" },

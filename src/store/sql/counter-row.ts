@@ -1,6 +1,9 @@
+import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
 import type { RefillInterval } from "../../domain/refill-calendar.ts";
-import { remainingMax, type UsageCounter } from "../../domain/usage.ts";
+import { Unavailable } from "../../domain/unavailable.ts";
+import { refilled, remainingMax, type UsageCounter } from "../../domain/usage.ts";
 import { isIntegerIn } from "./is-integer-in.ts";
+import type { SqlEngine } from "./sql-engine.ts";
 
 /** A counter's columns, as they are stored. */
 export interface CounterRow {
@@ -26,6 +29,30 @@ export function counterOf(row: CounterRow): UsageCounter {
             refilledThroughMs: row.refilled_through_ms as number,
           },
   };
+}
+
+/** The counter in the row of a key or owner, which may have none. Throws `Unavailable`, for this one only. */
+export function readCounter({
+  remaining,
+  ...row
+}: Omit<CounterRow, "remaining"> & { readonly remaining: number | null }): UsageCounter | undefined {
+  if (remaining === null) return undefined;
+  try {
+    return counterOf({ ...row, remaining });
+  } catch (cause) {
+    throw new Unavailable("a stored counter cannot be read", { cause, affectsOneKeyOnly: true });
+  }
+}
+
+/** Keys or owners with every refill that is due, by the clock that refills go by: it is what the next verification finds. */
+export function withDueRefills<Holder extends { readonly counter: UsageCounter | undefined }>(
+  { ledgerNowMs }: SqlEngine,
+  holders: readonly Holder[],
+): MaybePromise<readonly Holder[]> {
+  if (!holders.some(({ counter }) => counter?.refill !== undefined)) return holders;
+  return andThen(ledgerNowMs(), (nowMs) =>
+    holders.map((each) => (each.counter === undefined ? each : { ...each, counter: refilled(each.counter, nowMs) })),
+  );
 }
 
 function isSound(row: CounterRow): boolean {

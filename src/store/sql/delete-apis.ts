@@ -48,15 +48,15 @@ export function deleteApiKeysPlan(engine: SqlEngine, command: DeleteApiKeys): Pl
         RETURNING id`.compile(db),
     ],
     events: sql`INSERT INTO events (id, at_ms, method, actor, target_id, api_id, fields, version) ${noted}`.compile(db),
-    feed: sql`INSERT INTO changes (transaction_id, kind, key_id, digests)
-      SELECT ${thisTransaction}, 'key', id, ${digests} FROM keys WHERE ${deleted} RETURNING key_id, digests`.compile(
+    feed: sql`INSERT INTO changes (transaction_id, kind, target_id, digests)
+      SELECT ${thisTransaction}, 'key', id, ${digests} FROM keys WHERE ${deleted} RETURNING target_id, digests`.compile(
       db,
     ),
     rest: deleteKeys(engine, deleted),
     outcomeOf([api], _, told) {
       if (!api?.rows.length) return { outcome: "missing" };
-      const rows = (told?.rows ?? []) as readonly { key_id: string; digests: string }[];
-      const changed = rows.map(({ key_id, digests }) => ({ keyId: key_id, digests: digests.split(",") }));
+      const rows = (told?.rows ?? []) as readonly { target_id: string; digests: string }[];
+      const changed = rows.map(({ target_id, digests }) => ({ keyId: target_id, digests: digests.split(",") }));
       return { outcome: "done", changed, answer: { deleted: rows.length } };
     },
   };

@@ -14,7 +14,7 @@ export function deleteKeys(engine: SqlEngine, deleted: RawBuilder<unknown>): Com
   return [
     sql`WITH locked AS MATERIALIZED (${counters})
       DELETE FROM counters WHERE subject IN (SELECT subject FROM locked)`.compile(db),
-    deleteWindows(engine, ids),
+    deleteWindows(engine, engine.windowsOfKeys(ids)),
     sql`DELETE FROM keys WHERE ${deleted}`.compile(db),
   ];
 }

@@ -21,12 +21,12 @@ export function addEvent(engine: SqlEngine, command: Command, target: Target): C
   });
 }
 
-/** `apiId`: the API that a change concerns, as a column of its target. */
-function insertEventOf(table: Target["table"], apiId: RawBuilder<string | null>) {
+/** `apiId`: the API that a change concerns, as a column of its target. `apiIds`: likewise, all of them. */
+function insertEventOf(table: Target["table"], apiId: RawBuilder<string | null>, apiIds = sql<string | null>`NULL`) {
   return compileOnce(["id", "atMs", "method", "actor", "targetId", "fields"], ({ db }, values) =>
     db
       .insertInto("events")
-      .columns(["id", "at_ms", "method", "actor", "target_id", "api_id", "fields", "version"])
+      .columns(["id", "at_ms", "method", "actor", "target_id", "api_id", "api_ids", "fields", "version"])
       .expression(
         db
           .selectFrom(table)
@@ -39,6 +39,7 @@ function insertEventOf(table: Target["table"], apiId: RawBuilder<string | null>)
             text(values.actor).as("actor"),
             "id",
             apiId.as("api_id"),
+            apiIds.as("api_ids"),
             text(values.fields).as("fields"),
             "version",
           ]),
@@ -50,6 +51,7 @@ function insertEventOf(table: Target["table"], apiId: RawBuilder<string | null>)
 const insertEvent = {
   keys: insertEventOf("keys", sql.ref("api_id")),
   apis: insertEventOf("apis", sql.ref("id")),
+  owners: insertEventOf("owners", sql.ref("first_api_id"), sql.ref("api_ids")),
   // It concerns the service.
   root_keys: insertEventOf("root_keys", sql`NULL`),
 };

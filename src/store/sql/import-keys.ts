@@ -5,7 +5,7 @@ import type { ImportedKey, ImportKeys } from "../commands.ts";
 import { methodOf } from "../events.ts";
 import { insertApi } from "./change-apis.ts";
 import { listColumn, rateLimitColumns, rateLimitsColumn, refusedKey } from "./change-keys.ts";
-import { insertWindows } from "./limit-windows.ts";
+import { insertWindows, limitRowsOfKey } from "./limit-windows.ts";
 import type { Plan } from "./plan.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
@@ -30,7 +30,11 @@ export function importKeysPlan(engine: SqlEngine, command: ImportKeys): MaybePro
     ],
     rest: [
       ...insertCounters(engine, keys, nowMs),
-      ...insertWindows(engine, keys, sql`key_id IN (SELECT id FROM keys WHERE ${areStored(keys)})`),
+      ...insertWindows(
+        engine,
+        keys.flatMap(limitRowsOfKey),
+        sql`holder_id IN (SELECT id FROM keys WHERE ${areStored(keys)})`,
+      ),
       sql`UPDATE change_feed SET has_imported_keys = 1
         WHERE has_imported_keys = 0 AND EXISTS (SELECT 1 FROM keys WHERE ${areStored(keys)})`.compile(engine.db),
     ],

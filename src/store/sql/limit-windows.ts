@@ -1,46 +1,78 @@
 import { type CompiledQuery, type RawBuilder, sql } from "kysely";
 import type { KeyFieldChanges, NewKey } from "../../domain/key.ts";
-import { limitOfKey } from "../../domain/subject.ts";
+import type { NamedRateLimit } from "../../domain/limits.ts";
+import type { RateLimit } from "../../domain/rate-limit.ts";
+import { limitOfKey, limitOfOwner } from "../../domain/subject.ts";
 import type { NewEvent } from "../commands.ts";
 import { isChangedBy } from "./is-changed-by.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
 
 /*
- * The windows of the strict limits of keys: one row for each limit, with its rule. A row stays when its limit is removed or
- * becomes local, and gets the rule back with the limit: its open window ends when it would have ended.
+ * The windows of the strict limits of keys and owners: one row for each limit, with its rule. A row stays when its limit is
+ * removed or becomes local, and gets the rule back with the limit: its open window ends when it would have ended.
  */
 
-type Limited = Pick<NewKey, "id" | "rateLimit" | "rateLimits">;
-
-/** One limit of a key, as a row of a table. */
-interface LimitRow {
-  readonly keyId: string;
+/** One limit, as a row of a table. */
+export interface LimitRow {
+  /** The id of the key or owner that has the limit. */
+  readonly holderId: string;
   readonly subject: string;
   readonly isStrict: boolean;
   readonly limit: number;
   readonly durationMs: number;
 }
 
-/** Makes the windows of these keys that are not there. `isStored`: in SQL, whether the key with the id `key_id` was stored. */
+/**
+ * Whose windows are made, if not those of keys. An owner's id can be used again after its deletion, that of a key cannot: the
+ * windows of an owner are made as `windowMadeAt` does, so that what belongs to a window of before never fits a new one.
+ */
+interface OwnerOfWindows {
+  readonly ownerId: string;
+  /** Now, by the ledger's clock. */
+  readonly madeAtMs: number;
+}
+
+export function limitRowsOfKey({
+  id,
+  rateLimit,
+  rateLimits = [],
+}: Pick<NewKey, "id" | "rateLimit" | "rateLimits">): LimitRow[] {
+  const named = rateLimits.map(({ name, rule }) => toRow(id, limitOfKey(id, name), rule));
+  return rateLimit === undefined ? named : [toRow(id, id, rateLimit), ...named];
+}
+
+export function limitRowsOfOwner(id: string, rateLimits: readonly NamedRateLimit[] = []): LimitRow[] {
+  return rateLimits.map(({ name, rule }) => toRow(id, limitOfOwner(id, name), rule));
+}
+
+function toRow(holderId: string, subject: string, { mode, limit, durationMs }: RateLimit): LimitRow {
+  return { holderId, subject, isStrict: mode === "strict", limit, durationMs };
+}
+
+/** Makes the windows of these limits that are not there. `isStored`: in SQL, whether what has the id `holder_id` was stored. */
 export function insertWindows(
   { db }: SqlEngine,
-  keys: readonly Limited[],
+  limits: readonly LimitRow[],
   isStored: RawBuilder<boolean>,
+  owner?: OwnerOfWindows,
 ): CompiledQuery[] {
-  const strict = keys.flatMap(limitsOf).filter(({ isStrict }) => isStrict);
+  const strict = limits.filter(({ isStrict }) => isStrict);
   if (strict.length === 0) return [];
-  const neverOpened = sql.join(windowColumns.map(() => sql`0`));
+  const madeAtMs = whole(owner?.madeAtMs ?? 0);
+  const durationMs = owner === undefined ? sql`0` : sql`rule_duration_ms`;
   return [
     sql`WITH ${given(strict)}
-      INSERT INTO permit_windows (subject, rule_limit, rule_duration_ms, ${sql.join(windowColumns.map((name) => sql.ref(name)))})
-      SELECT subject, rule_limit, rule_duration_ms, ${neverOpened} FROM given WHERE ${isStored} ORDER BY subject
+      INSERT INTO permit_windows (subject, owner_id, rule_limit, rule_duration_ms,
+        gen, ends_at_ms, window_duration_ms, clamped_ends_at_ms, granted, spent, contended)
+      SELECT subject, ${text(owner?.ownerId)}, rule_limit, rule_duration_ms,
+        ${madeAtMs}, ${madeAtMs}, ${durationMs}, 0, 0, 0, 0 FROM given WHERE ${isStored} ORDER BY subject
       ON CONFLICT (subject) DO NOTHING`.compile(db),
   ];
 }
 
 /** Brings the windows of a key in line with its limits. */
-export function setWindowRules(
+export function setKeyWindows(
   engine: SqlEngine,
   keyId: string,
   { rateLimit, rateLimits }: KeyFieldChanges,
@@ -48,64 +80,66 @@ export function setWindowRules(
 ): CompiledQuery[] {
   if (rateLimit === undefined && rateLimits === undefined) return [];
   const key = { id: keyId, rateLimit: rateLimit ?? undefined, rateLimits: rateLimits ?? undefined };
-  const isChanged = isChangedBy(event, keyId);
   const ofChanged = [
     ...(rateLimit === undefined ? [] : [sql`subject = ${keyId}`]),
     ...(rateLimits === undefined ? [] : [sql`(subject > ${`${keyId}/`} AND subject < ${`${keyId}0`})`]),
   ];
-  // All rows are locked in the order in which the ledger locks them.
-  const locked = sql`SELECT subject FROM permit_windows WHERE (${sql.join(ofChanged, sql` OR `)}) AND ${isChanged}
-    ORDER BY subject ${engine.forUpdate}`;
-  const ruleOf = (column: string) =>
-    sql`(SELECT given.${sql.ref(column)} FROM given WHERE given.subject = permit_windows.subject)`;
+  const isChanged = isChangedBy(event, { table: "keys", id: keyId });
+  const limits = limitRowsOfKey(key);
   return [
-    sql`WITH ${given(limitsOf(key))}, locked AS MATERIALIZED (${locked})
-      UPDATE permit_windows SET rule_limit = ${ruleOf("rule_limit")}, rule_duration_ms = ${ruleOf("rule_duration_ms")}
-      WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM locked`)}`.compile(engine.db),
-    ...insertWindows(engine, [key], isChanged),
+    setRules(engine, limits, sql`(${sql.join(ofChanged, sql` OR `)}) AND ${isChanged}`),
+    ...insertWindows(engine, limits, isChanged),
   ];
 }
 
-/** Deletes the windows of the keys that a SELECT of their ids finds, also those of limits that they had once. */
-export function deleteWindows(engine: SqlEngine, ids: RawBuilder<unknown>): CompiledQuery {
+/** The same for an owner. */
+export function setOwnerWindows(
+  engine: SqlEngine,
+  owner: OwnerOfWindows,
+  rateLimits: readonly NamedRateLimit[] | null | undefined,
+  event: NewEvent,
+): CompiledQuery[] {
+  if (rateLimits === undefined) return [];
+  const isChanged = isChangedBy(event, { table: "owners", id: owner.ownerId });
+  const limits = limitRowsOfOwner(owner.ownerId, rateLimits ?? []);
+  return [
+    setRules(engine, limits, sql`owner_id = ${owner.ownerId} AND ${isChanged}`),
+    ...insertWindows(engine, limits, isChanged, owner),
+  ];
+}
+
+/** Gives each window that meets the condition the rule of its limit, or none. */
+function setRules(engine: SqlEngine, limits: readonly LimitRow[], condition: RawBuilder<unknown>): CompiledQuery {
+  // All rows are locked in the order in which the ledger locks them.
+  const locked = sql`SELECT subject FROM permit_windows WHERE ${condition} ORDER BY subject ${engine.forUpdate}`;
+  const ruleOf = (column: string) =>
+    sql`(SELECT given.${sql.ref(column)} FROM given WHERE given.subject = permit_windows.subject)`;
+  return sql`WITH ${given(limits)}, locked AS MATERIALIZED (${locked})
+    UPDATE permit_windows SET rule_limit = ${ruleOf("rule_limit")}, rule_duration_ms = ${ruleOf("rule_duration_ms")}
+    WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM locked`)}`.compile(engine.db);
+}
+
+/** Deletes the windows whose subjects a SELECT finds. */
+export function deleteWindows(engine: SqlEngine, subjects: RawBuilder<unknown>): CompiledQuery {
   const { db, forUpdate } = engine;
   const locked = sql`SELECT subject FROM permit_windows WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM found`)}
     ORDER BY subject ${forUpdate}`;
-  return sql`WITH found AS MATERIALIZED (${engine.windowsOfKeys(ids)}), locked AS MATERIALIZED (${locked})
+  return sql`WITH found AS MATERIALIZED (${subjects}), locked AS MATERIALIZED (${locked})
     DELETE FROM permit_windows WHERE ${engine.isAnyOf("subject", sql`SELECT subject FROM locked`)}`.compile(db);
 }
 
 /**
- * In SQL: whether a window is one of the key with this `id`. After the id comes `/` and a name; the next character is `0`.
- * The first two conditions are one range of the index.
+ * In SQL: whether a window is one of the key with this `id`, also of a limit that it had once. After the id comes `/` and a
+ * name; the next character is `0`. The first two conditions are one range of the index.
  */
 export const isWindowOfKey = sql<boolean>`subject >= id AND subject < id || '0' AND (subject = id OR subject > id || '/')`;
 
-function limitsOf({ id: keyId, rateLimit, rateLimits = [] }: Limited): LimitRow[] {
-  const named = rateLimits.map(({ name, rule }) => ({ subject: limitOfKey(keyId, name), rule }));
-  const all = rateLimit === undefined ? named : [{ subject: keyId, rule: rateLimit }, ...named];
-  return all.map(({ subject, rule: { mode, limit, durationMs } }) => {
-    return { keyId, subject, isStrict: mode === "strict", limit, durationMs };
-  });
-}
-
 /** The limits as a table for a WITH clause. VALUES: engines bound the number of SELECTs that a UNION can have. */
 function given(rows: readonly LimitRow[]): RawBuilder<unknown> {
-  const values = rows.map(({ keyId, subject, limit, durationMs }) => {
-    return sql`(${text(keyId)}, ${text(subject)}, ${whole(limit)}, ${whole(durationMs)})`;
+  const values = rows.map(({ holderId, subject, limit, durationMs }) => {
+    return sql`(${text(holderId)}, ${text(subject)}, ${whole(limit)}, ${whole(durationMs)})`;
   });
   const none = sql`SELECT ${text(null)}, ${text(null)}, ${whole(null)}, ${whole(null)} WHERE 1 = 0`;
-  return sql`given (key_id, subject, rule_limit, rule_duration_ms) AS
+  return sql`given (holder_id, subject, rule_limit, rule_duration_ms) AS
     (${values.length === 0 ? none : sql`VALUES ${sql.join(values)}`})`;
 }
-
-/** All 0 in a window that was never opened. */
-const windowColumns = [
-  "gen",
-  "ends_at_ms",
-  "window_duration_ms",
-  "clamped_ends_at_ms",
-  "granted",
-  "spent",
-  "contended",
-] as const;

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { StoredEvent } from "../../domain/event.ts";
 import { earliestId } from "../../domain/id.ts";
 import type { EventPage, EventsQuery } from "../queries.ts";
@@ -26,13 +26,30 @@ export async function listEvents(engine: SqlEngine, query: EventsQuery): Promise
   const groups = apiIds === undefined ? [group] : partsOf(group, apiIds);
   if (groups.length === 0) return { events: [] };
   const limit = limitOf(query.limit, groups);
-  const filters = others.map(({ column, value }) => ({ columns: [], condition: sql`${sql.ref(column)} = ${value}` }));
-  const finding = walk(engine, { table: "events", groups, ...rangeOf(query), columns, filters, walkMax, limit });
+  const filters = [
+    ...others.map(({ column, value }) => ({ columns: [], condition: sql`${sql.ref(column)} = ${value}` })),
+    ...(apiIds === undefined ? [] : [{ columns: ["api_ids"], condition: concernsOnly(engine, apiIds) }]),
+  ];
+  const finding = walk(engine, {
+    table: "events",
+    idColumn: "id",
+    groups,
+    ...rangeOf(query),
+    columns,
+    filters,
+    walkMax,
+    limit,
+  });
   const page = await readFound<EventRow>(engine, finding, { columns });
   const rows = page?.rows ?? [];
   const events = rows.slice(0, limit).map(toStoredEvent);
   const cursor = rows.length > limit ? events.at(-1)?.id : page?.reached;
   return cursor === undefined ? { events } : { events, cursor };
+}
+
+/** Of an event of an owner: it may concern other APIs too. */
+function concernsOnly(engine: SqlEngine, apiIds: readonly string[]): RawBuilder<boolean> {
+  return sql<boolean>`(api_ids IS NULL OR ${engine.isListOf("api_ids", apiIds)})`;
 }
 
 function rangeOf({ sinceMs, untilMs, after = behindAllIds }: EventsQuery): Pick<Walk, "before" | "from"> {
@@ -41,7 +58,7 @@ function rangeOf({ sinceMs, untilMs, after = behindAllIds }: EventsQuery): Pick<
   return { before: until < after ? until : after, from };
 }
 
-type EventRow = Schema["events"];
+type EventRow = Omit<Schema["events"], "api_ids">;
 
 function toStoredEvent(row: EventRow): StoredEvent {
   return {

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { endOfPrefix } from "../../domain/prefix-range.ts";
 import type { KeyPage, KeysQuery } from "../queries.ts";
+import { withDueRefills } from "./counter-row.ts";
 import {
   and,
   behindAllIds,
@@ -10,9 +11,10 @@ import {
   limitOf,
   partsOf,
   readFound,
+  rowsThatFit,
   walk,
 } from "./pages.ts";
-import { type StoredKeyRow, storedKeyColumns, toStoredKey, withDueRefills } from "./read-keys.ts";
+import { type StoredKeyRow, storedKeyColumns, toStoredKey } from "./read-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
 /*
@@ -30,9 +32,6 @@ const walkMax = 4000;
 const searchWalkMax = 1500;
 /** Most keys that are read in each of the two indexes of a search. */
 const rangeMax = 1000;
-
-/** Metadata and lists of a page's keys, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
-const pageJsonMax = 512 * 1024;
 
 export async function listKeys(engine: SqlEngine, query: KeysQuery): Promise<KeyPage> {
   const { apiId, ownerId, search, apiIds } = query;
@@ -57,6 +56,7 @@ function walkKeys(engine: SqlEngine, query: KeysQuery, groups: readonly Group[])
   const { search, limit, after = behindAllIds } = query;
   return walk(engine, {
     table: "keys",
+    idColumn: "id",
     groups,
     before: after,
     columns: ["id"],
@@ -94,6 +94,7 @@ function searchFor(query: KeysQuery, apiId: string, search: string): Finding {
         SELECT found_id AS id FROM ${found} WHERE ${and([sql`NOT ${tooMany}`, ...isBehind, ...(conditions.length === 0 ? [] : [matches])])}
         ORDER BY found_id DESC LIMIT ${sql.lit(query.limit + 1)}
       )`,
+    idColumn: "id",
     reached: sql`NULL`,
     tooMany: sql`CASE WHEN ${tooMany} THEN 1 ELSE 0 END`,
   };
@@ -125,20 +126,12 @@ const found = {
 async function readPage(engine: SqlEngine, { limit }: KeysQuery, finding: Finding): Promise<KeyPage | undefined> {
   const page = await readFound<StoredKeyRow>(engine, finding, found);
   if (page === undefined) return undefined;
-  const shown = page.rows.slice(0, Math.min(limit, rowsThatFit(page.rows)));
+  const shown = page.rows.slice(0, Math.min(limit, rowsThatFit(page.rows, jsonOf)));
   const keys = await withDueRefills(engine, shown.map(toStoredKey));
   const cursor = page.rows.length > shown.length ? keys.at(-1)?.id : page.reached;
   return cursor === undefined ? { keys } : { keys, cursor };
 }
 
-/** How many of the first rows a page can hold: at least one. */
-function rowsThatFit(rows: readonly StoredKeyRow[]): number {
-  let count = 0;
-  let length = 0;
-  for (const { meta, ratelimits, permissions, ip_allow } of rows) {
-    for (const json of [meta, ratelimits, permissions, ip_allow]) length += json?.length ?? 0;
-    if (length > pageJsonMax) break;
-    count++;
-  }
-  return Math.max(1, count);
+function jsonOf({ meta, ratelimits, permissions, ip_allow }: StoredKeyRow) {
+  return [meta, ratelimits, permissions, ip_allow];
 }

@@ -1,7 +1,7 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from "kysely";
 import { remainingMax } from "../../domain/usage.ts";
 import type { IndexDefinition } from "./index-definition.ts";
-import { hasCounterCheck, remainingMaxCheck, remainingMinCheck, type Schema } from "./schema.ts";
+import { hasCounterCheck, ownerHasCounterCheck, remainingMaxCheck, remainingMinCheck, type Schema } from "./schema.ts";
 
 export type Migration = StatementsMigration | IndexMigration;
 
@@ -98,6 +98,31 @@ export const migrations: readonly StatementsMigration[] = [
         .where("name", "is not", null)
         .compile(),
       db.schema.createIndex("keys_by_start").on("keys").columns(["api_id", "start", "id"]).compile(),
+      // Keys do not refer to it: most name owners that have no record.
+      db.schema
+        .createTable("owners")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("list_id", "text", (column) => column.notNull().unique())
+        .addColumn("meta", "text", (column) => column.notNull())
+        .addColumn("enabled", "integer", (column) => column.notNull())
+        .addColumn("api_ids", "text")
+        .addColumn("first_api_id", "text")
+        .addColumn("ratelimits", "text")
+        .addColumn("has_counter", "integer", (column) => column.notNull())
+        .addCheckConstraint(ownerHasCounterCheck, sql`has_counter in (0, 1)`)
+        .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("updated_at_ms", "bigint", (column) => column.notNull())
+        .addColumn("version", "bigint", (column) => column.notNull())
+        .addColumn("event_id", "text", (column) => column.notNull())
+        .modifyEnd(inPrimaryKey)
+        .compile(),
+      // For root keys that are limited to APIs.
+      db.schema
+        .createIndex("owners_by_first_api")
+        .on("owners")
+        .columns(["first_api_id", "list_id"])
+        .where("first_api_id", "is not", null)
+        .compile(),
       db.schema
         .createTable("counters")
         .addColumn("subject", "text", (column) => column.primaryKey())
@@ -122,7 +147,14 @@ export const migrations: readonly StatementsMigration[] = [
         .addColumn("contended", "integer", (column) => column.notNull())
         .addColumn("rule_limit", "bigint")
         .addColumn("rule_duration_ms", "bigint")
+        .addColumn("owner_id", "text")
         .modifyEnd(inPrimaryKey)
+        .compile(),
+      db.schema
+        .createIndex("permit_windows_by_owner")
+        .on("permit_windows")
+        .column("owner_id")
+        .where("owner_id", "is not", null)
         .compile(),
       db.schema
         .createTable("root_keys")
@@ -148,6 +180,7 @@ export const migrations: readonly StatementsMigration[] = [
         .addColumn("actor", "text", (column) => column.notNull())
         .addColumn("target_id", "text", (column) => column.notNull())
         .addColumn("api_id", "text")
+        .addColumn("api_ids", "text")
         .addColumn("fields", "text", (column) => column.notNull())
         .addColumn("version", "bigint")
         .modifyEnd(inPrimaryKey)
@@ -170,8 +203,10 @@ export const migrations: readonly StatementsMigration[] = [
       db.schema
         .createTable("changes")
         .addColumn("transaction_id", "bigint", (column) => column.notNull())
-        .addColumn("kind", "text", (column) => column.notNull().check(sql`kind in ('key', 'rootKeys', 'everything')`))
-        .addColumn("key_id", "text")
+        .addColumn("kind", "text", (column) =>
+          column.notNull().check(sql`kind in ('key', 'owner', 'newOwner', 'rootKeys', 'everything')`),
+        )
+        .addColumn("target_id", "text")
         .addColumn("digests", "text")
         .compile(),
       db.schema.createIndex("changes_by_transaction").on("changes").column("transaction_id").compile(),

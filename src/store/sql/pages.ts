@@ -13,6 +13,8 @@ export const behindAllIds = "\u{10ffff}";
 /** Parts of a statement. It is a WITH clause that has `page`, with the ids of up to one row more than asked for. */
 export interface Finding {
   readonly tables: RawBuilder<unknown>;
+  /** As of the walk. */
+  readonly idColumn: string;
   /** The id at which the walk ended because of its bound. */
   readonly reached: RawBuilder<unknown>;
   /** 1 if there are too many to sort. Then `page` is empty. */
@@ -32,8 +34,8 @@ export type Group = readonly { readonly column: string; readonly value: string }
  * The parts of a group that are of these APIs, for a root key that is limited to them. Rows of other APIs are not walked and
  * left out: the bound of the walk would count them, so that a cursor, or that there is one, would tell of them.
  */
-export function partsOf(group: Group, apiIds: readonly string[]): readonly Group[] {
-  return [...new Set(apiIds)].map((value) => [...group, { column: "api_id", value }]);
+export function partsOf(group: Group, apiIds: readonly string[], column = "api_id"): readonly Group[] {
+  return [...new Set(apiIds)].map((value) => [...group, { column, value }]);
 }
 
 /** The page is shorter where that many rows of each group would be too many to examine. */
@@ -45,14 +47,16 @@ export function limitOf(limit: number, groups: readonly Group[]): number {
 const examinedMax = 10_000;
 
 export interface Walk {
-  readonly table: "keys" | "events";
+  readonly table: "keys" | "owners" | "events";
+  /** The column whose values are the ids. */
+  readonly idColumn: string;
   /** The rows that are walked: those of each of these groups, and no others. No group is given twice. */
   readonly groups: readonly Group[];
   /** Only ids before this one. */
   readonly before: string;
   /** Only this id and those behind it. */
   readonly from?: string | undefined;
-  /** Columns that `page` has, with the id. */
+  /** Columns that `page` has, the id among them. */
   readonly columns: readonly string[];
   readonly filters: readonly Filter[];
   /** Most rows that are walked. They are walked twice if the page is not full: once for what matches, once for the end. */
@@ -68,31 +72,38 @@ export interface Walk {
  * has reached its share: of what is older, that group may have more.
  */
 export function walk(engine: SqlEngine, asked: Walk): Finding {
-  const { groups, columns, filters, limit } = asked;
+  const { groups, idColumn, columns, filters, limit } = asked;
+  const id = sql.ref(idColumn);
   const most = limit + 1;
   if (filters.length === 0) {
     const page = merged(groups.map((group) => walked(engine, asked, group, columns, most)));
-    return { tables: sql`page AS MATERIALIZED (${first(page, most)})`, reached: sql`NULL`, tooMany: sql`0` };
+    return {
+      tables: sql`page AS MATERIALIZED (${first(page, idColumn, most)})`,
+      idColumn,
+      reached: sql`NULL`,
+      tooMany: sql`0`,
+    };
   }
   const share = Math.max(1, Math.floor(asked.walkMax / groups.length));
   const needed = new Set([...columns, ...filters.flatMap((filter) => filter.columns)]);
   const conditions = and(filters.map(({ condition }) => condition));
   const matching = groups.map((group, part) => {
     const rows = walked(engine, asked, group, [...needed, ...group.map(({ column }) => column)], share);
-    const order = orderOf(group);
+    const order = orderOf(group, idColumn);
     return sql`SELECT ${list(columns)}, ${sql.lit(part)} AS part FROM (${rows}) AS walked WHERE ${conditions} ORDER BY ${order} LIMIT ${sql.lit(most)}`;
   });
   const ends = groups.map((group, part) => {
     const isShort = sql`(SELECT count(*) FROM found WHERE part = ${sql.lit(part)}) < ${sql.lit(most)}`;
-    return sql`SELECT id FROM (${walked(engine, asked, group, ["id"], share)}) AS walked
+    return sql`SELECT ${id} FROM (${walked(engine, asked, group, [idColumn], share)}) AS walked
       LIMIT (CASE WHEN ${isShort} THEN 1 ELSE 0 END) OFFSET ${sql.lit(share - 1)}`;
   });
-  const reached = sql`(SELECT max(id) FROM reached)`;
+  const reached = sql`(SELECT max(${id}) FROM reached)`;
   return {
     tables: sql`
       found AS MATERIALIZED (${merged(matching)}),
       reached AS MATERIALIZED (${merged(ends)}),
-      page AS MATERIALIZED (${first(sql`SELECT * FROM found WHERE id >= coalesce(${reached}, '')`, most)})`,
+      page AS MATERIALIZED (${first(sql`SELECT * FROM found WHERE ${id} >= coalesce(${reached}, '')`, idColumn, most)})`,
+    idColumn,
     reached,
     tooMany: sql`0`,
   };
@@ -103,8 +114,8 @@ function merged(parts: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
   return sql.join(each, sql` UNION ALL `);
 }
 
-function first(rows: RawBuilder<unknown>, most: number): RawBuilder<unknown> {
-  return sql`SELECT * FROM (${rows}) AS merged ORDER BY id DESC LIMIT ${sql.lit(most)}`;
+function first(rows: RawBuilder<unknown>, idColumn: string, most: number): RawBuilder<unknown> {
+  return sql`SELECT * FROM (${rows}) AS merged ORDER BY ${sql.ref(idColumn)} DESC LIMIT ${sql.lit(most)}`;
 }
 
 /**
@@ -114,21 +125,21 @@ function first(rows: RawBuilder<unknown>, most: number): RawBuilder<unknown> {
  */
 function walked(
   engine: SqlEngine,
-  { table, before, from }: Walk,
+  { table, idColumn, before, from }: Walk,
   group: Group,
   columns: readonly string[],
   most: number,
 ): RawBuilder<unknown> {
-  const range = and(rangeOf(engine, group, before, from));
-  return sql`SELECT ${list([...new Set(columns)])} FROM ${sql.table(table)} WHERE ${range} ORDER BY ${orderOf(group)} LIMIT ${sql.lit(most)}`;
+  const range = and(rangeOf(engine, idColumn, group, before, from));
+  return sql`SELECT ${list([...new Set(columns)])} FROM ${sql.table(table)} WHERE ${range} ORDER BY ${orderOf(group, idColumn)} LIMIT ${sql.lit(most)}`;
 }
 
 function list(columns: readonly string[]): RawBuilder<unknown> {
   return sql.join(columns.map(toSql));
 }
 
-function orderOf(group: Group): RawBuilder<unknown> {
-  return sql.join([...group.map(({ column }) => column), "id"].map((column) => sql`${sql.ref(column)} DESC`));
+function orderOf(group: Group, idColumn: string): RawBuilder<unknown> {
+  return sql.join([...group.map(({ column }) => column), idColumn].map((column) => sql`${sql.ref(column)} DESC`));
 }
 
 /**
@@ -137,15 +148,16 @@ function orderOf(group: Group): RawBuilder<unknown> {
  */
 function rangeOf(
   engine: SqlEngine,
+  idColumn: string,
   group: Group,
   before: string,
   from: string | undefined,
 ): readonly RawBuilder<unknown>[] {
   const last = group.slice(-1);
-  const least = from === undefined ? last : [...last, { column: "id", value: from }];
+  const least = from === undefined ? last : [...last, { column: idColumn, value: from }];
   return [
     ...group.slice(0, -1).map(({ column, value }) => engine.hasValue(column, value)),
-    compared([...last, { column: "id", value: before }], sql`<`),
+    compared([...last, { column: idColumn, value: before }], sql`<`),
     // Of the group alone where that is enough: then Postgres sees that an index of rows with a value in it can be used.
     ...(least.length === 0 ? [] : [compared(least, sql`>=`)]),
   ];
@@ -170,7 +182,7 @@ export interface FoundPage<Row> {
 /** Reads these columns of what was found, newest first. Undefined if there were too many to sort. */
 export async function readFound<Row extends { readonly id: string }>(
   engine: SqlEngine,
-  { tables, reached, tooMany }: Finding,
+  { tables, idColumn, reached, tooMany }: Finding,
   /** The columns, and what has to be joined to `page` for them. */
   what: { readonly columns: readonly string[]; readonly joins?: RawBuilder<unknown> },
 ): Promise<FoundPage<Row> | undefined> {
@@ -180,12 +192,27 @@ export async function readFound<Row extends { readonly id: string }>(
     FROM (SELECT 1 AS one) AS one
     LEFT JOIN page ON 1 = 1
     ${what.joins ?? sql``}
-    ORDER BY page.id DESC`;
+    ORDER BY page.${sql.ref(idColumn)} DESC`;
   // There is always a row: one without an id if nothing was found.
   const rows = (await engine.scan(statement.compile(engine.db))) as readonly (FoundRow & (Row | { id: null }))[];
   const [{ reached: end, too_many: isTooMany }] = rows as readonly FoundRow[] as readonly [FoundRow];
   if (isTooMany === 1) return undefined;
   return { rows: rows.filter((row): row is FoundRow & Row => row.id !== null), reached: end ?? undefined };
+}
+
+/** Metadata and lists of a page, in characters of JSON. Clients of gRPC take answers of 4 MB, where it can be 6 times as long. */
+const pageJsonMax = 512 * 1024;
+
+/** How many of the first rows a page can hold: at least one. */
+export function rowsThatFit<Row>(rows: readonly Row[], jsonOf: (row: Row) => readonly (string | null)[]): number {
+  let count = 0;
+  let length = 0;
+  for (const row of rows) {
+    for (const json of jsonOf(row)) length += json?.length ?? 0;
+    if (length > pageJsonMax) break;
+    count++;
+  }
+  return Math.max(1, count);
 }
 
 /** `table.column`, or `table.column as name`. */

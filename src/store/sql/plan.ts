@@ -28,7 +28,7 @@ export interface Plan {
 
 /** What a change is about: the row with this id. */
 export interface Target {
-  readonly table: "keys" | "root_keys" | "apis";
+  readonly table: "keys" | "owners" | "root_keys" | "apis";
   readonly id: string;
 }
 

@@ -1,10 +1,8 @@
 import type { QueryResult } from "kysely";
 import type { JsonObject, StoredKey, StoredSecret } from "../../domain/key.ts";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
-import { Unavailable } from "../../domain/unavailable.ts";
-import { refilled } from "../../domain/usage.ts";
 import { compileOnce } from "./compile-once.ts";
-import { type CounterRow, counterOf } from "./counter-row.ts";
+import { type CounterRow, readCounter, withDueRefills } from "./counter-row.ts";
 import { rateLimitOf, readCostMax, readMeta, readRateLimits, readTexts } from "./find-keys.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 
@@ -88,17 +86,6 @@ export const storedKeyColumns = [
   "ending_secrets.expires_at_ms as ending_expires_at_ms",
 ] as const;
 
-/** The keys with every refill that is due, by the clock that refills go by: it is what the next verification finds. */
-export function withDueRefills(
-  { ledgerNowMs }: SqlEngine,
-  keys: readonly StoredKey[],
-): MaybePromise<readonly StoredKey[]> {
-  if (!keys.some(({ counter }) => counter?.refill !== undefined)) return keys;
-  return andThen(ledgerNowMs(), (nowMs) =>
-    keys.map((key) => (key.counter === undefined ? key : { ...key, counter: refilled(key.counter, nowMs) })),
-  );
-}
-
 export interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
   readonly id: string;
   readonly api_id: string;
@@ -127,7 +114,7 @@ export interface StoredKeyRow extends Omit<CounterRow, "remaining"> {
 }
 
 /** Throws `Unavailable`, for this key only, if the row cannot be read. */
-export function toStoredKey({ remaining, ...row }: StoredKeyRow): StoredKey {
+export function toStoredKey(row: StoredKeyRow): StoredKey {
   return {
     id: row.id,
     apiId: row.api_id,
@@ -145,23 +132,15 @@ export function toStoredKey({ remaining, ...row }: StoredKeyRow): StoredKey {
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
     version: row.version,
-    counter: remaining === null ? undefined : readCounter({ ...row, remaining }),
+    counter: readCounter(row),
     secrets: secretsOf(row),
   };
 }
 
-function secretsOf(row: Omit<StoredKeyRow, "remaining">): StoredSecret[] {
+function secretsOf(row: StoredKeyRow): StoredSecret[] {
   const { start, secret_created_at_ms: createdAtMs } = row;
   const newest = { start, createdAtMs, expiresAtMs: undefined };
   const { ending_start, ending_created_at_ms, ending_expires_at_ms } = row;
   if (ending_start === null || ending_created_at_ms === null || ending_expires_at_ms === null) return [newest];
   return [newest, { start: ending_start, createdAtMs: ending_created_at_ms, expiresAtMs: ending_expires_at_ms }];
-}
-
-function readCounter(row: CounterRow) {
-  try {
-    return counterOf(row);
-  } catch (cause) {
-    throw new Unavailable("a stored counter cannot be read", { cause, affectsOneKeyOnly: true });
-  }
 }

@@ -24,7 +24,11 @@ export function rerollKeyPlan(engine: SqlEngine, command: RerollKey): Plan {
     first: [touchRow(engine, ofKey(keyId), event)],
     feed: addKeyChange(engine, keyId, event),
     rest: [
-      db.deleteFrom("ending_secrets").where("key_id", "=", keyId).where(isChangedBy(event, keyId)).compile(),
+      db
+        .deleteFrom("ending_secrets")
+        .where("key_id", "=", keyId)
+        .where(isChangedBy(event, ofKey(keyId)))
+        .compile(),
       ...(overlapMs === 0 ? [] : [insertEndingSecret()]),
       db
         .updateTable("keys")

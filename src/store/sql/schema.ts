@@ -49,7 +49,27 @@ export interface Schema {
   };
   /** Secrets that were replaced and may be used until they expire: at most one of a key. */
   ending_secrets: { digest: string; key_id: string; start: string; created_at_ms: number; expires_at_ms: number };
-  /** What may still be used. A subject is the text under which something is counted: for a key its id. */
+  /** Records of owners. Keys name owners whether or not there is a record. */
+  owners: {
+    id: string;
+    /** Lists are in its order: the id of the event by which the record was made. */
+    list_id: string;
+    meta: string;
+    enabled: number;
+    /** A JSON array, which is not empty; null: all APIs. */
+    api_ids: string | null;
+    /** The smallest of `api_ids`: whoever may see the owner may see this one. */
+    first_api_id: string | null;
+    /** A JSON array, which is not empty; null: none. */
+    ratelimits: string | null;
+    /** Whether the owner has a row in `counters`. */
+    has_counter: number;
+    created_at_ms: number;
+    updated_at_ms: number;
+    version: number;
+    event_id: string;
+  };
+  /** What may still be used. A subject is the text under which something is counted: `src/domain/subject.ts`. */
   counters: {
     subject: string;
     remaining: number;
@@ -73,6 +93,8 @@ export interface Schema {
     /** The limit and duration in force; null while the subject has no rate limit. */
     rule_limit: number | null;
     rule_duration_ms: number | null;
+    /** The owner whose limit it is; null: that of a key, or a free-standing one. */
+    owner_id: string | null;
   };
   root_keys: {
     id: string;
@@ -100,6 +122,8 @@ export interface Schema {
     target_id: string;
     /** The API that it concerns; null: it concerns the service. */
     api_id: string | null;
+    /** A JSON array of all APIs that it concerns, where there can be several; then `api_id` is one of them. */
+    api_ids: string | null;
     /** The names of the fields that changed, separated by commas. */
     fields: string;
     /** The target's, after the change. */
@@ -116,9 +140,10 @@ export interface Schema {
   changes: {
     /** The transaction that made the change. */
     transaction_id: number;
-    /** `key`, `rootKeys` or `everything`. */
+    /** `key`, `owner`, `newOwner`, `rootKeys` or `everything`. */
     kind: string;
-    key_id: string | null;
+    /** The id of the key or owner. */
+    target_id: string | null;
     /** Of the key's secrets, separated by commas. */
     digests: string | null;
   };
@@ -137,5 +162,6 @@ export interface Schema {
 
 /* The names of constraints, by which a change that one of them refuses is recognised. */
 export const hasCounterCheck = "keys_has_counter_check";
+export const ownerHasCounterCheck = "owners_has_counter_check";
 export const remainingMinCheck = "counters_remaining_min_check";
 export const remainingMaxCheck = "counters_remaining_max_check";

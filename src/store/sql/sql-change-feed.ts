@@ -26,7 +26,7 @@ export const digests = sql<string>`keys.digest || coalesce(
 const insertKeyChange = compileOnce(["keyId", "eventId"], ({ db, thisTransaction }, values) =>
   db
     .insertInto("changes")
-    .columns(["transaction_id", "kind", "key_id", "digests"])
+    .columns(["transaction_id", "kind", "target_id", "digests"])
     .expression(
       db
         .selectFrom("keys")
@@ -37,6 +37,26 @@ const insertKeyChange = compileOnce(["keyId", "eventId"], ({ db, thisTransaction
     .returning("digests")
     .compile(),
 );
+
+/** To be part of the transaction that makes, changes or removes the record of the owner, while it is there. */
+export function addOwnerChange(
+  { db, thisTransaction }: SqlEngine,
+  kind: "newOwner" | "owner",
+  ownerId: string,
+  event: NewEvent,
+): CompiledQuery {
+  return db
+    .insertInto("changes")
+    .columns(["transaction_id", "kind", "target_id"])
+    .expression(
+      db
+        .selectFrom("owners")
+        .where("id", "=", ownerId)
+        .where("event_id", "=", event.id)
+        .select([thisTransaction.as("transaction_id"), sql<string>`${sql.lit(kind)}`.as("kind"), "id"]),
+    )
+    .compile();
+}
 
 /** To be part of the transaction that stores the first root key. One that was not stored adds nothing. */
 export function addRootKeyChange({ db, thisTransaction }: SqlEngine, digest: string): CompiledQuery {
@@ -79,7 +99,7 @@ export function createSqlChangeFeed({ db, oldestOpenTransaction }: SqlEngine): C
       const rows = await db
         .selectFrom("change_feed")
         .leftJoin("changes", (join) => join.on("transaction_id", ">=", since?.transaction ?? Number.MAX_SAFE_INTEGER))
-        .select(["epoch", "tidied_before", "has_imported_keys", "transaction_id", "kind", "key_id", "digests"])
+        .select(["epoch", "tidied_before", "has_imported_keys", "transaction_id", "kind", "target_id", "digests"])
         .select(oldestOpenTransaction.as("oldest_open"))
         .limit(changesReadMax + 1)
         .execute();
@@ -95,7 +115,7 @@ export interface FeedRow {
   readonly has_imported_keys: number;
   readonly oldest_open: number;
   readonly kind: string | null;
-  readonly key_id: string | null;
+  readonly target_id: string | null;
   readonly digests: string | null;
 }
 
@@ -117,11 +137,13 @@ export function newsOf(rows: readonly FeedRow[], since: FeedPosition | undefined
 
 function toChanges(rows: readonly FeedRow[]): FeedChange[] | "everything" {
   const changes: FeedChange[] = [];
-  for (const { kind, key_id: keyId, digests } of rows) {
+  for (const { kind, target_id: id, digests } of rows) {
     if (kind === null) continue;
     if (kind === "rootKeys") changes.push({ kind });
-    else if (kind === "key" && keyId !== null && digests !== null)
-      changes.push({ kind, keyId, digests: digests === "" ? [] : digests.split(",") });
+    else if (kind === "key" && id !== null && digests !== null)
+      changes.push({ kind, keyId: id, digests: digests === "" ? [] : digests.split(",") });
+    else if ((kind === "owner" || kind === "newOwner") && id !== null)
+      changes.push({ kind: "owner", ownerId: id, isNew: kind === "newOwner" });
     // Also a key without digests, added by hand: nothing tells which entries of a cache it has.
     else return "everything";
   }

@@ -56,6 +56,9 @@ export interface SqlEngine {
    */
   isAnyOf(column: string, query: RawBuilder<unknown>): RawBuilder<boolean>;
 
+  /** In SQL: whether the column has a JSON array of which every text is one of these. */
+  isListOf(column: string, texts: readonly string[]): RawBuilder<boolean>;
+
   /**
    * In SQL: a SELECT of the subjects of all windows of the keys whose ids another SELECT finds. It reads a range of the index
    * for each key, and never the whole table.

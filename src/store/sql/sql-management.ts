@@ -5,6 +5,7 @@ import type { Management, Outcome } from "../management.ts";
 import type { Answers, Query } from "../queries.ts";
 import { createApiPlan, updateApiPlan } from "./change-apis.ts";
 import { createKeyPlan, deleteKeyPlan, updateKeyPlan } from "./change-keys.ts";
+import { createOwnerPlan, deleteOwnerPlan, updateOwnerPlan } from "./change-owners.ts";
 import {
   createRootKeyPlan,
   listRootKeys,
@@ -22,6 +23,7 @@ import { listKeys } from "./list-keys.ts";
 import type { Plan } from "./plan.ts";
 import { listApis, readApi } from "./read-apis.ts";
 import { readKey, readKeyOfSecret } from "./read-keys.ts";
+import { listOwners, readOwner } from "./read-owners.ts";
 import { rerollKeyPlan } from "./reroll-key.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 import { updateRemainingPlan } from "./update-remaining.ts";
@@ -61,6 +63,10 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return (await readApi(engine, query.apiId))?.defaults;
       case "apis":
         return listApis(engine, query);
+      case "owner":
+        return readOwner(engine, query.ownerId);
+      case "owners":
+        return listOwners(engine, query);
     }
   }
 
@@ -71,6 +77,7 @@ export function createSqlManagement(engine: SqlEngine): Management {
       case "updateKey":
         return updateKeyPlan(engine, command);
       case "updateRemaining":
+      case "updateOwnerRemaining":
         return updateRemainingPlan(engine, command);
       case "rerollKey":
         return rerollKeyPlan(engine, command);
@@ -94,6 +101,12 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return deleteApiKeysPlan(engine, command);
       case "deleteApi":
         return deleteApiPlan(engine, command);
+      case "createOwner":
+        return createOwnerPlan(engine, command);
+      case "updateOwner":
+        return updateOwnerPlan(engine, command);
+      case "deleteOwner":
+        return deleteOwnerPlan(engine, command);
     }
   }
 

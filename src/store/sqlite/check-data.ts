@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { counterOfOwner } from "../../domain/subject.ts";
 import { countingTables } from "../sql/counting-tables.ts";
 import { isDamage, isReadError } from "./result-codes.ts";
 
@@ -26,13 +27,22 @@ export function checkData(db: DatabaseSync): CheckResult {
 }
 
 /** Counts for a key that is not there. Up to the first slash a subject is the id of a key, or a mark of one letter. */
-const countedForNothing = countingTables
-  .map(
-    (table) => `UNION ALL SELECT '${table}' FROM ${table}
-      WHERE substr(subject, 2, 1) <> '/' AND NOT EXISTS (
-        SELECT 1 FROM keys WHERE id = substr(subject, 1, instr(subject || '/', '/') - 1))`,
-  )
-  .join(" ");
+const countedForNoKey = countingTables.map(
+  (table) => `SELECT '${table}' FROM ${table}
+    WHERE substr(subject, 2, 1) <> '/' AND NOT EXISTS (
+      SELECT 1 FROM keys WHERE id = substr(subject, 1, instr(subject || '/', '/') - 1))`,
+);
+
+/** Likewise for an owner. */
+const ownersCounters = counterOfOwner("");
+const countedForNoOwner = [
+  `SELECT 'counters' FROM counters WHERE substr(subject, 1, ${ownersCounters.length}) = '${ownersCounters}'
+    AND NOT EXISTS (SELECT 1 FROM owners WHERE id = substr(subject, ${ownersCounters.length + 1}))`,
+  `SELECT 'permit_windows' FROM permit_windows
+    WHERE owner_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM owners WHERE id = owner_id)`,
+];
+
+const countedForNothing = [...countedForNoKey, ...countedForNoOwner].map((query) => `UNION ALL ${query}`).join(" ");
 
 /** A read error can be temporary, so it is no result. What SQLite calls malformed stays malformed. */
 export function failedCheck(error: unknown): CheckResult {

@@ -2,7 +2,10 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { CompiledQuery, Kysely } from "kysely";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
+import type { Owner } from "../../domain/owner.ts";
+import type { KeyLookup, OwnerLookup } from "../key-lookup.ts";
 import { counterKeyIfAny, type KeyRow, selectKeys, selectKeysOfEndingSecrets, toKey } from "../sql/find-keys.ts";
+import { type OwnerRow, ownerCounterIfAny, selectOwners, toOwner } from "../sql/find-owners.ts";
 import type { Schema } from "../sql/schema.ts";
 import { readOr503 } from "./read-or-503.ts";
 import type { TurnReads } from "./turn-reads.ts";
@@ -16,36 +19,43 @@ export interface Reading {
 }
 
 /**
- * Looks a key up with a prepared statement, synchronously; with a second one if no key has this secret as its newest. A
- * secret moves from the one table to the other in one transaction and never back, so that it is found in one of them. Rejects with
- * `Unavailable` if it could not be read.
+ * Looks keys and owners up with prepared statements, synchronously. Rejects with `Unavailable` if one could not be read.
+ *
+ * A key is looked up with a second statement if none has this secret as its newest. A secret moves from the one table to the
+ * other in one transaction and never back, so that it is found in one of them.
  */
-export function findOnReader(
-  db: Kysely<Schema>,
-  { reader, reads, onDamage }: Reading,
-): (digest: string) => MaybePromise<Key | undefined> {
-  // Prepared at the first use: before that the tables may not exist.
-  let newest: StatementSync | undefined;
-  let ending: StatementSync | undefined;
-  const prepare = ({ sql }: CompiledQuery) => {
-    const prepared = reader.prepare(sql);
-    prepared.setReturnArrays(true);
-    return prepared;
-  };
-  const prepareNewest = () => prepare(selectKeys(db, counterKeyIfAny).where("keys.digest", "=", "").compile());
-  const prepareEnding = () =>
-    prepare(selectKeysOfEndingSecrets(db, counterKeyIfAny).where("ending_secrets.digest", "=", "").compile());
-  return (digest) => {
+export function findOnReader(db: Kysely<Schema>, { reader, reads, onDamage }: Reading): KeyLookup & OwnerLookup {
+  const newest = prepareOnce(selectKeys(db, counterKeyIfAny).where("keys.digest", "=", ""));
+  const ending = prepareOnce(selectKeysOfEndingSecrets(db, counterKeyIfAny).where("ending_secrets.digest", "=", ""));
+  const owners = prepareOnce(selectOwners(db, ownerCounterIfAny()).where("owners.id", "=", ""));
+
+  /** At the first use: before that the tables may not exist. */
+  function prepareOnce(query: { compile(): CompiledQuery }): () => StatementSync {
+    const { sql } = query.compile();
+    let prepared: StatementSync | undefined;
+    return () => {
+      if (prepared === undefined) {
+        prepared = reader.prepare(sql);
+        prepared.setReturnArrays(true);
+      }
+      return prepared;
+    };
+  }
+
+  function look<Row, Found>(find: () => unknown, toFound: (row: Row) => Found): MaybePromise<Found | undefined> {
     try {
       const row = readOr503(onDamage, () => {
-        newest ??= prepareNewest();
-        ending ??= prepareEnding();
         reads.beforeLookup();
-        return (newest.get(digest) ?? ending.get(digest)) as unknown as KeyRow | undefined;
+        return find() as Row | undefined;
       });
-      return row && toKey(row);
+      return row && toFound(row);
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  return {
+    findByDigest: (digest) => look<KeyRow, Key>(() => newest().get(digest) ?? ending().get(digest), toKey),
+    findOwner: (ownerId) => look<OwnerRow, Owner>(() => owners().get(ownerId), toOwner),
   };
 }

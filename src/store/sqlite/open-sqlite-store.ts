@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Kysely, sql } from "kysely";
 import type { Log } from "../../ambient/log.ts";
 import { guardStore } from "../guard-store.ts";
-import type { KeyLookup } from "../key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "../key-lookup.ts";
 import { tidyEvents } from "../sql/event-rows.ts";
 import { forgetExpiredAnswers } from "../sql/idempotency-rows.ts";
 import { createIndexQuery } from "../sql/index-definition.ts";
@@ -30,7 +30,7 @@ import { SqliteWriter, type SqliteWriterOptions } from "./sqlite-writer.ts";
 import { TurnReads } from "./turn-reads.ts";
 
 export interface SqliteEngine extends SqlEngine {
-  readonly findByDigest: KeyLookup["findByDigest"];
+  readonly lookups: KeyLookup & OwnerLookup;
   readonly writer: SqliteWriter;
   readonly lists: ListReader;
   close(): Promise<void>;
@@ -90,7 +90,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 
 function storeOn(engine: SqliteEngine, close: () => Promise<void>): Store {
   return {
-    keys: { findByDigest: engine.findByDigest },
+    keys: engine.lookups,
     management: createSqlManagement(engine),
     rootKeys: createSqlRootKeyStore(engine),
     changes: createSqlChangeFeed(engine),
@@ -137,7 +137,7 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
   return {
     db,
     lists,
-    findByDigest: findOnReader(db, { reader, reads, onDamage }),
+    lookups: findOnReader(db, { reader, reads, onDamage }),
     async atomically(queries) {
       const results = await writer.run(queries.map(toStatement));
       return results.map((result) => toQueryResult(result));
@@ -155,6 +155,9 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     forKeyShare: sql``,
     hasValue: (column, value) => sql`${sql.ref(column)} = ${value}`,
     isAnyOf: (column, query) => sql<boolean>`${sql.ref(column)} IN (${query})`,
+    isListOf: (column, texts) => sql<boolean>`NOT EXISTS (
+      SELECT 1 FROM json_each(${sql.ref(column)}) AS listed
+      WHERE listed.value NOT IN (SELECT value FROM json_each(${JSON.stringify(texts)})))`,
     // The order of a CROSS JOIN is the order in which the engine reads.
     windowsOfKeys: (ids) => sql`SELECT subject FROM (${ids}) AS ids CROSS JOIN permit_windows WHERE ${isWindowOfKey}`,
     forUpdate: sql``,

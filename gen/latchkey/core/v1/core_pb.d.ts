@@ -127,6 +127,14 @@ export declare type Call = Message<"latchkey.core.v1.Call"> & {
      */
     value: Read;
     case: "read";
+  } | {
+    /**
+     * The record of an owner.
+     *
+     * @generated from field: latchkey.core.v1.OwnerLookup owner = 10;
+     */
+    value: OwnerLookup;
+    case: "owner";
   } | { case: undefined; value?: undefined };
 };
 
@@ -275,6 +283,14 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
      */
     value: ReadAnswer;
     case: "read";
+  } | {
+    /**
+     * To `owner`: the record, if there is one.
+     *
+     * @generated from field: latchkey.core.v1.OwnerAnswer owner = 10;
+     */
+    value: OwnerAnswer;
+    case: "owner";
   } | {
     /**
      * To `permits`: the subject has no strict limit.
@@ -585,6 +601,13 @@ export declare type Key = Message<"latchkey.core.v1.Key"> & {
    * @generated from field: optional double cost_max = 14;
    */
   costMax?: number | undefined;
+
+  /**
+   * Whether there is a record of its owner.
+   *
+   * @generated from field: bool has_owner_record = 15;
+   */
+  hasOwnerRecord: boolean;
 };
 
 /**
@@ -592,6 +615,115 @@ export declare type Key = Message<"latchkey.core.v1.Key"> & {
  * Use `create(KeySchema)` to create a new message.
  */
 export declare const KeySchema: GenMessage<Key>;
+
+/**
+ * A look-up of the record of an owner.
+ *
+ * @generated from message latchkey.core.v1.OwnerLookup
+ */
+export declare type OwnerLookup = Message<"latchkey.core.v1.OwnerLookup"> & {
+  /**
+   * The owner's id.
+   *
+   * @generated from field: string owner_id = 1;
+   */
+  ownerId: string;
+};
+
+/**
+ * Describes the message latchkey.core.v1.OwnerLookup.
+ * Use `create(OwnerLookupSchema)` to create a new message.
+ */
+export declare const OwnerLookupSchema: GenMessage<OwnerLookup>;
+
+/**
+ * The record of this owner.
+ *
+ * @generated from message latchkey.core.v1.OwnerAnswer
+ */
+export declare type OwnerAnswer = Message<"latchkey.core.v1.OwnerAnswer"> & {
+  /**
+   * Absent: there is none.
+   *
+   * @generated from field: latchkey.core.v1.Owner owner = 1;
+   */
+  owner?: Owner | undefined;
+
+  /**
+   * How far the coordinator knew the change feed before it asked the store. 0: not at all.
+   *
+   * @generated from field: double feed_transaction = 2;
+   */
+  feedTransaction: number;
+
+  /**
+   * The epoch of that position.
+   *
+   * @generated from field: string feed_epoch = 3;
+   */
+  feedEpoch: string;
+};
+
+/**
+ * Describes the message latchkey.core.v1.OwnerAnswer.
+ * Use `create(OwnerAnswerSchema)` to create a new message.
+ */
+export declare const OwnerAnswerSchema: GenMessage<OwnerAnswer>;
+
+/**
+ * What a verification needs to know of an owner. Mirrors the domain's `Owner`.
+ *
+ * @generated from message latchkey.core.v1.Owner
+ */
+export declare type Owner = Message<"latchkey.core.v1.Owner"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Whether its keys can be used.
+   *
+   * @generated from field: bool enabled = 2;
+   */
+  enabled: boolean;
+
+  /**
+   * Whether it concerns keys of some APIs only.
+   *
+   * @generated from field: bool is_limited = 3;
+   */
+  isLimited: boolean;
+
+  /**
+   * Those APIs.
+   *
+   * @generated from field: repeated string api_ids = 4;
+   */
+  apiIds: string[];
+
+  /**
+   * Its limits.
+   *
+   * @generated from field: repeated latchkey.core.v1.NamedLimit limits = 5;
+   */
+  limits: NamedLimit[];
+
+  /**
+   * The last known balance of its counter, if it has one.
+   *
+   * @generated from field: optional double remaining = 6;
+   */
+  remaining?: number | undefined;
+};
+
+/**
+ * Describes the message latchkey.core.v1.Owner.
+ * Use `create(OwnerSchema)` to create a new message.
+ */
+export declare const OwnerSchema: GenMessage<Owner>;
 
 /**
  * A rate limit. Mirrors the domain's `RateLimit`.
@@ -628,7 +760,7 @@ export declare type RateLimit = Message<"latchkey.core.v1.RateLimit"> & {
 export declare const RateLimitSchema: GenMessage<RateLimit>;
 
 /**
- * A limit with a name. Mirrors the domain's `NamedLimit` without its subject, which follows from the key's id.
+ * A limit with a name. Mirrors the domain's `NamedLimit` without its subject, which follows from the id of its key or owner.
  *
  * @generated from message latchkey.core.v1.NamedLimit
  */
@@ -976,6 +1108,13 @@ export declare type FeedNews = Message<"latchkey.core.v1.FeedNews"> & {
    * @generated from field: bool has_imported_keys = 6;
    */
   hasImportedKeys: boolean;
+
+  /**
+   * The owners whose records were made, changed or removed.
+   *
+   * @generated from field: repeated latchkey.core.v1.FeedNews.OwnerChange owners = 7;
+   */
+  owners: FeedNews_OwnerChange[];
 };
 
 /**
@@ -983,6 +1122,33 @@ export declare type FeedNews = Message<"latchkey.core.v1.FeedNews"> & {
  * Use `create(FeedNewsSchema)` to create a new message.
  */
 export declare const FeedNewsSchema: GenMessage<FeedNews>;
+
+/**
+ * A changed owner.
+ *
+ * @generated from message latchkey.core.v1.FeedNews.OwnerChange
+ */
+export declare type FeedNews_OwnerChange = Message<"latchkey.core.v1.FeedNews.OwnerChange"> & {
+  /**
+   * The owner.
+   *
+   * @generated from field: string owner_id = 1;
+   */
+  ownerId: string;
+
+  /**
+   * Whether the record was made.
+   *
+   * @generated from field: bool is_new = 2;
+   */
+  isNew: boolean;
+};
+
+/**
+ * Describes the message latchkey.core.v1.FeedNews.OwnerChange.
+ * Use `create(FeedNews_OwnerChangeSchema)` to create a new message.
+ */
+export declare const FeedNews_OwnerChangeSchema: GenMessage<FeedNews_OwnerChange>;
 
 /**
  * A changed key.

@@ -8,7 +8,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file latchkey/core/v1/core.proto.
  */
 export const file_latchkey_core_v1_core = /*@__PURE__*/
-  fileDesc("ChtsYXRjaGtleS9jb3JlL3YxL2NvcmUucHJvdG8SEGxhdGNoa2V5LmNvcmUudjEiXwoLTGlua1JlcXVlc3QSJQoFY2FsbHMYASADKAsyFi5sYXRjaGtleS5jb3JlLnYxLkNhbGwSFAoMc2Vlbl90aW1lX21zGAIgASgBEhMKC3NlZW5fYWdlX21zGAMgASgBIo4DCgRDYWxsEgoKAmlkGAEgASgNEi4KB3Blcm1pdHMYAiABKAsyGy5sYXRjaGtleS5jb3JlLnYxLlBlcm1pdEFza0gAEjIKB3dpbmRvd3MYAyABKAsyHy5sYXRjaGtleS5jb3JlLnYxLldpbmRvd1JlcG9ydHNIABIqCgZsb29rdXAYBCABKAsyGC5sYXRjaGtleS5jb3JlLnYxLkxvb2t1cEgAEioKBmNoYXJnZRgFIAEoCzIYLmxhdGNoa2V5LmNvcmUudjEuQ2hhcmdlSAASKgoEZmVlZBgGIAEoCzIaLmxhdGNoa2V5LmNvcmUudjEuRmVlZFJlYWRIABIyCghyb290X2tleRgHIAEoCzIeLmxhdGNoa2V5LmNvcmUudjEuUm9vdEtleUNoZWNrSAASKgoGY2hhbmdlGAggASgLMhgubGF0Y2hrZXkuY29yZS52MS5DaGFuZ2VIABImCgRyZWFkGAkgASgLMhYubGF0Y2hrZXkuY29yZS52MS5SZWFkSABCCgoIcXVlc3Rpb24ikwEKDExpbmtSZXNwb25zZRIpCgdhbnN3ZXJzGAEgAygLMhgubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXISDwoHcmVjYWxscxgCIAMoCRIPCgd0aW1lX21zGAMgASgBEhMKC2xlZGdlcl9hd2F5GAQgASgIEhAKCHN0b3BwaW5nGAUgASgIEg8KB3BhdGhfbXMYBiABKAEi2gYKBkFuc3dlchIKCgJpZBgBIAEoDRIwCgdwZXJtaXRzGAIgASgLMh0ubGF0Y2hrZXkuY29yZS52MS5QZXJtaXRHcmFudEgAEjEKB3dpbmRvd3MYAyABKAsyHi5sYXRjaGtleS5jb3JlLnYxLldpbmRvd0Fuc3dlckgAEjAKBmxvb2t1cBgEIAEoCzIeLmxhdGNoa2V5LmNvcmUudjEuTG9va3VwQW5zd2VySAASMAoGY2hhcmdlGAUgASgLMh4ubGF0Y2hrZXkuY29yZS52MS5DaGFyZ2VBbnN3ZXJIABIqCgRmZWVkGAYgASgLMhoubGF0Y2hrZXkuY29yZS52MS5GZWVkTmV3c0gAEjMKCHJvb3Rfa2V5GAcgASgLMh8ubGF0Y2hrZXkuY29yZS52MS5Sb290S2V5QW5zd2VySAASKwoGY2hhbmdlGAggASgLMhkubGF0Y2hrZXkuY29yZS52MS5DaGFuZ2VkSAASLAoEcmVhZBgJIAEoCzIcLmxhdGNoa2V5LmNvcmUudjEuUmVhZEFuc3dlckgAEjMKB21pc3NpbmcYCyABKAsyIC5sYXRjaGtleS5jb3JlLnYxLkFuc3dlci5NaXNzaW5nSAASPAoMbm90X2V4ZWN1dGVkGAwgASgLMiQubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXIuTm90RXhlY3V0ZWRIABJDChByb290X2tleV9yZWZ1c2VkGA0gASgLMicubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXIuUm9vdEtleVJlZnVzZWRIABIzCgdmYWlsdXJlGA4gASgLMiAubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXIuRmFpbHVyZUgAEjcKCWZvcmJpZGRlbhgPIAEoCzIiLmxhdGNoa2V5LmNvcmUudjEuQW5zd2VyLkZvcmJpZGRlbkgAGgkKB01pc3NpbmcaDQoLTm90RXhlY3V0ZWQaEAoOUm9vdEtleVJlZnVzZWQaHAoJRm9yYmlkZGVuEg8KB21lc3NhZ2UYASABKAkaRQoHRmFpbHVyZRIOCgZyZWFzb24YASABKAkSFgoOcmV0cnlfYWZ0ZXJfbXMYAiABKAESEgoKb2Zfb25lX2tleRgDIAEoCEIICgZhbnN3ZXIiLAoGTG9va3VwEg4KBmRpZ2VzdBgBIAEoCRISCgppc19mb3JlaWduGAIgASgIImAKDExvb2t1cEFuc3dlchIiCgNrZXkYASABKAsyFS5sYXRjaGtleS5jb3JlLnYxLktleRIYChBmZWVkX3RyYW5zYWN0aW9uGAIgASgBEhIKCmZlZWRfZXBvY2gYAyABKAkiwAMKA0tleRIKCgJpZBgBIAEoCRIOCgZhcGlfaWQYAiABKAkSFQoIb3duZXJfaWQYAyABKAlIAIgBARIRCgRuYW1lGAQgASgJSAGIAQESEQoJbWV0YV9qc29uGAUgASgJEg8KB2VuYWJsZWQYBiABKAgSGgoNZXhwaXJlc19hdF9tcxgHIAEoAUgCiAEBEi8KCnJhdGVfbGltaXQYCCABKAsyGy5sYXRjaGtleS5jb3JlLnYxLlJhdGVMaW1pdBIWCglyZW1haW5pbmcYCSABKAFIA4gBARIhChRzZWNyZXRfZXhwaXJlc19hdF9tcxgKIAEoAUgEiAEBEhMKC3Blcm1pc3Npb25zGAsgAygJEhEKCWlwX3JhbmdlcxgMIAMoDxIsCgZsaW1pdHMYDSADKAsyHC5sYXRjaGtleS5jb3JlLnYxLk5hbWVkTGltaXQSFQoIY29zdF9tYXgYDiABKAFIBYgBAUILCglfb3duZXJfaWRCBwoFX25hbWVCEAoOX2V4cGlyZXNfYXRfbXNCDAoKX3JlbWFpbmluZ0IXChVfc2VjcmV0X2V4cGlyZXNfYXRfbXNCCwoJX2Nvc3RfbWF4Ij8KCVJhdGVMaW1pdBIOCgZzdHJpY3QYASABKAgSDQoFbGltaXQYAiABKAUSEwoLZHVyYXRpb25fbXMYAyABKAEiRQoKTmFtZWRMaW1pdBIMCgRuYW1lGAEgASgJEikKBHJ1bGUYAiABKAsyGy5sYXRjaGtleS5jb3JlLnYxLlJhdGVMaW1pdCJ2CgZDaGFyZ2USDwoHc3ViamVjdBgBIAEoCRIqCgRydW5zGAIgAygLMhwubGF0Y2hrZXkuY29yZS52MS5DaGFyZ2UuUnVuGi8KA1J1bhILCgNvd24YASABKAkSDAoEY29zdBgCIAEoBRINCgVjb3VudBgDIAEoBSKTAwoMQ2hhcmdlQW5zd2VyEjYKB3Jlc3VsdHMYASADKAsyJS5sYXRjaGtleS5jb3JlLnYxLkNoYXJnZUFuc3dlci5SZXN1bHQawgEKBlJlc3VsdBI5CgdzZXR0bGVkGAEgASgLMiYubGF0Y2hrZXkuY29yZS52MS5DaGFyZ2VBbnN3ZXIuU2V0dGxlZEgAEjkKB21pc3NpbmcYAiABKAsyJi5sYXRjaGtleS5jb3JlLnYxLkNoYXJnZUFuc3dlci5NaXNzaW5nSAASNwoGZmFpbGVkGAMgASgLMiUubGF0Y2hrZXkuY29yZS52MS5DaGFyZ2VBbnN3ZXIuRmFpbGVkSABCCQoHb3V0Y29tZRphCgdTZXR0bGVkEg8KB2dyYW50ZWQYASABKAUSEQoJcmVtYWluaW5nGAIgASgBEh0KEHNoYXJlZF9yZW1haW5pbmcYAyABKAFIAIgBAUITChFfc2hhcmVkX3JlbWFpbmluZxoJCgdNaXNzaW5nGhgKBkZhaWxlZBIOCgZyZWFzb24YASABKAkiOQoIRmVlZFJlYWQSLQoFc2luY2UYASABKAsyHi5sYXRjaGtleS5jb3JlLnYxLkZlZWRQb3NpdGlvbiKbAQoMRmVlZFBvc2l0aW9uEg0KBWVwb2NoGAEgASgJEhMKC3RyYW5zYWN0aW9uGAIgASgBEjsKCWhlYXJ0YmVhdBgDIAEoCzIoLmxhdGNoa2V5LmNvcmUudjEuRmVlZFBvc2l0aW9uLkhlYXJ0YmVhdBoqCglIZWFydGJlYXQSDgoGcmVhZGVyGAEgASgJEg0KBWNvdW50GAIgASgBIvABCghGZWVkTmV3cxIwCghwb3NpdGlvbhgBIAEoCzIeLmxhdGNoa2V5LmNvcmUudjEuRmVlZFBvc2l0aW9uEhIKCmV2ZXJ5dGhpbmcYAiABKAgSMgoEa2V5cxgDIAMoCzIkLmxhdGNoa2V5LmNvcmUudjEuRmVlZE5ld3MuS2V5Q2hhbmdlEg4KBmFnZV9tcxgEIAEoARIRCglyb290X2tleXMYBSABKAgSGQoRaGFzX2ltcG9ydGVkX2tleXMYBiABKAgaLAoJS2V5Q2hhbmdlEg4KBmtleV9pZBgBIAEoCRIPCgdkaWdlc3RzGAIgAygJIiAKDFJvb3RLZXlDaGVjaxIQCghyb290X2tleRgBIAEoCSLSAQoNUm9vdEtleUFuc3dlchI4Cgd2ZXJkaWN0GAEgASgLMicubGF0Y2hrZXkuY29yZS52MS5Sb290S2V5QW5zd2VyLlZlcmRpY3QahgEKB1ZlcmRpY3QSEwoLcm9vdF9rZXlfaWQYASABKAkSEwoLcGVybWlzc2lvbnMYAiADKAkSEgoKaXNfbGltaXRlZBgDIAEoCBIPCgdhcGlfaWRzGAQgAygJEhoKDWV4cGlyZXNfYXRfbXMYBSABKAFIAIgBAUIQCg5fZXhwaXJlc19hdF9tcyJKCgZDaGFuZ2USEAoIcm9vdF9rZXkYASABKAkSFAoMY29tbWFuZF9qc29uGAIgASgJEhgKEGlkZW1wb3RlbmN5X2pzb24YAyABKAkiHwoHQ2hhbmdlZBIUCgxvdXRjb21lX2pzb24YASABKAkiLAoEUmVhZBIQCghyb290X2tleRgBIAEoCRISCgpxdWVyeV9qc29uGAIgASgJIiEKClJlYWRBbnN3ZXISEwoLYW5zd2VyX2pzb24YASABKAkikwIKCVBlcm1pdEFzaxIPCgdzdWJqZWN0GAEgASgJEjAKB3dhaXRpbmcYAiADKAsyHy5sYXRjaGtleS5jb3JlLnYxLlBlcm1pdEFzay5SdW4SEgoKaW5fYWR2YW5jZRgDIAEoBRILCgNnZW4YBCABKAESEAoIcmV0dXJuZWQYBSABKAUSDQoFc3BlbnQYBiABKAUSMQoHYnJvdWdodBgHIAEoCzIgLmxhdGNoa2V5LmNvcmUudjEuUGVybWl0QXNrLlJ1bGUaKgoEUnVsZRINCgVsaW1pdBgBIAEoBRITCgtkdXJhdGlvbl9tcxgCIAEoARoiCgNSdW4SDAoEY29zdBgBIAEoBRINCgVjb3VudBgCIAEoBSJACg1XaW5kb3dSZXBvcnRzEi8KB3JlcG9ydHMYASADKAsyHi5sYXRjaGtleS5jb3JlLnYxLldpbmRvd1JlcG9ydCKLAQoMV2luZG93UmVwb3J0Eg8KB3N1YmplY3QYASABKAkSCwoDZ2VuGAIgASgBEg0KBWNvdW50GAMgASgFEhIKCmVuZHNfaW5fbXMYBCABKAESEwoLZHVyYXRpb25fbXMYBSABKAESFAoMcHJldmlvdXNfZ2VuGAYgASgBEg8KB3JlcGxpY2EYByABKAkiwwEKC1Blcm1pdEdyYW50EgsKA2dlbhgBIAEoARIPCgdncmFudGVkGAIgASgFEgwKBGxlZnQYAyABKAUSEwoLb3V0c3RhbmRpbmcYBCABKAUSEgoKZW5kc19pbl9tcxgFIAEoARISCgplbmRzX2F0X21zGAYgASgBEhEKCWNvbnRlbmRlZBgHIAEoCBINCgVsaW1pdBgIIAEoBRITCgtkdXJhdGlvbl9tcxgJIAEoARIUCgxjbG9ja19iZWhpbmQYCiABKAgiSQoMV2luZG93QW5zd2VyEg0KBWVwb2NoGAEgASgJEioKBG5ld3MYAiADKAsyHC5sYXRjaGtleS5jb3JlLnYxLldpbmRvd05ld3MiYAoKV2luZG93TmV3cxILCgNnZW4YASABKAESEgoKZW5kc19pbl9tcxgCIAEoARIOCgZvdGhlcnMYAyABKAUSEAoIcmVwbGljYXMYBCABKAUSDwoHY291bnRlZBgFIAEoCDJYCgtDb3JlU2VydmljZRJJCgRMaW5rEh0ubGF0Y2hrZXkuY29yZS52MS5MaW5rUmVxdWVzdBoeLmxhdGNoa2V5LmNvcmUudjEuTGlua1Jlc3BvbnNlKAEwAWIGcHJvdG8z");
+  fileDesc("ChtsYXRjaGtleS9jb3JlL3YxL2NvcmUucHJvdG8SEGxhdGNoa2V5LmNvcmUudjEiXwoLTGlua1JlcXVlc3QSJQoFY2FsbHMYASADKAsyFi5sYXRjaGtleS5jb3JlLnYxLkNhbGwSFAoMc2Vlbl90aW1lX21zGAIgASgBEhMKC3NlZW5fYWdlX21zGAMgASgBIr4DCgRDYWxsEgoKAmlkGAEgASgNEi4KB3Blcm1pdHMYAiABKAsyGy5sYXRjaGtleS5jb3JlLnYxLlBlcm1pdEFza0gAEjIKB3dpbmRvd3MYAyABKAsyHy5sYXRjaGtleS5jb3JlLnYxLldpbmRvd1JlcG9ydHNIABIqCgZsb29rdXAYBCABKAsyGC5sYXRjaGtleS5jb3JlLnYxLkxvb2t1cEgAEioKBmNoYXJnZRgFIAEoCzIYLmxhdGNoa2V5LmNvcmUudjEuQ2hhcmdlSAASKgoEZmVlZBgGIAEoCzIaLmxhdGNoa2V5LmNvcmUudjEuRmVlZFJlYWRIABIyCghyb290X2tleRgHIAEoCzIeLmxhdGNoa2V5LmNvcmUudjEuUm9vdEtleUNoZWNrSAASKgoGY2hhbmdlGAggASgLMhgubGF0Y2hrZXkuY29yZS52MS5DaGFuZ2VIABImCgRyZWFkGAkgASgLMhYubGF0Y2hrZXkuY29yZS52MS5SZWFkSAASLgoFb3duZXIYCiABKAsyHS5sYXRjaGtleS5jb3JlLnYxLk93bmVyTG9va3VwSABCCgoIcXVlc3Rpb24ikwEKDExpbmtSZXNwb25zZRIpCgdhbnN3ZXJzGAEgAygLMhgubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXISDwoHcmVjYWxscxgCIAMoCRIPCgd0aW1lX21zGAMgASgBEhMKC2xlZGdlcl9hd2F5GAQgASgIEhAKCHN0b3BwaW5nGAUgASgIEg8KB3BhdGhfbXMYBiABKAEiigcKBkFuc3dlchIKCgJpZBgBIAEoDRIwCgdwZXJtaXRzGAIgASgLMh0ubGF0Y2hrZXkuY29yZS52MS5QZXJtaXRHcmFudEgAEjEKB3dpbmRvd3MYAyABKAsyHi5sYXRjaGtleS5jb3JlLnYxLldpbmRvd0Fuc3dlckgAEjAKBmxvb2t1cBgEIAEoCzIeLmxhdGNoa2V5LmNvcmUudjEuTG9va3VwQW5zd2VySAASMAoGY2hhcmdlGAUgASgLMh4ubGF0Y2hrZXkuY29yZS52MS5DaGFyZ2VBbnN3ZXJIABIqCgRmZWVkGAYgASgLMhoubGF0Y2hrZXkuY29yZS52MS5GZWVkTmV3c0gAEjMKCHJvb3Rfa2V5GAcgASgLMh8ubGF0Y2hrZXkuY29yZS52MS5Sb290S2V5QW5zd2VySAASKwoGY2hhbmdlGAggASgLMhkubGF0Y2hrZXkuY29yZS52MS5DaGFuZ2VkSAASLAoEcmVhZBgJIAEoCzIcLmxhdGNoa2V5LmNvcmUudjEuUmVhZEFuc3dlckgAEi4KBW93bmVyGAogASgLMh0ubGF0Y2hrZXkuY29yZS52MS5Pd25lckFuc3dlckgAEjMKB21pc3NpbmcYCyABKAsyIC5sYXRjaGtleS5jb3JlLnYxLkFuc3dlci5NaXNzaW5nSAASPAoMbm90X2V4ZWN1dGVkGAwgASgLMiQubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXIuTm90RXhlY3V0ZWRIABJDChByb290X2tleV9yZWZ1c2VkGA0gASgLMicubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXIuUm9vdEtleVJlZnVzZWRIABIzCgdmYWlsdXJlGA4gASgLMiAubGF0Y2hrZXkuY29yZS52MS5BbnN3ZXIuRmFpbHVyZUgAEjcKCWZvcmJpZGRlbhgPIAEoCzIiLmxhdGNoa2V5LmNvcmUudjEuQW5zd2VyLkZvcmJpZGRlbkgAGgkKB01pc3NpbmcaDQoLTm90RXhlY3V0ZWQaEAoOUm9vdEtleVJlZnVzZWQaHAoJRm9yYmlkZGVuEg8KB21lc3NhZ2UYASABKAkaRQoHRmFpbHVyZRIOCgZyZWFzb24YASABKAkSFgoOcmV0cnlfYWZ0ZXJfbXMYAiABKAESEgoKb2Zfb25lX2tleRgDIAEoCEIICgZhbnN3ZXIiLAoGTG9va3VwEg4KBmRpZ2VzdBgBIAEoCRISCgppc19mb3JlaWduGAIgASgIImAKDExvb2t1cEFuc3dlchIiCgNrZXkYASABKAsyFS5sYXRjaGtleS5jb3JlLnYxLktleRIYChBmZWVkX3RyYW5zYWN0aW9uGAIgASgBEhIKCmZlZWRfZXBvY2gYAyABKAki2gMKA0tleRIKCgJpZBgBIAEoCRIOCgZhcGlfaWQYAiABKAkSFQoIb3duZXJfaWQYAyABKAlIAIgBARIRCgRuYW1lGAQgASgJSAGIAQESEQoJbWV0YV9qc29uGAUgASgJEg8KB2VuYWJsZWQYBiABKAgSGgoNZXhwaXJlc19hdF9tcxgHIAEoAUgCiAEBEi8KCnJhdGVfbGltaXQYCCABKAsyGy5sYXRjaGtleS5jb3JlLnYxLlJhdGVMaW1pdBIWCglyZW1haW5pbmcYCSABKAFIA4gBARIhChRzZWNyZXRfZXhwaXJlc19hdF9tcxgKIAEoAUgEiAEBEhMKC3Blcm1pc3Npb25zGAsgAygJEhEKCWlwX3JhbmdlcxgMIAMoDxIsCgZsaW1pdHMYDSADKAsyHC5sYXRjaGtleS5jb3JlLnYxLk5hbWVkTGltaXQSFQoIY29zdF9tYXgYDiABKAFIBYgBARIYChBoYXNfb3duZXJfcmVjb3JkGA8gASgIQgsKCV9vd25lcl9pZEIHCgVfbmFtZUIQCg5fZXhwaXJlc19hdF9tc0IMCgpfcmVtYWluaW5nQhcKFV9zZWNyZXRfZXhwaXJlc19hdF9tc0ILCglfY29zdF9tYXgiHwoLT3duZXJMb29rdXASEAoIb3duZXJfaWQYASABKAkiYwoLT3duZXJBbnN3ZXISJgoFb3duZXIYASABKAsyFy5sYXRjaGtleS5jb3JlLnYxLk93bmVyEhgKEGZlZWRfdHJhbnNhY3Rpb24YAiABKAESEgoKZmVlZF9lcG9jaBgDIAEoCSKdAQoFT3duZXISCgoCaWQYASABKAkSDwoHZW5hYmxlZBgCIAEoCBISCgppc19saW1pdGVkGAMgASgIEg8KB2FwaV9pZHMYBCADKAkSLAoGbGltaXRzGAUgAygLMhwubGF0Y2hrZXkuY29yZS52MS5OYW1lZExpbWl0EhYKCXJlbWFpbmluZxgGIAEoAUgAiAEBQgwKCl9yZW1haW5pbmciPwoJUmF0ZUxpbWl0Eg4KBnN0cmljdBgBIAEoCBINCgVsaW1pdBgCIAEoBRITCgtkdXJhdGlvbl9tcxgDIAEoASJFCgpOYW1lZExpbWl0EgwKBG5hbWUYASABKAkSKQoEcnVsZRgCIAEoCzIbLmxhdGNoa2V5LmNvcmUudjEuUmF0ZUxpbWl0InYKBkNoYXJnZRIPCgdzdWJqZWN0GAEgASgJEioKBHJ1bnMYAiADKAsyHC5sYXRjaGtleS5jb3JlLnYxLkNoYXJnZS5SdW4aLwoDUnVuEgsKA293bhgBIAEoCRIMCgRjb3N0GAIgASgFEg0KBWNvdW50GAMgASgFIpMDCgxDaGFyZ2VBbnN3ZXISNgoHcmVzdWx0cxgBIAMoCzIlLmxhdGNoa2V5LmNvcmUudjEuQ2hhcmdlQW5zd2VyLlJlc3VsdBrCAQoGUmVzdWx0EjkKB3NldHRsZWQYASABKAsyJi5sYXRjaGtleS5jb3JlLnYxLkNoYXJnZUFuc3dlci5TZXR0bGVkSAASOQoHbWlzc2luZxgCIAEoCzImLmxhdGNoa2V5LmNvcmUudjEuQ2hhcmdlQW5zd2VyLk1pc3NpbmdIABI3CgZmYWlsZWQYAyABKAsyJS5sYXRjaGtleS5jb3JlLnYxLkNoYXJnZUFuc3dlci5GYWlsZWRIAEIJCgdvdXRjb21lGmEKB1NldHRsZWQSDwoHZ3JhbnRlZBgBIAEoBRIRCglyZW1haW5pbmcYAiABKAESHQoQc2hhcmVkX3JlbWFpbmluZxgDIAEoAUgAiAEBQhMKEV9zaGFyZWRfcmVtYWluaW5nGgkKB01pc3NpbmcaGAoGRmFpbGVkEg4KBnJlYXNvbhgBIAEoCSI5CghGZWVkUmVhZBItCgVzaW5jZRgBIAEoCzIeLmxhdGNoa2V5LmNvcmUudjEuRmVlZFBvc2l0aW9uIpsBCgxGZWVkUG9zaXRpb24SDQoFZXBvY2gYASABKAkSEwoLdHJhbnNhY3Rpb24YAiABKAESOwoJaGVhcnRiZWF0GAMgASgLMigubGF0Y2hrZXkuY29yZS52MS5GZWVkUG9zaXRpb24uSGVhcnRiZWF0GioKCUhlYXJ0YmVhdBIOCgZyZWFkZXIYASABKAkSDQoFY291bnQYAiABKAEi2QIKCEZlZWROZXdzEjAKCHBvc2l0aW9uGAEgASgLMh4ubGF0Y2hrZXkuY29yZS52MS5GZWVkUG9zaXRpb24SEgoKZXZlcnl0aGluZxgCIAEoCBIyCgRrZXlzGAMgAygLMiQubGF0Y2hrZXkuY29yZS52MS5GZWVkTmV3cy5LZXlDaGFuZ2USDgoGYWdlX21zGAQgASgBEhEKCXJvb3Rfa2V5cxgFIAEoCBIZChFoYXNfaW1wb3J0ZWRfa2V5cxgGIAEoCBI2CgZvd25lcnMYByADKAsyJi5sYXRjaGtleS5jb3JlLnYxLkZlZWROZXdzLk93bmVyQ2hhbmdlGi8KC093bmVyQ2hhbmdlEhAKCG93bmVyX2lkGAEgASgJEg4KBmlzX25ldxgCIAEoCBosCglLZXlDaGFuZ2USDgoGa2V5X2lkGAEgASgJEg8KB2RpZ2VzdHMYAiADKAkiIAoMUm9vdEtleUNoZWNrEhAKCHJvb3Rfa2V5GAEgASgJItIBCg1Sb290S2V5QW5zd2VyEjgKB3ZlcmRpY3QYASABKAsyJy5sYXRjaGtleS5jb3JlLnYxLlJvb3RLZXlBbnN3ZXIuVmVyZGljdBqGAQoHVmVyZGljdBITCgtyb290X2tleV9pZBgBIAEoCRITCgtwZXJtaXNzaW9ucxgCIAMoCRISCgppc19saW1pdGVkGAMgASgIEg8KB2FwaV9pZHMYBCADKAkSGgoNZXhwaXJlc19hdF9tcxgFIAEoAUgAiAEBQhAKDl9leHBpcmVzX2F0X21zIkoKBkNoYW5nZRIQCghyb290X2tleRgBIAEoCRIUCgxjb21tYW5kX2pzb24YAiABKAkSGAoQaWRlbXBvdGVuY3lfanNvbhgDIAEoCSIfCgdDaGFuZ2VkEhQKDG91dGNvbWVfanNvbhgBIAEoCSIsCgRSZWFkEhAKCHJvb3Rfa2V5GAEgASgJEhIKCnF1ZXJ5X2pzb24YAiABKAkiIQoKUmVhZEFuc3dlchITCgthbnN3ZXJfanNvbhgBIAEoCSKTAgoJUGVybWl0QXNrEg8KB3N1YmplY3QYASABKAkSMAoHd2FpdGluZxgCIAMoCzIfLmxhdGNoa2V5LmNvcmUudjEuUGVybWl0QXNrLlJ1bhISCgppbl9hZHZhbmNlGAMgASgFEgsKA2dlbhgEIAEoARIQCghyZXR1cm5lZBgFIAEoBRINCgVzcGVudBgGIAEoBRIxCgdicm91Z2h0GAcgASgLMiAubGF0Y2hrZXkuY29yZS52MS5QZXJtaXRBc2suUnVsZRoqCgRSdWxlEg0KBWxpbWl0GAEgASgFEhMKC2R1cmF0aW9uX21zGAIgASgBGiIKA1J1bhIMCgRjb3N0GAEgASgFEg0KBWNvdW50GAIgASgFIkAKDVdpbmRvd1JlcG9ydHMSLwoHcmVwb3J0cxgBIAMoCzIeLmxhdGNoa2V5LmNvcmUudjEuV2luZG93UmVwb3J0IosBCgxXaW5kb3dSZXBvcnQSDwoHc3ViamVjdBgBIAEoCRILCgNnZW4YAiABKAESDQoFY291bnQYAyABKAUSEgoKZW5kc19pbl9tcxgEIAEoARITCgtkdXJhdGlvbl9tcxgFIAEoARIUCgxwcmV2aW91c19nZW4YBiABKAESDwoHcmVwbGljYRgHIAEoCSLDAQoLUGVybWl0R3JhbnQSCwoDZ2VuGAEgASgBEg8KB2dyYW50ZWQYAiABKAUSDAoEbGVmdBgDIAEoBRITCgtvdXRzdGFuZGluZxgEIAEoBRISCgplbmRzX2luX21zGAUgASgBEhIKCmVuZHNfYXRfbXMYBiABKAESEQoJY29udGVuZGVkGAcgASgIEg0KBWxpbWl0GAggASgFEhMKC2R1cmF0aW9uX21zGAkgASgBEhQKDGNsb2NrX2JlaGluZBgKIAEoCCJJCgxXaW5kb3dBbnN3ZXISDQoFZXBvY2gYASABKAkSKgoEbmV3cxgCIAMoCzIcLmxhdGNoa2V5LmNvcmUudjEuV2luZG93TmV3cyJgCgpXaW5kb3dOZXdzEgsKA2dlbhgBIAEoARISCgplbmRzX2luX21zGAIgASgBEg4KBm90aGVycxgDIAEoBRIQCghyZXBsaWNhcxgEIAEoBRIPCgdjb3VudGVkGAUgASgIMlgKC0NvcmVTZXJ2aWNlEkkKBExpbmsSHS5sYXRjaGtleS5jb3JlLnYxLkxpbmtSZXF1ZXN0Gh4ubGF0Y2hrZXkuY29yZS52MS5MaW5rUmVzcG9uc2UoATABYgZwcm90bzM");
 
 /**
  * Describes the message latchkey.core.v1.LinkRequest.
@@ -95,207 +95,235 @@ export const KeySchema = /*@__PURE__*/
   messageDesc(file_latchkey_core_v1_core, 6);
 
 /**
+ * Describes the message latchkey.core.v1.OwnerLookup.
+ * Use `create(OwnerLookupSchema)` to create a new message.
+ */
+export const OwnerLookupSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_core_v1_core, 7);
+
+/**
+ * Describes the message latchkey.core.v1.OwnerAnswer.
+ * Use `create(OwnerAnswerSchema)` to create a new message.
+ */
+export const OwnerAnswerSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_core_v1_core, 8);
+
+/**
+ * Describes the message latchkey.core.v1.Owner.
+ * Use `create(OwnerSchema)` to create a new message.
+ */
+export const OwnerSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_core_v1_core, 9);
+
+/**
  * Describes the message latchkey.core.v1.RateLimit.
  * Use `create(RateLimitSchema)` to create a new message.
  */
 export const RateLimitSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 7);
+  messageDesc(file_latchkey_core_v1_core, 10);
 
 /**
  * Describes the message latchkey.core.v1.NamedLimit.
  * Use `create(NamedLimitSchema)` to create a new message.
  */
 export const NamedLimitSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 8);
+  messageDesc(file_latchkey_core_v1_core, 11);
 
 /**
  * Describes the message latchkey.core.v1.Charge.
  * Use `create(ChargeSchema)` to create a new message.
  */
 export const ChargeSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 9);
+  messageDesc(file_latchkey_core_v1_core, 12);
 
 /**
  * Describes the message latchkey.core.v1.Charge.Run.
  * Use `create(Charge_RunSchema)` to create a new message.
  */
 export const Charge_RunSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 9, 0);
+  messageDesc(file_latchkey_core_v1_core, 12, 0);
 
 /**
  * Describes the message latchkey.core.v1.ChargeAnswer.
  * Use `create(ChargeAnswerSchema)` to create a new message.
  */
 export const ChargeAnswerSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 10);
+  messageDesc(file_latchkey_core_v1_core, 13);
 
 /**
  * Describes the message latchkey.core.v1.ChargeAnswer.Result.
  * Use `create(ChargeAnswer_ResultSchema)` to create a new message.
  */
 export const ChargeAnswer_ResultSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 10, 0);
+  messageDesc(file_latchkey_core_v1_core, 13, 0);
 
 /**
  * Describes the message latchkey.core.v1.ChargeAnswer.Settled.
  * Use `create(ChargeAnswer_SettledSchema)` to create a new message.
  */
 export const ChargeAnswer_SettledSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 10, 1);
+  messageDesc(file_latchkey_core_v1_core, 13, 1);
 
 /**
  * Describes the message latchkey.core.v1.ChargeAnswer.Missing.
  * Use `create(ChargeAnswer_MissingSchema)` to create a new message.
  */
 export const ChargeAnswer_MissingSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 10, 2);
+  messageDesc(file_latchkey_core_v1_core, 13, 2);
 
 /**
  * Describes the message latchkey.core.v1.ChargeAnswer.Failed.
  * Use `create(ChargeAnswer_FailedSchema)` to create a new message.
  */
 export const ChargeAnswer_FailedSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 10, 3);
+  messageDesc(file_latchkey_core_v1_core, 13, 3);
 
 /**
  * Describes the message latchkey.core.v1.FeedRead.
  * Use `create(FeedReadSchema)` to create a new message.
  */
 export const FeedReadSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 11);
+  messageDesc(file_latchkey_core_v1_core, 14);
 
 /**
  * Describes the message latchkey.core.v1.FeedPosition.
  * Use `create(FeedPositionSchema)` to create a new message.
  */
 export const FeedPositionSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 12);
+  messageDesc(file_latchkey_core_v1_core, 15);
 
 /**
  * Describes the message latchkey.core.v1.FeedPosition.Heartbeat.
  * Use `create(FeedPosition_HeartbeatSchema)` to create a new message.
  */
 export const FeedPosition_HeartbeatSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 12, 0);
+  messageDesc(file_latchkey_core_v1_core, 15, 0);
 
 /**
  * Describes the message latchkey.core.v1.FeedNews.
  * Use `create(FeedNewsSchema)` to create a new message.
  */
 export const FeedNewsSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 13);
+  messageDesc(file_latchkey_core_v1_core, 16);
+
+/**
+ * Describes the message latchkey.core.v1.FeedNews.OwnerChange.
+ * Use `create(FeedNews_OwnerChangeSchema)` to create a new message.
+ */
+export const FeedNews_OwnerChangeSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_core_v1_core, 16, 0);
 
 /**
  * Describes the message latchkey.core.v1.FeedNews.KeyChange.
  * Use `create(FeedNews_KeyChangeSchema)` to create a new message.
  */
 export const FeedNews_KeyChangeSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 13, 0);
+  messageDesc(file_latchkey_core_v1_core, 16, 1);
 
 /**
  * Describes the message latchkey.core.v1.RootKeyCheck.
  * Use `create(RootKeyCheckSchema)` to create a new message.
  */
 export const RootKeyCheckSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 14);
+  messageDesc(file_latchkey_core_v1_core, 17);
 
 /**
  * Describes the message latchkey.core.v1.RootKeyAnswer.
  * Use `create(RootKeyAnswerSchema)` to create a new message.
  */
 export const RootKeyAnswerSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 15);
+  messageDesc(file_latchkey_core_v1_core, 18);
 
 /**
  * Describes the message latchkey.core.v1.RootKeyAnswer.Verdict.
  * Use `create(RootKeyAnswer_VerdictSchema)` to create a new message.
  */
 export const RootKeyAnswer_VerdictSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 15, 0);
+  messageDesc(file_latchkey_core_v1_core, 18, 0);
 
 /**
  * Describes the message latchkey.core.v1.Change.
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 16);
+  messageDesc(file_latchkey_core_v1_core, 19);
 
 /**
  * Describes the message latchkey.core.v1.Changed.
  * Use `create(ChangedSchema)` to create a new message.
  */
 export const ChangedSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 17);
+  messageDesc(file_latchkey_core_v1_core, 20);
 
 /**
  * Describes the message latchkey.core.v1.Read.
  * Use `create(ReadSchema)` to create a new message.
  */
 export const ReadSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 18);
+  messageDesc(file_latchkey_core_v1_core, 21);
 
 /**
  * Describes the message latchkey.core.v1.ReadAnswer.
  * Use `create(ReadAnswerSchema)` to create a new message.
  */
 export const ReadAnswerSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 19);
+  messageDesc(file_latchkey_core_v1_core, 22);
 
 /**
  * Describes the message latchkey.core.v1.PermitAsk.
  * Use `create(PermitAskSchema)` to create a new message.
  */
 export const PermitAskSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 20);
+  messageDesc(file_latchkey_core_v1_core, 23);
 
 /**
  * Describes the message latchkey.core.v1.PermitAsk.Rule.
  * Use `create(PermitAsk_RuleSchema)` to create a new message.
  */
 export const PermitAsk_RuleSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 20, 0);
+  messageDesc(file_latchkey_core_v1_core, 23, 0);
 
 /**
  * Describes the message latchkey.core.v1.PermitAsk.Run.
  * Use `create(PermitAsk_RunSchema)` to create a new message.
  */
 export const PermitAsk_RunSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 20, 1);
+  messageDesc(file_latchkey_core_v1_core, 23, 1);
 
 /**
  * Describes the message latchkey.core.v1.WindowReports.
  * Use `create(WindowReportsSchema)` to create a new message.
  */
 export const WindowReportsSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 21);
+  messageDesc(file_latchkey_core_v1_core, 24);
 
 /**
  * Describes the message latchkey.core.v1.WindowReport.
  * Use `create(WindowReportSchema)` to create a new message.
  */
 export const WindowReportSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 22);
+  messageDesc(file_latchkey_core_v1_core, 25);
 
 /**
  * Describes the message latchkey.core.v1.PermitGrant.
  * Use `create(PermitGrantSchema)` to create a new message.
  */
 export const PermitGrantSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 23);
+  messageDesc(file_latchkey_core_v1_core, 26);
 
 /**
  * Describes the message latchkey.core.v1.WindowAnswer.
  * Use `create(WindowAnswerSchema)` to create a new message.
  */
 export const WindowAnswerSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 24);
+  messageDesc(file_latchkey_core_v1_core, 27);
 
 /**
  * Describes the message latchkey.core.v1.WindowNews.
  * Use `create(WindowNewsSchema)` to create a new message.
  */
 export const WindowNewsSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_core_v1_core, 25);
+  messageDesc(file_latchkey_core_v1_core, 28);
 
 /**
  * Edges reach what they share (keys, counters, windows, changes) through this service. It is internal: served on the

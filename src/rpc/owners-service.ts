@@ -1,0 +1,83 @@
+import {
+  OwnersService,
+  OwnersServiceUpdateRemainingRequestSchema,
+  UpdateOwnerRequestSchema,
+} from "../../gen/latchkey/v1/owners_pb.js";
+import type { Ambient } from "../ambient/ambient.ts";
+import { createOwner } from "../usecases/create-owner.ts";
+import { deleteOwner } from "../usecases/delete-owner.ts";
+import type { EventDeps } from "../usecases/new-event.ts";
+import { getOwner, listOwners } from "../usecases/read-owners.ts";
+import { updateOwner } from "../usecases/update-owner.ts";
+import { updateRemaining } from "../usecases/update-remaining.ts";
+import { ApiError } from "./api-error.ts";
+import type { Endpoint } from "./call.ts";
+import { changesOf } from "./decoding/update-fields.ts";
+import { createEndpoints } from "./endpoints.ts";
+import { idempotencyKeyOf } from "./idempotency-key.ts";
+import { toCounterChange } from "./key-messages.ts";
+import { toNewOwner, toOwner, toOwnerChanges } from "./owner-messages.ts";
+import { fromCursor, toCursor } from "./page-cursor.ts";
+
+export type OwnersServiceDeps = Pick<Ambient, "log"> & EventDeps;
+
+/**
+ * The methods of OwnersService. Each turns its message into a call of a use case, and the result into a message. The log has
+ * no ids of owners: they are callers' own texts.
+ */
+export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
+  const { log } = deps;
+
+  return createEndpoints(OwnersService, {
+    async createOwner(request, context) {
+      const { management } = context.caller;
+      const created = await createOwner(management, toNewOwner(request), idempotencyKeyOf(context), deps);
+      log.info("owner created", { requestId: context.call.requestId });
+      return toOwner(created);
+    },
+
+    async getOwner({ ownerId }, { caller }) {
+      const found = await getOwner(caller.management, ownerId);
+      if (found === undefined) throw noSuchOwner();
+      return toOwner(found);
+    },
+
+    async listOwners({ limit, cursor }, { caller }) {
+      const after = cursor === undefined ? undefined : fromCursor("evt", cursor);
+      const page = await listOwners(caller.management, { limit, after });
+      return { owners: page.owners.map(toOwner), cursor: page.cursor && toCursor(page.cursor) };
+    },
+
+    async updateOwner(request, context) {
+      const { ownerId, ifVersion } = request;
+      const changes = toOwnerChanges(changesOf(UpdateOwnerRequestSchema, request));
+      const { management } = context.caller;
+      const updated = await updateOwner(management, { ownerId, ifVersion, changes }, idempotencyKeyOf(context), deps);
+      if (updated === undefined) throw noSuchOwner();
+      const changed = request.updateMask?.paths.join();
+      log.info("owner changed", { requestId: context.call.requestId, changed });
+      return toOwner(updated);
+    },
+
+    async updateRemaining(request, context) {
+      const { ownerId } = request;
+      const change = toCounterChange(request.op, changesOf(OwnersServiceUpdateRemainingRequestSchema, request));
+      const { management } = context.caller;
+      const updated = await updateRemaining(management, { ownerId, ...change }, idempotencyKeyOf(context), deps);
+      if (updated === undefined) throw noSuchOwner();
+      log.info("owner changed", { requestId: context.call.requestId, changed: "remaining" });
+      return updated;
+    },
+
+    async deleteOwner({ ownerId }, context) {
+      const existed = await deleteOwner(context.caller.management, ownerId, idempotencyKeyOf(context), deps);
+      if (!existed) throw noSuchOwner();
+      log.info("owner deleted", { requestId: context.call.requestId });
+      return {};
+    },
+  });
+}
+
+function noSuchOwner(): ApiError {
+  return new ApiError("NOT_FOUND", "there is no such owner");
+}

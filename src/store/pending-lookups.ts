@@ -1,0 +1,99 @@
+import type { MaybePromise } from "../domain/maybe-promise.ts";
+import type { WaitingRoom } from "../domain/waiting-room.ts";
+import { type Pending, PendingTable } from "./pending-table.ts";
+
+export interface AskedLookup<Found> {
+  /** Asks the store, which answers callers with the same promise if they can share a look-up. */
+  readonly ask: () => MaybePromise<Found>;
+  /** Where its callers wait. */
+  readonly room: WaitingRoom;
+  /** Called with what was found, unless it may have changed since the store began to read it. The result is answered. */
+  readonly remember: (found: Found) => Found;
+  /** Called when the store was asked. */
+  readonly onAsked?: (isShared: boolean) => void;
+}
+
+/**
+ * Look-ups under way, by digest. A caller always asks the store, also while it is already asked for the same: that answer
+ * may be older than a change that the caller knows of.
+ */
+export class PendingLookups<Found> {
+  readonly #lookups = new PendingTable<Lookup<Found>>();
+
+  lookUp(digest: string, { ask, room, remember, onAsked }: AskedLookup<Found>): MaybePromise<Found> {
+    const latest = this.#lookups.latest(digest);
+    const refusal = room.enter(this.#callersOf(latest));
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const found = ask();
+    const isShared = latest !== undefined && latest.found === found;
+    onAsked?.(isShared);
+    if (!(found instanceof Promise)) {
+      room.leave();
+      return remember(found);
+    }
+    return isShared ? join(latest) : this.#wait(digest, found, room, remember);
+  }
+
+  /** What is looked up under this digest may have changed. */
+  outdate(digest: string): void {
+    for (let at = this.#lookups.latest(digest); at !== undefined; at = this.#lookups.before(at)) markOutdated(at);
+  }
+
+  /** Anything may have changed. */
+  outdateAll(): void {
+    this.#lookups.forEach(markOutdated);
+  }
+
+  /** How many wait for the same, whichever look-up they wait for. */
+  #callersOf(latest: Lookup<Found> | undefined): number {
+    let callers = 0;
+    for (let lookup = latest; lookup !== undefined; lookup = this.#lookups.before(lookup)) callers += lookup.callers;
+    return callers;
+  }
+
+  #wait(
+    digest: string,
+    found: Promise<Found>,
+    room: WaitingRoom,
+    remember: AskedLookup<Found>["remember"],
+  ): Promise<Found> {
+    const leave = () => {
+      this.#lookups.remove(lookup);
+      room.leave(lookup.callers);
+    };
+    const remembered = found.then(
+      (value) => {
+        leave();
+        return lookup.isOutdated ? value : remember(value);
+      },
+      (error: unknown) => {
+        leave();
+        throw error;
+      },
+    );
+    const lookup: Lookup<Found> = { digest, next: undefined, found, remembered, callers: 1, isOutdated: false };
+    this.#lookups.add(lookup);
+    return remembered;
+  }
+}
+
+interface Lookup<Found> extends Pending<Lookup<Found>> {
+  /** The store's promise. */
+  readonly found: Promise<Found>;
+  readonly remembered: Promise<Found>;
+  callers: number;
+  /** Whether it may have changed since the store began to read it. */
+  isOutdated: boolean;
+}
+
+function join<Found>(lookup: Lookup<Found>): Promise<Found> {
+  lookup.callers++;
+  // The store has not begun to read it: what it will read is as of now or later.
+  lookup.isOutdated = false;
+  return lookup.remembered;
+}
+
+/** It may have been read before the change: the answer must not be remembered. */
+function markOutdated<Found>(lookup: Lookup<Found>): void {
+  lookup.isOutdated = true;
+}
