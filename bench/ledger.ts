@@ -123,6 +123,7 @@ async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; 
   const { onePort } = createPublicApi({
     ...ambient,
     keys,
+    owners: { ownerOf: () => undefined },
     usage,
     limiter,
     rootAccess: createRootAccess(() => undefined, store.management, systemClock),

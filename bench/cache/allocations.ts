@@ -33,7 +33,8 @@ export async function allocatedPerVerification(): Promise<Record<string, number>
   const codec = hotMethods[0] as HotMethod;
   const keys = caches.Latchkey(storeOf("nothing else"));
   const limiter = new LocalLimiter(new WindowTable(1), deps);
-  const verifyDeps = { ...deps, keys, limiter, usage: { spend: unused } };
+  const owners = { ownerOf: unused };
+  const verifyDeps = { ...deps, keys, owners, limiter, usage: { spend: unused } };
   const verifyKey = createVerifyKey(verifyDeps);
   const endpoints = createKeysEndpoints(verifyDeps);
   const [hot] = hotEndpointsOf(endpoints);

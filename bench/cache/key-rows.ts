@@ -35,6 +35,7 @@ export function storeOf(kind: Kind): KeyLookup {
         id,
         apiId: read("api_billing"),
         ownerId: ownerId && read(ownerId),
+        hasOwnerRecord: false,
         name: name && read(name),
         meta: JSON.parse(meta ?? "{}"),
         enabled: true,

@@ -42,6 +42,7 @@ keys.newsIsCurrent(systemClock.monotonicMs());
 const { onePort, setReady } = createPublicApi({
   ...ambient,
   keys,
+  owners: { ownerOf: () => undefined },
   usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom }),
   limiter: new LocalLimiter(new WindowTable(1), ambient),
   rootAccess: createRootAccess(() => undefined, store.management, systemClock),

@@ -3,7 +3,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { findOrInstall, isExecutable, pathFolders } from "../../test/support/debian-programs.ts";
-import { connectionsMax, type KeyFile, manyKeysScript, oneKeyScript } from "./wrk-scripts.ts";
+import {
+  connectionsMax,
+  type KeyFile,
+  manyKeysScript,
+  oneCallScript,
+  oneKeyScript,
+  type RepeatedCall,
+} from "./wrk-scripts.ts";
 
 const run = promisify(execFile);
 export const loadCore = "1";
@@ -30,6 +37,8 @@ export interface HttpLoadOptions {
 export interface Loads {
   /** Verifies one key over HTTP/1.1. */
   json(port: number, key: string, options?: HttpLoadOptions): Load;
+  /** Makes one call again and again, over HTTP/1.1. */
+  call(port: number, call: RepeatedCall): Load;
   /** Verifies many keys, in turn or in random order. */
   manyKeys(port: number, keys: KeyFile, order: "in turn" | "random", options?: HttpLoadOptions): Load;
   /** Verifies each key once, in the order of the file, over many connections. Counts nothing: the server does. */
@@ -60,6 +69,7 @@ export function prepareLoads(folder: string): Loads {
   };
   return {
     json: (port, key, options = {}) => wrkLoad(port, oneKeyScript(key), options),
+    call: (port, call) => wrkLoad(port, oneCallScript(call), {}),
     manyKeys: (port, keys, order, options = {}) => wrkLoad(port, manyKeysScript(port, keys, order), options),
     eachKeyOnce(port, keys) {
       const script = save(manyKeysScript(port, keys, "once"));

@@ -29,9 +29,27 @@ export function shuffleKeyFile(keys: KeyFile, path: string): KeyFile {
   return writeKeyFile(path, list);
 }
 
+/** A call that is made again and again. */
+export interface RepeatedCall {
+  /** Such as `keys.verifyKey`. */
+  readonly method: string;
+  readonly body: object;
+  readonly rootKey?: string;
+}
+
+export function oneCallScript({ method, body, rootKey }: RepeatedCall): string {
+  const lines = [
+    `wrk.method = "POST"`,
+    `wrk.path = "/v1/${method}"`,
+    `wrk.body = [[${JSON.stringify(body)}]]`,
+    `wrk.headers["content-type"] = "application/json"`,
+    ...(rootKey === undefined ? [] : [`wrk.headers["authorization"] = "Bearer ${rootKey}"`]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
 export function oneKeyScript(key: string): string {
-  const body = JSON.stringify({ key });
-  return `wrk.method = "POST"\nwrk.body = [[${body}]]\nwrk.headers["content-type"] = "application/json"\n`;
+  return oneCallScript({ method: "keys.verifyKey", body: { key } });
 }
 
 /** Of a load that has each key verified once. */

@@ -2,6 +2,7 @@ import type { Section } from "../harness/section.ts";
 import { cold } from "./cold.ts";
 import { counted } from "./counted.ts";
 import { cpu } from "./cpu.ts";
+import { decisions } from "./decisions.ts";
 import { growth } from "./growth.ts";
 import { grpc } from "./grpc.ts";
 import { json } from "./json.ts";
@@ -19,6 +20,7 @@ export const sections: Readonly<Record<string, Section>> = {
   grpc,
   counted,
   strict,
+  decisions,
   threads,
   peers,
   growth,
