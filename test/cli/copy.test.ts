@@ -137,6 +137,10 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
       const read = await Promise.all(Object.values(all).map(({ keyId }) => keys.getKey({ keyId })));
       return { ...all, deleted, read, reset: (await keys.verifyKey({ key: strict.key })).ratelimit?.reset };
     });
+    inFile(dataDir, (db) =>
+      db.exec(`INSERT INTO owners (id, list_id, meta, enabled, has_counter, created_at_ms, updated_at_ms, version, event_id)
+        VALUES ('other 🔑', 'evt_1', '{"plan":"ключ"}', 1, 0, 1, 1, 1, 'evt_1')`),
+    );
     const targetFile = join(tempFolder(), "target");
     writeFileSync(targetFile, `${url}\n`);
     const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO_FILE: targetFile };
@@ -146,6 +150,7 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
       apis: 2,
       keys: 5,
       ending_secrets: 0,
+      owners: 1,
       counters: 1,
       permit_windows: 2,
       root_keys: 1,

@@ -12,7 +12,7 @@ import type {
   UpdateKey,
   UpdateRemaining,
 } from "../../src/store/commands.ts";
-import type { KeyLookup } from "../../src/store/key-lookup.ts";
+import type { KeyLookup, OwnerLookup } from "../../src/store/key-lookup.ts";
 import type { Management, Outcome } from "../../src/store/management.ts";
 import type { PermitEngine } from "../../src/store/permit-ledger.ts";
 import type { Answers, Query, RootKeyPage } from "../../src/store/queries.ts";
@@ -30,7 +30,7 @@ export interface BrokenStore {
 }
 
 /** The parts of a store that are about keys, as calls. */
-export interface KeyCalls extends KeyLookup {
+export interface KeyCalls extends KeyLookup, OwnerLookup {
   create(key: NewKey, record?: IdempotencyRecord): Promise<Outcome>;
   findKeptAnswer(lookup: string, nowMs: number): Promise<KeptAnswer | undefined>;
   /** The digests of the key's secrets; undefined if there is no such key. */
@@ -49,6 +49,7 @@ export function keys(mistake: string, breakIt: (inner: KeyCalls, store: Store) =
       const { management } = inner;
       const calls: KeyCalls = {
         findByDigest: (digest) => inner.keys.findByDigest(digest),
+        findOwner: (ownerId) => inner.keys.findOwner(ownerId),
         create: (key, record) => createKey(management, key, record),
         findKeptAnswer: (lookup, nowMs) => findKeptAnswer(management, lookup, nowMs),
         delete: (keyId) => deleteKey(management, keyId),

@@ -12,10 +12,15 @@ import { brokenKeyUpdates } from "./broken-key-updates.ts";
 import { brokenLedgers, brokenRootKeyStores } from "./broken-ledgers.ts";
 import { brokenLists } from "./broken-lists.ts";
 import { brokenNamedLimits } from "./broken-named-limits.ts";
+import { brokenOwners } from "./broken-owners.ts";
 import { brokenPermitLedgers } from "./broken-permit-ledgers.ts";
 import { brokenRerolls } from "./broken-rerolls.ts";
 import { brokenUpdates } from "./broken-updates.ts";
+import type { ContractCase } from "./contract-case.ts";
 import { foreignListCases } from "./foreign-list-cases.ts";
+import { ownerCases } from "./owner-cases.ts";
+import { ownerCounterCases } from "./owner-counter-cases.ts";
+import { ownerListCases } from "./owner-list-cases.ts";
 import { storeContract } from "./store-contract.ts";
 
 const brokenStores = [
@@ -32,6 +37,7 @@ const brokenStores = [
   ...brokenKeyUpdates,
   ...brokenUpdates,
   ...brokenApis,
+  ...brokenOwners,
   ...brokenRerolls,
   ...brokenImports,
 ];
@@ -55,11 +61,19 @@ describe("some broken store fails the promise that", () => {
   });
 });
 
-async function failedCases(broken: BrokenStore): Promise<readonly string[]> {
+/** Owners have nothing to do with what other stores break, nor these with other cases. */
+const casesOfOwners = [...ownerCases, ...ownerCounterCases, ...ownerListCases];
+
+function casesFor(broken: BrokenStore): readonly ContractCase[] {
+  if (brokenOwners.includes(broken)) return casesOfOwners;
   // These store thousands of keys: against all broken stores they would take as long as all other cases together.
   const left = brokenForeignLists.includes(broken) ? [] : foreignListCases;
+  return storeContract.filter((one) => !left.includes(one) && !casesOfOwners.includes(one));
+}
+
+async function failedCases(broken: BrokenStore): Promise<readonly string[]> {
   const failed: string[] = [];
-  for (const each of storeContract.filter((one) => !left.includes(one))) {
+  for (const each of casesFor(broken)) {
     const clock = new TestClock();
     await each.run(broken.open(clock), clock).catch(() => failed.push(each.name));
   }

@@ -7,6 +7,7 @@ import { CachedKeyLookup } from "../../src/store/cached-key-lookup.ts";
 import { audienceOf } from "../../src/store/changes.ts";
 import { createDeferredStore } from "../../src/store/deferred-store.ts";
 import { guardStore } from "../../src/store/guard-store.ts";
+import type { KeyLookup } from "../../src/store/key-lookup.ts";
 import type { Store } from "../../src/store/store.ts";
 import { remoteKeys, remoteRootAccess } from "../../src/threads/remote-main-thread.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
@@ -25,7 +26,11 @@ export function createLayeredStore(real: Store, clock: Clock): Store {
   const cache = new CachedKeyLookup(store.keys, bounds, { clock, metrics: createMetrics() });
   const announced = announceChanges(store.management, [audienceOf(cache)]);
   const rootAccess = createRootAccess(checkTestRootKey, announced, clock);
-  const { serving, close } = connectThreads({ keys: cache, rootAccess });
+  const keys = {
+    findByDigest: (...args: Parameters<KeyLookup["findByDigest"]>) => cache.findByDigest(...args),
+    findOwner: (ownerId: string) => store.keys.findOwner(ownerId),
+  };
+  const { serving, close } = connectThreads({ keys, rootAccess });
   return {
     ...store,
     keys: remoteKeys(serving),

@@ -37,12 +37,13 @@ export function refillRule(given: Partial<RefillRule> = {}): RefillRule {
   return { interval: "daily", amount: 10, carryOver: false, ...given };
 }
 
-/** The key as a look-up must find it. */
+/** The key as a look-up must find it, while there is no record of its owner. */
 export function foundAs({ start: _, createdAtMs: __, secretDigest: ___, refill: ____, ...found }: NewKey): Key {
   const { remaining, ipAllow, rateLimits, ...visible } = found;
   const limits = rateLimits && limitsOfKey(found.id, rateLimits);
   const counter = remaining === undefined ? undefined : { remaining };
-  return { ...visible, limits, ipRanges: ipAllow && toIpRanges(ipAllow), counter, secretExpiresAtMs: undefined };
+  const ipRanges = ipAllow && toIpRanges(ipAllow);
+  return { ...visible, hasOwnerRecord: false, limits, ipRanges, counter, secretExpiresAtMs: undefined };
 }
 
 export const keptForMs = 24 * 60 * 60 * 1000;

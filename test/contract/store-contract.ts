@@ -14,6 +14,9 @@ import { importCases } from "./import-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { listCases } from "./list-cases.ts";
 import { namedLimitCases } from "./named-limit-cases.ts";
+import { ownerCases } from "./owner-cases.ts";
+import { ownerCounterCases } from "./owner-counter-cases.ts";
+import { ownerListCases } from "./owner-list-cases.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
 import { permitCases } from "./permit-cases.ts";
 import { permitClockCases } from "./permit-clock-cases.ts";
@@ -40,6 +43,9 @@ export const storeContract: readonly ContractCase[] = [
   ...rootKeyCases,
   ...apiCases,
   ...apiDeletionCases,
+  ...ownerCases,
+  ...ownerCounterCases,
+  ...ownerListCases,
   ...changeCases,
   ...usageCases,
   ...usageCostCases,

@@ -106,7 +106,7 @@ export async function created(store: Store, clock: TestClock, given: Partial<New
   return key;
 }
 
-export async function charge(store: Store, key: NewKey, wanted: number): Promise<ChargeResult> {
+export async function charge(store: Store, key: Pick<NewKey, "id">, wanted: number): Promise<ChargeResult> {
   const results = await settle(store, [{ subject: key.id, cost: 1, count: wanted }]);
   expect(results).toHaveLength(1);
   return results[0] as ChargeResult;

@@ -7,15 +7,20 @@ import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import type { IdempotencyRecord } from "../../src/store/commands.ts";
 
+import { sampleOwner } from "../contract/owner-cases.ts";
 import { foundAs, keptForMs, refillRule } from "../contract/sample-keys.ts";
 import {
   createApi,
   createKey,
+  createOwner,
   deleteKey,
+  deleteOwner,
   done,
   findKeptAnswer,
   setRateLimit,
   updateApi,
+  updateOwner,
+  updateOwnerRemaining,
   updateRemaining,
 } from "../support/manage.ts";
 import { testRootKey } from "../support/test-root-key.ts";
@@ -220,6 +225,37 @@ export function managementCases(name: string, open: () => Promise<OpenedCore>): 
       const first = await management.read({ kind: "apis", limit: 1 });
       expect(first.apis).toMatchObject([{ id: "newer" }]);
       expect(await management.read({ kind: "apis", limit: 1, after: first.next })).toEqual({ apis: [unnamed] });
+    });
+
+    it("creates, reads, changes, lists and deletes owners", async () => {
+      const { core } = await setUp();
+      const management = core.manage(rootKey);
+      const rateLimits = [{ name: "minute", rule: { mode: "strict", limit: 5, durationMs: 60_000 } }] as const;
+      const newOwner = sampleOwner("名前", { apiIds: ["b", "a"], rateLimits, meta: { n: "名" }, remaining: 5 });
+      const created = await createOwner(management, newOwner, { atMs: 5 });
+      const { remaining, refill, ...fields } = newOwner;
+      const owner = { ...fields, counter: { remaining, refill }, createdAtMs: 5, updatedAtMs: 5, version: 1 };
+      expect(created).toEqual({ outcome: "done", changed: [], answer: owner });
+      expect(await createOwner(management, sampleOwner("名前"))).toEqual({
+        outcome: "conflict",
+        reason: "ownerExists",
+      });
+      expect(await management.read({ kind: "owner", ownerId: "名前" })).toEqual(owner);
+      expect(await management.read({ kind: "owner", ownerId: "none" })).toBeUndefined();
+      const added = await updateOwnerRemaining(management, "名前", "increment", 2, { atMs: 6 });
+      expect(added).toMatchObject({ outcome: "done", answer: { remaining: 7, version: 2 } });
+      const changes = { apiIds: null, rateLimits: null, enabled: false };
+      const updated = await updateOwner(management, "名前", changes, { ifVersion: 2, atMs: 7 });
+      const { apiIds: _, rateLimits: __, ...bare } = owner;
+      const after = { ...bare, enabled: false, counter: { remaining: 7 }, updatedAtMs: 7, version: 3 };
+      expect(updated).toEqual({ outcome: "done", changed: [], answer: after });
+      expect(await updateOwner(management, "名前", changes, { ifVersion: 2 })).toMatchObject({ reason: "version" });
+      await createOwner(management, sampleOwner("newer"), { atMs: 9 });
+      const first = await management.read({ kind: "owners", limit: 1 });
+      expect(first.owners).toMatchObject([{ id: "newer" }]);
+      expect(await management.read({ kind: "owners", limit: 1, after: first.cursor })).toEqual({ owners: [after] });
+      expect(await deleteOwner(management, "名前")).toMatchObject({ outcome: "done" });
+      expect(await deleteOwner(management, "名前")).toEqual({ outcome: "missing" });
     });
 
     it("knows its root key, and refuses every other without doing anything", async () => {

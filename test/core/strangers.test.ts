@@ -11,6 +11,7 @@ import { impossibleOfApis, possibleOfApis } from "./strange-apis.ts";
 import { impossibleAsks } from "./strange-asks.ts";
 import { charge, impossibleCharges, possibleCharges } from "./strange-charges.ts";
 import { impossibleOfLists } from "./strange-lists.ts";
+import { impossibleOfOwners, possibleOfOwners } from "./strange-owners.ts";
 import { countedKey, sharedSecret, startTestCoordinator } from "./test-coordinator.ts";
 
 /*
@@ -185,6 +186,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
     ],
   ],
   ...impossibleOfApis,
+  ...impossibleOfOwners,
   "another question of management": [
     ["a question of no kind", read({})],
     ...[
@@ -282,6 +284,7 @@ describe("what no edge of ours sends", () => {
       ["a creation with names of 255 characters", create({ name: "😀".repeat(255), expiresAtMs: latestMs })],
       ["another rate limit", setLimit("key", 1, 1000)],
       ...possibleOfApis,
+      ...possibleOfOwners,
       ["a kept answer", kept(digest, 1)],
       ["a root key", { case: "rootKey", value: { rootKey: "r".repeat(4096) } }],
       ["a position", feed({ heartbeat: { reader: "r", count: 1 } })],

@@ -200,7 +200,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
     await expectAllServe(counted);
 
     expect(await metric(counted, 'latchkey_verifications_total{code="VALID"}')).toBe(connections * 5);
-    const called = 'latchkey_call_seconds_count{method="VerifyKey",protocol="json",code="OK"}';
+    const called = 'latchkey_call_seconds_count{method="KeysService/VerifyKey",protocol="json",code="OK"}';
     expect(await metric(counted, called)).toBe(connections * 5);
     expect(await metric(counted, "latchkey_key_cache_total")).toBe(connections * 5);
     expect(await metric(counted, "latchkey_cached_keys")).toBe(threads);
@@ -236,7 +236,7 @@ describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
 
     await vi.waitFor(() => {
       const lines = latchkey.stderr().trim().split("\n");
-      const calls = lines.map((line) => JSON.parse(line)).filter(({ method }) => method === "VerifyKey");
+      const calls = lines.map((line) => JSON.parse(line)).filter(({ method }) => method === "KeysService/VerifyKey");
       expect(calls.map(({ requestId }) => requestId).sort()).toEqual(answers.map(({ requestId }) => requestId).sort());
       expect(new Set(calls.map(({ thread }) => thread))).toEqual(new Set([1, 2]));
     });

@@ -121,6 +121,11 @@ async function sendSecrets(wire: Wire, protocol: Protocol, rootKey: string): Pro
     await send("verifyKey", verify()),
     await send("verifyKey", message("verifyKey", { key: "x", apiId: canary("an API").padEnd(300, "x") })),
     await send("deleteKey", message("deleteKey", { keyId: canary("the id of no key") })),
+    await send("getOwner", message("getOwner", { ownerId: canary("the id of no owner") })),
+    await send(
+      "createOwner",
+      message("createOwner", { ownerId: "o", apiIds: [canary("a long API").padEnd(300, "x")] }),
+    ),
     await create("a bad prefix", (prefix) => ({ prefix })),
     await create("a long name", (value) => ({ name: value.repeat(20) })),
     await create("a long owner", (value) => ({ ownerId: value.repeat(20) })),

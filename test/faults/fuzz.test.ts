@@ -25,6 +25,15 @@ const goodBodies: Partial<Record<CallName, object>> = {
     enabled: true,
   },
   verifyKey: { key: "live_0123456789abcdefghijklmnopqrstuvwxyz", apiId: "api" },
+  createOwner: {
+    ownerId: "owner",
+    meta: { a: [1, "text"] },
+    enabled: true,
+    apiIds: ["api", "another"],
+    remaining: 5,
+    refill: { interval: "daily", amount: 5, carryOver: true },
+    ratelimits: [{ name: "minute", limit: 5, duration: 60000 }],
+  },
   ...Object.fromEntries(keyIdCalls.map((call) => [call, { keyId: "key_0123456789abcdefghij" }])),
 };
 

@@ -8,6 +8,7 @@ import { createMetrics } from "../../src/ambient/metrics.ts";
 import type { NewKey } from "../../src/domain/key.ts";
 import { unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
+import { nameOf } from "../../src/rpc/endpoints.ts";
 import { createHotGrpc } from "../../src/rpc/hot/hot-grpc.ts";
 import type { Management } from "../../src/store/management.ts";
 import type { CheckRootKey, RootAccess } from "../../src/store/root-access.ts";
@@ -125,6 +126,7 @@ describe("a hot method that needs a root key", () => {
     const endpoints = hotMethods.map(
       ({ method }): Endpoint => ({
         method,
+        name: nameOf(method),
         permission: "keys.verify",
         isPublic: false,
         handle(request) {

@@ -12,6 +12,7 @@ import { costRules } from "./bad-requests/cost-rules.ts";
 import { http } from "./bad-requests/http.ts";
 import { jsonTexts } from "./bad-requests/json-text.ts";
 import { limitRules } from "./bad-requests/limit-rules.ts";
+import { ownerRules } from "./bad-requests/owner-rules.ts";
 import { permissionRules } from "./bad-requests/permission-rules.ts";
 import { rootKeyRules } from "./bad-requests/root-key-rules.ts";
 import { rules } from "./bad-requests/rules.ts";
@@ -24,6 +25,7 @@ const classes: Record<string, BadRequest[]> = {
   "a broken rule": rules,
   "a broken rule of permissions, addresses and limits": permissionRules,
   "a broken rule of root keys": rootKeyRules,
+  "a broken rule of owners": ownerRules,
   "a broken rule of costs": costRules,
   "a broken rule of free-standing limits": limitRules,
   "a wrong type or name": types,
@@ -71,11 +73,9 @@ describe("bad requests", () => {
 });
 
 async function prepare({ baseUrl, rootKey }: TestServer): Promise<Setup> {
-  const client = createClient({ baseUrl, rootKey }).keys;
-  const { key } = await client.createKey(
-    { apiId: textCanary, name: "another" },
-    { idempotencyKey: usedIdempotencyKey },
-  );
+  const { keys, owners } = createClient({ baseUrl, rootKey });
+  const { key } = await keys.createKey({ apiId: textCanary, name: "another" }, { idempotencyKey: usedIdempotencyKey });
+  await owners.createOwner({ ownerId: textCanary });
   return { rootKey, issuedKey: key };
 }
 

@@ -5,6 +5,7 @@ import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
+import { nameOf } from "../../src/rpc/endpoints.ts";
 import type { RootAccess } from "../../src/store/root-access.ts";
 import type { Caller } from "../../src/usecases/authorise.ts";
 import { createKey, findKeptAnswer } from "../support/manage.ts";
@@ -25,7 +26,8 @@ function setUp(known?: RootAccess["check"]) {
       callers.push(caller);
       return {};
     };
-    const endpoint: Endpoint = { method: KeysService.method.verifyKey, permission: "keys.verify", isPublic, handle };
+    const method = KeysService.method.verifyKey;
+    const endpoint: Endpoint = { method, name: nameOf(method), permission: "keys.verify", isPublic, handle };
     const headers = { authorization: "Bearer root-key" };
     const call = { endpoint, protocol: "json", requestId: "req", headers } as const;
     return runCall({ ...call, remoteAddress: () => "192.0.2.1", read: () => ({}) as never });

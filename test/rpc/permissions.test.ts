@@ -8,13 +8,14 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
+import { sampleOwner } from "../contract/owner-cases.ts";
 import { sampleKey } from "../contract/sample-keys.ts";
 import { type ComposedApi, composePublicApi } from "../support/compose-public-api.ts";
 import { nextLoopbackAddress } from "../support/loopback-address.ts";
-import { createKey, testEvent } from "../support/manage.ts";
+import { createKey, createOwner, testEvent } from "../support/manage.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { connectWire, type HttpAnswer } from "./exchange.ts";
-import { type CallName, encode, type Protocol, protocols } from "./protocols.ts";
+import { callOf, encode, type Protocol, protocols } from "./protocols.ts";
 
 /*
  * Every method × every permission × a foreign API, over every protocol. The methods are those of the generated descriptors, so
@@ -26,6 +27,7 @@ interface Subject {
   readonly apiId: string;
   readonly keyId: string;
   readonly key: string;
+  readonly ownerId: string;
   readonly rootKeyId: string;
 }
 
@@ -45,6 +47,12 @@ const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
   "keys.rerollKey": ({ keyId }) => ({ keyId }),
   "keys.importKeys": ({ apiId, key }) => ({ apiId, keys: [{ digest: sha256(`old ${key}`) }] }),
   "keys.deleteKey": ({ keyId }) => ({ keyId }),
+  "owners.createOwner": ({ apiId, ownerId }) => ({ ownerId: `new ${ownerId}`, apiIds: [apiId] }),
+  "owners.getOwner": ({ ownerId }) => ({ ownerId }),
+  "owners.listOwners": () => ({ limit: 1 }),
+  "owners.updateOwner": ({ ownerId }) => ({ ownerId, enabled: true }),
+  "owners.updateRemaining": ({ ownerId }) => ({ ownerId, op: "set", value: 5 }),
+  "owners.deleteOwner": ({ ownerId }) => ({ ownerId }),
   "rootKeys.createRootKey": () => ({
     permissions: ["rootKeys.update"],
     allApis: true,
@@ -93,10 +101,11 @@ function rootKeyFor(allowed: Partial<RootKeyVerdict>): string {
 
 function unknown(apiId = "unknown"): Subject {
   const name = random.bytes(6).join("");
-  return { apiId, keyId: `key_${name}`, key: formatKey(undefined, random.bytes(24)).key, rootKeyId: `root_${name}` };
+  const { key } = formatKey(undefined, random.bytes(24));
+  return { apiId, keyId: `key_${name}`, key, ownerId: `owner ${name}`, rootKeyId: `root_${name}` };
 }
 
-/** A new key of this API, and a new root key. */
+/** A new key of this API, an owner of keys of this API, and a new root key. */
 async function newKey(apiId: string): Promise<Subject> {
   const subject = unknown(apiId);
   const properties = { id: subject.keyId, apiId, secretDigest: sha256(subject.key), remaining: 5 };
@@ -113,6 +122,7 @@ async function newKey(apiId: string): Promise<Subject> {
     createdAtMs,
   };
   await api.store.management.change({ kind: "createRootKey", rootKey, event: testEvent() });
+  await createOwner(api.store.management, sampleOwner(subject.ownerId, { apiIds: [apiId], remaining: 5 }));
   return subject;
 }
 
@@ -130,7 +140,7 @@ type Send = (method: DescMethodUnary, body: JsonValue, rootKey: string, headers?
 /** Sends a message over this protocol, or, for a text, a body that is no message. */
 function over(protocol: Protocol): Send {
   return async (method, body, rootKey, headers) => {
-    const call = method.localName as CallName;
+    const call = callOf(method);
     const wire = connectNext();
     const send = protocol.http === 1 ? wire.over1 : wire.over2;
     const answer = await send({
@@ -200,6 +210,8 @@ describe.each(matrix)("over %s", (_, send) => {
       // And nothing was done: it is as it was for its own root key.
       const read = await api.store.management.read({ kind: "key", keyId: foreign.keyId });
       expect(read).toMatchObject({ version: 1, counter: { remaining: 5 } });
+      const owner = await api.store.management.read({ kind: "owner", ownerId: foreign.ownerId });
+      expect(owner).toMatchObject({ version: 1, counter: { remaining: 5 } });
     });
 
     const isOfAnApi = !name.startsWith("rootKeys.") && name !== "apis.createApi";
@@ -218,8 +230,36 @@ describe.each(matrix)("over %s", (_, send) => {
     });
   });
 
+  const methodOf = (path: string) => methods.find((one) => nameOf(one) === path) as DescMethodUnary;
+
+  it("an owner that concerns an API of another root key too, or all APIs, is not there, and cannot be made so", async () => {
+    const limited = rootKeyFor({ apiIds: ["mine", "other"] });
+    for (const apiIds of [["mine", "theirs"], undefined]) {
+      const { ownerId } = unknown();
+      await createOwner(api.store.management, sampleOwner(ownerId, { apiIds }));
+      const body = { ownerId };
+      const ofForeign = await send(methodOf("owners.getOwner"), body, limited);
+      expect(ofForeign).toMatchObject({ code: "NOT_FOUND", text: expect.stringContaining("there is no such owner") });
+      expect(await send(methodOf("owners.getOwner"), { ownerId: "unknown" }, limited)).toEqual(ofForeign);
+      const refused = { code: "FORBIDDEN", text: expect.stringContaining("apiIds must name them") };
+      const given = apiIds && { apiIds };
+      expect(await send(methodOf("owners.createOwner"), { ownerId: `${ownerId} 2`, ...given }, limited)).toMatchObject(
+        refused,
+      );
+      // Whether the owner is there or not.
+      for (const ownerId of [body.ownerId, "unknown", (await newKey("mine")).ownerId]) {
+        const change = apiIds ?? ["mine", "theirs"];
+        const answer = await send(methodOf("owners.updateOwner"), { ownerId, apiIds: change }, limited);
+        expect(answer).toMatchObject(refused);
+      }
+    }
+    const { ownerId } = await newKey("mine");
+    const within = await send(methodOf("owners.updateOwner"), { ownerId, apiIds: ["other", "mine"] }, limited);
+    expect(within.code).toBeUndefined();
+  });
+
   it("an import tells of a digest that exists in a foreign API what it tells of one that exists in its own", async () => {
-    const method = methods.find((one) => nameOf(one) === "keys.importKeys") as DescMethodUnary;
+    const method = methodOf("keys.importKeys");
     const [mine, foreign] = [await newKey("mine"), await newKey("theirs")];
     const limited = rootKeyFor({ apiIds: ["mine"] });
     const answers = [mine, foreign].map(({ key }) =>
@@ -233,13 +273,13 @@ describe.each(matrix)("over %s", (_, send) => {
   });
 
   it("an Idempotency-Key of a foreign API's root key tells nothing", async () => {
-    const create = methods.find((method) => nameOf(method) === "keys.createKey");
+    const create = methodOf("keys.createKey");
     const body = { apiId: "theirs" };
     const headers = { "idempotency-key": `order of ${random.bytes(4).join("")}`.replaceAll(" ", "-") };
-    expect((await send(create as DescMethodUnary, body, rootKeyFor({}), headers)).code).toBeUndefined();
+    expect((await send(create, body, rootKeyFor({}), headers)).code).toBeUndefined();
     const limited = rootKeyFor({ apiIds: ["mine"] });
-    const repeated = await send(create as DescMethodUnary, body, limited, headers);
-    expect(repeated).toEqual(await send(create as DescMethodUnary, { apiId: "unknown" }, limited, headers));
+    const repeated = await send(create, body, limited, headers);
+    expect(repeated).toEqual(await send(create, { apiId: "unknown" }, limited, headers));
     expect(repeated.code).toBe("NOT_FOUND");
   });
 });

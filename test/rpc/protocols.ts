@@ -16,15 +16,21 @@ import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { public$ } from "../../gen/latchkey/v1/options_pb.js";
+import { OwnersService } from "../../gen/latchkey/v1/owners_pb.js";
 import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { HttpAnswer } from "./exchange.ts";
 
+// Keys have a method of the same name.
+const { updateRemaining: updateOwnerRemaining, ...ownerMethods } = OwnersService.method;
+
 const methods = {
   ...ApisService.method,
   ...AuditService.method,
   ...KeysService.method,
+  ...ownerMethods,
+  updateOwnerRemaining,
   ...RatelimitsService.method,
   ...RootKeysService.method,
 };
@@ -36,6 +42,11 @@ if (Object.keys(methods).length !== services.flatMap((service) => service.method
 export type CallName = keyof typeof methods;
 
 export const calls = Object.keys(methods) as CallName[];
+
+export function callOf(method: DescMethod): CallName {
+  return calls.find((call) => (methods[call] as DescMethod) === method) as CallName;
+}
+
 /** The methods that only a caller with the root key may call. */
 export const rootCalls = calls.filter((call) => !getOption(methods[call], public$));
 /** The methods that name a key by its id. */
@@ -47,6 +58,11 @@ export const rootKeyIdCalls = calls.filter(
 /** The methods that name an API that exists. */
 export const apiIdCalls = calls.filter(
   (call) => call !== "createApi" && call in ApisService.method && call !== "listApis",
+);
+
+/** The methods that name an owner that exists. */
+export const ownerIdCalls = calls.filter(
+  (call) => call !== "createOwner" && methods[call].parent.name === "OwnersService" && call !== "listOwners",
 );
 
 /** One protocol that a message can be sent in. */

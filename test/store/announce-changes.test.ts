@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
+import type { NewOwner } from "../../src/domain/owner.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
 import { announceChanges } from "../../src/store/announce-changes.ts";
 import type { Change } from "../../src/store/changes.ts";
+import type { OwnerCommand } from "../../src/store/commands.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import { nextTurn } from "../batching/next-turn.ts";
-import { createKey, deleteKey, done, setRateLimit, updateRemaining } from "../support/manage.ts";
+import { createKey, deleteKey, done, setRateLimit, testEvent, updateRemaining } from "../support/manage.ts";
 import { HeldKeyStore } from "./held-key-store.ts";
 import { strict } from "./key-cache-fixture.ts";
 
@@ -83,6 +85,40 @@ describe("announceChanges", () => {
     const { change } = announceChanges(refusing, [ownCache, others]);
     expect(await updateRemaining({ change }, "id of k", "decrement", 1)).toBe(refused);
     expect(told).toEqual([]);
+  });
+
+  describe("of an owner", () => {
+    const event = testEvent();
+    const commands: OwnerCommand[] = [
+      { kind: "createOwner", owner: { id: "o" } as NewOwner, event },
+      { kind: "updateOwner", ownerId: "o", changes: {}, event },
+      { kind: "updateOwnerRemaining", ownerId: "o", op: "set", value: 1, event },
+      { kind: "deleteOwner", ownerId: "o", event },
+    ];
+
+    it.each(commands)("tells of $kind, also where its outcome is missing, repeated or unknown", async (command) => {
+      const record = { targetId: "o", requestDigest: "r", sealedAnswer: "s" };
+      const away = new Unavailable("the reply was lost");
+      const outcomes: (Outcome | Unavailable)[] = [
+        done,
+        { outcome: "missing" },
+        { outcome: "repeated", record },
+        { outcome: "conflict", reason: "version" },
+        away,
+      ];
+      const told = [];
+      for (const outcome of outcomes) {
+        const { store } = setUp();
+        const heard: Change[] = [];
+        const change = () => (outcome === away ? Promise.reject(away) : Promise.resolve(outcome));
+        const audience = { broadcast: async (change: Change) => void heard.push(change) };
+        const changing = announceChanges(Object.assign(store, { change }), [audience]).change(command);
+        expect(await changing.catch((error) => error)).toBe(outcome);
+        told.push(heard);
+      }
+      const change = { kind: "owner", ownerId: "o", isNew: command.kind === "createOwner" };
+      expect(told).toEqual([[change], [change], [change], [], [change]]);
+    });
   });
 
   it("tells nothing of a new key, which no cache can know", async () => {

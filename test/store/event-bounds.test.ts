@@ -29,8 +29,13 @@ const rows = Array.from({ length: eventsStored }, (_, i) => {
   const name = i < 10 ? "small" : "large";
   const method = name === "large" && i % 701 === 0 ? "rare" : name;
   const apiId = name === "large" && i % 50 < 5 ? "second" : name;
-  return { id: formatId("evt", atMs, new Uint8Array(idRandomLength).fill(i % 256)), atMs, name, method, apiId };
+  // Of owners: some of the second API alone, most of another one too.
+  const apiIds = apiId !== "second" ? null : i % 50 === 4 ? '["second"]' : i % 50 < 2 ? null : '["second", "third"]';
+  const id = formatId("evt", atMs, new Uint8Array(idRandomLength).fill(i % 256));
+  return { id, atMs, name, method, apiId, apiIds };
 });
+const columns = "id, at_ms, method, actor, target_id, api_id, api_ids, fields, version";
+const isOfThird = ({ apiIds }: (typeof rows)[number]) => apiIds?.includes("third") === true;
 const idAt = (index: number) => (rows[index] as { id: string }).id;
 
 const manyApis = (count: number) => Array.from({ length: count }, (_, i) => `none ${i}`);
@@ -79,18 +84,20 @@ const sparse: readonly (readonly [Asked, (row: (typeof rows)[number]) => boolean
   [{ apiIds: ["small", "none"] }, ({ name }) => name === "small"],
   [{ targetId: "small" }, ({ name }) => name === "small"],
   [{ apiIds: ["small", ...manyApis(60)] }, ({ name }) => name === "small"],
-  [{ apiIds: ["large", "second", "small"] }, () => true],
+  [{ apiIds: ["large", "second", "small"] }, (row) => !isOfThird(row)],
+  [{ apiIds: ["large", "second", "small", "third"] }, () => true],
+  [{ apiIds: ["second"] }, (row) => row.apiId === "second" && !isOfThird(row)],
   [{ actor: "large", untilMs: firstMs + 4000 }, ({ name, atMs }) => name === "large" && atMs < firstMs + 4000],
   [{ method: "large", sinceMs: firstMs + eventsStored - 7 }, ({ atMs }) => atMs >= firstMs + eventsStored - 7],
   [{ actor: "large", method: "rare" }, ({ method }) => method === "rare"],
-  [{ actor: "large", method: "rare", apiIds: ["large", "second", "none"] }, ({ method }) => method === "rare"],
+  [{ actor: "large", method: "rare", apiIds: ["large", "second", "third"] }, ({ method }) => method === "rare"],
   [
     { actor: "large", method: "large", apiIds: ["second", "small", "none"] },
-    ({ method, apiId }) => method === "large" && apiId === "second",
+    (row) => row.method === "large" && row.apiId === "second" && !isOfThird(row),
   ],
   [
     { targetId: "large", method: "large", apiIds: ["large", "second"], untilMs: firstMs + 4000 },
-    ({ method, atMs }) => method === "large" && atMs < firstMs + 4000,
+    (row) => row.method === "large" && row.atMs < firstMs + 4000 && !isOfThird(row),
   ],
 ];
 
@@ -152,8 +159,9 @@ describe("a page examines a bounded number of events, whatever it finds, and old
       return 1;
     });
     db.exec("BEGIN");
-    const insert = db.prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, '', 1)");
-    for (const { id, atMs, name, method, apiId } of rows) insert.run(id, atMs, method, name, name, apiId);
+    const insert = db.prepare(`INSERT INTO events (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, '', 1)`);
+    for (const { id, atMs, name, method, apiId, apiIds } of rows)
+      insert.run(id, atMs, method, name, name, apiId, apiIds);
     db.exec("COMMIT");
     for (const [what, query] of lists) {
       examined = 0;
@@ -190,9 +198,10 @@ describe("a page examines a bounded number of events, whatever it finds, and old
     await client.query("SET plan_cache_mode = force_generic_plan");
     const add = (added: typeof rows) =>
       client.query(
-        `INSERT INTO events SELECT id, at, method, name, name, api, '', 1
-          FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[]) AS n (id, at, name, method, api)`,
-        (["id", "atMs", "name", "method", "apiId"] as const).map((column) => added.map((row) => row[column])),
+        `INSERT INTO events (${columns}) SELECT id, at, method, name, name, api, apis, '', 1
+          FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[])
+            AS n (id, at, name, method, api, apis)`,
+        (["id", "atMs", "name", "method", "apiId", "apiIds"] as const).map((column) => added.map((row) => row[column])),
       );
     const check = async (when: string) => {
       for (const [what, query] of lists) {

@@ -14,6 +14,7 @@ import * as grpc from "@grpc/grpc-js";
 import { ApisService } from "../../gen/latchkey/v1/apis_pb.js";
 import { AuditService } from "../../gen/latchkey/v1/audit_pb.js";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { OwnersService } from "../../gen/latchkey/v1/owners_pb.js";
 import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { createClient, type IdempotentCallOptions, type KeysClient, type LatchkeyClient } from "../../src/sdk/index.ts";
@@ -41,6 +42,7 @@ export function latchkeyOf(kind: ClientKind, baseUrl: string, rootKey: string): 
     apis: groupOf(ApisService),
     audit: groupOf(AuditService),
     keys: groupOf(KeysService),
+    owners: groupOf(OwnersService),
     ratelimits: groupOf(RatelimitsService),
     rootKeys: groupOf(RootKeysService),
   } as unknown as LatchkeyClient;

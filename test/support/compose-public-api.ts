@@ -6,6 +6,7 @@ import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { WindowTable } from "../../src/domain/window-table.ts";
 import { LocalLimiter } from "../../src/ratelimit/local/local-limiter.ts";
 import { createPublicApi, type PublicApi, type PublicApiDeps } from "../../src/server/public-api.ts";
+import { CachedOwners } from "../../src/store/cached-owners.ts";
 import { CoalescingUsageLedger } from "../../src/store/coalescing-usage-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createRootAccess } from "../../src/usecases/root-access.ts";
@@ -41,6 +42,7 @@ export function composePublicApi(
     ...ambient,
     store,
     keys: store.keys,
+    owners: new CachedOwners(store.keys, { ttlMs: 0, keysMax: 1, waitingRoom: new WaitingRoom(10_000) }, ambient),
     usage: new CoalescingUsageLedger(store.usageLanes, { ...ambient, waitingRoom: new WaitingRoom(10_000) }),
     limiter: new LocalLimiter(new WindowTable(100, { freeStandingMax: 100 }), ambient),
     rootAccess: createRootAccess(checkTestRootKey, store.management, clock),

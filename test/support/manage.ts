@@ -1,5 +1,6 @@
 import type { ApiFieldChanges } from "../../src/domain/api.ts";
 import type { NewKey } from "../../src/domain/key.ts";
+import type { NewOwner, OwnerFieldChanges } from "../../src/domain/owner.ts";
 import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import type {
   CreateApi,
@@ -16,6 +17,7 @@ import {
   type EventsQuery,
   type KeyPage,
   type KeysQuery,
+  type OwnerPage,
   pageLimitMax,
 } from "../../src/store/queries.ts";
 
@@ -93,6 +95,37 @@ export function updateRemaining(
   return management.change({ kind: "updateRemaining", keyId, op, value, event: testEvent(atMs) });
 }
 
+export function createOwner(
+  management: Changes,
+  owner: NewOwner,
+  { atMs = 1, record }: { readonly atMs?: number; readonly record?: IdempotencyRecord } = {},
+): Promise<Outcome<"createOwner">> {
+  return management.change({ kind: "createOwner", owner, event: testEvent(atMs) }, record);
+}
+
+export function updateOwner(
+  management: Changes,
+  ownerId: string,
+  changes: OwnerFieldChanges,
+  { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
+): Promise<Outcome<"updateOwner">> {
+  return management.change({ kind: "updateOwner", ownerId, ifVersion, changes, event: testEvent(atMs) });
+}
+
+export function updateOwnerRemaining(
+  management: Changes,
+  ownerId: string,
+  op: UpdateRemaining["op"],
+  value: number | undefined,
+  { ifVersion, atMs = 1 }: { readonly ifVersion?: number; readonly atMs?: number } = {},
+): Promise<Outcome<"updateOwnerRemaining">> {
+  return management.change({ kind: "updateOwnerRemaining", ownerId, op, value, ifVersion, event: testEvent(atMs) });
+}
+
+export function deleteOwner(management: Changes, ownerId: string, ifVersion?: number): Promise<Outcome<"deleteOwner">> {
+  return management.change({ kind: "deleteOwner", ownerId, ifVersion, event: testEvent() });
+}
+
 export function importKeys(
   management: Changes,
   keys: readonly ImportedKey[],
@@ -127,7 +160,7 @@ interface Paging {
 }
 
 /** All pages, one after the other. */
-async function pagesOf<Page extends { readonly cursor?: string }>(
+async function pagesOf<Page extends { readonly cursor?: string | undefined }>(
   read: (limit: number, after: string | undefined) => Promise<Page>,
   { limit = pageLimitMax, between = async () => {} }: Paging,
 ): Promise<readonly Page[]> {
@@ -146,6 +179,14 @@ export function listPages(
   paging: Paging = {},
 ): Promise<readonly KeyPage[]> {
   return pagesOf((limit, after) => management.read({ kind: "keys", ...query, limit, after }), paging);
+}
+
+export function listOwnerPages(
+  management: Pick<Management, "read">,
+  within: readonly string[] | undefined,
+  paging: Paging = {},
+): Promise<readonly OwnerPage[]> {
+  return pagesOf((limit, after) => management.read({ kind: "owners", within, limit, after }), paging);
 }
 
 export function listEventPages(

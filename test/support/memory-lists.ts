@@ -27,17 +27,22 @@ export function listKeys(
   return ids.length > limit ? { keys: shown, cursor: page.at(-1) as string } : { keys: shown };
 }
 
-export function listEvents(events: Iterable<StoredEvent>, query: EventsQuery): EventPage {
+/** An event of an owner may concern several APIs. */
+export interface KeptEvent extends StoredEvent {
+  readonly apiIds?: readonly string[] | undefined;
+}
+
+export function listEvents(events: Iterable<KeptEvent>, query: EventsQuery): EventPage {
   const { targetId, actor, method, sinceMs = 0, untilMs = Infinity, apiIds, limit, after } = query;
   const found = [...events]
     .filter((event) => targetId === undefined || event.targetId === targetId)
     .filter((event) => actor === undefined || event.actor === actor)
     .filter((event) => method === undefined || event.method === method)
-    .filter(({ apiId }) => apiIds === undefined || (apiId !== undefined && apiIds.includes(apiId)))
+    .filter(({ apiId, apiIds: all = [apiId] }) => apiIds === undefined || all.every((id) => id && apiIds.includes(id)))
     .filter(({ atMs }) => atMs >= sinceMs && atMs < untilMs)
     .filter(({ id }) => after === undefined || id < after)
     .sort((a, b) => (a.id < b.id ? 1 : -1));
-  const page = found.slice(0, limit);
+  const page = found.slice(0, limit).map(({ apiIds: _, ...event }) => event);
   const last = page.at(-1);
   return last !== undefined && found.length > limit ? { events: page, cursor: last.id } : { events: page };
 }

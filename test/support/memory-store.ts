@@ -1,11 +1,9 @@
 import type { Clock } from "../../src/ambient/clock.ts";
-import type { StoredEvent } from "../../src/domain/event.ts";
 import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { limitsOfKey } from "../../src/domain/limits.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import { newCounter, refilled, type settle } from "../../src/domain/usage.ts";
-import type { FeedChange, FeedNews, FeedPosition } from "../../src/store/change-feed.ts";
 import {
   type Command,
   type CreateKey,
@@ -21,11 +19,13 @@ import type { Answers, Query } from "../../src/store/queries.ts";
 import type { Store } from "../../src/store/store.ts";
 import { eventsOfApi, MemoryApis } from "./memory-apis.ts";
 import { MemoryCounters } from "./memory-counters.ts";
-import { listEvents, listKeys } from "./memory-lists.ts";
+import { MemoryFeed } from "./memory-feed.ts";
+import { type KeptEvent, listEvents, listKeys } from "./memory-lists.ts";
+import { isOfOwner, MemoryOwners } from "./memory-owners.ts";
 import { MemoryRootKeys } from "./memory-root-keys.ts";
 import { rerolledSecrets, updatedCounter, withRefill } from "./memory-rules.ts";
 import { MemorySecrets } from "./memory-secrets.ts";
-import { MemoryWindows } from "./memory-windows.ts";
+import { limitsOf, MemoryWindows } from "./memory-windows.ts";
 
 /** Rules that broken stores replace. */
 export interface StoreRules {
@@ -45,10 +45,21 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
   const counters = new MemoryCounters(rules.settle);
   const windows = new MemoryWindows(rules.exchange);
   const idempotency = new Map<string, IdempotencyRecord>();
-  const changes: FeedChange[] = [];
+  const changes = new MemoryFeed();
   const rootKeys = new MemoryRootKeys(() => changes.push({ kind: "rootKeys" }));
-  let hasImportedKeys = false;
-  const events = new Map<string, StoredEvent>();
+  const nowMs = () => clock.nowMs();
+  const events = new Map<string, KeptEvent>();
+  const owners = new MemoryOwners({
+    counters,
+    windows,
+    update,
+    refill,
+    nowMs,
+    onChange(change, event) {
+      changes.push(change);
+      events.set(event.id, event);
+    },
+  });
   /** Of keys that were changed. */
   const changed = new Map<string, Pick<StoredKey, "version" | "updatedAtMs">>();
 
@@ -96,7 +107,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       create({ kind: "createKey", key, event: { id: "", atMs: key.createdAtMs, actor: "" } });
       return true;
     });
-    hasImportedKeys ||= stored.length > 0;
+    changes.hasImportedKeys ||= stored.length > 0;
     return { outcome: "done", changed: [], answer: { keyIds: stored.map(({ id }) => id) } };
   }
 
@@ -123,6 +134,10 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         return apis.get(query.apiId)?.defaults;
       case "apis":
         return apis.list(query);
+      case "owner":
+        return owners.read(query.ownerId);
+      case "owners":
+        return owners.list(query);
       case "rootKey":
         return rootKeys.read(query.rootKeyId);
       case "rootKeys":
@@ -151,9 +166,11 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     const { ipAllow, rateLimits, ...visible } = others;
     const limits = rateLimits && limitsOfKey(keyId, rateLimits);
     const ipRanges = ipAllow && toIpRanges(ipAllow);
+    const hasOwnerRecord = owners.has(key.ownerId);
     const counter = counters.get(key.id);
     const secretExpiresAtMs = secret?.expiresAtMs;
-    return { ...visible, limits, ipRanges, counter: counter && { remaining: counter.remaining }, secretExpiresAtMs };
+    const balance = counter && { remaining: counter.remaining };
+    return { ...visible, hasOwnerRecord, limits, ipRanges, counter: balance, secretExpiresAtMs };
   }
 
   async function change(command: Command, record?: IdempotencyRecord): Promise<Outcome<Command["kind"]>> {
@@ -167,12 +184,13 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
       const versionOf = (keyId: string) => changed.get(keyId)?.version ?? 1;
       const noted = eventsOfApi(command, versionBefore + 1, outcome.changed, versionOf);
       for (const event of noted) events.set(event.id, event);
-    } else if (outcome.outcome === "done") noteEvent(command, before, versionBefore);
+    } else if (outcome.outcome === "done" && !isOfOwner(command)) noteEvent(command, before, versionBefore);
     if (record !== undefined && outcome.outcome === "done") idempotency.set(record.lookup, record);
     return outcome;
   }
 
   function carryOut(command: Command): Outcome<Command["kind"]> {
+    if (isOfOwner(command)) return owners.change(command);
     switch (command.kind) {
       case "createKey":
         return create(command);
@@ -266,22 +284,21 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
     windows.deleteOf(id);
   }
 
-  async function readChanges(since: FeedPosition | undefined): Promise<FeedNews> {
-    const position = { epoch: "memory", transaction: changes.length };
-    const isKnown = since?.epoch === position.epoch && since.transaction <= position.transaction;
-    return { position, changed: isKnown ? changes.slice(since.transaction) : "everything", hasImportedKeys, ageMs: 0 };
+  function rulesOf(holder: string) {
+    const key = keys.get(holder);
+    return key === undefined ? owners.rulesOf(holder.slice("o/".length)) : limitsOf(key);
   }
 
   return {
-    keys: { findByDigest },
+    keys: { findByDigest, findOwner: async (ownerId) => owners.find(ownerId) },
     management: {
       change: async (command, record) => (await change(command, record)) as Outcome<(typeof command)["kind"]>,
       read: <Asked extends Query>(query: Asked) => read(query) as Promise<Answers[Asked["kind"]]>,
     },
     rootKeys,
-    changes: { read: readChanges },
+    changes,
     usageLanes: [{ settle: async (charges) => charges.map((charge) => counters.settle(charge, clock.nowMs())) }],
-    permitLanes: [{ exchange: async (asks) => asks.map((ask) => windows.exchange(ask, keys, clock.nowMs())) }],
+    permitLanes: [{ exchange: async (asks) => asks.map((ask) => windows.exchange(ask, rulesOf, clock.nowMs())) }],
     async tidy(nowMs, eventsBeforeMs = 0) {
       for (const [id, { atMs }] of events) if (atMs < eventsBeforeMs) events.delete(id);
       for (const [lookup, { expiresAtMs }] of idempotency) if (expiresAtMs <= nowMs) idempotency.delete(lookup);

@@ -1,5 +1,5 @@
 import type { NewKey } from "../../src/domain/key.ts";
-import { limitsOfKey } from "../../src/domain/limits.ts";
+import { limitsOfKey, type NamedLimit } from "../../src/domain/limits.ts";
 import { exchangePermits, neverOpened, type PermitWindow, windowMadeAt } from "../../src/domain/permit-window.ts";
 import { holderOfLimit, isFreeStanding } from "../../src/domain/subject.ts";
 import type { PermitResult, SubjectAsk } from "../../src/store/permit-ledger.ts";
@@ -20,13 +20,26 @@ export class MemoryWindows extends Map<string, PermitWindow> {
     }
   }
 
-  deleteOf(keyId: string): void {
-    for (const subject of this.keys()) if ((holderOfLimit(subject) ?? subject) === keyId) this.delete(subject);
+  /** An owner's id can be used again: its windows begin with the clock. */
+  addForOwner(limits: readonly NamedLimit[], nowMs: number): void {
+    for (const { subject, rule } of limits) {
+      if (rule.mode === "strict" && !this.has(subject)) this.set(subject, windowMadeAt(nowMs, rule));
+    }
   }
 
-  exchange({ subject, ...ask }: SubjectAsk, keys: ReadonlyMap<string, NewKey>, nowMs: number): PermitResult {
-    const key = keys.get(holderOfLimit(subject) ?? subject);
-    const rule = ask.brought ?? (key && limitsOf(key).find((limit) => limit.subject === subject)?.rule);
+  /** `holder`: the id of the key, or the subject of the owner's counter. */
+  deleteOf(holder: string): void {
+    for (const subject of this.keys()) if ((holderOfLimit(subject) ?? subject) === holder) this.delete(subject);
+  }
+
+  /** `limitsOf`: those of the holder, as of `deleteOf`. */
+  exchange(
+    { subject, ...ask }: SubjectAsk,
+    limitsOf: (holder: string) => readonly Limit[],
+    nowMs: number,
+  ): PermitResult {
+    const limits = limitsOf(holderOfLimit(subject) ?? subject);
+    const rule = ask.brought ?? limits.find((limit) => limit.subject === subject)?.rule;
     if (ask.brought && !this.has(subject)) this.set(subject, windowMadeAt(nowMs, ask.brought));
     const before = this.get(subject);
     if (rule === undefined || before === undefined) return { outcome: "missing" };
@@ -42,7 +55,9 @@ export class MemoryWindows extends Map<string, PermitWindow> {
   }
 }
 
-function limitsOf({ id, rateLimit, rateLimits = [] }: NewKey) {
+type Limit = Pick<NamedLimit, "subject" | "rule">;
+
+export function limitsOf({ id, rateLimit, rateLimits = [] }: NewKey): readonly Limit[] {
   const named = limitsOfKey(id, rateLimits);
   return rateLimit === undefined ? named : [{ subject: id, rule: rateLimit }, ...named];
 }

@@ -1,106 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { Forbidden } from "../../src/domain/forbidden.ts";
-import type { RootKeyVerdict } from "../../src/domain/root-key.ts";
 import { RootKeyRefused } from "../../src/domain/root-key-refused.ts";
-import { Secret } from "../../src/domain/secret.ts";
-import type { ApiCommand, Command, IdempotencyRecord, KeyCommand } from "../../src/store/commands.ts";
-import type { Management } from "../../src/store/management.ts";
-import type { Query } from "../../src/store/queries.ts";
-import { createRootAccess } from "../../src/usecases/root-access.ts";
-import { sampleKey } from "../contract/sample-keys.ts";
-import { createApi, createKey, stopApi, testEvent } from "../support/manage.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
-import { TestClock } from "../support/test-clock.ts";
+import { type CommandKind, clock, commandsOn, type KeyQuery, queriesOn, setUp } from "./access-fixture.ts";
 
-const clock = new TestClock();
-const rootKey = new Secret("root key");
-
-/** A store with a key of the API `mine` and one of `theirs`, managed under a root key that may do this. */
-async function setUp(allowed: Partial<RootKeyVerdict> = {}) {
-  const store = createMemoryStore(clock);
-  const mine = sampleKey(clock, { id: "key_mine", apiId: "mine", secretDigest: "mine", remaining: 5 });
-  const theirs = sampleKey(clock, { id: "key_theirs", apiId: "theirs", secretDigest: "theirs", remaining: 5 });
-  await createKey(store.management, mine, recordOf("of mine", mine.id));
-  await createKey(store.management, theirs, recordOf("of theirs", theirs.id));
-  for (const apiId of ["stopped mine", "stopped theirs"]) {
-    await createApi(store.management, apiId);
-    await stopApi(store.management, apiId);
-  }
-  const made: Command[] = [];
-  const change: Management["change"] = (command, record) => {
-    made.push(command);
-    return store.management.change(command, record);
-  };
-  const verdict: RootKeyVerdict = {
-    rootKeyId: "root_1",
-    permissions: ["*"],
-    apiIds: undefined,
-    expiresAtMs: undefined,
-    ...allowed,
-  };
-  const asked: Query[] = [];
-  const read: Management["read"] = (query) => {
-    asked.push(query);
-    return store.management.read(query);
-  };
-  const access = createRootAccess(() => verdict, { change, read }, clock);
-  return { management: access.manage(rootKey), made, asked };
-}
-
-function recordOf(lookup: string, targetId: string): IdempotencyRecord {
-  const times = { createdAtMs: clock.nowMs(), expiresAtMs: clock.nowMs() + 1000 };
-  return { lookup, targetId, requestDigest: "request", sealedAnswer: "sealed", ...times };
-}
-
-/** Every command, on a key of this API. */
-function commandsOn(apiId: string): {
-  readonly [Kind in (KeyCommand | ApiCommand)["kind"]]: Extract<Command, { kind: Kind }>;
-} {
-  const keyId = `key_${apiId}`;
-  return {
-    createKey: {
-      kind: "createKey",
-      key: sampleKey(clock, { id: "key_new", apiId, secretDigest: "new" }),
-      event: testEvent(),
-    },
-    updateKey: { kind: "updateKey", keyId, changes: { name: "name" }, event: testEvent() },
-    updateRemaining: { kind: "updateRemaining", keyId, op: "set", value: 1, event: testEvent() },
-    rerollKey: { kind: "rerollKey", keyId, secretDigest: "new", start: "start", overlapMs: 0, event: testEvent() },
-    deleteKey: { kind: "deleteKey", keyId, event: testEvent() },
-    importKeys: {
-      kind: "importKeys",
-      apiId,
-      keys: [{ ...sampleKey(clock, { apiId, secretDigest: "imported" }), eventId: testEvent().id }],
-      event: testEvent(),
-    },
-    createApi: { kind: "createApi", apiId: `new ${apiId}`, name: undefined, defaults: {}, event: testEvent() },
-    updateApi: { kind: "updateApi", apiId, changes: { name: "name" }, event: testEvent() },
-    stopApi: { kind: "stopApi", apiId, event: testEvent() },
-    deleteApiKeys: { kind: "deleteApiKeys", apiId: `stopped ${apiId}`, limit: 1, event: testEvent() },
-    deleteApi: { kind: "deleteApi", apiId: `stopped ${apiId}`, isStopped: false, event: testEvent() },
-  };
-}
-
-/** Those that are not about root keys. */
-type KeyQuery = Exclude<Query["kind"], "rootKey" | "rootKeys">;
-
-/** Every query, for a key of this API. */
-function queriesOn(apiId: string): { readonly [Kind in KeyQuery]: Extract<Query, { kind: Kind }> } {
-  return {
-    keptAnswer: { kind: "keptAnswer", lookup: `of ${apiId}`, nowMs: clock.nowMs() },
-    key: { kind: "key", keyId: `key_${apiId}` },
-    keyOfSecret: { kind: "keyOfSecret", digest: apiId, nowMs: clock.nowMs() },
-    keys: { kind: "keys", apiId, limit: 10 },
-    events: { kind: "events", targetId: `key_${apiId}`, limit: 10 },
-    api: { kind: "api", apiId },
-    apiDefaults: { kind: "apiDefaults", apiId },
-    apis: { kind: "apis", limit: 10 },
-  };
-}
-
-const commandKinds = Object.keys(commandsOn("mine")) as (KeyCommand | ApiCommand)["kind"][];
+const commandKinds = Object.keys(commandsOn("mine")) as CommandKind[];
 const queryKinds = Object.keys(queriesOn("mine")) as KeyQuery[];
-const permissionOf: Readonly<Record<(KeyCommand | ApiCommand)["kind"] | KeyQuery, string | undefined>> = {
+const permissionOf: Readonly<Record<CommandKind | KeyQuery, string | undefined>> = {
   createKey: "keys.create",
   updateKey: "keys.update",
   updateRemaining: "keys.update",
@@ -120,6 +25,12 @@ const permissionOf: Readonly<Record<(KeyCommand | ApiCommand)["kind"] | KeyQuery
   api: "apis.read",
   apiDefaults: "keys.create",
   apis: "apis.read",
+  createOwner: "owners.create",
+  updateOwner: "owners.update",
+  updateOwnerRemaining: "owners.update",
+  deleteOwner: "owners.delete",
+  owner: "owners.read",
+  owners: "owners.read",
 };
 const allPermissions = [...new Set([...Object.values(permissionOf), "keys.verify"])].filter((one) => one !== undefined);
 
@@ -140,7 +51,9 @@ describe.each(commandKinds)("the command %s", (kind) => {
 
   it("finds what belongs to an API of the root key, and nothing else", async () => {
     const { management, made } = await setUp({ apiIds: ["another", "mine", "stopped mine", "new mine"] });
-    expect(await management.change(commandsOn("theirs")[kind])).toEqual({ outcome: "missing" });
+    const foreign = management.change(commandsOn("theirs")[kind]);
+    if (kind === "createOwner") await expect(foreign).rejects.toThrow(Forbidden);
+    else expect(await foreign).toEqual({ outcome: "missing" });
     expect(made).toEqual([]);
     // A root key that is limited to APIs creates none, not even one of those.
     const outcome = kind === "createApi" ? "missing" : "done";
@@ -174,11 +87,19 @@ describe.each(queryKinds)("the query %s", (kind) => {
       api: undefined,
       apiDefaults: undefined,
       apis: { apis: [] },
+      owner: undefined,
+      owners: { owners: [] },
     }[kind];
     expect(await management.read(queriesOn("mine")[kind])).not.toEqual(nothing);
     // It names no API.
     if (kind === "apis") {
       expect(await management.read(queriesOn("mine")[kind])).toMatchObject({ apis: [{ id: "mine" }] });
+      const { management: others } = await setUp({ apiIds: ["unknown"] });
+      expect(await others.read(queriesOn("mine")[kind])).toEqual(nothing);
+      return;
+    }
+    if (kind === "owners") {
+      expect(await management.read(queriesOn("mine")[kind])).toMatchObject({ owners: [{ id: "owner of mine" }] });
       const { management: others } = await setUp({ apiIds: ["unknown"] });
       expect(await others.read(queriesOn("mine")[kind])).toEqual(nothing);
       return;
@@ -213,12 +134,14 @@ describe("reading a key", () => {
 
 describe("a list", () => {
   it.each([
-    { kind: "keys", ownerId: "owner", limit: 10 },
-    { kind: "events", limit: 10 },
-  ] as const)("of $kind is asked for within the APIs of the root key", async (list) => {
+    { kind: "keys", ownerId: "owner", limit: 10, by: "apiIds" },
+    { kind: "events", limit: 10, by: "apiIds" },
+    { kind: "apis", limit: 10, by: "within" },
+    { kind: "owners", limit: 10, by: "within" },
+  ] as const)("of $kind is asked for within the APIs of the root key", async ({ by, ...list }) => {
     const limited = await setUp({ apiIds: ["mine", "another"] });
     await limited.management.read(list);
-    expect(limited.asked).toEqual([{ ...list, apiIds: ["mine", "another"] }]);
+    expect(limited.asked).toEqual([{ ...list, [by]: ["mine", "another"] }]);
     const unlimited = await setUp();
     await unlimited.management.read(list);
     expect(unlimited.asked).toEqual([list]);

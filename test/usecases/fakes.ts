@@ -1,7 +1,8 @@
 import type { Key } from "../../src/domain/key.ts";
+import type { Owner } from "../../src/domain/owner.ts";
 import type { Spend } from "../../src/domain/verification.ts";
 import type { Permit, RateLimiter } from "../../src/ratelimit/limiter.ts";
-import type { KeyLookup } from "../../src/store/key-lookup.ts";
+import type { KeyLookup, OwnersOfKeys } from "../../src/store/key-lookup.ts";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
 
 /** The answers of each part, in order; an Error is thrown. A call without an answer fails the test. */
@@ -9,6 +10,8 @@ export interface Script {
   readonly found: readonly (Key | undefined | Error)[];
   /** Whether keys were imported. Default: none were. */
   readonly hasImportedKeys?: boolean;
+  /** The owners that records are asked for. Default: a key has none. */
+  readonly owners?: readonly (Owner | undefined | Error)[];
   readonly permits?: readonly (Permit["outcome"] | Error)[];
   readonly spends?: readonly (Spend | Error)[];
   /** The result of peeking or releasing, if it is not the key's state. */
@@ -29,6 +32,7 @@ export type Answering = <Value>(answer: () => Value) => Value | Promise<Value>;
 export function fakeParts(script: Script, answering: Answering) {
   const did: string[] = [];
   const found = inTurn("keys", script.found);
+  const ownersFound = inTurn("owners", script.owners);
   const permits = inTurn("permits", script.permits);
   const spends = inTurn("spends", script.spends);
 
@@ -38,6 +42,13 @@ export function fakeParts(script: Script, answering: Answering) {
       const how = `${options?.fresh ? "fresh " : ""}${options?.foreign ? "foreign " : ""}`;
       did.push(`find ${how}${digest}`);
       return answering(found);
+    },
+  };
+  const owners: OwnersOfKeys = {
+    ownerOf({ ownerId }, options) {
+      if (script.owners === undefined) return undefined;
+      did.push(`find owner ${options?.fresh ? "fresh " : ""}${ownerId}`);
+      return answering(ownersFound);
     },
   };
   const stand = (where: keyof typeof standing) =>
@@ -69,7 +80,7 @@ export function fakeParts(script: Script, answering: Answering) {
       return spends();
     },
   };
-  return { keys, limiter, usage, did };
+  return { keys, owners, limiter, usage, did };
 }
 
 /** Where the cost is not 1. */

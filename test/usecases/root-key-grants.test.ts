@@ -128,7 +128,8 @@ describe("a root key with few permissions", () => {
       });
       return answer;
     };
-    await expect(update(manager, rootKeyId, { name: "mine now" })).rejects.toThrow("changed since");
+    await expect(update(manager, rootKeyId, { name: "mine now" })).rejects.toThrow(Forbidden);
+    expect(await read({ kind: "rootKey", rootKeyId })).toMatchObject({ name: undefined, version: 2 });
   });
 });
 

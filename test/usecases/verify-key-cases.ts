@@ -48,6 +48,8 @@ interface DecidedCase {
   readonly remaining?: number | undefined;
   readonly rateLimit?: object | undefined;
   readonly rateLimits?: readonly object[];
+  readonly ownerRemaining?: number;
+  readonly ownerRateLimits?: readonly object[];
   readonly reason?: RefusalReason;
 }
 

@@ -6,6 +6,7 @@ import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { costCases } from "./cost-cases.ts";
 import { type Answering, fakeParts, type Script } from "./fakes.ts";
+import { ownerCases } from "./owner-cases.ts";
 import { restrictedCases } from "./restricted-cases.ts";
 import { undecided } from "./undecided-cases.ts";
 import { away, both, counting, decided, nowMs, outOfDate, plain, secret } from "./verify-key-cases.ts";
@@ -35,23 +36,27 @@ function setUp(script: Script, answering: Answering, clock = new TestClock(nowMs
 }
 
 describe.each(modes)("verifyKey, where store and limiter answer $how:", ({ answering }) => {
-  it.each([...decided, ...restrictedCases, ...costCases, ...counting, ...outOfDate, ...undecided])(
+  it.each([...decided, ...restrictedCases, ...costCases, ...ownerCases, ...counting, ...outOfDate, ...undecided])(
     "$name",
     async (given) => {
       // One run must not see what another wrote into a key.
-      const script = { ...given, found: given.found.map((key) => (key instanceof Error ? key : structuredClone(key))) };
+      const found = given.found.map(cloneOf);
+      const owners = given.owners?.map(cloneOf);
+      const script = { ...given, found, ...(owners && { owners }) };
       const { did, verify } = setUp(script, answering);
       const verdict = await settled(() => verify(given.presented, given.apiId, given.asked));
 
       if (given.verdict instanceof Error) expect(verdict).toStrictEqual(given.verdict);
       else {
-        const { rateLimit: stands, rateLimits, ...rest } = { reason: reasons[given.verdict.code], ...given.verdict };
-        const key = script.found.at(-1);
+        const expected = { reason: reasons[given.verdict.code], ...given.verdict };
+        const { rateLimit: stands, rateLimits, ownerRateLimits, ...rest } = expected;
         const limits = expect.objectContaining({
           rateLimit: stands && expect.objectContaining(stands),
           rateLimits: rateLimits && expect.objectContaining(rateLimits),
+          ownerRateLimits: ownerRateLimits && expect.objectContaining(ownerRateLimits),
         });
-        expect(verdict).toEqual("rateLimit" in given.verdict ? { ...rest, key, limits } : rest);
+        const whole = { ownerRemaining: undefined, ...rest, key: script.found.at(-1), owner: owners?.at(-1), limits };
+        expect(verdict).toEqual("rateLimit" in given.verdict ? whole : rest);
       }
       expect(did).toEqual(given.did);
       if (given.balance !== undefined) expect((script.found[0] as Key).counter).toEqual({ remaining: given.balance });
@@ -88,6 +93,10 @@ describe("verifyKey", () => {
     expect(order).toEqual(["answered", "answered", "answered", "told"]);
   });
 });
+
+function cloneOf<Answer>(answer: Answer): Answer {
+  return answer instanceof Error ? answer : structuredClone(answer);
+}
 
 /** The outcome of a call: its answer, or the error that it throws or rejects with. */
 async function settled(call: () => unknown): Promise<unknown> {

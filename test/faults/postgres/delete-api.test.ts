@@ -200,7 +200,7 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
       "SELECT (SELECT count(*) FROM counters WHERE subject NOT IN (SELECT id FROM keys))::int AS usage, (SELECT count(*) FROM permit_windows WHERE split_part(subject, '/', 1) NOT IN (SELECT id FROM keys))::int AS permits",
     );
     expect(orphans).toEqual([{ usage: 0, permits: 0 }]);
-    const told = await ask("SELECT count(DISTINCT key_id)::int AS n FROM changes WHERE kind = 'key'");
+    const told = await ask("SELECT count(DISTINCT target_id)::int AS n FROM changes WHERE kind = 'key'");
     expect((told[0] as { n: number }).n).toBeGreaterThanOrEqual(keys.length);
     await store.close();
     await second.close();

@@ -1,4 +1,4 @@
-import { apiIdCalls, encode, keyIdCalls, rootCalls, rootKeyIdCalls } from "../protocols.ts";
+import { apiIdCalls, encode, keyIdCalls, ownerIdCalls, rootCalls, rootKeyIdCalls } from "../protocols.ts";
 import { type BadRequest, bad, broken, goodBodyOf, type Setup, textCanary } from "./bad-request.ts";
 
 /* Requests without permission, for keys that do not exist, or repeated with changes. */
@@ -67,6 +67,30 @@ export const callers: BadRequest[] = [
     "",
     { apiId: textCanary, name: textCanary, ifVersion: 7391 },
     { code: "CONFLICT" },
+  ),
+  ...ownerIdCalls.map((call) =>
+    broken(
+      "an owner that is not there",
+      call,
+      "",
+      { ...goodBodyOf(call), ownerId: `${textCanary} of nobody` },
+      { code: "NOT_FOUND", says: "there is no such owner" },
+    ),
+  ),
+  broken("an owner that is there", "createOwner", "", { ownerId: textCanary }, { code: "CONFLICT", says: "exists" }),
+  broken(
+    "an owner of another version",
+    "updateOwner",
+    "",
+    { ownerId: textCanary, enabled: false, ifVersion: 7391 },
+    { code: "CONFLICT" },
+  ),
+  broken(
+    "a counter that an owner has not",
+    "updateOwnerRemaining",
+    "",
+    { ownerId: textCanary, op: "increment", value: 7391 },
+    { code: "CONFLICT", says: "has no counter" },
   ),
   ...rootKeyIdCalls.flatMap((call) =>
     ["root_0000000000000000000000", textCanary].map((rootKeyId) =>

@@ -62,6 +62,9 @@ function calls(secrets: Readonly<Record<string, string>>): Record<string, readon
     "apis.getApi": [{ apiId: "api_1" }, { apiId: "none" }],
     "apis.updateApi": [{ apiId: "api_1", name: "né" }],
     "apis.deleteApi": [{ apiId: "api_1" }],
+    "owners.getOwner": [{ ownerId: "none" }, { ownerId: "" }],
+    "owners.listOwners": [{}, { limit: 0 }],
+    "owners.updateRemaining": [{ ownerId: "none", op: "set", value: 5 }],
   };
 }
 

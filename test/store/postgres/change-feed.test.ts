@@ -49,15 +49,15 @@ function keyIdsOf({ changed }: FeedNews): readonly string[] {
 
 /** A reader as one would write it first: it remembers the highest id that it has seen, and reads what lies above. */
 async function readBySequence(url: string, above: number): Promise<{ highest: number; keyIds: string[] }> {
-  const text = `SELECT transaction_id::int AS id, key_id FROM changes WHERE transaction_id > ${above} ORDER BY 1`;
-  const rows = (await query(url, text)).rows as { id: number; key_id: string }[];
-  return { highest: Math.max(above, ...rows.map(({ id }) => id)), keyIds: rows.map(({ key_id }) => key_id) };
+  const text = `SELECT transaction_id::int AS id, target_id FROM changes WHERE transaction_id > ${above} ORDER BY 1`;
+  const rows = (await query(url, text)).rows as { id: number; target_id: string }[];
+  return { highest: Math.max(above, ...rows.map(({ id }) => id)), keyIds: rows.map(({ target_id }) => target_id) };
 }
 
 /** Deletes the key as the store does, in a transaction that stays open. */
 async function deleteAndHold(client: pg.Client, { id, secretDigest }: { id: string; secretDigest: string }) {
   await client.query("BEGIN");
-  await client.query(`INSERT INTO changes (kind, key_id, digests) VALUES ('key', '${id}', '${secretDigest}')`);
+  await client.query(`INSERT INTO changes (kind, target_id, digests) VALUES ('key', '${id}', '${secretDigest}')`);
   await client.query(`DELETE FROM keys WHERE id = '${id}'`);
 }
 
@@ -214,7 +214,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     const { url, newReader } = await setUp();
     const feed = newReader();
     let { position } = await feed.read(undefined);
-    for (const row of ["(kind) VALUES ('everything')", "(kind, key_id) VALUES ('key', 'key_1')"]) {
+    for (const row of ["(kind) VALUES ('everything')", "(kind, target_id) VALUES ('key', 'key_1')"]) {
       await query(url, `INSERT INTO changes ${row}`);
       const news = await feed.read(position);
       expect(news.changed).toBe("everything");
@@ -272,7 +272,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     const feed = newReader();
     const { position } = await feed.read(undefined);
     const rows = "SELECT 'key', 'key_' || i, 'd' FROM generate_series(1, 10001) i";
-    await query(url, `INSERT INTO changes (kind, key_id, digests) ${rows}`);
+    await query(url, `INSERT INTO changes (kind, target_id, digests) ${rows}`);
     const news = await feed.read(position);
     expect(news.changed).toBe("everything");
     expect((await feed.read(news.position)).changed).toEqual([]);

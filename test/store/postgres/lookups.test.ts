@@ -2,10 +2,11 @@ import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import type { Key, NewKey } from "../../../src/domain/key.ts";
 import { Unavailable } from "../../../src/domain/unavailable.ts";
+import { sampleOwner } from "../../contract/owner-cases.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
-import { createKey, deleteKey } from "../../support/manage.ts";
+import { createKey, createOwner, deleteKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
@@ -19,7 +20,11 @@ async function setUp(count: number) {
   await Promise.all(keys.map((key) => createKey(direct.management, key)));
   const proxy = await FaultyProxy.start(Number(new URL(url).port));
   const statements: number[] = [];
-  const batchCommitted = (name: string, items: number) => void (name === "lookup" && statements.push(items));
+  const ownerStatements: number[] = [];
+  const batchCommitted = (name: string, items: number) => {
+    if (name === "lookup") statements.push(items);
+    if (name === "owner_lookup") ownerStatements.push(items);
+  };
   const metrics = { ...createMetrics(), batchCommitted };
   const store = await openTestStore({ url: through(url, proxy.port), metrics, connectionsMax: 10 });
   const find = async (key: NewKey): Promise<Key | undefined> => store.keys.findByDigest(key.secretDigest);
@@ -33,7 +38,7 @@ async function setUp(count: number) {
   await Promise.all(opening);
   proxy.delayMs = 0;
   statements.length = 0;
-  return { url, direct, keys, proxy, store, statements, find };
+  return { url, direct, keys, proxy, store, statements, ownerStatements, find };
 }
 
 describe.runIf(hasPostgres)("look-ups on Postgres", () => {
@@ -43,6 +48,18 @@ describe.runIf(hasPostgres)("look-ups on Postgres", () => {
     const found = await Promise.all([...keys, unknown, ...keys].map(find));
     expect(found.map((key) => key?.id)).toEqual([...keys, undefined, ...keys].map((key) => key?.id));
     expect(statements).toEqual([31]);
+  });
+
+  it("of owners are one statement for a turn of the event loop too, whatever their ids are", async () => {
+    const { store, direct, ownerStatements } = await setUp(3);
+    const ids = ["plain", "a,b", '{"quoted\\"}', "NULL", "", "漢字 🔑", "o'"];
+    for (const id of ids) await createOwner(direct.management, sampleOwner(id, { remaining: id.length }));
+    const asked = [...ids, "a", "b", "unknown", ...ids];
+    const found = await Promise.all(asked.map((id) => store.keys.findOwner(id)));
+    expect(found.map((owner) => owner?.counter?.remaining)).toEqual(
+      asked.map((id) => (ids.includes(id) ? id.length : undefined)),
+    );
+    expect(ownerStatements).toEqual([asked.length]);
   });
 
   it("of one key share a promise until they are sent, and not after", async () => {

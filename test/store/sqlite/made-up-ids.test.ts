@@ -1,13 +1,21 @@
 import { expect, it } from "vitest";
-import { deleteKey, setRateLimit, testEvent, updateRemaining } from "../../support/manage.ts";
+import {
+  deleteKey,
+  deleteOwner,
+  setRateLimit,
+  testEvent,
+  updateOwner,
+  updateOwnerRemaining,
+  updateRemaining,
+} from "../../support/manage.ts";
 import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
 
-it("an id of no key deletes and changes no counter and no window, whatever subject it is or begins", async () => {
+it("an id of no key or owner deletes and changes no counter and no window, whatever subject it is or begins", async () => {
   const { file, keys } = await openTestEngine();
   const subjects = ["o/owner", "o/name/owner", "f/l1000/1/a/-/b", "key_1/name"];
   for (const subject of subjects) {
     tamper(file, `INSERT INTO counters (subject, remaining) VALUES ('${subject}', 5)`);
-    tamper(file, `INSERT INTO permit_windows VALUES ('${subject}', 1, 9, 9, 0, 3, 1, 0, 10, 1000)`);
+    tamper(file, `INSERT INTO permit_windows VALUES ('${subject}', 1, 9, 9, 0, 3, 1, 0, 10, 1000, 'owner')`);
   }
   const rows = () => ["counters", "permit_windows"].map((table) => readRows(file, `SELECT * FROM ${table}`));
   const before = rows();
@@ -20,6 +28,12 @@ it("an id of no key deletes and changes no counter and no window, whatever subje
     const changes = { rateLimits: null };
     const update = { kind: "updateKey", keyId, ifVersion: undefined, changes, event: testEvent() } as const;
     expect(await keys.change(update)).toEqual({ outcome: "missing" });
+  }
+  for (const ownerId of ["owner", "name/owner", ...subjects]) {
+    expect(await deleteOwner(keys, ownerId)).toEqual({ outcome: "missing" });
+    expect(await updateOwner(keys, ownerId, { rateLimits: null, refill: null })).toEqual({ outcome: "missing" });
+    for (const value of [1, undefined])
+      expect(await updateOwnerRemaining(keys, ownerId, "set", value)).toEqual({ outcome: "missing" });
   }
   expect(rows()).toEqual(before);
 });

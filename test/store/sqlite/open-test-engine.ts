@@ -36,7 +36,7 @@ export async function openTestEngine() {
   return {
     ...test,
     engine,
-    keys: { findByDigest: engine.findByDigest, ...createSqlManagement(engine) },
+    keys: { ...engine.lookups, ...createSqlManagement(engine) },
     settle: writer.settle.bind(writer),
     exchange: writer.exchange.bind(writer),
   };

@@ -112,7 +112,7 @@ async function deleteByHand({ primary }: StandbyPair, keyId: string): Promise<()
   atTestEnd(() => client.end());
   await client.query("BEGIN; SET LOCAL synchronous_commit = remote_apply");
   const row = "SELECT 'key', id, digest FROM keys WHERE id = $1";
-  await client.query(`INSERT INTO changes (kind, key_id, digests) ${row}`, [keyId]);
+  await client.query(`INSERT INTO changes (kind, target_id, digests) ${row}`, [keyId]);
   await client.query("DELETE FROM keys WHERE id = $1", [keyId]);
   const committed = client.query("COMMIT");
   // A test that fails before does not wait for it.
@@ -137,10 +137,13 @@ class SequenceReader {
   }
 
   async read(): Promise<void> {
-    const text = `SELECT transaction_id::int AS id, key_id FROM changes WHERE transaction_id > ${this.#highest}`;
-    for (const { id, key_id } of (await this.#pair.primary.query(text)).rows as { id: number; key_id: string }[]) {
+    const text = `SELECT transaction_id::int AS id, target_id FROM changes WHERE transaction_id > ${this.#highest}`;
+    for (const { id, target_id } of (await this.#pair.primary.query(text)).rows as {
+      id: number;
+      target_id: string;
+    }[]) {
       this.#highest = Math.max(this.#highest, id);
-      this.keyIds.add(key_id);
+      this.keyIds.add(target_id);
     }
   }
 }

@@ -1,0 +1,145 @@
+import { DatabaseSync } from "node:sqlite";
+import type { CompiledQuery } from "kysely";
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
+import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
+import type { OwnersQuery } from "../../src/store/queries.ts";
+import { migrateUp } from "../../src/store/sql/migrate.ts";
+import { listOwners } from "../../src/store/sql/read-owners.ts";
+import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
+import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
+import { listOwnerPages } from "../support/manage.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { blocksOf, type PlanNode, rowsExamined } from "./examined-rows.ts";
+import { openTestEngine } from "./sqlite/open-test-engine.ts";
+
+const examinedMax = 10_000;
+const ownersStored = 12_000;
+
+const manyApis = Array.from({ length: 99 }, (_, i) => `none ${i}`);
+
+type Asked = Omit<OwnersQuery, "kind" | "limit">;
+
+/** Most find nothing, or little, among many owners. */
+const lists: readonly (readonly [string, Asked])[] = [
+  ["the first page", {}],
+  ["a page in the middle", { after: "evt_006000" }],
+  ["the last page", { after: "evt_000050" }],
+  ["an API without owners", { within: ["none"] }],
+  ["an API whose few owners are the oldest", { within: ["small"] }],
+  ["an API whose owners mostly concern another too", { within: ["large"] }],
+  ["both", { within: ["large", "other"] }],
+  ["as many APIs as a root key can have", { within: ["large", ...manyApis] }],
+];
+
+/**
+ * The oldest ten are of a small API alone. Of the others, one in a thousand is of the large API alone, one in three concerns
+ * all APIs, and the rest both the large and another.
+ */
+const apiIdsOf = `CASE WHEN i <= 10 THEN '["small"]' WHEN i % 1000 = 0 THEN '["large"]' WHEN i % 3 = 0 THEN NULL
+  ELSE '["other","large"]' END`;
+const firstApiOf = "CASE WHEN i <= 10 THEN 'small' WHEN i % 1000 = 0 OR i % 3 <> 0 THEN 'large' END";
+
+const fill = (numbers: string, padded: string) => `
+  INSERT INTO owners (id, list_id, meta, enabled, api_ids, first_api_id, has_counter, created_at_ms, updated_at_ms, version, event_id)
+  SELECT 'owner ' || i, 'evt_' || ${padded}, '{}', 1, ${apiIdsOf}, ${firstApiOf}, 0, i, i, 1, '' FROM ${numbers}`;
+
+const newestFirst = Array.from({ length: ownersStored }, (_, i) => ownersStored - i);
+
+/** Lists whose pages end at a bound, or are full, and the numbers of the owners that they show. */
+const whole: readonly (readonly [Asked["within"], readonly number[]])[] = [
+  [undefined, newestFirst],
+  [["large"], newestFirst.filter((i) => i % 1000 === 0)],
+  [["small", "large", ...manyApis.slice(0, 8)], newestFirst.filter((i) => i <= 10 || i % 1000 === 0)],
+  [["large", "other"], newestFirst.filter((i) => i > 10 && (i % 1000 === 0 || i % 3 !== 0))],
+  [["other"], []],
+];
+
+async function statementsOf(engine: SqlEngine, query: Asked): Promise<readonly CompiledQuery[]> {
+  const statements: CompiledQuery[] = [];
+  const scan = (statement: CompiledQuery) => {
+    statements.push(statement);
+    return engine.scan(statement);
+  };
+  await listOwners({ ...engine, scan }, { kind: "owners", limit: 100, ...query });
+  return statements;
+}
+
+async function expectWholeLists(engine: SqlEngine): Promise<void> {
+  const management = createSqlManagement(engine);
+  let short = 0;
+  for (const [within, numbers] of whole) {
+    const pages = await listOwnerPages(management, within);
+    short += pages.filter(({ owners, cursor }) => owners.length < 100 && cursor !== undefined).length;
+    const ids = pages.flatMap(({ owners }) => owners.map(({ id }) => id));
+    expect(ids, JSON.stringify(within)).toEqual(numbers.map((i) => `owner ${i}`));
+  }
+  expect(short, "pages that ended at their bound").toBeGreaterThan(5);
+  // Of other APIs nothing is there, not even a cursor.
+  for (const within of [manyApis, ["other"], []]) {
+    expect(await management.read({ kind: "owners", within, limit: 100 })).toEqual({ owners: [] });
+  }
+}
+
+describe("a page examines a bounded number of owners, whatever it finds, and all pages together show all owners", () => {
+  it("on SQLite", async () => {
+    const { engine, file } = await openTestEngine();
+    const db = new DatabaseSync(file, { timeout: 5000 });
+    onTestFinished(() => db.close());
+    let examined = 0;
+    db.function("examine", () => {
+      examined++;
+      return 1;
+    });
+    const numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${ownersStored}) SELECT i FROM n`;
+    db.exec(fill(`(${numbers})`, "printf('%06d', i)"));
+    for (const [what, query] of lists) {
+      examined = 0;
+      for (const { sql, parameters } of await statementsOf(engine, query)) {
+        const counting = sql.replaceAll(/FROM "owners" WHERE/g, 'FROM "owners" WHERE examine() = 1 AND');
+        expect(counting).not.toBe(sql);
+        db.prepare(counting).all(...(parameters as string[]));
+        const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...(parameters as string[]));
+        const scans = plan.map(({ detail }) => String(detail)).filter((step) => /SCAN owners/.test(step));
+        expect(scans, what).toEqual([]);
+      }
+      expect(examined, what).toBeLessThanOrEqual(examinedMax);
+    }
+    await expectWholeLists(engine);
+  });
+
+  it.runIf(hasPostgres)("on Postgres, with the statistics of another time or none", async () => {
+    const url = await createTestDatabase();
+    const engine = openPgEngine({ url, connectionsMax: 2 });
+    onTestFinished(() => engine.close());
+    await migrateUp(engine, 1, pgMigrations);
+    const client = new pg.Client(url);
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query("SET plan_cache_mode = force_generic_plan");
+    const add = (from: number, to: number) =>
+      client.query(fill(`generate_series(${from}, ${to}) AS i`, "lpad(i::text, 6, '0')"));
+    const check = async (when: string) => {
+      for (const [what, query] of lists) {
+        let examined = 0;
+        let blocks = 0;
+        for (const { sql, parameters } of await statementsOf(engine, query)) {
+          const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, [...parameters]);
+          const plan = rows[0]["QUERY PLAN"][0].Plan as PlanNode;
+          examined += rowsExamined(plan, "owners");
+          blocks += blocksOf(plan);
+        }
+        expect(examined, `${what}, ${when}`).toBeLessThanOrEqual(examinedMax);
+        expect(blocks, `blocks of ${what}, ${when}`).toBeLessThanOrEqual(examinedMax);
+      }
+    };
+    await add(1, 10);
+    await client.query("VACUUM ANALYZE");
+    await add(11, ownersStored);
+    await check("statistics of ten owners");
+    await client.query("VACUUM ANALYZE");
+    await check("statistics of all owners");
+    await expectWholeLists(engine);
+  });
+});
