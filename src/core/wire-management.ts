@@ -268,6 +268,7 @@ const queries: ByKind<Query> = {
     within: absent,
   }),
   owner: object({ kind: oneOf("owner"), ownerId: text }),
+  ownerOfKey: object({ kind: oneOf("ownerOfKey"), keyId: text }),
   owners: object({
     kind: oneOf("owners"),
     limit: wholeNumber(1, pageLimitMax),

@@ -1,5 +1,5 @@
-import type { IpRanges } from "./ip-allow.ts";
-import type { NamedLimit, NamedRateLimit } from "./limits.ts";
+import { type IpRanges, toIpRanges } from "./ip-allow.ts";
+import { limitsOfKey, type NamedLimit, type NamedRateLimit } from "./limits.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { RefillRule, UsageCounter } from "./usage.ts";
 
@@ -65,6 +65,29 @@ export interface StoredSecret {
   readonly start: string;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | undefined;
+}
+
+/** What a verification needs to know of a stored key, whichever of its secrets it is asked for by. */
+export function keyOf({ rateLimits, ipAllow, counter, ...stored }: StoredKey): Key {
+  const { id, apiId, ownerId, name, meta, enabled, expiresAtMs, rateLimit, costMax, permissions } = stored;
+  return {
+    id,
+    apiId,
+    ownerId,
+    name,
+    meta,
+    enabled,
+    expiresAtMs,
+    rateLimit,
+    limits: rateLimits && limitsOfKey(id, rateLimits),
+    costMax,
+    permissions,
+    ipRanges: ipAllow && toIpRanges(ipAllow),
+    counter: counter && { remaining: counter.remaining },
+    secretExpiresAtMs: undefined,
+    // Its owner is read apart.
+    hasOwnerRecord: false,
+  };
 }
 
 /** A key to be stored, with the first value of its counter. Later only the ledger changes the counter. */

@@ -1,5 +1,5 @@
 import type { JsonObject, LastKnownBalance } from "./key.ts";
-import type { NamedLimit, NamedRateLimit } from "./limits.ts";
+import { limitsOfOwner, type NamedLimit, type NamedRateLimit } from "./limits.ts";
 import { includesApi } from "./root-key.ts";
 import type { RefillRule, UsageCounter } from "./usage.ts";
 
@@ -28,6 +28,17 @@ export interface StoredOwner extends Omit<Owner, "limits" | "counter"> {
   readonly updatedAtMs: number;
   /** Counts changes, the creation included. */
   readonly version: number;
+}
+
+/** What a verification needs to know of a stored owner. */
+export function ownerOf({ id, enabled, apiIds, rateLimits, counter }: StoredOwner): Owner {
+  return {
+    id,
+    enabled,
+    apiIds,
+    limits: rateLimits && limitsOfOwner(id, rateLimits),
+    counter: counter && { remaining: counter.remaining },
+  };
 }
 
 /** An owner to be stored, with the first value of its counter. Later only the ledger changes the counter. */

@@ -38,6 +38,11 @@ export class PermitDenials extends PermitStock {
         : withinReach(this.shortLevels, reach);
   }
 
+  /** So many are left in the ledger, as somebody else was told: costs up to that are asked for again. */
+  noteLeft({ gen, left }: Pick<PermitGrant, "gen" | "left">): void {
+    if (gen === this.gen) this.deniedAbove = Math.max(this.deniedAbove, left);
+  }
+
   /** No request opens a window whose cost is above the limit. The limit may be lower than the one that its caller knows. */
   protected onNoWindow(message: PermitMessage, { limit }: PermitGrant): PermitVerdict {
     return this.verdict(none, this.knowsOldLimit(message) ? none : this.waiting.takeAbove(limit), true);

@@ -61,7 +61,10 @@ export interface PermitAsk {
   readonly returned: number;
   /** Permits spent since the last report. */
   readonly spent: number;
-  /** The known number of askers that share the subject: none gets more than half of an equal part in advance. */
+  /**
+   * The known number of askers that share the subject: none gets more than half of an equal part in advance. 0: nobody asks
+   * for permits, and the window is not marked as contended.
+   */
   readonly holders: number;
   /**
    * The rule of a free-standing limit, which is stored nowhere: the ask brings it, and the ledger makes the window of a
@@ -125,9 +128,9 @@ export function exchangePermits(
   const isOpen = endsInMs > 0;
   const clockBehind = isOpen && window.clampedEndsAtMs !== 0;
   const available = isOpen ? Math.max(0, rule.limit - window.granted) : 0;
-  const share = 2 * Math.max(1, ask.holders);
+  const share = 2 * Math.max(0, ask.holders);
   const inAdvance = window.contended || clockBehind ? 0 : ask.inAdvance;
-  const granted = grantedOf(available, waiting, inAdvance, Math.floor(available / share));
+  const granted = grantedOf(available, waiting, inAdvance, Math.floor(available / Math.max(2, share)));
   const after: PermitWindow = {
     ...window,
     granted: window.granted + granted,

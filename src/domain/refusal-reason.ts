@@ -1,3 +1,5 @@
+import type { RateLimitState } from "./rate-limit.ts";
+
 /**
  * Which check has refused a verification, and what it has found. The only place where a reason gets its code and its words:
  * for the answer, for explanations and for logs.
@@ -16,6 +18,38 @@ export type RefusalReason =
 
 /** Whose limit or counter it is. */
 export type Holder = "key" | "owner";
+
+/** What one check of a verification has found: `refusal` if it refuses, else it has passed. */
+export type Check = KeyCheck | LimitCheck | CounterCheck;
+
+/** A check that needs neither a limit nor a counter. */
+export interface KeyCheck {
+  readonly check: Exclude<RefusalReason["check"], "limit" | "counter">;
+  readonly of?: Holder;
+  /** Whether there was something to check. If not, it has passed. */
+  readonly isNeeded: boolean;
+  readonly refusal: RefusalReason | undefined;
+}
+
+/** Of a limit as it is before the cost is taken. */
+export interface LimitCheck {
+  readonly check: "limit";
+  readonly of: Holder;
+  /** Undefined: the limit has none. */
+  readonly name: string | undefined;
+  readonly state: RateLimitState;
+  readonly cost: number;
+  readonly refusal: RefusalReason | undefined;
+}
+
+/** Of a counter, likewise. */
+export interface CounterCheck {
+  readonly check: "counter";
+  readonly of: Holder;
+  readonly remaining: number;
+  readonly cost: number;
+  readonly refusal: RefusalReason | undefined;
+}
 
 export type RefusalCode = (typeof codes)[RefusalReason["check"]];
 
@@ -49,10 +83,44 @@ export function phraseRefusal(reason: RefusalReason): string {
     case "permissions":
       return `the key lacks ${reason.missing}`;
     case "limit":
-      return `the limit${reason.name === undefined ? "" : ` ${reason.name}`} of ${the(reason.of)} is reached`;
+      return `${theLimit(reason)} is reached`;
     case "counter":
       return `the counter of ${the(reason.of)} is used up`;
   }
+}
+
+/** A sentence for people on what a check has found. If it refuses, it begins as the refusal does. */
+export function phraseCheck(check: Check): string {
+  const refusal = check.refusal && phraseRefusal(check.refusal);
+  switch (check.check) {
+    case "limit": {
+      const { state, cost } = check;
+      return `${refusal ?? `${theLimit(check)} is not reached`}: ${state.remaining} of ${state.limit} left, ${cost} needed`;
+    }
+    case "counter":
+      return `${refusal ?? `the counter of ${the(check.of)} suffices`}: ${check.remaining} left, ${check.cost} needed`;
+    default:
+      return refusal ?? phrasePassed(check);
+  }
+}
+
+function phrasePassed({ check, of = "key", isNeeded }: KeyCheck): string {
+  switch (check) {
+    case "api":
+      return isNeeded ? "the key belongs to this API" : "no API was told, so that a key of any can be used";
+    case "enabled":
+      return `${the(of)} is enabled`;
+    case "expiry":
+      return isNeeded ? "the key has not expired" : "the key does not expire";
+    case "ip":
+      return isNeeded ? "the key can be used from this address" : "the key can be used from all addresses";
+    case "permissions":
+      return isNeeded ? "the key has the permissions that were asked for" : "no permissions were asked for";
+  }
+}
+
+function theLimit({ of, name }: { readonly of: Holder; readonly name?: string | undefined }): string {
+  return `the limit${name === undefined ? "" : ` ${name}`} of ${the(of)}`;
 }
 
 function the(holder: Holder): string {

@@ -1,9 +1,8 @@
 import { type Costs, checkCosts, costsOfOne } from "./costs.ts";
 import { isExpired } from "./expiry.ts";
-import { type IpAddress, includesAddress } from "./ip-allow.ts";
 import type { Key, LastKnownBalance } from "./key.ts";
+import { firstRefusal, type PlannedRequest } from "./key-checks.ts";
 import type { Owner } from "./owner.ts";
-import { isGranted, missingFrom, type PermissionQuery } from "./permission-query.ts";
 import type { RateLimitState } from "./rate-limit.ts";
 import { codeOfRefusal, type RefusalCode, type RefusalReason } from "./refusal-reason.ts";
 import { includesApi } from "./root-key.ts";
@@ -84,22 +83,6 @@ export interface Holders {
   readonly owner: Owner | undefined;
 }
 
-export interface PlannedRequest {
-  /** The API that asks; undefined: it is not checked. */
-  readonly apiId: string | undefined;
-  /**
-   * The APIs that the caller's root key is limited to. Keys of others do not exist for it. Absent: all, or the caller needs
-   * no root key.
-   */
-  readonly apiIds?: readonly string[] | undefined;
-  /** What the key must be allowed to do; absent: it is not checked. */
-  readonly permissions?: PermissionQuery | undefined;
-  /** The address of the end user, if the caller tells it. */
-  readonly ip?: IpAddress | undefined;
-  /** What is taken from limits and counters; absent: 1 from each. */
-  readonly costs?: Costs | undefined;
-}
-
 /**
  * Everything that can be decided without a counter, in the order of the contract. A caller of another API learns nothing
  * about the key. Throws `CostTooHigh`.
@@ -113,32 +96,14 @@ export function planVerification(
   // A secret that has ended, and a key that the caller may not know of, are answered like those that never were.
   if (key === undefined || isExpired(key.secretExpiresAtMs, nowMs) || !includesApi(request.apiIds, key.apiId))
     return { next: "answer", verdict: notFound };
-  if (request.apiId !== undefined && request.apiId !== key.apiId) return { next: "answer", verdict: ofAnotherApi };
-  const reason = refusalOf(key, owner, request, nowMs);
-  if (reason !== undefined) return { next: "refuse", reason, key, owner };
+  const reason = firstRefusal(key, owner, request, nowMs);
+  if (reason !== undefined)
+    return reason.check === "api" ? { next: "answer", verdict: ofAnotherApi } : { next: "refuse", reason, key, owner };
   const { costs = costsOfOne } = request;
   if (key.costMax !== undefined) checkCosts(costs, key.costMax);
   return { next: "count", key, owner, costs };
 }
 
-function refusalOf(
-  key: Key,
-  owner: Owner | undefined,
-  { permissions, ip }: PlannedRequest,
-  nowMs: number,
-): RefusalReason | undefined {
-  if (!key.enabled) return { check: "enabled", of: "key" };
-  if (isExpired(key.expiresAtMs, nowMs)) return { check: "expiry" };
-  if (owner?.enabled === false) return { check: "enabled", of: "owner" };
-  // A key that is limited to addresses is refused to a caller that tells none.
-  if (key.ipRanges !== undefined && (ip === undefined || !includesAddress(key.ipRanges, ip)))
-    return { check: "ip", isTold: ip !== undefined };
-  if (permissions !== undefined && !isGranted(permissions, key.permissions ?? none))
-    return { check: "permissions", missing: missingFrom(permissions, key.permissions ?? none) };
-  return undefined;
-}
-
-const none: readonly string[] = [];
 export const notFound: Verdict = { code: "NOT_FOUND" };
 const ofAnotherApi: Verdict = { code: "FORBIDDEN", reason: { check: "api" } };
 

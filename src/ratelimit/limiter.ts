@@ -14,6 +14,16 @@ export interface RateLimiter {
   peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
 }
 
+/** It can also say what a verification would find. */
+export interface InspectingLimiter extends RateLimiter {
+  /**
+   * The subject's state as a verification of this cost would find it: of a strict limit in the ledger, whatever this replica
+   * knows of it, and of a local one on this replica. Takes nothing and opens no window. Undefined: the subject no longer
+   * exists. Rejects with `Unavailable` if it cannot be known.
+   */
+  inspect(subject: string, rule: RateLimit, cost: number): MaybePromise<RateLimitState | undefined>;
+}
+
 /**
  * The result of one verification in its window, and the subject's state after it. An admitted permit is charged from the
  * start; the caller must say exactly once whether it was used.

@@ -8,6 +8,12 @@ export interface PermitChannel {
    * it must not be sent again.
    */
   exchange(subject: string, ask: PermitAsk, options?: ExchangeOptions): Promise<PermitAnswer>;
+  /**
+   * What the ledger knows of the subject's window, granting nothing. All replicas that hold permits of it are asked to return
+   * them and to report what they have spent, this one too: a later answer knows of that. Changes nothing else, and can be
+   * repeated. Rejects with `Unavailable` if it gets no answer.
+   */
+  inspect(subject: string): Promise<PermitAnswer>;
   close(): void;
 }
 

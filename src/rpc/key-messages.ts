@@ -1,6 +1,8 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type {
   CreateKeyRequest,
+  ExplainKeyResponseSchema,
+  KeyCheckSchema,
   KeySchema,
   KeyToImport as KeyToImportMessage,
   NamedRatelimit,
@@ -14,11 +16,12 @@ import type { Updates } from "../../gen/latchkey/v1/updates.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Costs } from "../domain/costs.ts";
 import { isExpired } from "../domain/expiry.ts";
+import type { Explanation } from "../domain/explanation.ts";
 import type { KeyFieldChanges, StoredKey, StoredSecret } from "../domain/key.ts";
 import type { NamedRateLimit } from "../domain/limits.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
-import { phraseRefusal, type RefusalReason } from "../domain/refusal-reason.ts";
+import { type Check, phraseCheck, phraseRefusal, type RefusalReason } from "../domain/refusal-reason.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
 import type { KeyVerdict, NamedLimitState, Verdict } from "../domain/verification.ts";
 import type { KeyToImport } from "../usecases/import-keys.ts";
@@ -135,7 +138,11 @@ function toRatelimitState({ limit, remaining, resetMs }: RateLimitState) {
 }
 
 /** Undefined for a request that says nothing of costs. Throws `InvalidRequest`. */
-export function toCosts({ remaining, ratelimit, ratelimits }: VerifyKeyRequest): Costs | undefined {
+export function toCosts({
+  remaining,
+  ratelimit,
+  ratelimits,
+}: Pick<VerifyKeyRequest, "remaining" | "ratelimit" | "ratelimits">): Costs | undefined {
   if (remaining === undefined && ratelimit === undefined && ratelimits.length === 0) return undefined;
   const named = new Map(ratelimits.map(({ name, cost = 1 }) => [name, cost]));
   if (named.size < ratelimits.length)
@@ -151,6 +158,27 @@ type ReasonFields = Pick<RefusalReason, "check"> & {
 function toReason(reason: RefusalReason): MessageInitShape<typeof RefusalReasonSchema> {
   const { check, of, name, missing }: ReasonFields = reason;
   return { check, of, name, missing, message: phraseRefusal(reason) };
+}
+
+export function toExplanation({
+  code,
+  checks,
+  reason,
+}: Explanation): MessageInitShape<typeof ExplainKeyResponseSchema> {
+  return { code, checks: checks.map(toCheck), reason: reason && toReason(reason) };
+}
+
+function toCheck(check: Check): MessageInitShape<typeof KeyCheckSchema> {
+  const { check: name, of, refusal } = check;
+  const told = { name, passed: refusal === undefined, of, message: phraseCheck(check) };
+  switch (check.check) {
+    case "limit":
+      return { ...told, ratelimit: { name: check.name, ...toRatelimitState(check.state), cost: check.cost } };
+    case "counter":
+      return { ...told, counter: { remaining: check.remaining, cost: check.cost } };
+    default:
+      return refusal?.check === "permissions" ? { ...told, missing: refusal.missing } : told;
+  }
 }
 
 /** A key as it is read. A secret that has ended is left out, also while its row is still there. */

@@ -7,6 +7,7 @@ import { Secret } from "../domain/secret.ts";
 import type { Verdict } from "../domain/verification.ts";
 import { type CreateKeyDeps, createCreateKey } from "../usecases/create-key.ts";
 import { deleteKey } from "../usecases/delete-key.ts";
+import { type ExplainKeyDeps, explainKey } from "../usecases/explain-key.ts";
 import { getKey } from "../usecases/get-key.ts";
 import { importKeys } from "../usecases/import-keys.ts";
 import { listKeys } from "../usecases/list-keys.ts";
@@ -23,6 +24,7 @@ import { InvalidRequest } from "./invalid-request.ts";
 import {
   toCosts,
   toCounterChange,
+  toExplanation,
   toFieldChanges,
   toKey,
   toKeyToImport,
@@ -32,7 +34,7 @@ import {
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** What the service and its use cases need. */
-export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps;
+export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps & ExplainKeyDeps;
 
 /** The methods of KeysService. Each turns its message into a call of a use case, and the result into a message. */
 export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
@@ -41,9 +43,9 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
   const verifyKey = createVerifyKey(deps);
   const parseQuery = createQueryParser();
 
-  function readQuery(text: string): PermissionQuery {
+  function readQuery(text: string | undefined): PermissionQuery | undefined {
     try {
-      return parseQuery(text);
+      return text === undefined ? undefined : parseQuery(text);
     } catch (error) {
       throw error instanceof QuerySyntaxError ? badField("permissions", error.message) : error;
     }
@@ -72,12 +74,22 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
         return toVerification(verdict, call.requestId);
       };
       const { apiId } = request;
-      const permissions = request.permissions === undefined ? undefined : readQuery(request.permissions);
-      const ip = request.ip === undefined ? undefined : readAddress(request.ip);
+      const permissions = readQuery(request.permissions);
+      const ip = readAddress(request.ip);
       return andThen(
         verifyKey({ key: new Secret(request.key), apiId, apiIds, permissions, ip, costs: toCosts(request) }),
         answer,
       );
+    },
+
+    async explainKey(request, { caller }) {
+      const { apiId, keyId, key = "" } = request;
+      const by = keyId === undefined ? { key: new Secret(key) } : { keyId };
+      const permissions = readQuery(request.permissions);
+      const asked = { by, apiId, permissions, ip: readAddress(request.ip), costs: toCosts(request) };
+      const explanation = await explainKey(caller.management, asked, deps);
+      if (keyId !== undefined && explanation.code === "NOT_FOUND") throw noSuchKey();
+      return toExplanation(explanation);
     },
 
     async getKey({ keyId, key = "" }, { caller }) {
@@ -145,7 +157,8 @@ function noSuchKey(): ApiError {
   return new ApiError("NOT_FOUND", "there is no such key");
 }
 
-function readAddress(text: string): IpAddress {
+function readAddress(text: string | undefined): IpAddress | undefined {
+  if (text === undefined) return undefined;
   const address = parseIpAddress(text);
   if (address === undefined) throw badField("ip", "must be an IP address, without a port");
   return address;

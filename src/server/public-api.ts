@@ -3,7 +3,7 @@ import { hotMethods, routes, services } from "../../gen/latchkey/v1/services.ts"
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
-import type { RateLimiter } from "../ratelimit/limiter.ts";
+import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import { createApisEndpoints } from "../rpc/apis-service.ts";
 import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
@@ -37,7 +37,7 @@ export interface PublicApiDeps extends Ambient {
   readonly keys: KeyLookup;
   readonly owners: OwnersOfKeys;
   readonly usage: UsageLedger;
-  readonly limiter: RateLimiter;
+  readonly limiter: InspectingLimiter;
   readonly rootAccess: RootAccess;
   /** Whether hot methods are served by hand and by their codecs where they can be. */
   readonly fastPath: boolean;

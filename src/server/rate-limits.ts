@@ -3,14 +3,14 @@ import type { Settings } from "../config/settings.ts";
 import type { Core } from "../core/core.ts";
 import { permitTimeoutMs } from "../domain/deadlines.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
-import type { RateLimiter } from "../ratelimit/limiter.ts";
+import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import { limiterByMode } from "../ratelimit/limiter-by-mode.ts";
 import { StrictLimiter } from "../ratelimit/strict/strict-limiter.ts";
 import { type LocalLimits, startLocalLimits } from "./local-limits.ts";
 import { redisAccessOf } from "./redis-access.ts";
 
 export interface RateLimits {
-  readonly limiter: RateLimiter;
+  readonly limiter: InspectingLimiter;
   readonly local: LocalLimits;
   /** A limit of the key or owner was changed, or it was deleted: by the key's id, or the owner's counter. */
   holderChanged(holder: string): void;

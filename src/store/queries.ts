@@ -21,6 +21,8 @@ export type Query =
   | { readonly kind: "apiDefaults"; readonly apiId: string }
   | ApisQuery
   | { readonly kind: "owner"; readonly ownerId: string }
+  /** The record of the key's owner, if it concerns keys of its API. Apart from `owner`: who may read keys need not read owners. */
+  | { readonly kind: "ownerOfKey"; readonly keyId: string }
   | OwnersQuery;
 
 /**
@@ -151,5 +153,6 @@ export interface Answers {
   readonly apiDefaults: KeyDefaults | undefined;
   readonly apis: ApiPage;
   readonly owner: StoredOwner | undefined;
+  readonly ownerOfKey: StoredOwner | undefined;
   readonly owners: OwnerPage;
 }

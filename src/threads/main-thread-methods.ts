@@ -5,7 +5,7 @@ import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
 import type { WindowTable } from "../domain/window-table.ts";
 import { fromWire } from "../link/wire-error.ts";
-import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
+import type { InspectingLimiter, Permit } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
@@ -17,7 +17,7 @@ export interface MainThread {
   readonly keys: KeyLookup & OwnerLookup;
   readonly rootAccess: RootAccess;
   readonly usage: UsageLedger;
-  readonly limiter: RateLimiter;
+  readonly limiter: InspectingLimiter;
   readonly table: WindowTable;
   readonly listener: WindowListener | undefined;
   readonly refreshReadiness: () => MaybePromise<void>;
@@ -64,6 +64,7 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
     releaseStrict: (number) =>
       andThen(removePermit(number).release(), ({ limit, remaining, resetMs }) => ({ limit, remaining, resetMs })),
     peek: (subject, rule) => limiter.peek(subject, rule),
+    inspect: (subject, rule, cost) => limiter.inspect(subject, rule, cost),
 
     refreshReadiness: () => mainThread.refreshReadiness(),
 

@@ -27,6 +27,7 @@ export interface MainThreadMethods extends KeyLookup, OwnerLookup, UsageLedger {
   commitStrict(number: number): void;
   releaseStrict(number: number): MaybePromise<RateLimitState>;
   peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
+  inspect(subject: string, rule: RateLimit, cost: number): MaybePromise<RateLimitState | undefined>;
   /** Before it resolves, `setReady` has been called if readiness has changed. */
   refreshReadiness(): MaybePromise<void>;
   log(level: LogLevel, message: string, fields: LogFields | undefined, cause: WireError | undefined): void;

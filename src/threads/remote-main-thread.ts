@@ -4,7 +4,7 @@ import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { toWire } from "../link/wire-error.ts";
-import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
+import type { InspectingLimiter, Permit } from "../ratelimit/limiter.ts";
 import type { WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { Command, IdempotencyRecord } from "../store/commands.ts";
 import type { KeyLookup, OwnerLookup } from "../store/key-lookup.ts";
@@ -52,11 +52,12 @@ export function remoteUsage(mainThread: MainThreadLink): UsageLedger {
   return { spend: (counters, cost) => mainThread.ask("spend", counters, cost) };
 }
 
-export function remoteStrictLimiter(mainThread: MainThreadLink): RateLimiter {
+export function remoteStrictLimiter(mainThread: MainThreadLink): InspectingLimiter {
   return {
     take: async (subject, rule, cost = 1) =>
       new RemotePermit(mainThread, await mainThread.ask("takeStrict", subject, rule, cost)),
     peek: (subject, rule) => mainThread.ask("peek", subject, rule),
+    inspect: (subject, rule, cost) => mainThread.ask("inspect", subject, rule, cost),
   };
 }
 

@@ -5,7 +5,7 @@ import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { RowGuard } from "../domain/row-guard.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import type { WindowRows } from "../domain/window-rows.ts";
-import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
+import type { InspectingLimiter, Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import { WindowCounter, type WindowListener } from "../ratelimit/local/window-counter.ts";
 import type { Row } from "./methods.ts";
 
@@ -24,7 +24,7 @@ const triesMax = 5;
  * Counts in rows that all threads share. The main thread knows which row belongs to a subject. This thread asks once and
  * caches the row; until the row is given to another subject, every decision is made here, synchronously.
  */
-export class SharedLimiter extends WindowCounter implements RateLimiter {
+export class SharedLimiter extends WindowCounter implements InspectingLimiter {
   readonly #guard: RowGuard | undefined;
   readonly #askForRow: (subject: string) => Promise<Row | undefined>;
   readonly #peekOnMainThread: RateLimiter["peek"];

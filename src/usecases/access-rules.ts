@@ -125,6 +125,12 @@ const queryRules: { readonly [Kind in Query["kind"]]: QueryRule<Extract<Query, {
   apis: { permissions: ["apis.read"], read: (query, within, store) => store.read({ ...query, within }) },
   // Read again by the methods that create or change it.
   owner: { permissions: ["owners.read", "owners.create", "owners.update"], read: readOwnOwner },
+  // For explanations of the key.
+  ownerOfKey: {
+    permissions: ["keys.read"],
+    read: async (query, apiIds, store) =>
+      (await readOwnKey({ ...query, kind: "key" }, apiIds, store)) && store.read(query),
+  },
   owners: { permissions: ["owners.read"], read: (query, within, store) => store.read({ ...query, within }) },
   events: { permissions: ["audit.read"], read: (query, apiIds, store) => store.read({ ...query, apiIds }) },
 };

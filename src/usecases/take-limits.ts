@@ -49,7 +49,7 @@ interface AnyLimit {
 }
 
 /** In the order in which they are named when several refuse. */
-function limitsOf({ key, owner }: Holders): readonly AnyLimit[] {
+export function limitsOf({ key, owner }: Holders): readonly AnyLimit[] {
   const limits: AnyLimit[] = [];
   if (key.rateLimit !== undefined) limits.push({ of: "key", name: undefined, subject: key.id, rule: key.rateLimit });
   for (const { name, subject, rule } of key.limits ?? []) limits.push({ of: "key", name, subject, rule });

@@ -1,6 +1,7 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import { sha256 } from "../ambient/crypto.ts";
 import type { Key } from "../domain/key.ts";
+import type { PlannedRequest } from "../domain/key-checks.ts";
 import { isWellFormedKey } from "../domain/key-format.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import type { Owner } from "../domain/owner.ts";
@@ -12,7 +13,6 @@ import {
   noteSpend,
   notFound,
   type Plan,
-  type PlannedRequest,
   planVerification,
   type Verdict,
   verdictOn,

@@ -81,9 +81,11 @@ function readSingle(field: DescField, role: Role, allRules: Rules): Pick<Field, 
 }
 
 function readList(field: DescField, role: Role, allRules: Rules): Pick<Field, "type" | "bounds"> {
-  const { repeated = {}, cel: _, ...others } = allRules;
-  if (Object.keys(others).length > 0) throw noCounterpart(field);
+  const { repeated = {}, cel: _, ignore, ...others } = allRules;
   const { items = {}, ...rules } = asObject(repeated);
+  // An empty list then passes without a look at the rules: the same, unless one asks for items.
+  const canIgnore = ignore === "IGNORE_IF_ZERO_VALUE" && rules.minItems === undefined;
+  if (Object.keys(others).length > 0 || (ignore !== undefined && !canIgnore)) throw noCounterpart(field);
   const type = { kind: "list", items: readSingle(field, role, asObject(items)) } as const;
   return { type, bounds: inOrder(readBounds(field, rules)) };
 }

@@ -434,6 +434,91 @@ export interface OwnerState {
   ratelimits: NamedRatelimitState[];
 }
 
+/** The verification to explain: of the key with `keyId` or `key`, exactly one of the two. */
+export interface ExplainKeyRequest {
+  /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
+  keyId?: string;
+  /** The key itself, a secret: 1 to 16384 characters. */
+  key?: string;
+  /** The API that would ask, as in `verifyKey`: 1 to 255 characters. Default: not checked. */
+  apiId?: string;
+  /** What the key would have to be allowed to do, as in `verifyKey`: at most 1000 characters. Default: not checked. */
+  permissions?: string;
+  /** The address of the end user, as in `verifyKey`: at most 64 characters. Default: not told. */
+  ip?: string;
+  /** What the verification would take of the counter. Default: 1. */
+  remaining?: Cost;
+  /** What it would take of the limit without a name. Default: 1. */
+  ratelimit?: Cost;
+  /** What it would take of limits by their names: up to 16, no name twice. Default: 1 of each. */
+  ratelimits?: NamedCost[];
+}
+
+/** How the verification would be decided. */
+export interface ExplainKeyResponse {
+  /**
+   * The `code` that `verifyKey` would answer: `VALID`, or that of the first check that fails. Treat a code you do not know as a
+   * refusal.
+   */
+  code:
+    | "VALID"
+    | "NOT_FOUND"
+    | "FORBIDDEN"
+    | "DISABLED"
+    | "EXPIRED"
+    | "INSUFFICIENT_PERMISSIONS"
+    | "RATE_LIMITED"
+    | "USAGE_EXCEEDED"
+    | (string & {});
+  /**
+   * All checks in the order in which they decide, also those after the first that fails: `api`, `enabled`, `expiry`, `ip`,
+   * `permissions`, then one `limit` for each limit and one `counter` for each counter. Empty when `code` is `NOT_FOUND`.
+   */
+  checks: KeyCheck[];
+  /** The `reason` that `verifyKey` would answer: the first check that fails. Absent when `code` is `VALID` or `NOT_FOUND`. */
+  reason?: RefusalReason;
+}
+
+/** What one check of a verification finds. */
+export interface KeyCheck {
+  /** The check, as `reason.check` names it. Expect others to come. */
+  name: string;
+  /** Whether it passes. A check passes too if there is nothing to check. */
+  passed: boolean;
+  /** Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`. */
+  of?: string;
+  /** Of `permissions` that fails: the part of the query that the key does not meet. */
+  missing?: string;
+  /** Of `limit`: where it stands before the verification. */
+  ratelimit?: CheckedRatelimit;
+  /** Of `counter`: where it stands before the verification. */
+  counter?: CheckedCounter;
+  /** What was found, in words for people. The words may change. */
+  message: string;
+}
+
+/** A rate limit before a verification. */
+export interface CheckedRatelimit {
+  /** Its name. Absent when it has none. */
+  name?: string;
+  /** How much may pass in a window. */
+  limit: number;
+  /** How much is left in the window. */
+  remaining: number;
+  /** When the window ends, Unix time in milliseconds. If none is open: when one would that opens now. */
+  reset: number;
+  /** What the verification would take. */
+  cost: number;
+}
+
+/** A counter before a verification. */
+export interface CheckedCounter {
+  /** How much is left, with every refill that is due. */
+  remaining: number;
+  /** What the verification would take. */
+  cost: number;
+}
+
 /** The key to read: exactly one of the two fields. */
 export interface GetKeyRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
@@ -1143,6 +1228,23 @@ export const methods = {
         "ratelimits",
       ],
     },
+    explainKey: {
+      path: "/v1/keys.explainKey",
+      isPublic: false,
+      isIdempotent: false,
+      fields: [
+        "keyId",
+        "key",
+        "apiId",
+        "permissions",
+        "ip",
+        "remaining",
+        "remaining.cost",
+        "ratelimit",
+        "ratelimit.cost",
+        "ratelimits",
+      ],
+    },
     getKey: {
       path: "/v1/keys.getKey",
       isPublic: false,
@@ -1426,6 +1528,20 @@ export interface KeysClient {
    * An error means that the request was bad or that the service could not decide.
    */
   verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<VerifyKeyResponse>;
+  /**
+   * Explains how a verification would be decided, and why: for support. It makes the same decision as `verifyKey` and takes
+   * nothing: no use is spent, no window is opened, no refill is applied. If nobody else uses the key meanwhile, `verifyKey` with
+   * the same fields then answers the same `code` and `reason`.
+   *
+   * By `key` it answers as `verifyKey` does, also `NOT_FOUND` for a text that is no key, a secret that has ended, a deleted key,
+   * and a key that the root key has no access to. An unknown `keyId` is the error `NOT_FOUND`, as in every method that takes
+   * one, and so is that of a key that the root key has no access to.
+   *
+   * Key and counter are read from the database. A local rate limit is told as this replica counts it. For a strict one,
+   * replicas are asked to return the permits that they hold: what they return is available. What has not come back when a
+   * verification would no longer wait for it counts as used. This can take half a second, and longer far from the database.
+   */
+  explainKey(request: ExplainKeyRequest, options?: CallOptions): Promise<ExplainKeyResponse>;
   /**
    * Reads a key, by its id or by its secret. A secret is sent in the body of a POST only. `keys.whoami` is another path of
    * this method.

@@ -6,6 +6,7 @@ import { KeysService } from "./keys_pb.js";
 export const routes = [
   { verb: "POST", path: "/v1/keys.createKey", method: KeysService.method.createKey },
   { verb: "POST", path: "/v1/keys.verifyKey", method: KeysService.method.verifyKey },
+  { verb: "POST", path: "/v1/keys.explainKey", method: KeysService.method.explainKey },
   { verb: "POST", path: "/v1/keys.getKey", method: KeysService.method.getKey },
   { verb: "GET", path: "/v1/keys.getKey", method: KeysService.method.getKey },
   { verb: "POST", path: "/v1/keys.whoami", method: KeysService.method.getKey },

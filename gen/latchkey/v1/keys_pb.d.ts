@@ -661,6 +661,248 @@ export declare type RatelimitState = Message<"latchkey.v1.RatelimitState"> & {
 export declare const RatelimitStateSchema: GenMessage<RatelimitState>;
 
 /**
+ * The verification to explain: of the key with `keyId` or `key`, exactly one of the two.
+ *
+ * @generated from message latchkey.v1.ExplainKeyRequest
+ */
+export declare type ExplainKeyRequest = Message<"latchkey.v1.ExplainKeyRequest"> & {
+  /**
+   * Identifier of the key, as `createKey` returned it: 1 to 64 characters.
+   *
+   * @generated from field: optional string key_id = 1;
+   */
+  keyId?: string | undefined;
+
+  /**
+   * The key itself, a secret: 1 to 16384 characters.
+   *
+   * @generated from field: optional string key = 2;
+   */
+  key?: string | undefined;
+
+  /**
+   * The API that would ask, as in `verifyKey`: 1 to 255 characters. Default: not checked.
+   *
+   * @generated from field: optional string api_id = 3;
+   */
+  apiId?: string | undefined;
+
+  /**
+   * What the key would have to be allowed to do, as in `verifyKey`: at most 1000 characters. Default: not checked.
+   *
+   * @generated from field: optional string permissions = 4;
+   */
+  permissions?: string | undefined;
+
+  /**
+   * The address of the end user, as in `verifyKey`: at most 64 characters. Default: not told.
+   *
+   * @generated from field: optional string ip = 5;
+   */
+  ip?: string | undefined;
+
+  /**
+   * What the verification would take of the counter. Default: 1.
+   *
+   * @generated from field: latchkey.v1.Cost remaining = 6;
+   */
+  remaining?: Cost | undefined;
+
+  /**
+   * What it would take of the limit without a name. Default: 1.
+   *
+   * @generated from field: latchkey.v1.Cost ratelimit = 7;
+   */
+  ratelimit?: Cost | undefined;
+
+  /**
+   * What it would take of limits by their names: up to 16, no name twice. Default: 1 of each.
+   *
+   * @generated from field: repeated latchkey.v1.NamedCost ratelimits = 8;
+   */
+  ratelimits: NamedCost[];
+};
+
+/**
+ * Describes the message latchkey.v1.ExplainKeyRequest.
+ * Use `create(ExplainKeyRequestSchema)` to create a new message.
+ */
+export declare const ExplainKeyRequestSchema: GenMessage<ExplainKeyRequest>;
+
+/**
+ * How the verification would be decided.
+ *
+ * @generated from message latchkey.v1.ExplainKeyResponse
+ */
+export declare type ExplainKeyResponse = Message<"latchkey.v1.ExplainKeyResponse"> & {
+  /**
+   * The `code` that `verifyKey` would answer: `VALID`, or that of the first check that fails. Treat a code you do not know as a
+   * refusal.
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * All checks in the order in which they decide, also those after the first that fails: `api`, `enabled`, `expiry`, `ip`,
+   * `permissions`, then one `limit` for each limit and one `counter` for each counter. Empty when `code` is `NOT_FOUND`.
+   *
+   * @generated from field: repeated latchkey.v1.KeyCheck checks = 2;
+   */
+  checks: KeyCheck[];
+
+  /**
+   * The `reason` that `verifyKey` would answer: the first check that fails. Absent when `code` is `VALID` or `NOT_FOUND`.
+   *
+   * @generated from field: latchkey.v1.RefusalReason reason = 3;
+   */
+  reason?: RefusalReason | undefined;
+};
+
+/**
+ * Describes the message latchkey.v1.ExplainKeyResponse.
+ * Use `create(ExplainKeyResponseSchema)` to create a new message.
+ */
+export declare const ExplainKeyResponseSchema: GenMessage<ExplainKeyResponse>;
+
+/**
+ * What one check of a verification finds.
+ *
+ * @generated from message latchkey.v1.KeyCheck
+ */
+export declare type KeyCheck = Message<"latchkey.v1.KeyCheck"> & {
+  /**
+   * The check, as `reason.check` names it. Expect others to come.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether it passes. A check passes too if there is nothing to check.
+   *
+   * @generated from field: bool passed = 2;
+   */
+  passed: boolean;
+
+  /**
+   * Of `enabled`, `limit` and `counter`: whose it is, `key` or `owner`.
+   *
+   * @generated from field: optional string of = 3;
+   */
+  of?: string | undefined;
+
+  /**
+   * Of `permissions` that fails: the part of the query that the key does not meet.
+   *
+   * @generated from field: optional string missing = 4;
+   */
+  missing?: string | undefined;
+
+  /**
+   * Of `limit`: where it stands before the verification.
+   *
+   * @generated from field: latchkey.v1.CheckedRatelimit ratelimit = 5;
+   */
+  ratelimit?: CheckedRatelimit | undefined;
+
+  /**
+   * Of `counter`: where it stands before the verification.
+   *
+   * @generated from field: latchkey.v1.CheckedCounter counter = 6;
+   */
+  counter?: CheckedCounter | undefined;
+
+  /**
+   * What was found, in words for people. The words may change.
+   *
+   * @generated from field: string message = 7;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message latchkey.v1.KeyCheck.
+ * Use `create(KeyCheckSchema)` to create a new message.
+ */
+export declare const KeyCheckSchema: GenMessage<KeyCheck>;
+
+/**
+ * A rate limit before a verification.
+ *
+ * @generated from message latchkey.v1.CheckedRatelimit
+ */
+export declare type CheckedRatelimit = Message<"latchkey.v1.CheckedRatelimit"> & {
+  /**
+   * Its name. Absent when it has none.
+   *
+   * @generated from field: optional string name = 1;
+   */
+  name?: string | undefined;
+
+  /**
+   * How much may pass in a window.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+
+  /**
+   * How much is left in the window.
+   *
+   * @generated from field: int32 remaining = 3;
+   */
+  remaining: number;
+
+  /**
+   * When the window ends, Unix time in milliseconds. If none is open: when one would that opens now.
+   *
+   * @generated from field: double reset = 4;
+   */
+  reset: number;
+
+  /**
+   * What the verification would take.
+   *
+   * @generated from field: int32 cost = 5;
+   */
+  cost: number;
+};
+
+/**
+ * Describes the message latchkey.v1.CheckedRatelimit.
+ * Use `create(CheckedRatelimitSchema)` to create a new message.
+ */
+export declare const CheckedRatelimitSchema: GenMessage<CheckedRatelimit>;
+
+/**
+ * A counter before a verification.
+ *
+ * @generated from message latchkey.v1.CheckedCounter
+ */
+export declare type CheckedCounter = Message<"latchkey.v1.CheckedCounter"> & {
+  /**
+   * How much is left, with every refill that is due.
+   *
+   * @generated from field: int32 remaining = 1;
+   */
+  remaining: number;
+
+  /**
+   * What the verification would take.
+   *
+   * @generated from field: int32 cost = 2;
+   */
+  cost: number;
+};
+
+/**
+ * Describes the message latchkey.v1.CheckedCounter.
+ * Use `create(CheckedCounterSchema)` to create a new message.
+ */
+export declare const CheckedCounterSchema: GenMessage<CheckedCounter>;
+
+/**
  * The key to read: exactly one of the two fields.
  *
  * @generated from message latchkey.v1.GetKeyRequest
@@ -1599,6 +1841,26 @@ export declare const KeysService: GenService<{
     methodKind: "unary";
     input: typeof VerifyKeyRequestSchema;
     output: typeof VerifyKeyResponseSchema;
+  },
+  /**
+   * Explains how a verification would be decided, and why: for support. It makes the same decision as `verifyKey` and takes
+   * nothing: no use is spent, no window is opened, no refill is applied. If nobody else uses the key meanwhile, `verifyKey` with
+   * the same fields then answers the same `code` and `reason`.
+   *
+   * By `key` it answers as `verifyKey` does, also `NOT_FOUND` for a text that is no key, a secret that has ended, a deleted key,
+   * and a key that the root key has no access to. An unknown `keyId` is the error `NOT_FOUND`, as in every method that takes
+   * one, and so is that of a key that the root key has no access to.
+   *
+   * Key and counter are read from the database. A local rate limit is told as this replica counts it. For a strict one,
+   * replicas are asked to return the permits that they hold: what they return is available. What has not come back when a
+   * verification would no longer wait for it counts as used. This can take half a second, and longer far from the database.
+   *
+   * @generated from rpc latchkey.v1.KeysService.ExplainKey
+   */
+  explainKey: {
+    methodKind: "unary";
+    input: typeof ExplainKeyRequestSchema;
+    output: typeof ExplainKeyResponseSchema;
   },
   /**
    * Reads a key, by its id or by its secret. A secret is sent in the body of a POST only. `keys.whoami` is another path of

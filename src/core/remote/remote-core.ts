@@ -58,7 +58,7 @@ export class RemoteCore implements Core {
     };
     const coordinators = new Coordinators(addresses, { ...options, onRecall, onTried });
     this.coordinators = coordinators;
-    const timeoutMs = () => stageTimeoutMs(coordinators.pathMs);
+    const timeoutMs = () => this.#timeoutMs();
     const keys = new RemoteKeys({ coordinators, timeoutMs, onOldAnswer });
     this.keys = keys;
     this.usage = new RemoteUsage(coordinators, waitingRoom, timeoutMs);
@@ -91,11 +91,20 @@ export class RemoteCore implements Core {
           throw error;
         }
       },
+      inspect: async (subject) => {
+        const asked = this.coordinators.read(subject, { case: "inspection", value: { subject } });
+        return fromWirePermits(await within(this.#timeoutMs(), asked, "the window was not inspected in time"));
+      },
       close() {},
     };
   }
 
   close(): void {
     this.coordinators.close();
+  }
+
+  /** For one stage of a verification. */
+  #timeoutMs(): number {
+    return stageTimeoutMs(this.pathMs);
   }
 }

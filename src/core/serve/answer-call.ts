@@ -58,6 +58,10 @@ export async function answerCall(
       limitSubject(subject, "subject");
       return toWirePermits(await permits.exchange(subject, fromWireAsk(question.value), { expiresAtMs }));
     }
+    case "inspection": {
+      const { subject } = question.value;
+      return toWirePermits(await permits.inspect(limitSubject(subject, "subject")));
+    }
     case "windows":
       return toWireWindows(await core.windows.exchange(fromWireReports(question.value)));
     case "lookup": {

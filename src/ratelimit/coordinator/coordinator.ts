@@ -50,6 +50,7 @@ export class Coordinator {
     const member: Member = { onRecall, isGone: false };
     return {
       exchange: (subject, ask, options) => this.#submit(subject, member, ask, options),
+      inspect: (subject) => this.#inspect(subject),
       close: () => {
         member.isGone = true;
         this.#holders.leave(member);
@@ -78,6 +79,17 @@ export class Coordinator {
     return this.#lanes.submit(group, { subject, member, ask, expiresAtMs, executed: undefined });
   }
 
+  #inspect(subject: string): Promise<PermitAnswer> {
+    const expiresAtMs = Number.POSITIVE_INFINITY;
+    return this.#lanes.submit(subject, {
+      subject,
+      member: undefined,
+      ask: inspection,
+      expiresAtMs,
+      executed: undefined,
+    });
+  }
+
   /** Decides again what is executed: asks may have waited here for longer than their replicas do. */
   #exchange(
     engine: PermitEngine,
@@ -90,10 +102,8 @@ export class Coordinator {
         engine,
         live.map(({ items }) => {
           const { subject } = items[0] as MemberAsk;
-          const holders = this.#holders.count(
-            subject,
-            items.map(({ member }) => member),
-          );
+          const asking = membersOf(items);
+          const holders = asking.length === 0 ? 0 : this.#holders.count(subject, asking);
           const asks = boundRuns(items.map(executedOf));
           items.forEach((item, i) => {
             item.executed = asks[i];
@@ -121,6 +131,7 @@ export class Coordinator {
       const { member } = item;
       const ask = executedOf(item);
       const { granted } = given.next().value as Share;
+      if (member === undefined) return { ...result, granted };
       this.#holders.note(subject, member, result.gen, ask, granted);
       this.#metrics.permits("granted", granted);
       this.#metrics.permits("returned", ask.returned);
@@ -130,16 +141,14 @@ export class Coordinator {
     const isRecalled = shares.some(
       ({ lacking }) => lacking !== undefined && lacking <= result.left + result.outstanding,
     );
-    if (isRecalled && result.outstanding > 0)
-      this.#recall(
-        subject,
-        asking.map(({ member }) => member),
-      );
+    const isInspected = asking.some(({ member }) => member === undefined);
+    if ((isRecalled || isInspected) && result.outstanding > 0)
+      this.#recall(subject, isInspected ? [] : membersOf(asking));
     return answers;
   }
 
-  #recall(subject: string, short: readonly Member[]): void {
-    for (const member of this.#holders.others(subject, short)) {
+  #recall(subject: string, except: readonly Member[]): void {
+    for (const member of this.#holders.others(subject, except)) {
       this.#metrics.permits("recalled", 1);
       member.onRecall(subject);
     }
@@ -168,7 +177,8 @@ async function exchangeInTurn(engine: PermitEngine, asks: readonly SubjectAsk[])
 
 interface MemberAsk {
   readonly subject: string;
-  readonly member: Member;
+  /** Undefined: nobody gets anything, the window is only inspected. */
+  readonly member: Member | undefined;
   readonly ask: PermitAsk;
   readonly expiresAtMs: number;
   /** What the ledger is asked, decided when the batch is formed. Undefined: nothing. */
@@ -181,8 +191,15 @@ interface MemberAsk {
  */
 function executedPart({ member, ask, expiresAtMs }: MemberAsk, nowMs: number): PermitAsk | undefined {
   if (nowMs > expiresAtMs) return undefined;
-  if (!member.isGone) return ask;
+  if (!member?.isGone) return ask;
   return ask.returned + ask.spent > 0 ? { ...ask, waiting: [], inAdvance: 0 } : undefined;
+}
+
+/** An ask that wants nothing, says nothing and marks nothing. */
+const inspection: PermitAsk = { waiting: [], inAdvance: 0, gen: 0, returned: 0, spent: 0, holders: 0 };
+
+function membersOf(items: readonly MemberAsk[]): readonly Member[] {
+  return items.flatMap(({ member }) => member ?? []);
 }
 
 const isExecuted = ({ executed }: MemberAsk) => executed !== undefined;

@@ -3,12 +3,12 @@ import type { Metrics } from "../../ambient/metrics.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WindowTable } from "../../domain/window-table.ts";
-import type { RateLimiter } from "../limiter.ts";
+import type { InspectingLimiter } from "../limiter.ts";
 import type { LocalPermit } from "./local-permit.ts";
 import { WindowCounter, type WindowListener } from "./window-counter.ts";
 
 /** Counts in this replica's memory: nothing is waited for. */
-export class LocalLimiter extends WindowCounter implements RateLimiter {
+export class LocalLimiter extends WindowCounter implements InspectingLimiter {
   readonly #table: WindowTable;
   readonly #metrics: Metrics;
 

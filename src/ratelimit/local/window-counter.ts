@@ -36,6 +36,11 @@ export abstract class WindowCounter implements PermitIssuer {
 
   abstract peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;
 
+  /** A verification decides by the same rows. */
+  inspect(subject: string, rule: RateLimit): MaybePromise<RateLimitState> {
+    return this.peek(subject, rule);
+  }
+
   commit({ slot, claim, cost, epoch }: LocalPermit): void {
     if (this.#guard !== undefined && !this.#guard.hold(slot, claim)) return;
     this.#rows.commit(slot, epoch, cost);

@@ -1,15 +1,16 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import { countOf, type Picked } from "../../domain/cost-queue.ts";
 import { PermitPool } from "../../domain/permit-pool.ts";
-import type { PermitMessage, PermitVerdict, Shortage } from "../../domain/permit-verdict.ts";
-import type { PermitRule } from "../../domain/permit-window.ts";
+import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { isFreeStanding } from "../../domain/subject.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
-import type { Permit, RateLimiter } from "../limiter.ts";
+import type { InspectingLimiter, Permit } from "../limiter.ts";
 import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
-import { type PoolBounds, type Pooled, PoolTable } from "./pool-table.ts";
+import { inspectWindow } from "./inspect-window.ts";
+import type { Entry, Waiting } from "./pool-entry.ts";
+import { type PoolBounds, PoolTable } from "./pool-table.ts";
 import { noSuchSubject, StrictPermit } from "./strict-permit.ts";
 
 /** Its bounds: limits with an open window at most. A further one is `Unavailable`. */
@@ -30,7 +31,7 @@ const stopMs = 300;
  * Holds subjects to limits that are never exceeded: each verification spends permits that the ledger has charged before.
  * While a pool holds permits nothing is waited for; otherwise verifications queue for the next answer.
  */
-export class StrictLimiter implements RateLimiter {
+export class StrictLimiter implements InspectingLimiter {
   readonly #options: StrictLimiterOptions;
   readonly #pools: PoolTable<Entry>;
   /** The pools that each tick checks. */
@@ -62,6 +63,17 @@ export class StrictLimiter implements RateLimiter {
 
   peek(subject: string, rule: RateLimit): RateLimitState {
     return this.stateOf(this.#pools.find(subject, rule.limit), rule, this.#options.clock.monotonicMs());
+  }
+
+  /** This replica's own permits are returned too, so that the ledger knows of all. */
+  async inspect(subject: string, rule: RateLimit, cost: number): Promise<RateLimitState | undefined> {
+    this.recall(subject);
+    const window = await inspectWindow(subject, cost, this.#options);
+    if (window === undefined) return undefined;
+    for (const { pool } of this.#pools.ofSubject(subject)) pool.noteLeft(window);
+    const { limit, left: remaining, endsInMs, endsAtMs, clockBehind } = window;
+    if (endsInMs === 0) return { limit, remaining: limit, resetMs: this.#wallMs(rule.durationMs) };
+    return { limit, remaining, resetMs: clockBehind ? this.#wallMs(endsInMs) : endsAtMs };
   }
 
   /** Another replica waits for the subject's permits. Returns those that no request waits for here. */
@@ -295,25 +307,4 @@ export class StrictLimiter implements RateLimiter {
   #sweepIdle(nowMs: number): void {
     for (const entry of this.#pools.next(sweptPerTick)) if (entry.pool.isIdle(nowMs)) this.#pools.delete(entry);
   }
-}
-
-interface Entry extends Pooled {
-  /** What its asks bring: the rule of a free-standing limit. */
-  readonly brought: PermitRule | undefined;
-  readonly pool: PermitPool;
-  /** In the order in which they came: those that wait in the pool. */
-  waiting: Waiting[];
-  /** When the pool wants to send something. */
-  dueMs: number | undefined;
-  /** When an answer last left requests waiting because the ledger had too few permits left. */
-  short: (Shortage & { readonly atMs: number }) | undefined;
-}
-
-interface Waiting {
-  readonly rule: RateLimit;
-  readonly cost: number;
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  readonly resolve: (permit: Permit) => void;
-  readonly reject: (error: Unavailable) => void;
 }

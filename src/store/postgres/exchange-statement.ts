@@ -36,7 +36,7 @@ export const exchangeSteps = stepsWith({
   rule: { limit: "p.rule_limit", durationMs: "p.rule_duration_ms" },
   steps: `granting AS (
   SELECT *, LEAST(available, GREATEST(0, want_min,
-    CASE WHEN was_contended OR is_behind THEN 0 ELSE LEAST(want_max, available / share) END)) AS granted
+    CASE WHEN was_contended OR is_behind THEN 0 ELSE LEAST(want_max, available / GREATEST(2, share)) END)) AS granted
   FROM offered
 )`,
 });
@@ -75,7 +75,7 @@ export const exchangeRunsSteps: GuardedSteps = {
   SELECT subject, left_over, is_each_served FROM folded WHERE run > last_run
 ), granting AS (
   SELECT o.*, CASE WHEN is_each_served AND NOT was_contended AND NOT is_behind
-    THEN GREATEST(available - left_over, LEAST(available - left_over + in_advance, available / share))
+    THEN GREATEST(available - left_over, LEAST(available - left_over + in_advance, available / GREATEST(2, share)))
     ELSE available - left_over END AS granted
   FROM offered o JOIN waited USING (subject)
 )`,
@@ -112,7 +112,7 @@ locked AS MATERIALIZED (
   SELECT *,
     now_ms >= end_ms AND ${isDemand} AS opens,
     now_ms < end_ms AND ask_gen = gen AS is_own,
-    2 * GREATEST(1, holders) AS share
+    2 * GREATEST(0, holders) AS share
   FROM ending
 ), reported AS (
   SELECT *, CASE WHEN is_own THEN LEAST(granted, spent + GREATEST(0, ask_spent)) ELSE spent END AS now_spent FROM judged

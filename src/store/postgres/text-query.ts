@@ -6,6 +6,9 @@ type TextRow = (string | null)[];
 class TextQuery extends pg.Query {
   #rows: TextRow[] = [];
 
+  /** Called by the client, before the rows. The names of the columns are not needed. */
+  handleRowDescription(): void {}
+
   /** Called by the client, for each row. */
   handleDataRow({ fields }: { readonly fields: TextRow }): void {
     this.#rows.push(fields);

@@ -32,13 +32,12 @@ export function counterOf(row: CounterRow): UsageCounter {
 }
 
 /** The counter in the row of a key or owner, which may have none. Throws `Unavailable`, for this one only. */
-export function readCounter({
-  remaining,
-  ...row
-}: Omit<CounterRow, "remaining"> & { readonly remaining: number | null }): UsageCounter | undefined {
-  if (remaining === null) return undefined;
+export function readCounter(
+  row: Omit<CounterRow, "remaining"> & { readonly remaining: number | null },
+): UsageCounter | undefined {
+  if (row.remaining === null) return undefined;
   try {
-    return counterOf({ ...row, remaining });
+    return counterOf(row as CounterRow);
   } catch (cause) {
     throw new Unavailable("a stored counter cannot be read", { cause, affectsOneKeyOnly: true });
   }

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { andThen, type MaybePromise } from "../../domain/maybe-promise.ts";
-import type { StoredOwner } from "../../domain/owner.ts";
+import { concernsApi, type StoredOwner } from "../../domain/owner.ts";
 import type { OwnerPage, OwnersQuery } from "../queries.ts";
 import { compileOnce } from "./compile-once.ts";
 import { readCounter, withDueRefills } from "./counter-row.ts";
@@ -17,6 +17,15 @@ const walkMax = 1500;
 export async function readOwner(engine: SqlEngine, id: string): Promise<StoredOwner | undefined> {
   const found = await engine.db.executeQuery(selectStoredOwner(engine, { id }));
   return found.rows.length === 0 ? undefined : storedOwnerOf(engine, found);
+}
+
+/** The owner of this key, if its record concerns keys of the same API. */
+export async function readOwnerOfKey(engine: SqlEngine, keyId: string): Promise<StoredOwner | undefined> {
+  const columns = ["owner_id", "api_id"] as const;
+  const key = await engine.db.selectFrom("keys").select(columns).where("id", "=", keyId).executeTakeFirst();
+  if (key === undefined || key.owner_id === null) return undefined;
+  const owner = await readOwner(engine, key.owner_id);
+  return owner && concernsApi(owner, key.api_id) ? owner : undefined;
 }
 
 const ownerColumns = [

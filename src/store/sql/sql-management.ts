@@ -23,7 +23,7 @@ import { listKeys } from "./list-keys.ts";
 import type { Plan } from "./plan.ts";
 import { listApis, readApi } from "./read-apis.ts";
 import { readKey, readKeyOfSecret } from "./read-keys.ts";
-import { listOwners, readOwner } from "./read-owners.ts";
+import { listOwners, readOwner, readOwnerOfKey } from "./read-owners.ts";
 import { rerollKeyPlan } from "./reroll-key.ts";
 import { CheckViolation, type SqlEngine, UniqueViolation } from "./sql-engine.ts";
 import { updateRemainingPlan } from "./update-remaining.ts";
@@ -65,6 +65,8 @@ export function createSqlManagement(engine: SqlEngine): Management {
         return listApis(engine, query);
       case "owner":
         return readOwner(engine, query.ownerId);
+      case "ownerOfKey":
+        return readOwnerOfKey(engine, query.keyId);
       case "owners":
         return listOwners(engine, query);
     }

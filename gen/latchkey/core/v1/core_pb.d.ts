@@ -135,6 +135,14 @@ export declare type Call = Message<"latchkey.core.v1.Call"> & {
      */
     value: OwnerLookup;
     case: "owner";
+  } | {
+    /**
+     * For strict limits: where a window stands.
+     *
+     * @generated from field: latchkey.core.v1.PermitInspection inspection = 11;
+     */
+    value: PermitInspection;
+    case: "inspection";
   } | { case: undefined; value?: undefined };
 };
 
@@ -221,7 +229,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
    */
   answer: {
     /**
-     * To `permits`: what the ledger has settled.
+     * To `permits`: what the ledger has settled. To `inspection`: what it knows, and nothing is granted.
      *
      * @generated from field: latchkey.core.v1.PermitGrant permits = 2;
      */
@@ -293,7 +301,7 @@ export declare type Answer = Message<"latchkey.core.v1.Answer"> & {
     case: "owner";
   } | {
     /**
-     * To `permits`: the subject has no strict limit.
+     * To `permits` and `inspection`: the subject has no strict limit.
      *
      * @generated from field: latchkey.core.v1.Answer.Missing missing = 11;
      */
@@ -1481,6 +1489,27 @@ export declare type PermitAsk_Run = Message<"latchkey.core.v1.PermitAsk.Run"> & 
  * Use `create(PermitAsk_RunSchema)` to create a new message.
  */
 export declare const PermitAsk_RunSchema: GenMessage<PermitAsk_Run>;
+
+/**
+ * A question about the window of a strict limit. It takes nothing and opens no window. The coordinator recalls the permits of
+ * all replicas, so that a later answer knows what they had spent.
+ *
+ * @generated from message latchkey.core.v1.PermitInspection
+ */
+export declare type PermitInspection = Message<"latchkey.core.v1.PermitInspection"> & {
+  /**
+   * What is limited.
+   *
+   * @generated from field: string subject = 1;
+   */
+  subject: string;
+};
+
+/**
+ * Describes the message latchkey.core.v1.PermitInspection.
+ * Use `create(PermitInspectionSchema)` to create a new message.
+ */
+export declare const PermitInspectionSchema: GenMessage<PermitInspection>;
 
 /**
  * Reports that are merged together. They get one answer.

@@ -1,0 +1,68 @@
+import type { Key } from "./key.ts";
+import { checkKey, type PlannedRequest } from "./key-checks.ts";
+import type { Owner } from "./owner.ts";
+import { type Check, type CounterCheck, codeOfRefusal, type LimitCheck, type RefusalReason } from "./refusal-reason.ts";
+import { type Plan, planVerification, type Verdict } from "./verification.ts";
+
+/** What a verification would be answered, and what each of its checks finds. */
+export interface Explanation {
+  readonly code: Verdict["code"];
+  /** In the order in which they decide, also those after the first that refuses. None of a key that is not there. */
+  readonly checks: readonly Check[];
+  /** Of the first check that refuses. */
+  readonly reason: RefusalReason | undefined;
+}
+
+/** The limits and counters of a key and its owner as they are, and what the verification would take of each. */
+export interface Inspected {
+  /** In the order in which they are named when several refuse, as counters are. */
+  readonly limits: readonly InspectedLimit[];
+  readonly counters: readonly InspectedCounter[];
+}
+
+export type InspectedLimit = Omit<LimitCheck, "check" | "refusal">;
+export type InspectedCounter = Omit<CounterCheck, "check" | "refusal">;
+
+/**
+ * Explains a verification of the key by the plan that a verification has. Limits and counters decide as when they are taken
+ * from: the whole cost or nothing, and a cost of 0 passes. Throws `CostTooHigh`.
+ */
+export function explainVerification(
+  key: Key | undefined,
+  owner: Owner | undefined,
+  request: PlannedRequest,
+  { limits, counters }: Inspected,
+  nowMs: number,
+): Explanation {
+  const plan = planVerification(key, owner, request, nowMs);
+  if (key === undefined || isNotFound(plan)) return { code: "NOT_FOUND", checks: [], reason: undefined };
+  const counted = [...limits.map(checkLimit), ...counters.map(checkCounter)];
+  const reason = plannedRefusal(plan) ?? counted.find(({ refusal }) => refusal !== undefined)?.refusal;
+  const code = reason === undefined ? "VALID" : codeOfRefusal(reason);
+  return { code, checks: [...checkKey(key, owner, request, nowMs), ...counted], reason };
+}
+
+function isNotFound(plan: Plan): boolean {
+  return plan.next === "answer" && plan.verdict.code === "NOT_FOUND";
+}
+
+function plannedRefusal(plan: Plan): RefusalReason | undefined {
+  switch (plan.next) {
+    case "answer":
+      return plan.verdict.reason;
+    case "refuse":
+      return plan.reason;
+    case "count":
+      return undefined;
+  }
+}
+
+function checkLimit(limit: InspectedLimit): LimitCheck {
+  const { of, name, state, cost } = limit;
+  return { check: "limit", ...limit, refusal: cost > state.remaining ? { check: "limit", of, name } : undefined };
+}
+
+function checkCounter(counter: InspectedCounter): CounterCheck {
+  const { of, remaining, cost } = counter;
+  return { check: "counter", ...counter, refusal: cost > remaining ? { check: "counter", of } : undefined };
+}
