@@ -32,6 +32,7 @@ const long = [
   "test/domain/permit-model/permit-model.test.ts",
   "test/e2e/lost-region.test.ts",
   "test/e2e/threads.test.ts",
+  "test/explain/agreement.test.ts",
   "test/faults/crash.test.ts",
   "test/faults/edges/held-commit.test.ts",
   "test/faults/edges/uses.test.ts",

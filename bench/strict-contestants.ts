@@ -94,6 +94,7 @@ async function latchkey(port: number): Promise<Contestant> {
       sent++;
       return permits.exchange(keyId, ask, options);
     },
+    inspect: (keyId) => permits.inspect(keyId),
     close: () => core.close(),
   };
   const limiter: StrictLimiter = new StrictLimiter({

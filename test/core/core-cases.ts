@@ -219,6 +219,32 @@ export function coreCases(name: string, open: () => Promise<OpenedCore>): void {
     });
   });
 
+  describe(`inspections of ${name}`, () => {
+    const rateLimit = { mode: "strict", limit: 40, durationMs: 60_000 } as const;
+
+    it("open no window, take nothing, and recall what all fronts hold", async () => {
+      const key = realKey({ rateLimit });
+      const { core, join } = await setUp(key);
+      const recalled: string[] = [];
+      const holder = core.joinPermits((keyId) => recalled.push(`holder ${keyId}`));
+      const other = (await join()).joinPermits(() => recalled.push("other"));
+      expect(await other.inspect(key.id)).toMatchObject({ gen: 0, endsInMs: 0, granted: 0, limit: 40 });
+      expect(await holder.exchange(key.id, askFor({ waiting: ones(39) }))).toMatchObject({ gen: 1, granted: 39 });
+      const open = { outcome: "settled", gen: 1, granted: 0, limit: 40 };
+      expect(await other.inspect(key.id)).toMatchObject({ ...open, left: 1, outstanding: 39 });
+      await vi.waitFor(() => expect(recalled).toEqual([`holder ${key.id}`]));
+      await holder.exchange(key.id, askFor({ gen: 1, returned: 30, spent: 9 }));
+      expect(await other.inspect(key.id)).toMatchObject({ ...open, left: 31, outstanding: 0 });
+      expect(recalled).toEqual([`holder ${key.id}`]);
+    });
+
+    it("find no window of a key without a strict limit", async () => {
+      const key = realKey({ remaining: 1 });
+      const { core } = await setUp(key);
+      expect(await core.joinPermits(() => {}).inspect(key.id)).toEqual({ outcome: "missing" });
+    });
+  });
+
   describe(`changes of ${name}`, () => {
     it("are everything for a front that knows nothing, and nothing as long as nothing has changed", async () => {
       const { core } = await setUp(realKey());

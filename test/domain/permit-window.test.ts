@@ -30,6 +30,23 @@ function grantedWithoutCosts(wanted: number, ask: PermitAsk, available: number, 
 }
 
 describe("the permit ledger", () => {
+  it("is changed by no ask of nobody for nothing, also if few permits are left under a lowered limit", () => {
+    const open = {
+      gen: 3,
+      endsAtMs: durationMs,
+      durationMs,
+      clampedEndsAtMs: 0,
+      granted: 7,
+      spent: 2,
+      contended: false,
+    };
+    const ask = { waiting: [], inAdvance: 0, gen: 0, returned: 0, spent: 0, holders: 0 };
+    for (const window of [open, { ...open, granted: 10 }, { ...open, endsAtMs: 0 }])
+      for (const limit of [8, 10, 20])
+        expect(exchangePermits(window, ask, { limit, durationMs }, 0).window).toEqual(window);
+    expect(exchangePermits(open, { ...ask, holders: 1 }, { limit: 8, durationMs }, 0).window.contended).toBe(true);
+  });
+
   it("grants requests of cost 1 what it granted before there were costs, however they are written as runs", () => {
     fc.assert(
       fc.property(

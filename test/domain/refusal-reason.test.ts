@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { codeOfRefusal, phraseRefusal, type RefusalReason } from "../../src/domain/refusal-reason.ts";
+import {
+  type Check,
+  codeOfRefusal,
+  phraseCheck,
+  phraseRefusal,
+  type RefusalReason,
+} from "../../src/domain/refusal-reason.ts";
 
 describe("the reason of a refusal", () => {
   it.each<[reason: RefusalReason, code: string, words: string]>([
@@ -17,5 +23,48 @@ describe("the reason of a refusal", () => {
   ])("%j is %s: %s", (reason, code, words) => {
     expect(codeOfRefusal(reason)).toBe(code);
     expect(phraseRefusal(reason)).toBe(words);
+  });
+});
+
+describe("what a check has found", () => {
+  const passed = { refusal: undefined };
+  const state = { limit: 10, remaining: 3, resetMs: 1 };
+  it.each<[check: Check, words: string]>([
+    [{ check: "api", isNeeded: true, ...passed }, "the key belongs to this API"],
+    [{ check: "api", isNeeded: false, ...passed }, "no API was told, so that a key of any can be used"],
+    [{ check: "api", isNeeded: true, refusal: { check: "api" } }, "the key belongs to another API"],
+    [{ check: "enabled", of: "key", isNeeded: true, ...passed }, "the key is enabled"],
+    [{ check: "enabled", of: "owner", isNeeded: true, ...passed }, "the key's owner is enabled"],
+    [{ check: "expiry", isNeeded: true, ...passed }, "the key has not expired"],
+    [{ check: "expiry", isNeeded: false, ...passed }, "the key does not expire"],
+    [{ check: "ip", isNeeded: true, ...passed }, "the key can be used from this address"],
+    [{ check: "ip", isNeeded: false, ...passed }, "the key can be used from all addresses"],
+    [{ check: "permissions", isNeeded: true, ...passed }, "the key has the permissions that were asked for"],
+    [{ check: "permissions", isNeeded: false, ...passed }, "no permissions were asked for"],
+    [
+      { check: "limit", of: "key", name: undefined, state, cost: 2, ...passed },
+      "the limit of the key is not reached: 3 of 10 left, 2 needed",
+    ],
+    [
+      {
+        check: "limit",
+        of: "owner",
+        name: "month",
+        state,
+        cost: 4,
+        refusal: { check: "limit", of: "owner", name: "month" },
+      },
+      "the limit month of the key's owner is reached: 3 of 10 left, 4 needed",
+    ],
+    [
+      { check: "counter", of: "key", remaining: 5, cost: 5, ...passed },
+      "the counter of the key suffices: 5 left, 5 needed",
+    ],
+    [
+      { check: "counter", of: "owner", remaining: 5, cost: 6, refusal: { check: "counter", of: "owner" } },
+      "the counter of the key's owner is used up: 5 left, 6 needed",
+    ],
+  ])("%j: %s", (check, words) => {
+    expect(phraseCheck(check)).toBe(words);
   });
 });

@@ -2,14 +2,9 @@ import { describe, expect, it } from "vitest";
 import { costsOfOne } from "../../src/domain/costs.ts";
 import { parseIpAddress, toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key } from "../../src/domain/key.ts";
+import type { PlannedRequest } from "../../src/domain/key-checks.ts";
 import type { Owner } from "../../src/domain/owner.ts";
-import {
-  countersOf,
-  noteSpend,
-  type PlannedRequest,
-  planVerification,
-  verdictOn,
-} from "../../src/domain/verification.ts";
+import { countersOf, noteSpend, planVerification, verdictOn } from "../../src/domain/verification.ts";
 
 const nowMs = Date.UTC(2026, 0, 15);
 const key: Key = {

@@ -135,6 +135,9 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
       const last = await client.verifyKey({ key });
       expect(last).toMatchObject({ code: "USAGE_EXCEEDED", remaining: 0 });
       if (async) expect(last.ratelimit?.remaining).toBe(45);
+      const { code, checks } = await client.explainKey({ key });
+      const limit = checks.find(({ name }) => name === "limit");
+      expect([code, limit?.ratelimit?.remaining]).toEqual(["USAGE_EXCEEDED", 45]);
     }
   });
 

@@ -41,6 +41,7 @@ const samples: Readonly<Record<string, (subject: Subject) => JsonValue>> = {
   "keys.createKey": ({ apiId }) => ({ apiId }),
   "keys.verifyKey": ({ key }) => ({ key }),
   "keys.getKey": ({ keyId }) => ({ keyId }),
+  "keys.explainKey": ({ keyId }) => ({ keyId }),
   "keys.updateKey": ({ keyId }) => ({ keyId, name: "name" }),
   "keys.updateRemaining": ({ keyId }) => ({ keyId, op: "set", value: 5 }),
   "keys.listKeys": ({ apiId }) => ({ apiId }),

@@ -172,6 +172,20 @@ describe("protoc-gen-latchkey", () => {
     ["doubles that may be fractions", (file) => setRules(file, "expires", {}), /expires.*"\.whole"/],
     ["rules with exceptions", (file) => setRules(file, "name", { ignore: Ignore.ALWAYS }), /name.*no counterpart/],
     [
+      "a list whose rules are never looked at",
+      (file) => setRules(file, "ratelimits", { ignore: Ignore.ALWAYS }),
+      /ratelimits.*no counterpart/,
+    ],
+    [
+      "a list that needs items, unless it has none",
+      (file) =>
+        setRules(file, "ratelimits", {
+          ignore: Ignore.IF_ZERO_VALUE,
+          type: { case: "repeated", value: { minItems: 1n } },
+        }),
+      /ratelimits.*no counterpart/,
+    ],
+    [
       "rules that JSON Schema cannot state",
       (file) => setRules(file, "name", { type: { case: "string", value: { contains: "x" } } }),
       /name.*rule contains has no counterpart/,

@@ -16,12 +16,11 @@ const rootKey = new Secret("root key");
 /** A store with a key and an owner of the API `mine` and of `theirs`, managed under a root key that may do this. */
 export async function setUp(allowed: Partial<RootKeyVerdict> = {}) {
   const store = createMemoryStore(clock);
-  const mine = sampleKey(clock, { id: "key_mine", apiId: "mine", secretDigest: "mine", remaining: 5 });
-  const theirs = sampleKey(clock, { id: "key_theirs", apiId: "theirs", secretDigest: "theirs", remaining: 5 });
-  await createKey(store.management, mine, recordOf("of mine", mine.id));
-  await createKey(store.management, theirs, recordOf("of theirs", theirs.id));
   for (const apiId of ["mine", "theirs"]) {
-    await createOwner(store.management, sampleOwner(`owner of ${apiId}`, { apiIds: [apiId], remaining: 5 }));
+    const ownerId = `owner of ${apiId}`;
+    const key = sampleKey(clock, { id: `key_${apiId}`, apiId, ownerId, secretDigest: apiId, remaining: 5 });
+    await createKey(store.management, key, recordOf(`of ${apiId}`, key.id));
+    await createOwner(store.management, sampleOwner(ownerId, { apiIds: [apiId], remaining: 5 }));
   }
   for (const apiId of ["stopped mine", "stopped theirs"]) {
     await createApi(store.management, apiId);
@@ -102,6 +101,7 @@ export function queriesOn(apiId: string): { readonly [Kind in KeyQuery]: Extract
     apiDefaults: { kind: "apiDefaults", apiId },
     apis: { kind: "apis", limit: 10 },
     owner: { kind: "owner", ownerId: `owner of ${apiId}` },
+    ownerOfKey: { kind: "ownerOfKey", keyId: `key_${apiId}` },
     owners: { kind: "owners", limit: 10 },
   };
 }

@@ -30,6 +30,7 @@ const permissionOf: Readonly<Record<CommandKind | KeyQuery, string | undefined>>
   updateOwnerRemaining: "owners.update",
   deleteOwner: "owners.delete",
   owner: "owners.read",
+  ownerOfKey: "keys.read",
   owners: "owners.read",
 };
 const allPermissions = [...new Set([...Object.values(permissionOf), "keys.verify"])].filter((one) => one !== undefined);
@@ -88,6 +89,7 @@ describe.each(queryKinds)("the query %s", (kind) => {
       apiDefaults: undefined,
       apis: { apis: [] },
       owner: undefined,
+      ownerOfKey: undefined,
       owners: { owners: [] },
     }[kind];
     expect(await management.read(queriesOn("mine")[kind])).not.toEqual(nothing);

@@ -1,9 +1,9 @@
 import { sha256 } from "../../src/ambient/crypto.ts";
 import type { Key } from "../../src/domain/key.ts";
+import type { PlannedRequest } from "../../src/domain/key-checks.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import type { RefusalReason } from "../../src/domain/refusal-reason.ts";
 import { Unavailable } from "../../src/domain/unavailable.ts";
-import type { PlannedRequest } from "../../src/domain/verification.ts";
 import { foundAs, sampleKey } from "../contract/sample-keys.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { type Script, standing } from "./fakes.ts";

@@ -8,12 +8,19 @@ import { type Settled, settledWith } from "./asks.ts";
 export class HeldChannel implements PermitChannel {
   /** Everything that was ever sent, in order. */
   readonly sent: (PermitAsk & { readonly subject: string })[] = [];
+  /** The subjects that were inspected, in order. */
+  readonly inspected: string[] = [];
   isClosed = false;
   readonly #held: Held[] = [];
 
   exchange(subject: string, ask: PermitAsk, { onOverdue }: ExchangeOptions = {}): Promise<PermitAnswer> {
     this.sent.push({ subject, ...ask });
     return new Promise((resolve, reject) => this.#held.push({ resolve, reject, onOverdue }));
+  }
+
+  inspect(subject: string): Promise<PermitAnswer> {
+    this.inspected.push(subject);
+    return new Promise((resolve, reject) => this.#held.push({ resolve, reject, onOverdue: undefined }));
   }
 
   close(): void {

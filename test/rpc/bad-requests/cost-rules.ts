@@ -21,6 +21,6 @@ const badCosts: [string, string, JsonObject][] = [
   ],
 ];
 
-export const costRules: BadRequest[] = badCosts.map(([name, field, fields]) =>
-  broken(name, "verifyKey", field, { ...goodBodyOf("verifyKey"), ...fields }),
+export const costRules: BadRequest[] = (["verifyKey", "explainKey"] as const).flatMap((call) =>
+  badCosts.map(([name, field, fields]) => broken(name, call, field, { ...goodBodyOf(call), ...fields })),
 );

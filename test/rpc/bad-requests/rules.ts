@@ -245,9 +245,11 @@ export const rules: BadRequest[] = [
   ).map(([name, field, given]) =>
     broken(name, "importKeys", `keys[0].${field}`, { apiId: textCanary, keys: [{ digest, ...given }] }),
   ),
-  broken("keyId and key", "getKey", "keyId", { keyId: textCanary, key: textCanary }, { says: "either keyId or key" }),
-  broken("empty key", "getKey", "key", { key: "" }),
-  broken("key of 16385 characters", "getKey", "key", { key: long(16_385) }),
+  ...(["getKey", "explainKey"] satisfies CallName[]).flatMap((call) => [
+    broken("keyId and key", call, "keyId", { keyId: textCanary, key: textCanary }, { says: "either keyId or key" }),
+    broken("empty key", call, "key", { key: "" }),
+    broken("key of 16385 characters", call, "key", { key: long(16_385) }),
+  ]),
   broken("empty apiId", "createApi", "apiId", { apiId: "", name: textCanary }),
   broken("apiId of 256 characters", "createApi", "apiId", { apiId: long(256) }),
   ...(["createApi", "updateApi"] satisfies CallName[]).flatMap((call) =>

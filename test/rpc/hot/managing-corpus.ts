@@ -45,6 +45,12 @@ function calls(secrets: Readonly<Record<string, string>>): Record<string, readon
       "",
       1,
     ],
+    "keys.explainKey": [
+      plain,
+      { keyId: "key_of_none" },
+      { key: secrets.unknown },
+      { ...plain, remaining: { cost: -1 } },
+    ],
     "keys.whoami": [{ key: secrets.everything }, { key: secrets.unknown }],
     "keys.listKeys": [{ apiId: "api_1" }, { apiId: "api_1", limit: 0 }, { ownerId: "owner", enabled: true }],
     "keys.updateKey": [

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { brokenExplanations } from "./broken-explanations.ts";
+import { runCases } from "./run-cases.ts";
+import { World } from "./world.ts";
+
+/* More of these: `npm run soak -- explain`. */
+
+describe("an explanation", { timeout: 300_000 }, () => {
+  it("of 10 000 random verifications agrees with each, also on a replica that is new to the key, and changes nothing", async () => {
+    const { problems, codes } = await runCases(await World.open(), { seed: 1, cases: 10_000 });
+    expect(problems.slice(0, 5).join("\n")).toBe("");
+    expect([...codes.keys()].sort()).toEqual([
+      "CostTooHigh",
+      "DISABLED",
+      "EXPIRED",
+      "FORBIDDEN",
+      "INSUFFICIENT_PERMISSIONS",
+      "NOT_FOUND",
+      "RATE_LIMITED",
+      "USAGE_EXCEEDED",
+      "VALID",
+    ]);
+  });
+
+  it.each(brokenExplanations)("that %s is found out", async (_, explain) => {
+    const { problems } = await runCases(await World.open(), { seed: 1, cases: 10_000, explain });
+    expect(problems).not.toEqual([]);
+  });
+});
