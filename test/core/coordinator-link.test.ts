@@ -135,7 +135,7 @@ describe("a link to a coordinator", () => {
     const lost = exchange(link, "k", askFor({ returned: 1 }));
     await expect(lost).rejects.toThrow(away);
     (proxy as FaultyProxy).silent = false;
-    await vi.waitFor(() => expect(link.isUp).toBe(true), { timeout: 10_000 });
+    await vi.waitFor(() => expect(link.isUp).toBe(true), { timeout: 60_000 });
     expect(coordinator.asks).toEqual([]);
   });
 
@@ -156,7 +156,7 @@ describe("a link to a coordinator", () => {
     onTestFinished(() => link.close());
     await delay(400);
     await ScriptedCoordinator.start(port);
-    await vi.waitFor(() => expect(link.isUp).toBe(true), { timeout: 10_000 });
+    await vi.waitFor(() => expect(link.isUp).toBe(true), { timeout: 60_000 });
     expect(logLines.map((line) => JSON.parse(line).msg)).toEqual([
       "the coordinator is away",
       "the coordinator is back",

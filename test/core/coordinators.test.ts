@@ -14,7 +14,7 @@ import {
   type TestEdge,
 } from "./test-coordinator.ts";
 
-const patient = { timeout: 10_000 };
+const patient = { timeout: 60_000 };
 const keyIds = Array.from({ length: 200 }, (_, i) => `key_${i}`);
 
 /** For each key, which of these coordinators its ask went to. */

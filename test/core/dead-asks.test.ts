@@ -6,7 +6,7 @@ import { ones } from "../support/ones.ts";
 import { askingFor, openRawStream } from "./raw-stream.ts";
 import { edgeAt, startTestCoordinator, strictKey } from "./test-coordinator.ts";
 
-const patient = { timeout: 10_000 };
+const patient = { timeout: 60_000 };
 
 /** A coordinator behind a network that can be cut. */
 async function setUp() {

@@ -8,7 +8,7 @@ import { metaOf, realKey, rootKey } from "./core-cases.ts";
 import { setUpLink } from "./link-fixture.ts";
 import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
 
-const patient = { timeout: 20_000, interval: 5 };
+const patient = { timeout: 60_000, interval: 5 };
 /** What each side refuses: then the stream ends. */
 const refusedBytes = 8 * 1024 * 1024;
 

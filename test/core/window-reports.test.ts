@@ -10,7 +10,7 @@ import { tempFolder } from "../support/temp-folder.ts";
 import { openRawStream } from "./raw-stream.ts";
 import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
 
-const patient = { timeout: 10_000 };
+const patient = { timeout: 60_000 };
 
 /** An edge's local limits, which meet the others' at these coordinators and nowhere else. */
 async function startEdge(addresses: readonly string[], limit = 10) {

@@ -25,7 +25,7 @@ async function refusalOf(dataDir: string, file: string): Promise<string> {
 }
 
 // Of the embedded store only: Postgres has tools of its own for it.
-describe("a backup", { timeout: 20_000 }, () => {
+describe("a backup", () => {
   it("taken under load serves the same keys, with counters as of one moment", async () => {
     const folder = tempFolder();
     const [dataDir, restoredDir, file] = ["data", "restored", "backup.db"].map((name) => join(folder, name)) as [

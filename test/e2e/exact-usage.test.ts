@@ -31,7 +31,7 @@ async function serveWithLedger(usage: UsageLedger): Promise<string> {
   return `http://127.0.0.1:${await onePort.listen(0, "127.0.0.1")}`;
 }
 
-describe(`${clients} clients of every kind on one key with ${uses} uses`, { timeout: 30_000 }, () => {
+describe(`${clients} clients of every kind on one key with ${uses} uses`, () => {
   it.each(engines)("get every use exactly once, and not one more, on $name", async (engine) => {
     const { baseUrl } = await startLatchkey({ ...(await engine.environment()), LATCHKEY_ROOT_KEY: testRootKey });
 

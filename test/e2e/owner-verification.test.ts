@@ -118,7 +118,7 @@ describe.each(engines)("what keys of one owner share on $name", (engine) => {
 });
 
 describe("changes of an owner", () => {
-  it("are in force in all threads when they are answered", { timeout: 30_000 }, async () => {
+  it("are in force in all threads when they are answered", async () => {
     const settings = { LATCHKEY_WORKERS: "2", LATCHKEY_ROOT_KEY: testRootKey };
     const { baseUrl } = await startLatchkey({ ...(await engines[0]?.environment()), ...settings });
     const client = latchkeyOf("sdk", baseUrl, testRootKey);
@@ -136,7 +136,7 @@ describe("changes of an owner", () => {
     expect(await verify()).toEqual(["VALID"]);
   });
 
-  it.runIf(engines[1] !== undefined)("reach other replicas by the change feed", { timeout: 30_000 }, async () => {
+  it.runIf(engines[1] !== undefined)("reach other replicas by the change feed", async () => {
     const settings = await (engines[1] as Engine).settings();
     const [here, there] = await Promise.all([startTestServer({ settings }), startTestServer({ settings })]);
     const client = latchkeyOf("sdk", here.baseUrl, here.rootKey);

@@ -95,7 +95,7 @@ describe("the package", () => {
     }
   });
 
-  it("serves from a project that has nothing else, and knows its version", { timeout: 30_000 }, async () => {
+  it("serves from a project that has nothing else, and knows its version", async () => {
     const { version } = JSON.parse(readText("package.json")) as { version: string };
     expect((await exec(command, ["--version"], { env: userEnvironment })).stdout).toBe(`${version}\n`);
 
@@ -110,7 +110,7 @@ describe("the package", () => {
     }
   });
 
-  it("has declarations that find mistakes", { timeout: 30_000 }, async () => {
+  it("has declarations that find mistakes", async () => {
     writeFileSync(join(project, "typed-caller.ts"), typedCaller);
     writeFileSync(join(project, "tsconfig.json"), JSON.stringify(tsconfig));
     const check = exec(join(root, "node_modules/.bin/tsc"), ["-p", project], { env: userEnvironment });

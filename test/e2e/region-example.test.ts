@@ -35,7 +35,7 @@ describe.runIf(hasPostgres)("the example of several regions in docs/operations.m
     });
     const edgeFolder = machineWith(edge.files, source, "edge");
     const serving = await startStep(edgeFolder, edgeScript, 0);
-    await vi.waitFor(async () => expect(await coordinatorsUp(serving, secret)).toBe(2), { timeout: 20_000 });
+    await vi.waitFor(async () => expect(await coordinatorsUp(serving, secret)).toBe(2), { timeout: 60_000 });
 
     const addresses = { "http://127.0.0.1:8080": serving.baseUrl, "10.0.0.1:8081": `127.0.0.1:${first}` };
     const tryingFolder = machineWith(tryIt.files, source, "trying");
@@ -51,7 +51,7 @@ describe.runIf(hasPostgres)("the example of several regions in docs/operations.m
     // It never says that it serves, and is killed with the test.
     startStep(strangerFolder, edgeScript, internalPort, { PORT }).catch(() => {});
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${PORT}${path}`, init);
-    await vi.waitFor(async () => expect((await ask("/readyz")).status).toBe(503), { timeout: 20_000 });
+    await vi.waitFor(async () => expect((await ask("/readyz")).status).toBe(503), { timeout: 60_000 });
     const authorization = `Bearer ${(await bash(source, "cat root-key")).trim()}`;
     const headers = { authorization, "content-type": "application/json" };
     const body = JSON.stringify({ apiId: "demo" });

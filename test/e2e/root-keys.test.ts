@@ -109,7 +109,7 @@ describe.each(engines)("on $name", (engine) => {
   });
 });
 
-describe.runIf(hasPostgres)("a root key that is revoked", { timeout: 60_000 }, () => {
+describe.runIf(hasPostgres)("a root key that is revoked", () => {
   it("is refused by the replica that was asked, and by another one and edges within two seconds", async () => {
     const settings = { databaseUrl: new Secret(await createTestDatabase()) };
     const coordinator = await startTestServer({ settings: { ...settings, role: "coordinator" } });

@@ -39,7 +39,7 @@ async function statusesAroundStart(port: number, rootKey: string): Promise<Map<s
   return statuses;
 }
 
-describe.runIf(hasPostgres)("a start on Postgres", { timeout: 60_000 }, () => {
+describe.runIf(hasPostgres)("a start on Postgres", () => {
   it("answers the first request that it accepts, with one thread or more", async () => {
     const LATCHKEY_DATA_DIR = tempFolder();
     const environment = { LATCHKEY_DATA_DIR, DATABASE_URL: await createTestDatabase(), LATCHKEY_DRAIN_MS: "0" };
@@ -78,7 +78,7 @@ describe.runIf(hasPostgres)("a start on Postgres", { timeout: 60_000 }, () => {
   });
 });
 
-describe("npm start", { timeout: 60_000 }, () => {
+describe("npm start", () => {
   it("serves from the sources of a checkout, and SIGTERM ends it in order", async () => {
     const environment = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
     const latchkey = await startLatchkey(environment, ["npm", "start"]);

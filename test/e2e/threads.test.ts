@@ -55,7 +55,7 @@ function fromBelow(limit: number): number[] {
 }
 
 // At once, since each has a process of its own and half of them mostly wait.
-describe.concurrent.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
+describe.concurrent.each(engines)(`${threads} threads of one process, on $name`, (engine) => {
   it("let exactly a local limit pass in every window, each answer counting down by one", async () => {
     const [limit, duration, windows] = [100, 1000, 4];
     const latchkey = await start(await engine.environment());
@@ -95,12 +95,12 @@ describe.concurrent.each(engines)(`${threads} threads of one process, on $name`,
       const answers = await Promise.all(created.map(({ key }) => crowd(callers, key, 2)));
       for (const each of answers) expect(countdown(each)).toEqual(fromBelow(ratelimit.limit));
       const isFree = async () => expect(await metric(latchkey, "latchkey_rate_limit_windows")).toBe(0);
-      await vi.waitFor(isFree, { timeout: 10_000, interval: 100 });
+      await vi.waitFor(isFree, { timeout: 60_000, interval: 100 });
     }
   });
 });
 
-describe.each(engines)(`${threads} threads of one process, on $name`, { timeout: 60_000 }, (engine) => {
+describe.each(engines)(`${threads} threads of one process, on $name`, (engine) => {
   let latchkey: Awaited<ReturnType<typeof start>>;
   const undo: (() => void)[] = [];
   const atEnd = (step: () => void) => void undo.push(step);
@@ -213,7 +213,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, { timeout:
   });
 });
 
-describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
+describe(`${threads} threads of one process`, () => {
   it("refuse a port in use, also one that another process shares between its threads", async () => {
     const { baseUrl } = await start({ LATCHKEY_DATA_DIR: tempFolder() });
     const { port } = new URL(baseUrl);
@@ -261,7 +261,7 @@ describe(`${threads} threads of one process`, { timeout: 60_000 }, () => {
   });
 });
 
-describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, { timeout: 60_000 }, () => {
+describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, () => {
   it("learn of each other's windows and deleted keys", async () => {
     const [DATABASE_URL, redis] = [await createTestDatabase(), await startTestRedis()];
     const replicas = await Promise.all(
@@ -290,7 +290,7 @@ describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, {
   });
 });
 
-describe.runIf(hasPostgres)(`an edge of ${threads} threads`, { timeout: 60_000 }, () => {
+describe.runIf(hasPostgres)(`an edge of ${threads} threads`, () => {
   it("gets the permits of strict limits from its coordinators, and lets exactly the limit pass", async () => {
     const DATABASE_URL = await createTestDatabase();
     const coordinator = await startLatchkey({

@@ -13,7 +13,7 @@ import { testRootKey } from "../support/test-root-key.ts";
 /** Lets a signal end the one worker thread that the service has: its writer. */
 const killWriterOnSignal = `process.on("worker", (writer) => process.on("SIGUSR2", () => writer.terminate()))`;
 
-describe("the death of the writer thread", { timeout: 20_000 }, () => {
+describe("the death of the writer thread", () => {
   it("ends the process with an error, and a restart goes on where it was", async () => {
     const environment = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey };
     const preload = `--import=data:text/javascript,${encodeURIComponent(killWriterOnSignal)}`;

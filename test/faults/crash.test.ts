@@ -9,7 +9,7 @@ const kills = 30;
 const uses = 100_000_000;
 
 describe("a service that is killed while it is being used", () => {
-  it(`loses no acknowledged use, key or deletion in ${kills} kills`, { timeout: 120_000 }, async () => {
+  it(`loses no acknowledged use, key or deletion in ${kills} kills`, async () => {
     const load = new CrashLoad(tempFolder(), testRootKey);
     await load.start();
     await load.createCounted(uses);
@@ -33,7 +33,7 @@ describe("a service that is killed while it is being used", () => {
     }
   });
 
-  it("would show a loss: data as of before the last uses", { timeout: 30_000 }, async () => {
+  it("would show a loss: data as of before the last uses", async () => {
     const folder = tempFolder();
     const [dataDir, copy] = [join(folder, "data"), join(folder, "copy")];
     const load = new CrashLoad(dataDir, testRootKey);

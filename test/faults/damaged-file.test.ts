@@ -78,7 +78,7 @@ async function expectOutage(latchkey: LatchkeyProcess, keys: readonly string[]):
   expect(latchkey.stderr()).toContain("put a backup into an empty data folder");
 }
 
-describe("a data file after a crash", { timeout: 60_000 }, () => {
+describe("a data file after a crash", () => {
   it("is an outage with every kind of damage: no key is called invalid", async () => {
     const { dataDir, keys } = await endedBy("SIGKILL");
     const copyOf = (change: (file: string) => void) => {
@@ -107,7 +107,7 @@ describe("a data file after a crash", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a data file after an orderly stop", { timeout: 60_000 }, () => {
+describe("a data file after an orderly stop", () => {
   it("is an outage where it was damaged since, though it looks as it did then; threads know too", async () => {
     const { dataDir, file, keys } = await endedBy("SIGTERM");
     const { atime, mtime } = statSync(file);

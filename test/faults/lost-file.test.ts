@@ -62,7 +62,7 @@ describe("a data file that is lost while it is served", () => {
     const served = await serve();
     const { dataDir, logLines, client, counted, unseen, statusOf } = served;
     renameSync(dataDir, `${dataDir}-elsewhere`);
-    await vi.waitFor(() => expect(logLines.join("")).toContain("not in its place"), { timeout: 10_000 });
+    await vi.waitFor(() => expect(logLines.join("")).toContain("not in its place"), { timeout: 60_000 });
     await expectOutage(served);
 
     renameSync(`${dataDir}-elsewhere`, dataDir);

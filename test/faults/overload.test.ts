@@ -46,7 +46,7 @@ async function verify({ baseUrl }: { readonly baseUrl: string }, key = ""): Prom
 const verifyAll = (server: CrowdedServer, keys: readonly string[]) =>
   Promise.all(keys.map((key) => verify(server, key)));
 /** A guard against a hang, however busy the machine is. */
-const patiently = { timeout: 30_000 };
+const patiently = { timeout: 60_000 };
 const repeat = <T>(value: T, times: number) => new Array<T>(times).fill(value);
 const turnedAway = { status: 503, retryAfter: "1", code: "SERVICE_UNAVAILABLE", remaining: undefined };
 

@@ -14,7 +14,7 @@ import { hasRedis, startTestRedis } from "../support/test-redis.ts";
 const channel = "latchkey:key-changes";
 const change: Change = { kind: "key", keyId: "key_1", digests: ["d1", "d2"] };
 /** Bounds a wait for something that comes by itself. */
-const soon = { timeout: 20_000, interval: 10 };
+const soon = { timeout: 60_000, interval: 10 };
 
 /** A replica that hears. */
 function join(server: { readonly port: number }, replica: string) {

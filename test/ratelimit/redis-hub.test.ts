@@ -14,7 +14,7 @@ const seeds = Array.from({ length: 20 }, (_, i) => i + 1);
 /** Longer than the tests take by so much that the time they take changes no decision. */
 const durationMs = 2_000_000;
 /** Bounds a wait for something that comes by itself. */
-const soon = { timeout: 20_000, interval: 10 };
+const soon = { timeout: 60_000, interval: 10 };
 
 async function connect(server: RedisServer): Promise<RedisWindowHub & { readonly logged: string[] }> {
   const logged: string[] = [];

@@ -3,7 +3,7 @@ import { newStore, startTestCoordinator } from "../core/test-coordinator.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { readMetric } from "../support/read-metric.ts";
 
-const patient = { timeout: 10_000 };
+const patient = { timeout: 60_000 };
 
 async function startTwo() {
   const store = newStore();

@@ -11,7 +11,7 @@ import { redisAccess } from "./redis-access.ts";
 import { atTestEnd } from "./test-end.ts";
 
 /** Bounds a wait for something that comes by itself. */
-export const soon = { timeout: 20_000, interval: 10 };
+export const soon = { timeout: 60_000, interval: 10 };
 const durationMs = 2_000_000;
 
 /** The parts of a replica that use Redis: windows and changes. Closed with the test. */

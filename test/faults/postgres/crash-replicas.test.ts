@@ -27,7 +27,7 @@ async function changeOthers(others: OtherKeys, fleet: Fleet, index: number): Pro
 describe.runIf(hasPostgres)("replicas on one Postgres", () => {
   const kills = 30;
 
-  it(`lose no acknowledged use, key or deletion in ${kills} kills of one of them`, { timeout: 120_000 }, async () => {
+  it(`lose no acknowledged use, key or deletion in ${kills} kills of one of them`, async () => {
     const url = await createTestDatabase();
     const fleet = await Fleet.start(url, 3);
     const load = await FleetLoad.create(fleet, countedKeys);
@@ -61,7 +61,7 @@ describe.runIf(hasPostgres)("replicas on one Postgres", () => {
 describe.runIf(hasPostgres)("a Postgres that is killed while replicas use it", () => {
   const kills = 10;
 
-  it(`has lost no acknowledged use after ${kills} kills, and the replicas go on`, { timeout: 120_000 }, async () => {
+  it(`has lost no acknowledged use after ${kills} kills, and the replicas go on`, async () => {
     const postgres = await PostgresServer.start();
     onTestFinished(() => postgres.remove());
     const fleet = await Fleet.start(postgres.url(), 2);

@@ -13,7 +13,7 @@ const many = 1_000_000;
 const costMax = 20;
 
 describe.runIf(hasPostgres)(`three replicas, ${callers} callers, keys and owners with counters and limits`, () => {
-  it("account for every cost through kills and lost replies, and fill windows", { timeout: 120_000 }, async () => {
+  it("account for every cost through kills and lost replies, and fill windows", async () => {
     const url = await createTestDatabase();
     const proxy = await FaultyProxy.start(Number(new URL(url).port));
     let replies = 0;

@@ -198,7 +198,7 @@ describe.runIf(hasPostgres)("several replicas that charge keys, their owner, and
     );
     // A server process tells its numbers when its connection ends, at the latest.
     for (const lane of lanes) lane.close();
-    await vi.waitFor(async () => expect(await sessions(url)).toBe(1), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await sessions(url)).toBe(1), { timeout: 60_000 });
     expect(await deadlocks(url)).toBe(0);
   });
 
@@ -207,7 +207,7 @@ describe.runIf(hasPostgres)("several replicas that charge keys, their owner, and
     const engines = await Promise.all(Array.from({ length: 6 }, () => rowOrderEngine(url)));
     const ledgers = [0, 2, 4].map((i) => ledgerOn(engines.slice(i, i + 2)));
     for (let round = 0; round < 20 && (await deadlocks(url)) === 0; round++) await spendOn(ledgers, 10);
-    await vi.waitFor(async () => expect(await deadlocks(url)).toBeGreaterThan(0), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await deadlocks(url)).toBeGreaterThan(0), { timeout: 60_000 });
   });
 
   async function sessions(url: string): Promise<number> {

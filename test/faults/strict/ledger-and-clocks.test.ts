@@ -32,7 +32,7 @@ class WrongClock implements Clock {
 }
 
 // At once, since each has a ledger of its own and mostly waits.
-describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded", { timeout: 120_000 }, () => {
+describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded", () => {
   it("by replicas whose clocks are an hour off, and are set again and again", async () => {
     const clocks = [-hourMs, 0, hourMs].map((offMs) => new WrongClock(offMs));
     const settings = { databaseUrl: new Secret(await createTestDatabase()), databaseConnectionsMax: 4 };

@@ -17,7 +17,7 @@ const fuzzed = 600;
 const together = 24;
 const corpora = { JSON: jsonCorpus, gRPC: grpcCorpus, "by hand": headCorpus };
 
-describe("the fast path answers as the reference does", { timeout: 60_000 }, () => {
+describe("the fast path answers as the reference does", () => {
   it("in a corpus of 2000 requests, of which it takes a good part itself", async () => {
     const { secrets } = await startTwins();
     const corpus = Object.values(corpora).flatMap((make) => make(secrets));

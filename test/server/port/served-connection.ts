@@ -81,4 +81,4 @@ export function ask(key: string, body = JSON.stringify({ key })): string {
   return `${head}\r\n\r\n${body}`;
 }
 
-export const until = (condition: () => boolean) => expect.poll(condition, { interval: 10, timeout: 15_000 }).toBe(true);
+export const until = (condition: () => boolean) => expect.poll(condition, { interval: 10, timeout: 60_000 }).toBe(true);

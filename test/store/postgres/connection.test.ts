@@ -79,7 +79,7 @@ describe.runIf(hasPostgres)("a database behind TLS and a password", () => {
   it.each([
     ["a wrong password", `${password}!`],
     ["no password", ""],
-  ])("refuses %s, and neither serving nor migrating goes on or repeats it", { timeout: 20_000 }, async (_, wrong) => {
+  ])("refuses %s, and neither serving nor migrating goes on or repeats it", async (_, wrong) => {
     const DATABASE_URL = await postgres.url(`?sslmode=verify-full&sslrootcert=${postgres.rightCa}`, wrong);
     const environment = { DATABASE_URL, LATCHKEY_DATA_DIR: tempFolder(), PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
     for (const [title, args] of [
@@ -95,7 +95,7 @@ describe.runIf(hasPostgres)("a database behind TLS and a password", () => {
     }
   });
 
-  it("is reached with a URL from a file, which is printed nowhere", { timeout: 20_000 }, async () => {
+  it("is reached with a URL from a file, which is printed nowhere", async () => {
     const file = join(tempFolder(), "url");
     writeFileSync(file, `${await postgres.url(`?sslmode=verify-full&sslrootcert=${postgres.rightCa}`)}\n`);
     const latchkey = await startLatchkey({

@@ -122,7 +122,7 @@ describe("the check of a data file", () => {
     await (await openSqliteStore({ ...options, file: image })).close();
     const store = await open({ ...options, file: image });
     expect(store.health?.doubt).toBeInstanceOf(Unavailable);
-    await vi.waitFor(() => expect(store.health?.doubt).toBeUndefined(), { timeout: 10_000 });
+    await vi.waitFor(() => expect(store.health?.doubt).toBeUndefined(), { timeout: 60_000 });
     expect(store.health?.problem).toBeUndefined();
     expect(await store.keys.findByDigest("unknown")).toBeUndefined();
   });
@@ -177,7 +177,7 @@ describe("the check of a data file", () => {
 
     damageEveryFourthPage(file);
     for (const { secretDigest } of keys) await Promise.resolve(store.keys.findByDigest(secretDigest)).catch(() => {});
-    await vi.waitFor(() => expect(store.health?.problem).toBeInstanceOf(Unavailable), { timeout: 10_000 });
+    await vi.waitFor(() => expect(store.health?.problem).toBeInstanceOf(Unavailable), { timeout: 60_000 });
     expect(logLines.join("")).toContain("the data file is damaged");
     expect(logLines.join("")).toContain("put a backup into an empty data folder");
   });
