@@ -69,6 +69,7 @@ export default defineConfig({
     // too can be five times slower than it is.
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       {
         extends: true,
