@@ -1,5 +1,6 @@
+import type { StoredKey } from "../../src/domain/key.ts";
 import { limitsOfOwner } from "../../src/domain/limits.ts";
-import type { Owner, StoredOwner } from "../../src/domain/owner.ts";
+import { concernsApi, type Owner, type StoredOwner } from "../../src/domain/owner.ts";
 import { counterOfOwner } from "../../src/domain/subject.ts";
 import { newCounter, refilled } from "../../src/domain/usage.ts";
 import type { Change } from "../../src/store/changes.ts";
@@ -53,6 +54,12 @@ export class MemoryOwners {
     const counter = this.#parts.counters.get(counterOfOwner(id));
     const limits = rateLimits && limitsOfOwner(id, rateLimits);
     return { id, enabled, apiIds, limits, counter: counter && { remaining: counter.remaining } };
+  }
+
+  /** The owner of this key, if its record concerns keys of the same API. */
+  readFor(key: Pick<StoredKey, "ownerId" | "apiId"> | undefined): StoredOwner | undefined {
+    const owner = key?.ownerId === undefined ? undefined : this.read(key.ownerId);
+    return owner && key && concernsApi(owner, key.apiId) ? owner : undefined;
   }
 
   read(ownerId: string): StoredOwner | undefined {

@@ -2,7 +2,6 @@ import type { Clock } from "../../src/ambient/clock.ts";
 import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { limitsOfKey } from "../../src/domain/limits.ts";
-import { concernsApi } from "../../src/domain/owner.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
 import { newCounter, refilled, type settle } from "../../src/domain/usage.ts";
 import {
@@ -137,11 +136,8 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
         return apis.list(query);
       case "owner":
         return owners.read(query.ownerId);
-      case "ownerOfKey": {
-        const { ownerId = "", apiId = "" } = storedKey(query.keyId) ?? {};
-        const owner = owners.read(ownerId);
-        return owner && concernsApi(owner, apiId) ? owner : undefined;
-      }
+      case "ownerOfKey":
+        return owners.readFor(storedKey(query.keyId));
       case "owners":
         return owners.list(query);
       case "rootKey":
