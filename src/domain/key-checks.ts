@@ -24,8 +24,8 @@ export interface PlannedRequest {
 }
 
 /**
- * The first reason to refuse the key, in the order of the contract. Every verification comes by here: a list to walk through
- * would take four times as long.
+ * The first reason to refuse the key, in the order of the contract. Every verification comes by here, so it stops at the first
+ * and makes no list.
  */
 export function firstRefusal(
   key: Key,

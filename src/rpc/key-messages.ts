@@ -103,7 +103,7 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
   const reason = verdict.reason && toReason(verdict.reason);
   if (!("key" in verdict)) return { valid, code: verdict.code, meta: {}, requestId, reason };
   const { key, remaining, limits, code } = verdict;
-  const { rateLimit, rateLimits = noLimits } = limits;
+  const { rateLimit, rateLimits } = limits;
   return {
     keyId: key.id,
     valid,
@@ -116,17 +116,17 @@ export function toVerification(verdict: Verdict, requestId: string): MessageInit
     ratelimit: rateLimit && toRatelimitState(rateLimit),
     requestId,
     reason,
-    ratelimits: rateLimits.map(toNamedState),
+    ratelimits: rateLimits?.map(toNamedState) ?? noLimits,
     owner: verdict.owner && toOwnerState(verdict),
   };
 }
 
-const noLimits: readonly NamedLimitState[] = [];
+const noLimits: never[] = [];
 
 /** Undefined for an owner that shares nothing. */
 function toOwnerState({ ownerRemaining: remaining, limits: { ownerRateLimits } }: KeyVerdict) {
   if (remaining === undefined && ownerRateLimits === undefined) return undefined;
-  return { remaining, ratelimits: (ownerRateLimits ?? noLimits).map(toNamedState) };
+  return { remaining, ratelimits: ownerRateLimits?.map(toNamedState) ?? noLimits };
 }
 
 function toNamedState({ name, state }: NamedLimitState) {

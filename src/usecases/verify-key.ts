@@ -65,7 +65,9 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
   function decide(found: Key | undefined, question: Lookup): MaybePromise<Verdict> {
     // What a key shares with others is known apart from it. Most keys share nothing.
     if (found?.ownerId === undefined) return decideFor(found, undefined, question);
-    return andThen(owners.ownerOf(found, { fresh: question.isFresh }), (owner) => decideFor(found, owner, question));
+    return andThen(owners.ownerOf(found, question.isFresh ? fresh : undefined), (owner) =>
+      decideFor(found, owner, question),
+    );
   }
 
   function decideFor(found: Key | undefined, owner: Owner | undefined, question: Lookup): MaybePromise<Verdict> {
@@ -117,6 +119,8 @@ function decideAfterSpend(taken: TakenLimits, plan: Counted, reason: RefusalReas
   taken.commit();
   return verdictOn(plan, undefined, taken);
 }
+
+const fresh = { fresh: true };
 
 type Counted = Extract<Plan, { next: "count" }>;
 

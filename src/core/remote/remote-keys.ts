@@ -22,8 +22,9 @@ export interface RemoteKeysDeps {
 const changedMax = 100_000;
 
 /**
- * Looks keys and owners up at their coordinators. All look-ups of one turn share a message, and those of all edges a statement. Two
- * callers share a look-up only in the turn in which it is made: so what they get is never older than their question.
+ * Looks keys and owners up at their coordinators. All look-ups of one turn share a message, and those of all edges a
+ * statement. Two callers share a look-up only in the turn in which it is made: so what they get is never older than their
+ * question.
  */
 export class RemoteKeys implements KeyLookup, OwnerLookup {
   readonly #deps: RemoteKeysDeps;

@@ -4,7 +4,7 @@ import { GroupCommit } from "../../batching/group-commit.ts";
 import type { Key } from "../../domain/key.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import type { Owner } from "../../domain/owner.ts";
-import type { KeyLookup, LookupOptions } from "../key-lookup.ts";
+import type { KeyLookup, LookupOptions, OwnerLookup } from "../key-lookup.ts";
 import { type Pending, PendingTable } from "../pending-table.ts";
 import { type KeyRow, selectKeys, selectKeysOfEndingSecrets, toKey } from "../sql/find-keys.ts";
 import { type OwnerRow, selectOwners, toOwner } from "../sql/find-owners.ts";
@@ -26,10 +26,10 @@ export interface PgLookupsOptions extends Pick<Ambient, "clock" | "metrics"> {
 
 /**
  * Looks keys up, with one statement for all digests of a turn of the event loop, and for those that came while all statements
- * were under way; owners likewise. Callers share a statement only as long as it has not been sent: so what they get is never older than
- * their question. A statement that fails fails its own callers only.
+ * were under way; owners likewise. Callers share a statement only as long as it has not been sent: so what they get is never
+ * older than their question. A statement that fails fails its own callers only.
  */
-export class PgLookups implements KeyLookup {
+export class PgLookups implements KeyLookup, OwnerLookup {
   readonly #pool: PgPool;
   readonly #roundTrip: RoundTrip;
   readonly #batches: GroupCommit<Lookup, MaybePromise<Key | undefined>>;

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { limitOfOwner } from "../../../src/domain/subject.ts";
+import { counterOfOwner, limitOfOwner } from "../../../src/domain/subject.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { PricedLoad } from "../../support/priced-load.ts";
+import { query } from "../../support/run-statement.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 import { through } from "./lane-fixture.ts";
 
@@ -53,6 +54,13 @@ describe.runIf(hasPostgres)(`three replicas, ${callers} callers, keys and owners
     for (const answer of ["VALID", ...refusals]) expect(load.answers[answer], answer).toBeGreaterThan(20);
     expect(load.answers.unknown).toBeGreaterThan(5);
     expect(proxy.cuts).toBeGreaterThan(5);
+
+    // The control: a unit that only the owner has paid is noticed.
+    await query(
+      url,
+      `UPDATE counters SET remaining = remaining - 1 WHERE subject = '${counterOfOwner("scarce keys")}'`,
+    );
+    expect(await load.problems(url)).toContainEqual(expect.stringContaining("and its keys"));
 
     const filling = new PricedLoad(fleet, random);
     await filling.add({ ownerId: "ones", keys: 3, limits: { burst: 300 }, costMax: 1 });
