@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { limitMax } from "../../src/domain/rate-limit.ts";
-import { createKey, deleteKey } from "../support/manage.ts";
+import { createKeys, deleteKey } from "../support/manage.ts";
 import { ones } from "../support/ones.ts";
 import type { ContractCase } from "./contract-case.ts";
 import { ask, createdStrict, permitAsk, strict, windowMs } from "./permit-asks.ts";
@@ -195,7 +195,7 @@ export const permitCases: readonly ContractCase[] = [
     name: "500 keys in one call each get permits by their own limit, in the order asked for",
     async run(store, clock) {
       const keys = Array.from({ length: 500 }, (_, i) => sampleKey(clock, { rateLimit: strict(i + 1, 1000 + i) }));
-      await Promise.all(keys.map((key) => createKey(store.management, key)));
+      await createKeys(store.management, keys);
       const shuffled = keys.map((_, i) => keys[(i * 7) % 500] as NewKey);
       const asks = shuffled.map(({ id }, i) => ({ subject: id, ...permitAsk({ waiting: ones(1 + (i % 20)) }) }));
       const expected = shuffled.map(({ rateLimit = strict(0) }, i) => ({

@@ -28,6 +28,7 @@ describe("an ask that is sent into a cut network", () => {
     cut.network.holding = "both";
     const lost = edge.permits.exchange(cut.keyId, askFor({ waiting: ones(7) }));
     await expect(lost).rejects.toThrow("away");
+    await vi.waitFor(() => expect(cut.network.resets).toBe(1), patient);
     cut.network.holding = undefined;
     // The new link works, and what it says comes after everything that was queued before.
     await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true), patient);

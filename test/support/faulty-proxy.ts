@@ -21,6 +21,8 @@ export class FaultyProxy {
   /** Whether new connections are turned away. */
   refusing = false;
   cuts = 0;
+  /** Connections that the client has reset. */
+  resets = 0;
   readonly #server: net.Server;
   #silent = false;
   #holding: Held | undefined;
@@ -108,7 +110,9 @@ export class FaultyProxy {
       else act();
     };
     client.on("error", ({ code }: NodeJS.ErrnoException) => {
-      if (code === "ECONNRESET") connection.held.length = 0;
+      if (code !== "ECONNRESET") return;
+      this.resets++;
+      connection.held.length = 0;
     });
     client.on("end", () => holds("requests") && connection.held.push(() => server.end()));
     const passRequest = (chunk: Buffer) => this.#later(() => carry("requests", () => server.write(chunk)));

@@ -38,6 +38,13 @@ export function createKey(management: Changes, key: NewKey, record?: Idempotency
   return management.change({ kind: "createKey", key, event: testEvent(key.createdAtMs) }, record);
 }
 
+/** A few at a time: a store that many wait for turns some of them away. */
+export async function createKeys(management: Changes, keys: readonly NewKey[]): Promise<void> {
+  for (let from = 0; from < keys.length; from += 20) {
+    await Promise.all(keys.slice(from, from + 20).map((key) => createKey(management, key)));
+  }
+}
+
 /** The digests of the secrets that the key had; undefined if there is no such key. */
 export async function deleteKey(management: Changes, keyId: string): Promise<readonly string[] | undefined> {
   return digestsOf(await management.change({ kind: "deleteKey", keyId, event: testEvent() }));

@@ -6,6 +6,7 @@ import { isLong } from "../run-options.ts";
 import { type AttackOrder, type AttackReport, pauseMs } from "./field.ts";
 import type { HonestOrder, HonestReport } from "./honest-client.ts";
 import { judge, judgeInAll, type Measured, p99 } from "./judge.ts";
+import { watchProcessors } from "./processors.ts";
 import { residentBytes, type Victim } from "./victim.ts";
 
 const quietForMs = 200;
@@ -27,6 +28,7 @@ export class Arena {
   /** Of the honest client, during all attacks. */
   readonly #tookMs: number[] = [];
   readonly #controlTookMs: number[] = [];
+  readonly #processors = watchProcessors();
   readonly #complaints = new Set<string>();
   #fighters: Fighters | undefined;
 
@@ -56,7 +58,7 @@ export class Arena {
     const waits = { tookMs: this.#tookMs, controlTookMs: this.#controlTookMs };
     const whose = `of this server ${p99(waits.tookMs).toFixed(1)} ms, of one that is not attacked ${p99(waits.controlTookMs).toFixed(1)} ms`;
     this.#tell(`all attacks: honest p99 of ${waits.tookMs.length} answers ${whose}`);
-    const late = judgeInAll(waits, median(this.#quietP99sMs));
+    const late = judgeInAll(waits, median(this.#quietP99sMs), this.#processors.share());
     return late === undefined ? [] : [`all attacks: ${late}`];
   }
 
@@ -79,6 +81,7 @@ export class Arena {
     if (typeof quiet !== "string") this.#quietP99sMs.push(p99(quiet.tookMs));
     const startBytes = residentBytes(victim.pid);
     const memory = watchMemory(victim.pid);
+    const processors = watchProcessors();
     const startedMs = performance.now();
     const outcome = await Promise.race([this.#attack(attack, seed, forMs), victim.ended, pauseMs(attackMsMax)]);
     const peakBytes = memory.stop();
@@ -95,6 +98,7 @@ export class Arena {
       quiet: typeof quiet === "string" ? undefined : quiet,
       quietP99Ms: median(this.#quietP99sMs),
       attacked,
+      processorShare: processors.share(),
       warmBytes,
       startBytes,
       peakBytes,

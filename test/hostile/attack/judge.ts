@@ -11,6 +11,8 @@ export interface Measured {
   readonly attacked: HonestReport | undefined;
   /** The median of all quiet times of this run. */
   readonly quietP99Ms: number;
+  /** Of the time in which processes wanted to run, how much the machine got: 1 unless others share its processors. */
+  readonly processorShare: number;
   /** Memory of the process after the warm-up, before this attack, and at most during it. */
   readonly warmBytes: number;
   readonly startBytes: number;
@@ -44,8 +46,8 @@ export interface Judgement {
 
 /** What must hold throughout: the process lives, memory is bounded, whole requests are answered, an honest client is served. */
 export function judge(measured: Measured): Judgement {
-  const { ended, problems, quiet, attacked, quietP99Ms, warmBytes, startBytes, peakBytes, tookMs, complaints } =
-    measured;
+  const { ended, problems, quiet, attacked, quietP99Ms, processorShare, complaints } = measured;
+  const { warmBytes, startBytes, peakBytes, tookMs } = measured;
   const grownBytes = peakBytes - startBytes;
   const findings = [...problems];
   if (ended !== undefined) findings.push(`the process has ended: ${ended}`);
@@ -59,7 +61,7 @@ export function judge(measured: Measured): Judgement {
     findings.push(`the honest client was served wrong: ${wrong}`);
   }
   if (attacked?.tookMs.length === 0) findings.push("the honest client had no answer at all");
-  const late = attacked && judgeLate(attacked, quietP99Ms, p99MsMax);
+  const late = attacked && judgeLate(attacked, quietP99Ms, p99MsMax / processorShare);
   if (late !== undefined) findings.push(late);
   const isUncertain = findings.length > 0 && findings.length === Number(hasGrown) + Number(late !== undefined);
   const honest = attacked && [
@@ -77,8 +79,8 @@ export function judge(measured: Measured): Judgement {
 type Waits = Pick<HonestReport, "tookMs" | "controlTookMs">;
 
 /** Of all attacks on one victim together. */
-export function judgeInAll(waits: Waits, quietP99Ms: number): string | undefined {
-  return judgeLate(waits, quietP99Ms, p99InAllMsMax);
+export function judgeInAll(waits: Waits, quietP99Ms: number, processorShare: number): string | undefined {
+  return judgeLate(waits, quietP99Ms, p99InAllMsMax / processorShare);
 }
 
 function judgeLate({ tookMs, controlTookMs }: Waits, quietP99Ms: number, maxMs: number): string | undefined {
