@@ -168,7 +168,6 @@ export class PermitPool extends PermitDenials {
     this.forgetDenials();
     this.backoffUntilMs = 0;
     this.retryAtMs = 0;
-    this.shownMin = Number.POSITIVE_INFINITY;
   }
 
   /** The subject was deleted: no request waits any more, and no permit, held or in a coming answer, may be spent. */

@@ -27,20 +27,21 @@ export class PermitShown extends PermitMessages {
   }
 
   protected noteTold({ number }: PermitMessage, { left, limit, endsAtMs }: PermitGrant): void {
+    this.shownMin = Math.max(0, this.shownMin + limit - this.limit);
     this.leftInLedger = left;
     this.limit = limit;
     this.limitToldBy = number;
     this.shownEndMs = endsAtMs;
   }
 
-  /** `remaining` never rises within a window, unless the limit does. After a change the limit is the caller's until the ledger tells it. */
+  /** `remaining` never rises within a window by more than the limit does. After a change the limit is the caller's until the ledger tells it. */
   protected shown(held: number, callersLimit: number): RateLimitState {
-    const left = this.leftInLedger + held;
+    const lowest = Math.min(this.shownMin, this.leftInLedger + held);
     if (this.limitToldBy < this.limitKnownFrom) {
-      const remaining = Math.max(0, callersLimit - this.limit + left);
+      const remaining = Math.max(0, callersLimit - this.limit + lowest);
       return { limit: callersLimit, remaining, resetMs: this.shownEndMs };
     }
-    this.shownMin = Math.min(this.shownMin, left);
-    return { limit: this.limit, remaining: this.shownMin, resetMs: this.shownEndMs };
+    this.shownMin = lowest;
+    return { limit: this.limit, remaining: lowest, resetMs: this.shownEndMs };
   }
 }

@@ -67,6 +67,20 @@ describe("a change of the key", () => {
     expect(pool.state(startMs + 40, 1_000)).toMatchObject({ limit: 2_000 });
   });
 
+  it("that leaves its limit as it was lets nothing rise that was shown, and one of its limit by as much", () => {
+    const { pool } = poolWith(plenty);
+    const shown = () => pool.state(startMs + 30, 1_000)?.remaining;
+    const before = shown() as number;
+    pool.limitChanged();
+    // Others have given permits back.
+    pool.answered(ask(pool, startMs + 30), { ...plenty, granted: 0, left: 950 }, startMs + 30);
+    expect(shown()).toBe(before);
+    pool.limitChanged();
+    pool.take(startMs + 30);
+    pool.answered(ask(pool, startMs + 30), { ...plenty, granted: 1, limit: 1_100, left: 1_050 }, startMs + 30);
+    expect(shown()).toBe(before + 100);
+  });
+
   it("of its limit outdates permits: none is spent, and the next message returns all of them, also those on their way", () => {
     const { pool } = poolWith(plenty);
     pool.limitChanged();
