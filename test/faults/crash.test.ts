@@ -1,7 +1,10 @@
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { SeededRandom } from "../domain/seeded-random.ts";
 import { accountFor, CrashLoad } from "../support/crash-load.ts";
+import { Fleet } from "../support/fleet.ts";
+import { PricedLoad } from "../support/priced-load.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -31,6 +34,25 @@ describe("a service that is killed while it is being used", () => {
     for (const state of ["there", "deleted"]) {
       expect(load.otherKeys.filter((other) => other.state === state).length).toBeGreaterThan(5);
     }
+  });
+
+  it("takes every cost from a key and its owner, or from neither", async () => {
+    const fleet = await Fleet.startEmbedded(tempFolder());
+    const load = new PricedLoad(fleet, new SeededRandom(15));
+    const plenty = { remaining: uses, keyRemaining: uses, keys: 3, costMax: 20 };
+    await load.add({ ...plenty, ownerId: "a scarce owner", remaining: 2000 });
+    await load.add({ ...plenty, ownerId: "scarce keys", keyRemaining: 500, limits: { burst: uses } });
+    for (let kill = 0; kill < 10; kill++) {
+      await load.during(32, async () => {
+        await load.answered(30 + ((kill * 37) % 120));
+        await fleet.kill(0);
+      });
+      await fleet.replace(0);
+      expect(await load.problems()).toEqual([]);
+    }
+    for (const answer of ["VALID", "USAGE_EXCEEDED of owner", "USAGE_EXCEEDED of key"])
+      expect(load.answers[answer], answer).toBeGreaterThan(20);
+    expect(load.answers.unknown).toBeGreaterThan(20);
   });
 
   it("would show a loss: data as of before the last uses", async () => {

@@ -1,19 +1,29 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../domain/seeded-random.ts";
-import { demandOf, killEdge, linkFaults, processFaults, type StrictLoad, startTrial } from "../support/strict/index.ts";
+import {
+  demandOf,
+  killEdge,
+  linkFaults,
+  processFaults,
+  type StrictLoad,
+  startTrial,
+  varied,
+} from "../support/strict/index.ts";
 
 /* A third of the time with nine edges and nothing broken, the rest with everything broken in turn. */
 
 const minutes = Number(process.env.LATCHKEY_SOAK_MINUTES ?? "10");
 const seed = Number(process.env.LATCHKEY_SOAK_SEED ?? Date.now() % 1_000_000);
 const sayEveryMs = 30_000;
-const keys = demandOf([
-  { keys: 14, limit: 1, durationMs: 1000 },
-  { keys: 9, limit: 5, durationMs: 1000 },
-  { keys: 3, limit: 20, durationMs: 1000 },
-  { keys: 1, limit: 100, durationMs: 5000 },
-]);
+const keys = varied(
+  demandOf([
+    { keys: 14, limit: 1, durationMs: 1000 },
+    { keys: 9, limit: 5, durationMs: 1000 },
+    { keys: 3, limit: 20, durationMs: 1000 },
+    { keys: 1, limit: 100, durationMs: 5000 },
+  ]),
+);
 
 function say(name: string, { book, skipped }: StrictLoad): void {
   console.log(new Date().toISOString(), name, JSON.stringify({ ...book.figures, skipped }));

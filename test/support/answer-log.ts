@@ -2,6 +2,7 @@
 export interface LoggedAnswer {
   /** Which replica was asked, by its place in the fleet. */
   readonly replica: number;
+  readonly cost: number;
   /** Unix times by the caller's own clock, which does not step: the replica decided somewhere between the two. */
   readonly sentMs: number;
   readonly answeredMs: number;
@@ -10,6 +11,11 @@ export interface LoggedAnswer {
   readonly code: string;
   /** When the window ends, by the replica's clock. */
   readonly resetMs: number;
+}
+
+/** What all of them cost. */
+export function costOf(log: readonly LoggedAnswer[]): number {
+  return log.reduce((sum, { cost }) => sum + cost, 0);
 }
 
 export function admittedOf(log: readonly LoggedAnswer[]): LoggedAnswer[] {

@@ -3,17 +3,10 @@ import type { KeysClient } from "../../src/sdk/index.ts";
 import { clientOf } from "./clients.ts";
 import { accountFor } from "./crash-load.ts";
 import { createSurely } from "./create-surely.ts";
+import type { LoadedFleet } from "./fleet.ts";
 import type { LatchkeyProcess } from "./latchkey-process.ts";
 import { query } from "./run-statement.ts";
 import { testRootKey } from "./test-root-key.ts";
-
-/** The processes that are used, each of which can be killed and replaced. */
-interface LoadedFleet {
-  readonly size: number;
-  replica(index: number): LatchkeyProcess;
-  /** Whether that very process was killed: what it had under way is unknown. */
-  isKilled(replica: LatchkeyProcess): boolean;
-}
 
 /** A counted key and what its callers have been told. */
 interface CountedKey {

@@ -1,8 +1,16 @@
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
 import { testRootKey } from "./test-root-key.ts";
 
+/** The processes that are used, each of which can be killed and replaced. */
+export interface LoadedFleet {
+  readonly size: number;
+  replica(index: number): LatchkeyProcess;
+  /** Whether that very process was killed: what it had under way is unknown. */
+  isKilled(replica: LatchkeyProcess): boolean;
+}
+
 /** Several replicas, each a process of its own, on one database. */
-export class Fleet {
+export class Fleet implements LoadedFleet {
   readonly #environment: Record<string, string>;
   readonly #replicas: LatchkeyProcess[];
   readonly #killed = new Set<LatchkeyProcess>();
@@ -10,6 +18,12 @@ export class Fleet {
   private constructor(environment: Record<string, string>, replicas: LatchkeyProcess[]) {
     this.#environment = environment;
     this.#replicas = replicas;
+  }
+
+  /** One process with a store of its own in that folder. */
+  static async startEmbedded(folder: string): Promise<Fleet> {
+    const environment = { LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey };
+    return new Fleet(environment, [await startLatchkey(environment)]);
   }
 
   /** Resolves when all of them serve. `own` adds to the environment of each; `atEnd` as for `startLatchkey`. */

@@ -3,9 +3,8 @@ import { counterOfOwner, limitOfKey, limitOfOwner } from "../../src/domain/subje
 import type { LatchkeyClient } from "../../src/sdk/index.ts";
 import type { SeededRandom } from "../domain/seeded-random.ts";
 import { type ClientKind, latchkeyOf } from "./clients.ts";
-import type { Fleet } from "./fleet.ts";
+import type { LoadedFleet } from "./fleet.ts";
 import type { LatchkeyProcess } from "./latchkey-process.ts";
-import { query } from "./run-statement.ts";
 import { testRootKey } from "./test-root-key.ts";
 
 /** A customer, and keys of it that all are alike. */
@@ -30,6 +29,11 @@ interface PricedKey {
   readonly costMax: number;
 }
 
+/** What callers know of one counter, and how it is read. */
+interface Counter extends Account {
+  readonly read: (client: LatchkeyClient) => Promise<number>;
+}
+
 /** What callers know of one counter or window. */
 interface Account {
   /** What there was at the start, or the limit. */
@@ -46,30 +50,36 @@ const durationMs = 2_592_000_000;
 /** Callers of all replicas that verify keys at random costs, and keep an account of every counter and every window. */
 export class PricedLoad {
   readonly answers: Record<string, number> = {};
-  readonly #fleet: Fleet;
+  readonly #fleet: LoadedFleet;
   readonly #random: SeededRandom;
   readonly #keys: PricedKey[] = [];
-  readonly #counters = new Map<string, Account>();
+  readonly #counters = new Map<string, Counter>();
   readonly #windows = new Map<string, Account>();
   readonly #sharing: { readonly ownerId: string; readonly keyIds: readonly string[] }[] = [];
 
-  constructor(fleet: Fleet, random: SeededRandom) {
+  constructor(fleet: LoadedFleet, random: SeededRandom) {
     this.#fleet = fleet;
     this.#random = random;
   }
 
   async add({ ownerId, keys, remaining, keyRemaining, costMax, ...limited }: Customer): Promise<void> {
     const { limits = {}, keyLimits = {} } = limited;
-    const client = latchkeyOf("sdk", this.#fleet.replica(0).baseUrl, testRootKey);
+    const client = this.#reader();
     await client.owners.createOwner({ ownerId, ...counterOf(remaining), ...rulesOf(limits) });
-    if (remaining !== undefined) this.#counters.set(counterOfOwner(ownerId), account(remaining));
+    if (remaining !== undefined) {
+      const read = async ({ owners }: LatchkeyClient) => (await owners.getOwner({ ownerId })).remaining ?? Number.NaN;
+      this.#counters.set(counterOfOwner(ownerId), { ...account(remaining), read });
+    }
     for (const [name, limit] of Object.entries(limits)) this.#windows.set(limitOfOwner(ownerId, name), account(limit));
     const keyIds: string[] = [];
     for (let i = 0; i < keys; i++) {
       const own = { apiId: "api", ownerId, ...counterOf(keyRemaining), ...rulesOf(keyLimits) };
       const { key, keyId } = await client.keys.createKey(own);
       keyIds.push(keyId);
-      if (keyRemaining !== undefined) this.#counters.set(keyId, account(keyRemaining));
+      if (keyRemaining !== undefined) {
+        const read = async ({ keys }: LatchkeyClient) => (await keys.getKey({ keyId })).remaining ?? Number.NaN;
+        this.#counters.set(keyId, { ...account(keyRemaining), read });
+      }
       for (const [name, limit] of Object.entries(keyLimits)) this.#windows.set(limitOfKey(keyId, name), account(limit));
       this.#keys.push({
         key,
@@ -115,14 +125,12 @@ export class PricedLoad {
     return Object.values(this.answers).reduce((sum, times) => sum + times, 0);
   }
 
-  /** What is wrong with the ledger by what callers were told. While no caller waits. */
-  async problems(databaseUrl: string): Promise<string[]> {
+  /** What is wrong with the balances by what callers were told. While no caller waits. */
+  async problems(): Promise<string[]> {
     const problems: string[] = [];
-    const { rows } = await query(databaseUrl, "SELECT subject, remaining::int FROM counters");
     const taken = new Map<string, number>();
-    for (const { subject, remaining } of rows) {
-      const { start, acknowledged, open } = this.#counters.get(subject) as Account;
-      const paid = start - remaining;
+    for (const [subject, { start, acknowledged, open, read }] of this.#counters) {
+      const paid = start - (await read(this.#reader()));
       taken.set(subject, paid);
       if (paid < acknowledged) problems.push(`${subject} has lost ${acknowledged - paid}`);
       if (paid > acknowledged + open) problems.push(`${subject} has paid ${paid}, ${acknowledged} told, ${open} open`);
@@ -141,6 +149,10 @@ export class PricedLoad {
   leftIn(subject: string): { readonly atMost: number; readonly atLeast: number } {
     const { start, acknowledged, open } = this.#windows.get(subject) as Account;
     return { atMost: start - acknowledged, atLeast: start - acknowledged - open };
+  }
+
+  #reader(): LatchkeyClient {
+    return latchkeyOf("sdk", this.#fleet.replica(0).baseUrl, testRootKey);
   }
 
   async #call(caller: number, isStopped: () => boolean): Promise<void> {

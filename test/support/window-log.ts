@@ -1,11 +1,11 @@
-import { admittedOf, type LoggedAnswer } from "./answer-log.ts";
+import { admittedOf, costOf, type LoggedAnswer } from "./answer-log.ts";
 
 export interface WindowRule {
   readonly limit: number;
   readonly durationMs: number;
 }
 
-/** What all replicas together let pass in one window that they shared. */
+/** What all replicas together let pass in one window that they shared: costs, of which most are 1. */
 export interface SharedWindowCount {
   readonly endsMs: number;
   readonly admitted: number;
@@ -29,7 +29,9 @@ export function countSharedWindows(log: readonly LoggedAnswer[], { durationMs }:
   const askedUntilMs = Math.min(...lastSentMs.values());
   const windows: LoggedAnswer[][] = [];
   let earliestMs = Number.NEGATIVE_INFINITY;
-  for (const answer of log.toSorted((a, b) => a.resetMs - b.resetMs)) {
+  // A call that costs nothing opens no window: it may tell of none.
+  const counted = log.filter(({ cost }) => cost > 0);
+  for (const answer of counted.toSorted((a, b) => a.resetMs - b.resetMs)) {
     if (answer.resetMs - earliestMs >= durationMs / 2) {
       windows.push([]);
       earliestMs = answer.resetMs;
@@ -38,11 +40,12 @@ export function countSharedWindows(log: readonly LoggedAnswer[], { durationMs }:
   }
   return windows.map((answers) => {
     const end = answers.at(-1)?.resetMs as number;
-    const admitted = admittedOf(answers);
-    const perReplica = Map.groupBy(admitted, ({ replica }) => replica);
-    const onOneMax = Math.max(0, ...[...perReplica.values()].map(({ length }) => length));
-    const refused = answers.length - admitted.length;
-    return { endsMs: end, admitted: admitted.length, refused, onOneMax, isComplete: askedUntilMs >= end };
+    const passed = admittedOf(answers);
+    const perReplica = Map.groupBy(passed, ({ replica }) => replica);
+    const onOneMax = Math.max(0, ...[...perReplica.values()].map(costOf));
+    const admitted = costOf(passed);
+    const refused = costOf(answers) - admitted;
+    return { endsMs: end, admitted, refused, onOneMax, isComplete: askedUntilMs >= end };
   });
 }
 
@@ -59,7 +62,8 @@ export function overshootOf(windows: readonly SharedWindowCount[], limit: number
  * in each of them only those are counted that were certainly in it. The log must begin with the key's first use.
  */
 export function replicasOverLimit(log: readonly LoggedAnswer[], rule: WindowRule): number[] {
-  const perReplica = Map.groupBy(admittedOf(log), ({ replica }) => replica);
+  const counted = admittedOf(log).filter(({ cost }) => cost > 0);
+  const perReplica = Map.groupBy(counted, ({ replica }) => replica);
   return [...perReplica].filter(([, admitted]) => !canBeWindows(admitted, rule)).map(([replica]) => replica);
 }
 
@@ -72,7 +76,7 @@ function canBeWindows(admitted: readonly LoggedAnswer[], { limit, durationMs }: 
     const { sentMs, answeredMs } = opener;
     const endsAtLeastMs = sentMs + durationMs;
     const certain = admitted.filter((one) => one.sentMs > answeredMs && one.answeredMs < endsAtLeastMs);
-    if (1 + certain.length > limit) continue;
+    if (opener.cost + costOf(certain) > limit) continue;
     const next = openersAmong(admitted, endsAtLeastMs, answeredMs + durationMs);
     if (next === undefined) return true;
     toTry.push(...next);

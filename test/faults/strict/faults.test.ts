@@ -9,16 +9,24 @@ import {
   processFaults,
   type StartedTrial,
   startTrial,
+  varied,
 } from "../../support/strict/index.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 
-const keys = demandOf([
-  { keys: 8, limit: 1, durationMs: 1000 },
-  { keys: 6, limit: 5, durationMs: 1000 },
-  { keys: 2, limit: 20, durationMs: 1000 },
-]);
+const keys = varied(
+  demandOf([
+    { keys: 8, limit: 1, durationMs: 1000 },
+    { keys: 6, limit: 5, durationMs: 1000 },
+    { keys: 2, limit: 20, durationMs: 1000 },
+  ]),
+);
 const edges = 2;
-const demandPerEdge = keys.reduce((sum, { limit, demand }) => sum + limit * demand, 0) / edges;
+const demandPerEdge =
+  keys.reduce((sum, { limit, demand, costs = [1] }) => sum + limit * demand * mean(costs), 0) / edges;
+
+function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
+}
 
 function start(): Promise<StartedTrial> {
   return startTrial({ edges, keys, underWayMax: 50 });
@@ -57,7 +65,7 @@ describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded, and se
         await delay(1000);
         for (const edge of [0, 1]) {
           const held = await cluster.heldBy(edge);
-          const underWay = load.underWayAt(edge);
+          const underWay = load.costUnderWayAt(edge);
           const atMs = Date.now();
           const { problems, figures } = await trial.run(killEdge(started, edge));
           const missing = load.book.missingAt(atMs);

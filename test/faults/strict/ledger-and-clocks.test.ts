@@ -4,15 +4,17 @@ import { type Clock, systemClock } from "../../../src/ambient/clock.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { StandbyPair } from "../../support/standby-pair.ts";
-import { demandOf, httpReplicas, StrictCluster, StrictLoad, StrictTrial } from "../../support/strict/index.ts";
+import { demandOf, httpReplicas, StrictCluster, StrictLoad, StrictTrial, varied } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 const hourMs = 3_600_000;
-const keys = demandOf([
-  { keys: 8, limit: 1, durationMs: 1000 },
-  { keys: 6, limit: 5, durationMs: 1000 },
-  { keys: 3, limit: 20, durationMs: 1000 },
-]);
+const keys = varied(
+  demandOf([
+    { keys: 8, limit: 1, durationMs: 1000 },
+    { keys: 6, limit: 5, durationMs: 1000 },
+    { keys: 3, limit: 20, durationMs: 1000 },
+  ]),
+);
 
 /** A replica's clock that is off, and is set while it runs. */
 class WrongClock implements Clock {

@@ -5,7 +5,8 @@ import { systemClock } from "../../../src/ambient/clock.ts";
 import { sha256 } from "../../../src/ambient/crypto.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
-import { type HttpReplica, httpReplicas, type Placed } from "../../support/strict/index.ts";
+import type { Placed } from "../../support/limited.ts";
+import { type HttpReplica, httpReplicas } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 const hourMs = 3_600_000;
@@ -87,7 +88,7 @@ async function setUp() {
   await client.connect();
   onTestFinished(() => client.end());
   const tamper = async (key: number, change: string) => {
-    const digest = sha256(first.keys[key] as string);
+    const digest = sha256(first.limited[key]?.key as string);
     await client.query(`UPDATE permit_windows SET ${change} WHERE subject = (SELECT id FROM keys WHERE digest = $1)`, [
       digest,
     ]);

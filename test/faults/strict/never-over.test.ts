@@ -2,22 +2,33 @@ import { describe, expect, it } from "vitest";
 import type { Settings } from "../../../src/config/settings.ts";
 import { Secret } from "../../../src/domain/secret.ts";
 import { startTestServer, type TestServer } from "../../support/in-process-server.ts";
+import { mixedCosts } from "../../support/limited.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { readMetric } from "../../support/read-metric.ts";
-import { demandOf, httpReplicas, type KeyDemand, StrictHarness, StrictLoad } from "../../support/strict/index.ts";
+import {
+  demandOf,
+  httpReplicas,
+  type KeyDemand,
+  StrictHarness,
+  StrictLoad,
+  varied,
+} from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 /* Everything in one process, over real connections: nine processes would spend two cores on starting. */
 
 /** Windows as short as they can be, so that there are many of them. */
-const manyKeys = demandOf([
-  { keys: 14, limit: 1, durationMs: 1000 },
-  { keys: 11, limit: 5, durationMs: 1000 },
-  { keys: 3, limit: 20, durationMs: 1000 },
-]);
+const manyKeys = varied(
+  demandOf([
+    { keys: 14, limit: 1, durationMs: 1000 },
+    { keys: 11, limit: 5, durationMs: 1000 },
+    { keys: 3, limit: 20, durationMs: 1000 },
+  ]),
+);
 const bigLimits: KeyDemand[] = [
   { limit: 100, durationMs: 4000, demand: 3, shape: "bursts" },
   { limit: 1000, durationMs: 5000, demand: 1.5, shape: "even" },
+  { limit: 300, durationMs: 4000, demand: 1, shape: "even", of: "owner", costs: mixedCosts },
 ];
 const hugeLimits: KeyDemand[] = [
   { limit: 10_000, durationMs: 2000, demand: 2, shape: "even" },

@@ -1,7 +1,11 @@
-/** A strict limit, as a key was given it. */
+import type { HolderKind, Placed } from "../limited.ts";
+
+/** A strict limit, as a key was given it, or what else it is for. */
 export interface StrictRule {
   readonly limit: number;
   readonly durationMs: number;
+  /** By default a key's. Only servers have others. */
+  readonly of?: HolderKind;
 }
 
 /** What one verification of a key with a strict limit came to. */
@@ -13,13 +17,6 @@ export type StrictAnswer =
   | { readonly outcome: "unanswered" }
   /** What a key with a strict limit must never be told. */
   | { readonly outcome: "odd"; readonly what: string };
-
-/** Where an answer says that the key stands. The end is the ledger's own, so it names the window on every replica. */
-export interface Placed {
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetMs: number;
-}
 
 /** One window of one key, as its callers saw it. */
 export interface SeenWindow {
@@ -93,7 +90,13 @@ export class StrictBook {
       this.unavailableAfterMs.push(this.#nowMs() - call.begunMs);
       this.unavailableAtMs.push(this.#nowMs());
     }
-    if (answer.outcome === "admitted" || answer.outcome === "limited") this.#place(call, answer.outcome, answer);
+    if (answer.outcome !== "admitted" && answer.outcome !== "limited") return;
+    const { key, cost } = call;
+    const isAboveLimit = cost > (this.rules[key] as StrictRule).limit;
+    // Neither takes part in a window, so it may tell of none.
+    if (cost > 0 && !isAboveLimit) this.#place(call, answer.outcome, answer);
+    else if ((answer.outcome === "limited") !== isAboveLimit)
+      this.#oddities.push(`key ${key}: a cost of ${cost} was ${answer.outcome}`);
   }
 
   /** The replica was killed: its permits are lost, and its successor does not know what it told callers. */

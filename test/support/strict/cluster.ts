@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { KeysClient } from "../../../src/sdk/index.ts";
-import { type ClientKind, clientOf } from "../clients.ts";
-import { createSurely } from "../create-surely.ts";
+import type { LatchkeyClient } from "../../../src/sdk/index.ts";
+import { type ClientKind, latchkeyOf } from "../clients.ts";
 import { FaultyProxy } from "../faulty-proxy.ts";
 import { type LatchkeyProcess, startLatchkey } from "../latchkey-process.ts";
+import { type LimitAnswer, type Limited, makeLimited } from "../limited.ts";
 import { readMetric } from "../read-metric.ts";
 import { testInternalSecret, testRootKey } from "../test-root-key.ts";
 import type { StrictAnswer, StrictRule } from "./book.ts";
@@ -62,10 +62,10 @@ export class StrictCluster {
     return cluster;
   }
 
-  /** Creates the keys and returns the replicas to ask for them. */
+  /** Makes what the rules are for, and returns the replicas to ask for it. */
   async replicas(rules: readonly StrictRule[]): Promise<readonly StrictReplica[]> {
     this.#replicas = await httpReplicas(this.#edges, rules);
-    return this.#edges.map((_, edge) => ({ ask: (key) => this.#ask(edge, key) }));
+    return this.#edges.map((_, edge) => ({ ask: (key, cost) => this.#ask(edge, key, cost) }));
   }
 
   edge(index: number): LatchkeyProcess {
@@ -123,7 +123,7 @@ export class StrictCluster {
     const edge = await this.#startEdge(index);
     this.#edges[index] = edge;
     const replica = this.#replicas[index];
-    if (replica !== undefined) this.#replicas[index] = new HttpReplica(edge.baseUrl, replica.keys);
+    if (replica !== undefined) this.#replicas[index] = new HttpReplica(edge.baseUrl, replica.limited);
   }
 
   async replaceCoordinator(index: number): Promise<void> {
@@ -132,9 +132,9 @@ export class StrictCluster {
     for (const links of this.links) (links[index] as FaultyProxy).targetPort = internalPortOf(coordinator);
   }
 
-  async #ask(index: number, key: number): Promise<StrictAnswer> {
+  async #ask(index: number, key: number, cost: number): Promise<StrictAnswer> {
     const edge = this.edge(index);
-    const answer = await (this.#replicas[index] as HttpReplica).ask(key);
+    const answer = await (this.#replicas[index] as HttpReplica).ask(key, cost);
     // A connection that is torn ends in many ways, all of which mean the same.
     return answer.outcome === "odd" && this.isKilled(edge) ? { outcome: "unanswered" } : answer;
   }
@@ -169,43 +169,48 @@ function internalPortOf({ internalUrl }: LatchkeyProcess): number {
   return Number(new URL(internalUrl).port);
 }
 
-/** Makes a key for each rule through the first server, and answers how to ask each server for them. */
+/** Makes what each rule is for through the first server, and answers how to ask each server for it. */
 export async function httpReplicas(
   servers: readonly { readonly baseUrl: string }[],
   rules: readonly StrictRule[],
 ): Promise<HttpReplica[]> {
-  const client = clientOf("sdk", servers[0]?.baseUrl as string, testRootKey);
-  const create = async ({ limit, durationMs: duration }: StrictRule) =>
-    (await createSurely(client, { apiId: "api", ratelimit: { async: false, limit, duration } })).key;
-  const keys = await Promise.all(rules.map(create));
-  return servers.map(({ baseUrl }) => new HttpReplica(baseUrl, keys));
+  const client = latchkeyOf("sdk", servers[0]?.baseUrl as string, testRootKey);
+  const limited = await Promise.all(
+    rules.map((rule, i) => makeLimited(client, { of: "key", ...rule, isStrict: true }, `${i}`)),
+  );
+  return servers.map(({ baseUrl }) => new HttpReplica(baseUrl, limited));
 }
 
 /** A server that is asked with JSON and with gRPC in turns. */
 export class HttpReplica implements StrictReplica {
-  /** The secrets, one for each rule. */
-  readonly keys: readonly string[];
-  readonly #clients: readonly KeysClient[];
+  /** One for each rule. */
+  readonly limited: readonly Limited[];
+  readonly #clients: readonly LatchkeyClient[];
   #calls = 0;
 
-  constructor(baseUrl: string, keys: readonly string[]) {
-    this.keys = keys;
-    this.#clients = kinds.map((kind) => clientOf(kind, baseUrl, testRootKey));
+  constructor(baseUrl: string, limited: readonly Limited[]) {
+    this.limited = limited;
+    this.#clients = kinds.map((kind) => latchkeyOf(kind, baseUrl, testRootKey));
   }
 
-  async ask(key: number): Promise<StrictAnswer> {
-    const client = this.#clients[this.#calls++ % this.#clients.length] as KeysClient;
+  async ask(index: number, cost = 1): Promise<StrictAnswer> {
+    const client = this.#clients[this.#calls++ % this.#clients.length] as LatchkeyClient;
+    const limited = this.limited[index] as Limited;
     try {
-      const { valid, code, ratelimit } = await client.verifyKey({ key: this.keys[key] as string });
-      if (ratelimit === undefined) return { outcome: "odd", what: `key ${key}: ${code} without its rate limit` };
-      const { limit = 0, remaining = 0, reset: resetMs = 0 } = ratelimit;
-      if (valid) return { outcome: "admitted", limit, remaining, resetMs };
-      if (code === "RATE_LIMITED") return { outcome: "limited", limit, remaining, resetMs };
-      return { outcome: "odd", what: `key ${key}: ${code}` };
+      const { code, placed } = limited.read(await call(client, limited, cost));
+      if (placed === undefined) return { outcome: "odd", what: `key ${index}: ${code} without its rate limit` };
+      if (code === "VALID") return { outcome: "admitted", ...placed };
+      if (code === "RATE_LIMITED") return { outcome: "limited", ...placed };
+      return { outcome: "odd", what: `key ${index}: ${code}` };
     } catch (error) {
       return failureOf(error);
     }
   }
+}
+
+async function call({ keys, ratelimits }: LatchkeyClient, limited: Limited, cost: number): Promise<LimitAnswer> {
+  if (limited.method === "keys.verifyKey") return keys.verifyKey(limited.body(cost) as { key: string });
+  return ratelimits.limit(limited.body(cost) as Parameters<typeof ratelimits.limit>[0]);
 }
 
 function failureOf(error: unknown): StrictAnswer {

@@ -8,10 +8,10 @@
  *
  * To break things meanwhile: `startTrial` does 1 and 2 with a cluster, and `trial.run(fault)` breaks and mends one thing.
  */
-export { type Placed, type StrictAnswer, StrictBook } from "./book.ts";
+export { type StrictAnswer, StrictBook } from "./book.ts";
 export { type ClusterOptions, type HttpReplica, httpReplicas, StrictCluster } from "./cluster.ts";
 export { type HarnessOptions, type HarnessReplica, StrictHarness } from "./harness.ts";
-export { demandOf, type KeyDemand, StrictLoad } from "./load.ts";
+export { demandOf, type KeyDemand, StrictLoad, varied } from "./load.ts";
 export {
   type Fault,
   killEdge,

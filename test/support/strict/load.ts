@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SeededRandom } from "../../domain/seeded-random.ts";
+import { type HolderKind, holderKinds, mixedCosts } from "../limited.ts";
 import { type StrictAnswer, StrictBook, type StrictRule } from "./book.ts";
 
 /** Who is asked. It answers every call: what went wrong is an answer too. */
@@ -12,7 +13,7 @@ export interface KeyDemand extends StrictRule {
   readonly demand: number;
   /** `even`: spread over time and replicas. `bursts`: all at once, four times a second. `roaming`: one replica at a time. */
   readonly shape: Shape;
-  /** What calls cost, each as often as the others. By default 1. Only a harness without sockets can be asked for more. */
+  /** What calls cost, each as often as the others. By default 1. */
   readonly costs?: readonly number[];
 }
 
@@ -30,6 +31,15 @@ export function demandOf(rules: readonly (StrictRule & { readonly keys: number }
   );
 }
 
+/** The same demand, on limits of every kind of holder, and every other one of 5 and more by calls that cost 0 to 20. */
+export function varied(demand: readonly KeyDemand[]): KeyDemand[] {
+  return demand.map((one, i) => ({
+    ...one,
+    of: holderKinds[i % holderKinds.length] as HolderKind,
+    ...(one.limit >= 5 && i % 2 === 1 && { costs: mixedCosts }),
+  }));
+}
+
 const shapes = ["even", "bursts", "roaming"] as const;
 const demands = [4, 3, 2, 2.5, 0.9, 1.5, 2];
 
@@ -44,6 +54,7 @@ export class StrictLoad {
   readonly #replicas: readonly StrictReplica[];
   readonly #random: SeededRandom;
   readonly #underWay: number[];
+  readonly #costUnderWay: number[];
   readonly #underWayMax: number;
   readonly #calls = new Set<Promise<void>>();
   /** Calls not made because too many were under way. */
@@ -59,6 +70,7 @@ export class StrictLoad {
     this.#replicas = replicas;
     this.#random = new SeededRandom(seed);
     this.#underWay = replicas.map(() => 0);
+    this.#costUnderWay = replicas.map(() => 0);
     this.#underWayMax = underWayMax;
   }
 
@@ -94,8 +106,9 @@ export class StrictLoad {
     }
   }
 
-  underWayAt(replica: number): number {
-    return this.#underWay[replica] as number;
+  /** The costs of all calls that this replica has not answered. */
+  costUnderWayAt(replica: number): number {
+    return this.#costUnderWay[replica] as number;
   }
 
   async #keepAsking(isStopped: () => boolean): Promise<void> {
@@ -129,9 +142,11 @@ export class StrictLoad {
     const { costs } = this.#keys[key] as KeyDemand;
     const cost = costs ? this.#random.pick(costs) : 1;
     const call = this.book.begin(key, replica, cost);
+    this.#costUnderWay[replica] = (this.#costUnderWay[replica] as number) + cost;
     const asking = (this.#replicas[replica] as StrictReplica).ask(key, cost).then((answer) => {
       this.book.end(call, answer);
       this.#underWay[replica] = (this.#underWay[replica] as number) - 1;
+      this.#costUnderWay[replica] = (this.#costUnderWay[replica] as number) - cost;
       this.#calls.delete(asking);
     });
     this.#calls.add(asking);
