@@ -4,16 +4,24 @@ export interface Costs {
   readonly counter: number;
   /** From the limit that has no name. */
   readonly unnamed: number;
-  /** From limits by their names: 1 from those that are not in it. */
-  readonly named: ReadonlyMap<string, number>;
+  /** From limits by their names, each once: 1 from those that are not in it. Few enough to be searched. */
+  readonly named: readonly NamedCost[];
+}
+
+export interface NamedCost {
+  readonly name: string;
+  /** By default 1. */
+  readonly cost?: number | undefined;
 }
 
 /** Of a request that says nothing else. */
-export const costsOfOne: Costs = { counter: 1, unnamed: 1, named: new Map() };
+export const costsOfOne: Costs = { counter: 1, unnamed: 1, named: [] };
 
 /** What the verification takes from a limit; undefined is the limit that has no name. */
 export function costOf({ unnamed, named }: Costs, name: string | undefined): number {
-  return name === undefined ? unnamed : (named.get(name) ?? 1);
+  if (name === undefined) return unnamed;
+  for (const each of named) if (each.name === name) return each.cost ?? 1;
+  return 1;
 }
 
 /** A cost is higher than the key allows: a mistake of the caller, not a refusal of the key. */
@@ -32,5 +40,5 @@ export class CostTooHigh extends Error {
 export function checkCosts({ counter, unnamed, named }: Costs, costMax: number): void {
   if (counter > costMax) throw new CostTooHigh("remaining.cost", costMax);
   if (unnamed > costMax) throw new CostTooHigh("ratelimit.cost", costMax);
-  for (const cost of named.values()) if (cost > costMax) throw new CostTooHigh("ratelimits.cost", costMax);
+  for (const { cost = 1 } of named) if (cost > costMax) throw new CostTooHigh("ratelimits.cost", costMax);
 }

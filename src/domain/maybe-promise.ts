@@ -11,5 +11,6 @@ export function andThen<Value, Next>(
 
 /** All values, in their order: synchronously if all of them are there. */
 export function allOf<Value>(values: readonly MaybePromise<Value>[]): MaybePromise<readonly Value[]> {
-  return values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly Value[]);
+  for (const value of values) if (value instanceof Promise) return Promise.all(values);
+  return values as readonly Value[];
 }

@@ -130,7 +130,7 @@ function toOwnerState({ ownerRemaining: remaining, limits: { ownerRateLimits } }
 }
 
 function toNamedState({ name, state }: NamedLimitState) {
-  return { name, ...toRatelimitState(state) };
+  return { name, limit: state.limit, remaining: state.remaining, reset: state.resetMs };
 }
 
 function toRatelimitState({ limit, remaining, resetMs }: RateLimitState) {
@@ -144,10 +144,9 @@ export function toCosts({
   ratelimits,
 }: Pick<VerifyKeyRequest, "remaining" | "ratelimit" | "ratelimits">): Costs | undefined {
   if (remaining === undefined && ratelimit === undefined && ratelimits.length === 0) return undefined;
-  const named = new Map(ratelimits.map(({ name, cost = 1 }) => [name, cost]));
-  if (named.size < ratelimits.length)
+  if (ratelimits.length > 1 && new Set(ratelimits.map(({ name }) => name)).size < ratelimits.length)
     throw new InvalidRequest([{ path: "ratelimits", message: "must not have a name twice" }]);
-  return { counter: remaining?.cost ?? 1, unnamed: ratelimit?.cost ?? 1, named };
+  return { counter: remaining?.cost ?? 1, unnamed: ratelimit?.cost ?? 1, named: ratelimits };
 }
 
 /** What the reasons have, each some of it. */

@@ -27,13 +27,10 @@ export interface TakenPermits {
  * Rejects with `Unavailable` if a limit cannot decide; then nothing is taken either.
  */
 export function takeAll(limiter: RateLimiter, wanted: readonly WantedPermit[]): MaybePromise<TakenPermits> {
-  const strict = tryEach(limiter, wanted, (each) => each.rule.mode === "strict");
-  return andThen(strict, (ofStrict) => {
-    const outcome = outcomeOf(ofStrict);
-    if (outcome !== "admitted") return giveUp(limiter, wanted, ofStrict, outcome);
-    const local = tryEach(limiter, wanted, (each) => each.rule.mode === "local");
-    return andThen(local, (ofLocal) => {
-      const all = ofStrict.map((attempt, i) => attempt ?? ofLocal[i]);
+  return andThen(tryEach(limiter, wanted, "strict", []), (strict) => {
+    const outcome = outcomeOf(strict);
+    if (outcome !== "admitted") return giveUp(limiter, wanted, strict, outcome);
+    return andThen(tryEach(limiter, wanted, "local", strict), (all) => {
       const outcome = outcomeOf(all);
       return outcome === "admitted" ? admit(limiter, wanted, all) : giveUp(limiter, wanted, all, outcome);
     });
@@ -52,12 +49,19 @@ class Failure {
   }
 }
 
+/** Asks the limits of one mode. The attempts at others stay as they are. Loops, because most keys with names come by here. */
 function tryEach(
   limiter: RateLimiter,
   wanted: readonly WantedPermit[],
-  isIncluded: (each: WantedPermit) => boolean,
+  mode: RateLimit["mode"],
+  before: readonly Attempt[],
 ): MaybePromise<readonly Attempt[]> {
-  return allOf(wanted.map((each) => (each.cost > 0 && isIncluded(each) ? tryTake(limiter, each) : undefined)));
+  const attempts: MaybePromise<Attempt>[] = [];
+  for (let i = 0; i < wanted.length; i++) {
+    const each = wanted[i] as WantedPermit;
+    attempts.push(each.cost > 0 && each.rule.mode === mode ? tryTake(limiter, each) : before[i]);
+  }
+  return allOf(attempts);
 }
 
 /** A failure is a value, so that what the others have taken can be given back. */
@@ -70,12 +74,17 @@ function tryTake(limiter: RateLimiter, { subject, rule, cost }: WantedPermit): M
   }
 }
 
-function outcomeOf(attempts: readonly Attempt[]): Permit["outcome"] | "failed" {
-  return worst.find((outcome) => attempts.some((attempt) => attempt?.outcome === outcome)) ?? "admitted";
+function outcomeOf(attempts: readonly Attempt[]): Outcome {
+  let worst: Outcome = "admitted";
+  for (const attempt of attempts)
+    if (attempt !== undefined && severity[attempt.outcome] > severity[worst]) worst = attempt.outcome;
+  return worst;
 }
 
+type Outcome = Permit["outcome"] | "failed";
+
 /** A limit that cannot decide decides for all; a subject that is gone has to be looked up again, whatever the others say. */
-const worst = ["failed", "missing", "limited"] as const;
+const severity: Record<Outcome, number> = { admitted: 0, limited: 1, missing: 2, failed: 3 };
 
 function admit(
   limiter: RateLimiter,
@@ -83,15 +92,30 @@ function admit(
   attempts: readonly Attempt[],
 ): MaybePromise<TakenPermits> {
   const permits = attempts as readonly (Permit | undefined)[];
-  return andThen(allOf(wanted.map((each, i) => permits[i] ?? limiter.peek(each.subject, each.rule))), (states) => ({
-    outcome: "admitted",
-    states,
-    refusedBy: -1,
-    commit() {
-      for (const permit of permits) permit?.commit();
-    },
-    release: () => allOf(states.map((state, i) => permits[i]?.release() ?? state)),
-  }));
+  if (!permits.includes(undefined)) return new Admitted(permits, permits as readonly Permit[]);
+  const states = wanted.map(({ subject, rule }, i) => permits[i] ?? limiter.peek(subject, rule));
+  return andThen(allOf(states), (known) => new Admitted(permits, known));
+}
+
+/** A permit tells the state of its limit. Undefined for a limit that nothing was taken from. */
+class Admitted implements TakenPermits {
+  readonly outcome = "admitted";
+  readonly refusedBy = -1;
+  readonly permits: readonly (Permit | undefined)[];
+  readonly states: readonly RateLimitState[];
+
+  constructor(permits: readonly (Permit | undefined)[], states: readonly RateLimitState[]) {
+    this.permits = permits;
+    this.states = states;
+  }
+
+  commit(): void {
+    for (const permit of this.permits) permit?.commit();
+  }
+
+  release(): MaybePromise<readonly RateLimitState[]> {
+    return allOf(this.states.map((state, i) => this.permits[i]?.release() ?? state));
+  }
 }
 
 /** Gives back what was taken. */
@@ -99,7 +123,7 @@ function giveUp(
   limiter: RateLimiter,
   wanted: readonly WantedPermit[],
   attempts: readonly Attempt[],
-  outcome: Exclude<ReturnType<typeof outcomeOf>, "admitted">,
+  outcome: Exclude<Outcome, "admitted">,
 ): MaybePromise<TakenPermits> {
   const stateOf = (attempt: Attempt, i: number): MaybePromise<RateLimitState> => {
     if (attempt?.outcome === "failed" || attempt?.outcome === "missing") return unknownState;

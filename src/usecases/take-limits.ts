@@ -1,10 +1,11 @@
-import { type Costs, costOf } from "../domain/costs.ts";
+import { type Costs, costOf, costsOfOne } from "../domain/costs.ts";
+import type { NamedLimit } from "../domain/limits.ts";
 import { allOf, andThen, type MaybePromise } from "../domain/maybe-promise.ts";
-import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
+import type { RateLimitState } from "../domain/rate-limit.ts";
 import type { Holder, RefusalReason } from "../domain/refusal-reason.ts";
 import { type Holders, type LimitStates, type NamedLimitState, noLimitStates } from "../domain/verification.ts";
 import type { Permit, RateLimiter } from "../ratelimit/limiter.ts";
-import { takeAll } from "./take-all.ts";
+import { type TakenPermits, takeAll, type WantedPermit } from "./take-all.ts";
 
 /** What one verification has taken of all its limits. Either committed or released, once. */
 export interface TakenLimits extends LimitStates {
@@ -18,7 +19,7 @@ export interface TakenLimits extends LimitStates {
 
 /** Takes from all limits of the key and its owner or from none. Most keys have at most the one without a name. */
 export function takeLimits(limiter: RateLimiter, holders: Holders, costs: Costs): MaybePromise<TakenLimits> {
-  if (hasNamed(holders)) return takeSeveral(limiter, limitsOf(holders), costs);
+  if (hasNamed(holders)) return takeSeveral(limiter, limitsOf(holders, costs));
   const { id, rateLimit } = holders.key;
   if (rateLimit === undefined) return nothingTaken;
   if (costs.unnamed === 0) return andThen(limiter.peek(id, rateLimit), (state) => new OneLimitPeeked(state));
@@ -41,50 +42,81 @@ function hasNamed({ key, owner }: Holders): boolean {
   return key.limits !== undefined || owner?.limits !== undefined;
 }
 
-interface AnyLimit {
+interface WantedLimit extends WantedPermit {
   readonly of: Holder;
   readonly name: string | undefined;
-  readonly subject: string;
-  readonly rule: RateLimit;
 }
 
 /** In the order in which they are named when several refuse. */
-export function limitsOf({ key, owner }: Holders): readonly AnyLimit[] {
-  const limits: AnyLimit[] = [];
-  if (key.rateLimit !== undefined) limits.push({ of: "key", name: undefined, subject: key.id, rule: key.rateLimit });
-  for (const { name, subject, rule } of key.limits ?? []) limits.push({ of: "key", name, subject, rule });
-  for (const { name, subject, rule } of owner?.limits ?? []) limits.push({ of: "owner", name, subject, rule });
+export function limitsOf({ key, owner }: Holders, costs = costsOfOne): readonly WantedLimit[] {
+  const limits: WantedLimit[] = [];
+  if (key.rateLimit !== undefined)
+    limits.push({ of: "key", name: undefined, subject: key.id, rule: key.rateLimit, cost: costs.unnamed });
+  if (key.limits !== undefined) addNamed(limits, "key", key.limits, costs);
+  if (owner?.limits !== undefined) addNamed(limits, "owner", owner.limits, costs);
   return limits;
 }
 
-function takeSeveral(limiter: RateLimiter, limits: readonly AnyLimit[], costs: Costs): MaybePromise<TakenLimits> {
-  const wanted = limits.map(({ name, subject, rule }) => ({ subject, rule, cost: costOf(costs, name) }));
-  return andThen(takeAll(limiter, wanted), (taken) => ({
-    outcome: taken.outcome,
-    reason: taken.refusedBy < 0 ? undefined : reasonOf(limits[taken.refusedBy] as AnyLimit),
-    ...statesOf(limits, taken.states),
-    commit: () => taken.commit(),
-    release: () => andThen(taken.release(), (states) => statesOf(limits, states)),
-  }));
+function addNamed(limits: WantedLimit[], of: Holder, named: readonly NamedLimit[], costs: Costs): void {
+  for (const { name, subject, rule } of named) limits.push({ of, name, subject, rule, cost: costOf(costs, name) });
 }
 
-function reasonOf({ of, name }: AnyLimit): RefusalReason {
-  return { check: "limit", of, name };
+function takeSeveral(limiter: RateLimiter, limits: readonly WantedLimit[]): MaybePromise<TakenLimits> {
+  return andThen(takeAll(limiter, limits), (taken) => new SeveralTaken(limits, taken));
 }
 
-function statesOf(limits: readonly AnyLimit[], states: readonly RateLimitState[]): LimitStates {
+class SeveralTaken implements TakenLimits {
+  readonly limits: readonly WantedLimit[];
+  readonly taken: TakenPermits;
+  readonly rateLimit: RateLimitState | undefined;
+  readonly rateLimits: readonly NamedLimitState[] | undefined;
+  readonly ownerRateLimits: readonly NamedLimitState[] | undefined;
+
+  constructor(limits: readonly WantedLimit[], taken: TakenPermits) {
+    const { rateLimit, rateLimits, ownerRateLimits } = statesOf(limits, taken.states);
+    this.limits = limits;
+    this.taken = taken;
+    this.rateLimit = rateLimit;
+    this.rateLimits = rateLimits;
+    this.ownerRateLimits = ownerRateLimits;
+  }
+
+  get outcome(): Permit["outcome"] {
+    return this.taken.outcome;
+  }
+
+  get reason(): RefusalReason | undefined {
+    const limit = this.limits[this.taken.refusedBy];
+    return limit && { check: "limit", of: limit.of, name: limit.name };
+  }
+
+  commit(): void {
+    this.taken.commit();
+  }
+
+  release(): MaybePromise<LimitStates> {
+    return andThen(this.taken.release(), (states) => statesOf(this.limits, states));
+  }
+}
+
+function statesOf(limits: readonly WantedLimit[], states: readonly RateLimitState[]): LimitStates {
   let rateLimit: RateLimitState | undefined;
-  const named: Record<Holder, NamedLimitState[]> = { key: [], owner: [] };
-  limits.forEach(({ of, name }, i) => {
+  let rateLimits: NamedLimitState[] | undefined;
+  let ownerRateLimits: NamedLimitState[] | undefined;
+  for (let i = 0; i < limits.length; i++) {
+    const { of, name } = limits[i] as WantedLimit;
     const state = states[i] as RateLimitState;
     if (name === undefined) rateLimit = state;
-    else named[of].push({ name, state });
-  });
-  return { rateLimit, rateLimits: unlessEmpty(named.key), ownerRateLimits: unlessEmpty(named.owner) };
+    else if (of === "key") rateLimits = withOneMore(rateLimits, { name, state });
+    else ownerRateLimits = withOneMore(ownerRateLimits, { name, state });
+  }
+  return { rateLimit, rateLimits, ownerRateLimits };
 }
 
-function unlessEmpty(states: readonly NamedLimitState[]): readonly NamedLimitState[] | undefined {
-  return states.length === 0 ? undefined : states;
+function withOneMore<Item>(items: Item[] | undefined, item: Item): Item[] {
+  if (items === undefined) return [item];
+  items.push(item);
+  return items;
 }
 
 const limitIsReached: RefusalReason = { check: "limit", of: "key" };

@@ -114,7 +114,7 @@ function randomCosts(random: SeededRandom, costMax = 9): Costs {
   return {
     counter: cost(),
     unnamed: cost(),
-    named: new Map(names.slice(random.integer(0, 3)).map((name) => [name, cost()])),
+    named: names.slice(random.integer(0, 3)).map((name) => ({ name, cost: cost() })),
   };
 }
 

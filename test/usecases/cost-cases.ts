@@ -61,7 +61,7 @@ export const costCases: Case[] = [
   },
   {
     name: "the name of a limit that the key does not have costs nothing",
-    asked: costs({ named: new Map([["hour", 99]]) }),
+    asked: costs({ named: [{ name: "hour", cost: 99 }] }),
     found: [limited],
     permits: ["admitted"],
     verdict: { code: "VALID", remaining: undefined, rateLimit: taken },
@@ -79,7 +79,7 @@ export const costCases: Case[] = [
     [
       ["the counter", { counter: 8 }, "remaining.cost"],
       ["the limit", { unnamed: 8 }, "ratelimit.cost"],
-      ["a limit with a name", { named: new Map([["hour", 8]]) }, "ratelimits.cost"],
+      ["a limit with a name", { named: [{ name: "hour", cost: 8 }] }, "ratelimits.cost"],
     ] as const
   ).map(([what, given, path]) => ({
     name: `a higher cost of ${what} is a mistake of the caller, and takes nothing`,
@@ -97,7 +97,7 @@ export const costCases: Case[] = [
   },
   {
     name: "several limits are all taken, each at its cost",
-    asked: costs({ named: new Map([["month", 2]]) }),
+    asked: costs({ named: [{ name: "month", cost: 2 }] }),
     found: [several],
     permits: ["admitted", "admitted", "admitted"],
     verdict: { code: "VALID", remaining: undefined, rateLimit: taken, rateLimits: states(taken, taken) },

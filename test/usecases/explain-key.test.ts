@@ -37,7 +37,7 @@ async function setUp(...answers: (typeof state | undefined)[]) {
 describe("explainKey", () => {
   it("inspects limits for the cost in question, and names the first that refuses", async () => {
     const { key, asked, explain } = await setUp(state);
-    const costs = { counter: 8, unnamed: 5, named: new Map() };
+    const costs = { counter: 8, unnamed: 5, named: [] };
     const { code, reason, checks } = await explain({ costs });
     expect(asked).toEqual([[key.id, rateLimit, 5]]);
     expect([code, reason]).toEqual(["RATE_LIMITED", { check: "limit", of: "key", name: undefined }]);

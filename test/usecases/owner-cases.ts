@@ -90,7 +90,7 @@ export const ownerCases: Case[] = [
   },
   {
     name: "limits of key and owner are taken together, and a cost by name goes to both",
-    asked: { costs: { ...costsOfOne, named: new Map([["month", 2]]) } },
+    asked: { costs: { ...costsOfOne, named: [{ name: "month", cost: 2 }] } },
     found: [{ ...owned, limits: limitsOfKey("key_1", [{ name: "month", rule: { ...rateLimit, limit: 3 } }]) }],
     owners: [withLimit],
     permits: ["admitted", "admitted"],
