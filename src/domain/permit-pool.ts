@@ -67,6 +67,8 @@ export class PermitPool extends PermitDenials {
   /** The permits of a request were not used. In their own window they serve others; in a later window they are worthless. */
   release(gen: number, nowMs: number, cost = 1): PermitVerdict {
     this.unuse(gen, cost, nowMs);
+    // What was shown without them is not the least that there was.
+    if (gen === this.gen) this.shownMin += cost;
     return this.isOpen(nowMs) ? this.verdict(this.admitWaiting()) : this.verdict();
   }
 

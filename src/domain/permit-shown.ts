@@ -9,7 +9,7 @@ export class PermitShown extends PermitMessages {
   protected leftInLedger = 0;
   protected limit = 0;
   protected shownEndMs = 0;
-  /** The smallest `remaining` that was shown in this window. */
+  /** The smallest `remaining` that was shown in this window, without what was given back. */
   protected shownMin = Number.POSITIVE_INFINITY;
   /** The message whose answer told `limit`. */
   protected limitToldBy = 0;
@@ -34,7 +34,7 @@ export class PermitShown extends PermitMessages {
     this.shownEndMs = endsAtMs;
   }
 
-  /** `remaining` never rises within a window by more than the limit does. After a change the limit is the caller's until the ledger tells it. */
+  /** `remaining` never rises within a window, but by what the limit does and what requests give back. After a change the limit is the caller's until the ledger tells it. */
   protected shown(held: number, callersLimit: number): RateLimitState {
     const lowest = Math.min(this.shownMin, this.leftInLedger + held);
     if (this.limitToldBy < this.limitKnownFrom) {

@@ -142,15 +142,24 @@ describe("state", () => {
     expect(pool.state(startMs + 30, 1_000)).toEqual({ limit: 1_000, remaining: 904, resetMs: endsAtMs });
   });
 
-  it("never shows more than before in one window, also when permits come back", () => {
+  it("never shows more than before in one window, also when others give permits back", () => {
     const { pool } = poolWith(plenty);
-    pool.state(startMs + 30, 1_000);
     pool.take(startMs + 30);
     expect(pool.state(startMs + 30, 1_000)?.remaining).toBe(903);
-    pool.release(7, startMs + 31);
     pool.recall();
     pool.answered(ask(pool, startMs + 31), { ...plenty, granted: 0, left: 950 }, startMs + 40);
     expect(pool.state(startMs + 40, 1_000)?.remaining).toBe(903);
+  });
+
+  it("shows what a request took and gives back, and no more than that", () => {
+    const { pool } = poolWith(plenty);
+    pool.take(startMs + 30, 3);
+    expect(pool.state(startMs + 30, 1_000)?.remaining).toBe(901);
+    pool.release(7, startMs + 31, 3);
+    expect(pool.state(startMs + 31, 1_000)?.remaining).toBe(904);
+    pool.recall();
+    pool.answered(ask(pool, startMs + 31), { ...plenty, granted: 0, left: 950 }, startMs + 40);
+    expect(pool.state(startMs + 40, 1_000)?.remaining).toBe(904);
   });
 
   it("is unknown when no window is open", () => {

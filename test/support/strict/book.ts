@@ -188,8 +188,10 @@ export class StrictBook {
     if (limit !== rule.limit) this.#oddities.push(`key ${key}: its limit of ${rule.limit} is told as ${limit}`);
     if (!(remaining >= 0 && remaining <= limit)) this.#oddities.push(`key ${key}: ${remaining} of ${limit} remaining`);
     this.#oddities.push(...this.#problemsWithMoment(key, begunMs, resetMs));
-    // Only against what was known when the call began: answers of calls that overlap may come in any order.
-    if (seen?.resetMs === resetMs && remaining > seen.least)
+    // Only against what was known when the call began: answers of calls that overlap may come in any order. Of several
+    // limits, one gives back what it gave when another could not be asked.
+    const isAlone = rule.of !== "key with several" && rule.of !== "owner";
+    if (isAlone && seen?.resetMs === resetMs && remaining > seen.least)
       this.#oddities.push(`key ${key}: remaining rose from ${seen.least} to ${remaining} on replica ${replica}`);
     this.#notice(`${key} ${replica}`, resetMs, remaining);
   }
