@@ -40,5 +40,7 @@ export class CostTooHigh extends Error {
 export function checkCosts({ counter, unnamed, named }: Costs, costMax: number): void {
   if (counter > costMax) throw new CostTooHigh("remaining.cost", costMax);
   if (unnamed > costMax) throw new CostTooHigh("ratelimit.cost", costMax);
-  for (const { cost = 1 } of named) if (cost > costMax) throw new CostTooHigh("ratelimits.cost", costMax);
+  named.forEach(({ cost = 1 }, i) => {
+    if (cost > costMax) throw new CostTooHigh(`ratelimits[${i}].cost`, costMax);
+  });
 }

@@ -152,7 +152,8 @@ class QueryParser {
     this.#at = spacePattern.lastIndex;
     tokenPattern.lastIndex = this.#at;
     const token = tokenPattern.exec(text)?.[0] ?? "";
-    if (token === "" && this.#at < text.length) throw this.#fault("has a character that permissions do not have");
+    if (token === "" && this.#at < text.length)
+      throw this.#fault("has a character that a permission in a query cannot have");
     this.#token = token;
   }
 

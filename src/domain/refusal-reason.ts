@@ -83,9 +83,9 @@ export function phraseRefusal(reason: RefusalReason): string {
     case "permissions":
       return `the key lacks ${reason.missing}`;
     case "limit":
-      return `${theLimit(reason)} is reached`;
+      return `${theLimit(reason)} has not enough left`;
     case "counter":
-      return `the counter of ${the(reason.of)} is used up`;
+      return `the counter of ${the(reason.of)} has not enough left`;
   }
 }
 
@@ -95,7 +95,7 @@ export function phraseCheck(check: Check): string {
   switch (check.check) {
     case "limit": {
       const { state, cost } = check;
-      return `${refusal ?? `${theLimit(check)} is not reached`}: ${state.remaining} of ${state.limit} left, ${cost} needed`;
+      return `${refusal ?? `${theLimit(check)} suffices`}: ${state.remaining} of ${state.limit} left, ${cost} needed`;
     }
     case "counter":
       return `${refusal ?? `the counter of ${the(check.of)} suffices`}: ${check.remaining} left, ${check.cost} needed`;

@@ -2,8 +2,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ApiSchema, KeyDefaults as KeyDefaultsMessage } from "../../gen/latchkey/v1/apis_pb.js";
 import type { KeyDefaults, StoredApi } from "../domain/api.ts";
 import type { ApiPosition } from "../usecases/read-apis.ts";
-import { InvalidRequest } from "./invalid-request.ts";
 import { toRateLimit, toRatelimit, toRefillRule } from "./key-messages.ts";
+import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /* APIs and their parts: as messages, and as the service knows them. */
 
@@ -34,20 +34,14 @@ export function toApi({ id: apiId, name, defaults, ...api }: StoredApi): Message
   };
 }
 
-/* Callers are to send a cursor back and not to read it, so that it may hold something else one day. */
-
 export function toApisCursor({ createdAtMs, apiId }: ApiPosition): string {
-  return Buffer.from(`${createdAtMs} ${apiId}`).toString("base64url");
+  return toCursor("apis", `${createdAtMs} ${apiId}`);
 }
 
+const positionPattern = /^[1-9]\d{0,14} [^\0]{1,255}$/su;
+
 export function fromApisCursor(cursor: string): ApiPosition {
-  const { createdAt, apiId } =
-    /^(?<createdAt>[1-9]\d{0,14}) (?<apiId>.+)$/su.exec(Buffer.from(cursor, "base64url").toString())?.groups ?? {};
-  if (createdAt !== undefined && apiId !== undefined) {
-    const position = { createdAtMs: Number(createdAt), apiId };
-    // Compared, because the decoder passes over what is not base64url and what is not UTF-8.
-    const isPossible = [...apiId].length <= 255 && !apiId.includes("\0");
-    if (isPossible && toApisCursor(position) === cursor) return position;
-  }
-  throw new InvalidRequest([{ path: "cursor", message: "must be the cursor of a page of this list" }]);
+  const position = fromCursor("apis", cursor, positionPattern);
+  const [createdAt = ""] = position.split(" ", 1);
+  return { createdAtMs: Number(createdAt), apiId: position.slice(createdAt.length + 1) };
 }

@@ -10,10 +10,10 @@ import { fromCursor, toCursor } from "./page-cursor.ts";
 export function createAuditEndpoints(): Endpoint[] {
   return createEndpoints(AuditService, {
     async listEvents({ targetId, rootKeyId, method, since, until, limit, cursor }, { caller }) {
-      const after = cursor === undefined ? undefined : fromCursor("evt", cursor);
+      const after = cursor === undefined ? undefined : fromCursor("events", cursor);
       const filters = { targetId, actor: rootKeyId, method, sinceMs: since, untilMs: until };
       const page = await listEvents(caller.management, { ...filters, limit, after });
-      return { events: page.events.map(toEvent), cursor: page.cursor && toCursor(page.cursor) };
+      return { events: page.events.map(toEvent), cursor: page.cursor && toCursor("events", page.cursor) };
     },
   });
 }

@@ -100,10 +100,10 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
     },
 
     async listKeys({ apiId, ownerId, enabled, expiresBefore, search, limit, cursor }, { caller }) {
-      const after = cursor === undefined ? undefined : fromCursor("key", cursor);
+      const after = cursor === undefined ? undefined : fromCursor("keys", cursor);
       const filters = { apiId, ownerId, enabled, expiresBeforeMs: expiresBefore, search };
       const page = await listKeys(caller.management, { ...filters, limit, after });
-      return { keys: page.keys.map((key) => toKey(key, deps)), cursor: page.cursor && toCursor(page.cursor) };
+      return { keys: page.keys.map((key) => toKey(key, deps)), cursor: page.cursor && toCursor("keys", page.cursor) };
     },
 
     async updateKey(request, context) {

@@ -43,9 +43,9 @@ export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
     },
 
     async listOwners({ limit, cursor }, { caller }) {
-      const after = cursor === undefined ? undefined : fromCursor("evt", cursor);
+      const after = cursor === undefined ? undefined : fromCursor("owners", cursor);
       const page = await listOwners(caller.management, { limit, after });
-      return { owners: page.owners.map(toOwner), cursor: page.cursor && toCursor(page.cursor) };
+      return { owners: page.owners.map(toOwner), cursor: page.cursor && toCursor("owners", page.cursor) };
     },
 
     async updateOwner(request, context) {

@@ -1,18 +1,29 @@
+import { createHash } from "node:crypto";
 import { InvalidRequest } from "./invalid-request.ts";
 
 /*
- * Cursors of lists. A page goes on behind an id, which a cursor holds in base64url: callers are to send it back and not to
- * read it, so that it may hold something else one day.
+ * Cursors of lists. A page goes on behind a position, most often an id, which a cursor holds in base64url: callers are to
+ * send it back and not to read it, so that it may hold something else one day. It ends in a check of the list and the
+ * position: a cursor that was cut short, or is of another list, would otherwise lead somewhere.
  */
 
-export function toCursor(id: string): string {
-  return Buffer.from(id).toString("base64url");
+export type List = "keys" | "rootKeys" | "events" | "owners" | "apis";
+
+export function toCursor(list: List, position: string): string {
+  return Buffer.from(`${position}.${checkOf(list, position)}`).toString("base64url");
 }
 
-/** The id in a cursor of the list of such ids. */
-export function fromCursor(kind: "key" | "root" | "evt", cursor: string): string {
-  const id = Buffer.from(cursor, "base64url").toString();
-  // Compared, because the decoder passes over what is not base64url.
-  if (id.startsWith(`${kind}_`) && /^\w{1,64}$/.test(id) && toCursor(id) === cursor) return id;
+/** The position in a cursor of the list. Throws `InvalidRequest`. */
+export function fromCursor(list: List, cursor: string, pattern = idPattern): string {
+  const text = Buffer.from(cursor, "base64url").toString();
+  const position = text.slice(0, Math.max(0, text.lastIndexOf(".")));
+  // Compared as a whole, because the decoder passes over what is not base64url.
+  if (pattern.test(position) && toCursor(list, position) === cursor) return position;
   throw new InvalidRequest([{ path: "cursor", message: "must be the cursor of a page of this list" }]);
+}
+
+const idPattern = /^\w{1,64}$/;
+
+function checkOf(list: List, position: string): string {
+  return createHash("sha256").update(`${list} ${position}`).digest("hex").slice(0, 8);
 }

@@ -53,9 +53,9 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
     },
 
     async listRootKeys({ limit = limitDefault, cursor }, { caller }) {
-      const after = cursor === undefined ? undefined : fromCursor("root", cursor);
+      const after = cursor === undefined ? undefined : fromCursor("rootKeys", cursor);
       const page = await caller.management.read({ kind: "rootKeys", limit, after });
-      return { rootKeys: page.rootKeys.map(toRootKey), cursor: page.cursor && toCursor(page.cursor) };
+      return { rootKeys: page.rootKeys.map(toRootKey), cursor: page.cursor && toCursor("rootKeys", page.cursor) };
     },
 
     async updateRootKey(request, context) {

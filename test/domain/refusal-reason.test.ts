@@ -16,10 +16,14 @@ describe("the reason of a refusal", () => {
     [{ check: "ip", isTold: true }, "FORBIDDEN", "the key cannot be used from this address"],
     [{ check: "ip", isTold: false }, "FORBIDDEN", "the key can be used from some addresses only, and none was told"],
     [{ check: "permissions", missing: "a OR b" }, "INSUFFICIENT_PERMISSIONS", "the key lacks a OR b"],
-    [{ check: "limit", of: "key" }, "RATE_LIMITED", "the limit of the key is reached"],
-    [{ check: "limit", of: "owner", name: "month" }, "RATE_LIMITED", "the limit month of the key's owner is reached"],
-    [{ check: "counter", of: "key" }, "USAGE_EXCEEDED", "the counter of the key is used up"],
-    [{ check: "counter", of: "owner" }, "USAGE_EXCEEDED", "the counter of the key's owner is used up"],
+    [{ check: "limit", of: "key" }, "RATE_LIMITED", "the limit of the key has not enough left"],
+    [
+      { check: "limit", of: "owner", name: "month" },
+      "RATE_LIMITED",
+      "the limit month of the key's owner has not enough left",
+    ],
+    [{ check: "counter", of: "key" }, "USAGE_EXCEEDED", "the counter of the key has not enough left"],
+    [{ check: "counter", of: "owner" }, "USAGE_EXCEEDED", "the counter of the key's owner has not enough left"],
   ])("%j is %s: %s", (reason, code, words) => {
     expect(codeOfRefusal(reason)).toBe(code);
     expect(phraseRefusal(reason)).toBe(words);
@@ -43,7 +47,7 @@ describe("what a check has found", () => {
     [{ check: "permissions", isNeeded: false, ...passed }, "no permissions were asked for"],
     [
       { check: "limit", of: "key", name: undefined, state, cost: 2, ...passed },
-      "the limit of the key is not reached: 3 of 10 left, 2 needed",
+      "the limit of the key suffices: 3 of 10 left, 2 needed",
     ],
     [
       {
@@ -54,7 +58,7 @@ describe("what a check has found", () => {
         cost: 4,
         refusal: { check: "limit", of: "owner", name: "month" },
       },
-      "the limit month of the key's owner is reached: 3 of 10 left, 4 needed",
+      "the limit month of the key's owner has not enough left: 3 of 10 left, 4 needed",
     ],
     [
       { check: "counter", of: "key", remaining: 5, cost: 5, ...passed },
@@ -62,7 +66,7 @@ describe("what a check has found", () => {
     ],
     [
       { check: "counter", of: "owner", remaining: 5, cost: 6, refusal: { check: "counter", of: "owner" } },
-      "the counter of the key's owner is used up: 5 left, 6 needed",
+      "the counter of the key's owner has not enough left: 5 left, 6 needed",
     ],
   ])("%j: %s", (check, words) => {
     expect(phraseCheck(check)).toBe(words);

@@ -75,14 +75,14 @@ describe.each(engines)("an explanation on $name", (engine) => {
             passed: true,
             of: "key",
             ratelimit: { limit: 5, remaining: 4, reset: expect.any(Number), cost: 1 },
-            message: "the limit of the key is not reached: 4 of 5 left, 1 needed",
+            message: "the limit of the key suffices: 4 of 5 left, 1 needed",
           },
           {
             name: "limit",
             passed: false,
             of: "key",
             ratelimit: { name: "day", limit: 9, remaining: 8, reset: expect.any(Number), cost: 9 },
-            message: "the limit day of the key is reached: 8 of 9 left, 9 needed",
+            message: "the limit day of the key has not enough left: 8 of 9 left, 9 needed",
           },
           {
             name: "counter",

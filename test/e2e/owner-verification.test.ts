@@ -42,7 +42,7 @@ describe.each(engines)("what keys of one owner share on $name", (engine) => {
       code: "USAGE_EXCEEDED",
       remaining: 2,
       ...shared(1),
-      reason: { check: "counter", of: "owner", message: "the counter of the key's owner is used up" },
+      reason: { check: "counter", of: "owner", message: "the counter of the key's owner has not enough left" },
     });
     expect(await verify(first.key, 1)).toMatchObject({ code: "VALID", remaining: 1, ...shared(0) });
     expect(await verify(first.key, 0)).toMatchObject({ code: "VALID", remaining: 1, ...shared(0) });

@@ -199,7 +199,7 @@ describe.each(engines)("on $name", (engine) => {
         (await postJson(baseUrl, "/v1/keys.verifyKey", { key })).text.replace(/"req_\w+"/, '"req_"');
 
       const rest = `"meta":{},"remaining":0,"expires":${expires},"requestId":"req_"`;
-      const reason = '"reason":{"check":"counter","of":"key","message":"the counter of the key is used up"}';
+      const reason = '"reason":{"check":"counter","of":"key","message":"the counter of the key has not enough left"}';
       expect(await verify()).toBe(`{"keyId":"${keyId}","valid":true,"code":"VALID",${rest},"ratelimits":[]}`);
       expect(await verify()).toBe(
         `{"keyId":"${keyId}","valid":false,"code":"USAGE_EXCEEDED",${rest},${reason},"ratelimits":[]}`,

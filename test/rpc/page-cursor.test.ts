@@ -10,16 +10,23 @@ it("a cursor leads back to the id that it was made of, and no other text is a cu
   fc.assert(
     fc.property(moments, chance, (nowMs, random) => {
       const id = formatId("key", nowMs, random);
-      const cursor = toCursor(id);
-      expect(fromCursor("key", cursor)).toBe(id);
+      const cursor = toCursor("keys", id);
+      expect(fromCursor("keys", cursor)).toBe(id);
       expect(cursor).toMatch(/^[\w-]{1,255}$/);
     }),
   );
   fc.assert(
     fc.property(fc.string(), (text) => {
-      expect(() => fromCursor("key", text)).toThrow(InvalidRequest);
-      expect(() => fromCursor("key", toCursor(text))).toThrow(InvalidRequest);
-      expect(() => fromCursor("key", toCursor(`req_${text}`))).toThrow(InvalidRequest);
+      expect(() => fromCursor("keys", text)).toThrow(InvalidRequest);
+      expect(() => fromCursor("keys", Buffer.from(text).toString("base64url"))).toThrow(InvalidRequest);
+      expect(() => fromCursor("keys", toCursor("keys", `${text}-`))).toThrow(InvalidRequest);
     }),
   );
+});
+
+it("a cursor that was cut short, or is of another list, is none", () => {
+  const cursor = toCursor("keys", "key_034yj9zmCvoS1aHM9UFwNm");
+  for (let length = 0; length < cursor.length; length++)
+    expect(() => fromCursor("keys", cursor.slice(0, length))).toThrow(InvalidRequest);
+  expect(() => fromCursor("owners", cursor)).toThrow(InvalidRequest);
 });

@@ -79,7 +79,7 @@ export const costCases: Case[] = [
     [
       ["the counter", { counter: 8 }, "remaining.cost"],
       ["the limit", { unnamed: 8 }, "ratelimit.cost"],
-      ["a limit with a name", { named: [{ name: "hour", cost: 8 }] }, "ratelimits.cost"],
+      ["a limit with a name", { named: [{ name: "hour", cost: 8 }] }, "ratelimits[0].cost"],
     ] as const
   ).map(([what, given, path]) => ({
     name: `a higher cost of ${what} is a mistake of the caller, and takes nothing`,

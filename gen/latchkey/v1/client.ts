@@ -248,7 +248,8 @@ export interface CreateKeyRequest {
   useDefaults?: boolean;
   /**
    * What its holder may do, as verifications ask: up to 100 texts of 1 to 128 characters of `A-Z a-z 0-9 _ . : -`. One that ends
-   * in `.*` covers all that begin so (`docs.*` covers `docs.read` and `docs.a.b`), and `*` covers all. Default: none.
+   * in `.*` covers all that begin so (`docs.*` covers `docs.read` and `docs.a.b`), and `*` covers all. One that is spelled like
+   * `and` or `or`, in whatever case, cannot be asked for. Default: none.
    */
   permissions?: string[];
   /**
@@ -300,8 +301,8 @@ export interface VerifyKeyRequest {
   apiId?: string;
   /**
    * What the key must be allowed to do: permissions with `AND`, `OR` and parentheses, such as
-   * `docs.read AND (docs.write OR admin)`. `AND` comes before `OR`. At most 1000 characters, 50 permissions, nested 10 deep.
-   * Default: not checked.
+   * `docs.read AND (docs.write OR admin)`. `AND` comes before `OR`; `*` cannot be asked for. At most 1000 characters, 50
+   * permissions, nested 10 deep. Default: not checked.
    */
   permissions?: string;
   /**
@@ -471,8 +472,9 @@ export interface ExplainKeyResponse {
     | "USAGE_EXCEEDED"
     | (string & {});
   /**
-   * All checks in the order in which they decide, also those after the first that fails: `api`, `enabled`, `expiry`, `ip`,
-   * `permissions`, then one `limit` for each limit and one `counter` for each counter. Empty when `code` is `NOT_FOUND`.
+   * All checks in the order in which they decide, also those after the first that fails: `api`, `enabled`, `expiry`,
+   * `enabled` of the owner if there is one, `ip`, `permissions`, then one `limit` for each limit and one `counter` for each
+   * counter. Empty when `code` is `NOT_FOUND`.
    */
   checks: KeyCheck[];
   /** The `reason` that `verifyKey` would answer: the first check that fails. Absent when `code` is `VALID` or `NOT_FOUND`. */
@@ -894,7 +896,7 @@ export interface UpdateOwnerRequest {
   apiIds?: string[] | null;
   /** How the counter is refilled, as a whole. An owner without a counter cannot have one: a `CONFLICT`. `null`: not at all. */
   refill?: Refill | null;
-  /** Its rate limits, all of them: up to 8. What is not in the list is removed. */
+  /** Its rate limits, all of them: up to 8. What is not in the list is removed. `null`: none. */
   ratelimits?: NamedRatelimit[] | null;
 }
 

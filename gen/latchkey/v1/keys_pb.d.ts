@@ -109,7 +109,8 @@ export declare type CreateKeyRequest = Message<"latchkey.v1.CreateKeyRequest"> &
 
   /**
    * What its holder may do, as verifications ask: up to 100 texts of 1 to 128 characters of `A-Z a-z 0-9 _ . : -`. One that ends
-   * in `.*` covers all that begin so (`docs.*` covers `docs.read` and `docs.a.b`), and `*` covers all. Default: none.
+   * in `.*` covers all that begin so (`docs.*` covers `docs.read` and `docs.a.b`), and `*` covers all. One that is spelled like
+   * `and` or `or`, in whatever case, cannot be asked for. Default: none.
    *
    * @generated from field: repeated string permissions = 13;
    */
@@ -308,8 +309,8 @@ export declare type VerifyKeyRequest = Message<"latchkey.v1.VerifyKeyRequest"> &
 
   /**
    * What the key must be allowed to do: permissions with `AND`, `OR` and parentheses, such as
-   * `docs.read AND (docs.write OR admin)`. `AND` comes before `OR`. At most 1000 characters, 50 permissions, nested 10 deep.
-   * Default: not checked.
+   * `docs.read AND (docs.write OR admin)`. `AND` comes before `OR`; `*` cannot be asked for. At most 1000 characters, 50
+   * permissions, nested 10 deep. Default: not checked.
    *
    * @generated from field: optional string permissions = 3;
    */
@@ -744,8 +745,9 @@ export declare type ExplainKeyResponse = Message<"latchkey.v1.ExplainKeyResponse
   code: string;
 
   /**
-   * All checks in the order in which they decide, also those after the first that fails: `api`, `enabled`, `expiry`, `ip`,
-   * `permissions`, then one `limit` for each limit and one `counter` for each counter. Empty when `code` is `NOT_FOUND`.
+   * All checks in the order in which they decide, also those after the first that fails: `api`, `enabled`, `expiry`,
+   * `enabled` of the owner if there is one, `ip`, `permissions`, then one `limit` for each limit and one `counter` for each
+   * counter. Empty when `code` is `NOT_FOUND`.
    *
    * @generated from field: repeated latchkey.v1.KeyCheck checks = 2;
    */

@@ -287,7 +287,7 @@ export declare type UpdateOwnerRequest = Message<"latchkey.v1.UpdateOwnerRequest
   refill?: Refill | undefined;
 
   /**
-   * Its rate limits, all of them: up to 8. What is not in the list is removed.
+   * Its rate limits, all of them: up to 8. What is not in the list is removed. `null`: none.
    *
    * @generated from field: repeated latchkey.v1.NamedRatelimit ratelimits = 7;
    */

@@ -3,11 +3,13 @@ import {
   type DescEnum,
   type DescField,
   type DescMessage,
+  getOption,
   type JsonObject,
   type JsonValue,
   type MessageShape,
   ScalarType,
 } from "@bufbuild/protobuf";
+import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { joinPath, Violations } from "../invalid-request.ts";
 import { parseJson, type Trail } from "./parse-json.ts";
 import { CANNOT_BE_REMOVED, completeFromJson, updateFieldsOf } from "./update-fields.ts";
@@ -131,7 +133,7 @@ function addUnknownField(path: string, name: string, known: readonly string[], v
   violations.add(path, `has an unknown field${hint}`);
 }
 
-/** The known name nearest to what the caller wrote: another spelling of it, or at most two typing errors away. */
+/** The known name nearest to what the caller wrote: another spelling of it, or two typing errors away, of a short one fewer. */
 function suggestName(name: string, known: readonly string[]): string | undefined {
   // A longer name is not a misspelt field. This bounds the work for a name of 64 KiB.
   if (name.length > COMPARED_LENGTH_MAX) return undefined;
@@ -141,7 +143,7 @@ function suggestName(name: string, known: readonly string[]): string | undefined
   const byDistance = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
     .sort((a, b) => a.distance - b.distance);
-  return byDistance.find(({ distance }) => distance <= 2)?.candidate;
+  return byDistance.find(({ distance, candidate }) => distance <= Math.min(2, candidate.length / 2))?.candidate;
 }
 
 const COMPARED_LENGTH_MAX = 64;
@@ -193,9 +195,9 @@ function singleReader(field: DescField): Reader {
     case ScalarType.DOUBLE:
       return readNumber;
     case ScalarType.INT32:
-      return wholeNumberReader(-(2 ** 31), 2 ** 31 - 1);
+      return wholeNumberReader(field, -(2 ** 31), 2 ** 31 - 1);
     case ScalarType.UINT32:
-      return wholeNumberReader(0, 2 ** 32 - 1);
+      return wholeNumberReader(field, 0, 2 ** 32 - 1);
     default:
       throw unsupported(field);
   }
@@ -214,13 +216,23 @@ const readNumber: Reader = (value, path, violations) =>
 const readStruct: Reader = (value, path, violations) =>
   isObject(value) ? value : violations.add(path, "must be an object");
 
-function wholeNumberReader(min: number, max: number): Reader {
+/** A number that its type cannot hold. What its rules forbid of the others is found when they are checked. */
+function wholeNumberReader(field: DescField, min: number, max: number): Reader {
+  const outside = `must be between ${boundsOf(field, min, max).join(" and ")}`;
   return (value, path, violations) => {
     if (typeof value !== "number") return violations.add(path, "must be a number");
     if (!Number.isInteger(value)) return violations.add(path, "must be a whole number");
-    if (value < min || value > max) return violations.add(path, `must be between ${min} and ${max}`);
+    if (value < min || value > max) return violations.add(path, outside);
     return value + 0; // Turns -0, which JSON has, into 0: integers have no -0.
   };
+}
+
+/** By its rules, where it has any: who is told the bounds of its type would go beyond those of the rules next. */
+function boundsOf(field: DescField, min: number, max: number): [min: number, max: number] {
+  const { type } = getOption(field, fieldRules);
+  if (type.case !== "int32" && type.case !== "uint32") return [min, max];
+  const { greaterThan, lessThan } = type.value;
+  return [greaterThan.case === "gte" ? greaterThan.value : min, lessThan.case === "lte" ? lessThan.value : max];
 }
 
 function enumReader(desc: DescEnum): Reader {

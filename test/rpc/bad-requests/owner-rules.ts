@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type CallName, ownerIdCalls } from "../protocols.ts";
 import { type BadRequest, badJson, bodyWithout, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
-import { badCursors, base64url, long } from "./rules.ts";
+import { badCursorsOf, long } from "./rules.ts";
 
 /* Messages about owners that can be read but break a rule. */
 
@@ -59,8 +59,7 @@ export const ownerRules: BadRequest[] = [
     says: "can be null with set only",
   }),
   ...[0, -digits, 101, 2147483647].map((limit) => broken(`limit ${limit}`, "listOwners", "limit", { limit })),
-  ...badCursors.map(([name, cursor]) => broken(`a cursor ${name}`, "listOwners", "cursor", { cursor })),
-  broken("a cursor of keys", "listOwners", "cursor", { cursor: base64url("key_0000000000000000000000") }),
+  ...badCursorsOf("owners").map(([name, cursor]) => broken(`a cursor ${name}`, "listOwners", "cursor", { cursor })),
   ...(["createOwner", ...ownerIdCalls] satisfies CallName[]).flatMap((call) => [
     broken("no ownerId", call, "ownerId", bodyWithout(call, "ownerId")),
     broken("empty ownerId", call, "ownerId", { ...goodBodyOf(call), ownerId: "" }),

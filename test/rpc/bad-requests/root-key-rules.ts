@@ -11,7 +11,7 @@ import {
   protoProtocols,
   textCanary,
 } from "./bad-request.ts";
-import { badCursors, base64url, expiries, long } from "./rules.ts";
+import { badCursorsOf, expiries, long } from "./rules.ts";
 
 /* Messages about root keys that can be read but break a rule. */
 
@@ -78,8 +78,7 @@ export const rootKeyRules: BadRequest[] = [
   broken("nothing to change", "updateRootKey", "", { rootKeyId: textCanary }, { says: "send at least one of" }),
   broken("ifVersion 0", "updateRootKey", "ifVersion", { ...goodBodyOf("updateRootKey"), ifVersion: 0 }),
   ...[0, -digits, 101, 2147483647].map((limit) => broken(`limit ${limit}`, "listRootKeys", "limit", { limit })),
-  ...badCursors.map(([name, cursor]) => broken(`a cursor ${name}`, "listRootKeys", "cursor", { cursor })),
-  broken("a cursor of keys", "listRootKeys", "cursor", { cursor: base64url("key_0000000000000000000000") }),
+  ...badCursorsOf("rootKeys").map(([name, cursor]) => broken(`a cursor ${name}`, "listRootKeys", "cursor", { cursor })),
   ...rootKeyIdCalls.flatMap((call) => [
     broken("no rootKeyId", call, "rootKeyId", bodyWithout(call, "rootKeyId")),
     broken("empty rootKeyId", call, "rootKeyId", { ...goodBodyOf(call), rootKeyId: "" }),

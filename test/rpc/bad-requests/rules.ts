@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { type List, toCursor } from "../../../src/rpc/page-cursor.ts";
 import { apiIdCalls, type CallName, keyIdCalls } from "../protocols.ts";
 import { type BadRequest, bodyWithout, broken, digitsCanary, goodBodyOf, textCanary } from "./bad-request.ts";
 
@@ -77,21 +78,25 @@ const updates: [name: string, field: string, changes: JsonObject][] = [
   ["another interval", "refill.interval", { refill: { interval: textCanary, amount: digits } }],
 ];
 
-export const base64url = (text: string) => Buffer.from(text).toString("base64url");
+const base64url = (text: string) => Buffer.from(text).toString("base64url");
 
-export const badCursors: [string, string][] = [
-  ["that is empty", ""],
-  ["of 256 characters", base64url(`key_${long(188)}`)],
-  ["that is an id", "key_0000000000000000000000"],
-  ["that is no base64url", `${base64url("key_0000000000000000000000")}=`],
-  ["with a space", `${base64url("key_0000000000000000000000")} `],
-  ["of another list", base64url("req_0000000000000000000000")],
-  ["with an id of other characters", base64url("key_cnry-x1")],
-  ["with a line end", base64url("key_cnry\n")],
-  ["with more than an id", base64url("key_0000000000000000000000' OR '1'='1")],
-  ["with half a character", Buffer.concat([Buffer.from("key_cnry"), Buffer.of(0xe2, 0x82)]).toString("base64url")],
-  ["of nothing but a prefix", base64url("cnry")],
-];
+export const badCursorsOf = (list: List): [string, string][] => {
+  const good = toCursor(list, "key_0000000000000000000000");
+  return [
+    ["that is empty", ""],
+    ["of 256 characters", base64url(`key_${long(188)}`)],
+    ["that is an id", "key_0000000000000000000000"],
+    ["that is no base64url", `${good}=`],
+    ["with a space", `${good} `],
+    ["that was cut short", good.slice(0, -2)],
+    ["of another list", toCursor(list === "keys" ? "events" : "keys", "key_0000000000000000000000")],
+    ["without its check", base64url("key_0000000000000000000000")],
+    ["with an id of other characters", toCursor(list, "key_cnry-x1")],
+    ["with a line end", toCursor(list, "key_cnry\n")],
+    ["with more than an id", toCursor(list, "key_0000000000000000000000' OR '1'='1")],
+    ["with half a character", Buffer.concat([Buffer.from("key_cnry"), Buffer.of(0xe2, 0x82)]).toString("base64url")],
+  ];
+};
 
 /** Of `createApi` and `updateApi` alike. */
 const badApis: [name: string, field: string, fields: JsonObject][] = [
@@ -120,14 +125,14 @@ const badApiCursors: [string, string][] = [
   ["that is empty", ""],
   ["of 2049 characters", long(2049)],
   ["that is an id", textCanary],
-  ["that is no base64url", `${base64url(`7391 ${textCanary}`)}=`],
-  ["without a moment", base64url(` ${textCanary}`)],
-  ["without an id", base64url("7391 ")],
-  ["of moment 0", base64url(`0 ${textCanary}`)],
-  ["of a moment that is no number", base64url(`1e3 ${textCanary}`)],
-  ["of a moment beyond all", base64url(`7391739173917391 ${textCanary}`)],
-  ["with a zero character", base64url("7391 cnry\0")],
-  ["with an id of 256 characters", base64url(`7391 ${long(256)}`)],
+  ["that is no base64url", `${toCursor("apis", `7391 ${textCanary}`)}=`],
+  ["without a moment", toCursor("apis", ` ${textCanary}`)],
+  ["without an id", toCursor("apis", "7391 ")],
+  ["of moment 0", toCursor("apis", `0 ${textCanary}`)],
+  ["of a moment that is no number", toCursor("apis", `1e3 ${textCanary}`)],
+  ["of a moment beyond all", toCursor("apis", `7391739173917391 ${textCanary}`)],
+  ["with a zero character", toCursor("apis", "7391 cnry\0")],
+  ["with an id of 256 characters", toCursor("apis", `7391 ${long(256)}`)],
   ["with half a character", Buffer.concat([Buffer.from("7391 cnry"), Buffer.of(0xe2, 0x82)]).toString("base64url")],
 ];
 
@@ -196,7 +201,7 @@ export const rules: BadRequest[] = [
   ...[0, -digits, digits + 0.5, 253402300800000, digits * 1e15].map((expiresBefore) =>
     list(`expiresBefore ${expiresBefore}`, "expiresBefore", { expiresBefore }),
   ),
-  ...badCursors.map(([name, cursor]) => list(`a cursor ${name}`, "cursor", { cursor })),
+  ...badCursorsOf("keys").map(([name, cursor]) => list(`a cursor ${name}`, "cursor", { cursor })),
   ...(["targetId", "rootKeyId", "method"] as const).flatMap((field) => [
     broken(`an empty ${field}`, "listEvents", field, { [field]: "" }),
     broken(`a ${field} of 256 characters`, "listEvents", field, { [field]: long(256) }),
@@ -207,10 +212,9 @@ export const rules: BadRequest[] = [
     ),
   ),
   ...[0, -digits, 101].map((limit) => broken(`limit ${limit}`, "listEvents", "limit", { method: textCanary, limit })),
-  ...badCursors.map(([name, cursor]) =>
+  ...badCursorsOf("events").map(([name, cursor]) =>
     broken(`a cursor ${name}`, "listEvents", "cursor", { method: textCanary, cursor }),
   ),
-  broken("a cursor of keys", "listEvents", "cursor", { cursor: base64url("key_0000000000000000000000") }),
   broken("another op", "updateRemaining", "op", { keyId: textCanary, op: textCanary, value: 5 }),
   broken("no op", "updateRemaining", "op", { keyId: textCanary, value: 5 }),
   broken("a value below 0", "updateRemaining", "value", { keyId: textCanary, op: "set", value: -7391 }),

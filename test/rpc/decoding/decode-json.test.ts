@@ -76,7 +76,7 @@ describe("decodeJson refuses", () => {
     "has an unknown field (known: apiId, prefix, byteLength, ownerId, remaining, refill, ratelimit, name, meta, " +
     "expires, enabled, useDefaults, permissions, ipAllow, ratelimits, costMax)";
   const unknownInRefill = "refill: has an unknown field (known: interval, amount, carryOver)";
-  const int32Range = "must be between -2147483648 and 2147483647";
+  const int32Range = "must be between 0 and 2147483647";
   it.each<[string, unknown, string]>([
     ["text at the top", CANARY, "must be an object"],
     ["null at the top", null, "must be an object"],
@@ -90,12 +90,13 @@ describe("decodeJson refuses", () => {
     ["a fraction for an int32", { remaining: 5150.5 }, "remaining: must be a whole number"],
     ["an int32 too large", { remaining: 2 ** 31 }, `remaining: ${int32Range}`],
     ["an int32 too small", { remaining: -(2 ** 31) - 1 }, `remaining: ${int32Range}`],
-    ["a negative uint32", { ratelimit: { duration: -1 } }, "ratelimit.duration: must be between 0 and 4294967295"],
+    ["a negative uint32", { ratelimit: { duration: -1 } }, "ratelimit.duration: must be between 1000 and 2592000000"],
     [
       "a uint32 too large",
       { ratelimit: { duration: 2 ** 32 } },
-      "ratelimit.duration: must be between 0 and 4294967295",
+      "ratelimit.duration: must be between 1000 and 2592000000",
     ],
+    ["a short name that is nothing like it", { zz: 1 }, unknownField],
     ["a string for a double", { expires: CANARY }, "expires: must be a number"],
     ["a named number for a double", { expires: "Infinity" }, "expires: must be a number"],
     ["a string for a message", { refill: CANARY }, "refill: must be an object"],

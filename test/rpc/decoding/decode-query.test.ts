@@ -49,7 +49,7 @@ describe("a query", () => {
     ["widgetId=a&limit=null", "limit: must be a number"],
     ["widgetId=a&limit=1.5", "limit: must be a whole number"],
     ["widgetId=a&limit=101", "limit: must be less than or equal to 100"],
-    ["widgetId=a&limit=2147483648", "limit: must be between -2147483648 and 2147483647"],
+    ["widgetId=a&limit=2147483648", "limit: must be between -2147483648 and 100"],
     ["widgetId=a&count=-1", "count: must be between 0 and 4294967295"],
     ["widgetId=a&before=9007199254740993", "before: must be between -9007199254740991 and 9007199254740991"],
     ["widgetId=a&before=1e999", "before: must be a finite number"],
