@@ -17,7 +17,7 @@ const megabyte = 1024 * 1024;
 const growthMax = 80 * megabyte;
 
 // Both processes at the same time; the tests of each process one after the other.
-const inTurn = { concurrent: false, timeout: 120_000 };
+const inTurn = { concurrent: false };
 
 describe.concurrent.each(["on", "off"])("with the fast path %s", (fastPath) => {
   let latchkey: LatchkeyProcess;

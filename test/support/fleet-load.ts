@@ -39,7 +39,7 @@ export interface LoadFigures {
 }
 
 const protocols = ["sdk", "grpc"] as const;
-const stallMs = 30_000;
+const stallMs = 120_000;
 const manyUses = 1_000_000;
 
 /** Many callers of every replica of a fleet, on counted keys that they share. Callers outlive every failure. */

@@ -175,9 +175,7 @@ function programWith(file: string): readonly [string, ...string[]] {
 }
 
 describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurrent: true }, () => {
-  const timeout = 120_000;
-
-  it("lose nothing acknowledged and charge nothing twice, whatever breaks", { timeout }, async () => {
+  it("lose nothing acknowledged and charge nothing twice, whatever breaks", async () => {
     // One of the edges serves with several threads.
     const edgeEnvironment = (edge: number) => ({ LATCHKEY_WORKERS: String(edge + 1) });
     const started = await start({ edges: 2, coordinators: 2, edgeEnvironment });
@@ -210,7 +208,7 @@ describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurre
     },
   ];
 
-  it.each(broken)("are found to be charged twice by $name", { timeout }, async ({ cuts, ...options }) => {
+  it.each(broken)("are found to be charged twice by $name", async ({ cuts, ...options }) => {
     const { cluster, load, underLoad, databaseUrl } = await start({ edges: 1, ...options });
     const links = cluster.links[0] as FaultyProxy[];
     const random = new SeededRandom(13);

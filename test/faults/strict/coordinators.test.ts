@@ -55,11 +55,7 @@ async function bestOf(boundMs: number, measure: () => Promise<number>): Promise<
 }
 
 describe.runIf(hasPostgres)("with one coordinator of two", () => {
-  const timeout = 120_000;
-
-  it("killed or hung, callers get 503 for at most 0.8 s; without its ledger, for at most 1 s", {
-    timeout,
-  }, async () => {
+  it("killed or hung, callers get 503 for at most 0.8 s; without its ledger, for at most 1 s", async () => {
     const { cluster, load, book, ledgerLink, unavailableMs } = await start();
     await load.during(async () => {
       await delay(1000);
@@ -93,7 +89,7 @@ describe.runIf(hasPostgres)("with one coordinator of two", () => {
     expect(book.figures.admitted).toBeGreaterThan(200);
   });
 
-  it("restarted in order five times, there is no 503 and no short window", { timeout }, async () => {
+  it("restarted in order five times, there is no 503 and no short window", async () => {
     const { cluster, load, book, unavailableMs } = await start({ patient: true });
     const restartAll = () =>
       unavailableMs("restarted", async () => {

@@ -54,8 +54,7 @@ async function runAll({ trial, load }: StartedTrial, faults: readonly Fault[]): 
 // Processes and links at once: each trial has a cluster of its own, and mostly waits. More of them would be too much for
 // two cores.
 describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded, and serves again by itself, when", () => {
-  const timeout = 120_000;
-  const inTurn = { timeout, concurrent: false };
+  const inTurn = { concurrent: false };
 
   describe("of its processes", () => {
     it("an edge is killed: the window loses only the permits that this edge held", inTurn, async () => {
@@ -84,7 +83,7 @@ describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded, and se
     });
   });
 
-  it("links break, fall silent or lose answers", { timeout }, async () => {
+  it("links break, fall silent or lose answers", async () => {
     const started = await start();
     await runAll(started, linkFaults(started, new SeededRandom(5)));
   });
