@@ -35,11 +35,20 @@ async function expectAllServe(latchkey: LatchkeyProcess): Promise<void> {
   }
 }
 
-/** Every caller asks so often, one call after the other. */
-async function crowd(callers: readonly VerifyOverOne[], key: string, asksEach: number): Promise<VerifyKeyResponse[]> {
+/** Every caller gets so many answers, one after the other. On a busy machine it may be told to ask again. */
+async function crowd(
+  callers: readonly VerifyOverOne[],
+  key: string,
+  answersEach: number,
+): Promise<VerifyKeyResponse[]> {
   const ask = async (verify: VerifyOverOne) => {
     const answers: VerifyKeyResponse[] = [];
-    while (answers.length < asksEach) answers.push(await verify(key));
+    while (answers.length < answersEach) {
+      const answer = await verify(key).catch((error: Error) => {
+        if (!error.message.startsWith("503")) throw error;
+      });
+      if (answer !== undefined) answers.push(answer);
+    }
     return answers;
   };
   return (await Promise.all(callers.map(ask))).flat();

@@ -35,7 +35,7 @@ export type StartedTrial = Awaited<ReturnType<typeof startTrial>>;
 /** The deadline of the documentation. */
 const answerMs = 500;
 const probeMs = 50;
-const recoveryMs = 20_000;
+const recoveryMs = 60_000;
 
 /** A cluster with a Postgres of its own, which its coordinators reach over a link that can be broken; under a load. */
 export async function startTrial(options: {
