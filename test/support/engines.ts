@@ -20,7 +20,10 @@ export interface Engine {
 }
 
 export type StoreSettings = Pick<Settings, "dataDir"> & Partial<Settings>;
-export type StoreEnvironment = { LATCHKEY_DATA_DIR: string; DATABASE_URL?: string };
+export type StoreEnvironment = { LATCHKEY_DATA_DIR: string; DATABASE_URL?: string; LATCHKEY_USAGE_TIMEOUT_MS?: string };
+
+/** However busy the machine is, uses are decided: what suites on every engine count is uses, not 503s. */
+const usageTimeoutMs = 10_000;
 
 const sqlite: Engine = {
   name: "SQLite",
@@ -33,8 +36,16 @@ const sqlite: Engine = {
 const postgres: Engine = {
   name: "Postgres",
   rootKeyFile: "root-key-postgres",
-  settings: async () => ({ dataDir: tempFolder(), databaseUrl: new Secret(await createTestDatabase()) }),
-  environment: async (atEnd) => ({ LATCHKEY_DATA_DIR: tempFolder(atEnd), DATABASE_URL: await createTestDatabase() }),
+  settings: async () => ({
+    dataDir: tempFolder(),
+    databaseUrl: new Secret(await createTestDatabase()),
+    usageTimeoutMs,
+  }),
+  environment: async (atEnd) => ({
+    LATCHKEY_DATA_DIR: tempFolder(atEnd),
+    DATABASE_URL: await createTestDatabase(),
+    LATCHKEY_USAGE_TIMEOUT_MS: String(usageTimeoutMs),
+  }),
   async readFiles({ dataDir, databaseUrl }) {
     const client = new pg.Client(databaseUrl?.reveal());
     await client.connect();
