@@ -38,9 +38,9 @@ export type LimitAnswer = Partial<
 >;
 
 const name = "burst";
-/** Asked together with the one that is tested, and never reached. */
-const others = [
-  { name: "month", limit: 1_000_000, duration: 2_592_000_000, async: false },
+/** Asked together with the one that is tested, and never reached. A local limit waits for nothing, so it gets no strict one. */
+const othersOf = (isStrict: boolean) => [
+  { name: "month", limit: 1_000_000, duration: 2_592_000_000, async: !isStrict },
   { name: "local", limit: 1_000_000, duration: 60_000 },
 ];
 
@@ -57,7 +57,7 @@ export function limitedKey(key: string): Limited {
 export async function makeLimited(client: LatchkeyClient, rule: LimitRule, id: string): Promise<Limited> {
   const { of, limit, durationMs: duration, isStrict } = rule;
   const given = { limit, duration, async: !isStrict };
-  const ratelimits = [{ name, ...given }, ...others];
+  const ratelimits = [{ name, ...given }, ...othersOf(isStrict)];
   const createKey = async (fields: object) =>
     (await surely((repeated) => client.keys.createKey({ apiId: "api", ...fields }, repeated))).key;
   switch (of) {

@@ -85,7 +85,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
   it("settles all others when the database refuses one row", async () => {
     const keyIds = numbered(20);
     const url = await databaseWithLimits(keyIds, 5);
-    const lane = openPermitLane(url, { timeoutMs: 2000 });
+    const lane = openPermitLane(url, { timeoutMs: 20_000 });
     await lane.exchange(keyIds.map((subject) => asking(subject, { waiting: ones(1) })));
     await damage(url, "key_13");
     const results = await lane.exchange(
@@ -118,7 +118,7 @@ describe.runIf(hasPostgres)("a lane of the permit ledger", () => {
   it("does not split a refused batch while an earlier attempt of it may still be applied", async () => {
     const url = await databaseWithLimits(["bad", "good"], 5);
     const link = await linkTo(url);
-    const lane = openPermitLane(link.url, { timeoutMs: 2000 });
+    const lane = openPermitLane(link.url, { timeoutMs: 20_000 });
     await lane.exchange([asking("bad", { waiting: ones(1) }), asking("good", { waiting: ones(1) })]);
     await damage(url, "bad");
     const asks = [asking("bad", { waiting: ones(1), gen: 1, spent: 1 }), asking("good", { waiting: ones(1) })];

@@ -124,6 +124,6 @@ describe.runIf(hasPostgres && hasRedis)(`of ${replicas} replicas, ${roundTripsMs
     if (keptUp(log)) expect(first?.admitted).toBeGreaterThan(3 * rule.limit);
     expect(first?.admitted).toBeLessThanOrEqual(replicas * rule.limit);
     // Each replica has let about 80 pass.
-    expect(replicasOverLimit(log, { ...rule, limit: 40 })).toHaveLength(replicas);
+    if (keptUp(log)) expect(replicasOverLimit(log, { ...rule, limit: 40 })).toHaveLength(replicas);
   });
 });
