@@ -1,5 +1,6 @@
 import net from "node:net";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { watchProcessors } from "../support/processors.ts";
 import { Arena } from "./attack/arena.ts";
 import { pipeline, verifyRequest } from "./attack/pipeline.ts";
 import { tooSlowAttacks } from "./attack/slow-attacks.ts";
@@ -23,10 +24,16 @@ describe("the harness", { timeout: timeoutMs }, () => {
   it("finds a service that stalls, keeps memory and answers wrong", async () => {
     const arena = new Arena(startBroken, console.log);
     onTestFinished(() => arena.close());
-    const findings = await arena.run("pipelines of unknown keys", seedFor("broken"), attackMs);
-    expect(findings).toContainEqual(expect.stringContaining("memory grew by"));
-    expect(findings).toContainEqual(expect.stringContaining("the honest client was served wrong"));
-    expect(findings).toContainEqual(expect.stringContaining("the honest client's p99"));
+    const wanted = ["memory grew by", "the honest client was served wrong", "the honest client's p99"];
+    const processors = watchProcessors();
+    const findings: string[] = [];
+    const isMissing = (text: string) => !findings.some((one) => one.includes(text));
+    // On a starved machine an attack may be over before enough has come of it.
+    for (let times = 1; times <= 3 && wanted.some(isMissing); times++)
+      findings.push(...(await arena.run("pipelines of unknown keys", seedFor("broken"), attackMs)));
+    // There every client is late, with or without an attack.
+    if (processors.share() < 0.8) wanted.pop();
+    for (const text of wanted) expect(findings).toContainEqual(expect.stringContaining(text));
   });
 
   it("finds a request without an answer", async () => {

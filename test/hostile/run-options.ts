@@ -16,7 +16,7 @@ export function partMs(share: number, secondsInTest: number): number {
 }
 
 /** What a test needs on top, to start its processes and on a busy machine. */
-export const timeoutMs = (minutes ?? 0) * 60_000 + 120_000;
+export const timeoutMs = (minutes ?? 0) * 60_000 + 400_000;
 
 /** A seed for one part, so that a part replays without the parts before it. */
 export function seedFor(part: string, round = 0): number {

@@ -2,11 +2,11 @@ import { type ChildProcess, fork } from "node:child_process";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { watchProcessors } from "../../support/processors.ts";
 import { isLong } from "../run-options.ts";
 import { type AttackOrder, type AttackReport, pauseMs } from "./field.ts";
 import type { HonestOrder, HonestReport } from "./honest-client.ts";
 import { judge, judgeInAll, type Measured, p99 } from "./judge.ts";
-import { watchProcessors } from "./processors.ts";
 import { residentBytes, type Victim } from "./victim.ts";
 
 const quietForMs = 200;
