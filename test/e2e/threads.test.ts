@@ -6,7 +6,7 @@ import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
-import { openConnections, type VerifyOverOne } from "../support/open-connections.ts";
+import { crowd, openConnections, type VerifyOverOne } from "../support/open-connections.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -33,25 +33,6 @@ async function expectAllServe(latchkey: LatchkeyProcess): Promise<void> {
   for (let thread = 1; thread <= threads; thread++) {
     expect(await metric(latchkey, `latchkey_thread_connections{thread="${thread}"}`)).toBeGreaterThan(0);
   }
-}
-
-/** Every caller gets so many answers, one after the other. On a busy machine it may be told to ask again. */
-async function crowd(
-  callers: readonly VerifyOverOne[],
-  key: string,
-  answersEach: number,
-): Promise<VerifyKeyResponse[]> {
-  const ask = async (verify: VerifyOverOne) => {
-    const answers: VerifyKeyResponse[] = [];
-    while (answers.length < answersEach) {
-      const answer = await verify(key).catch((error: Error) => {
-        if (!error.message.startsWith("503")) throw error;
-      });
-      if (answer !== undefined) answers.push(answer);
-    }
-    return answers;
-  };
-  return (await Promise.all(callers.map(ask))).flat();
 }
 
 function countdown(answers: readonly VerifyKeyResponse[]): (number | undefined)[] {

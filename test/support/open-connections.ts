@@ -14,6 +14,25 @@ export function openConnections(baseUrl: string, connections: number): readonly 
   });
 }
 
+/** Every caller gets so many answers, one after the other. On a busy machine it may be told to ask again. */
+export async function crowd(
+  callers: readonly VerifyOverOne[],
+  key: string,
+  answersEach: number,
+): Promise<VerifyKeyResponse[]> {
+  const ask = async (verify: VerifyOverOne) => {
+    const answers: VerifyKeyResponse[] = [];
+    while (answers.length < answersEach) {
+      const answer = await verify(key).catch((error: Error) => {
+        if (!error.message.startsWith("503")) throw error;
+      });
+      if (answer !== undefined) answers.push(answer);
+    }
+    return answers;
+  };
+  return (await Promise.all(callers.map(ask))).flat();
+}
+
 function verifyOver(agent: http.Agent, baseUrl: string, key: string): Promise<VerifyKeyResponse> {
   return new Promise((resolve, reject) => {
     const headers = { "content-type": "application/json" };

@@ -53,38 +53,40 @@ async function runAll({ trial, load }: StartedTrial, faults: readonly Fault[]): 
 
 // Processes and links at once: each trial has a cluster of its own, and mostly waits. More of them would be too much for
 // two cores.
-describe.runIf(hasPostgres).concurrent("a strict limit is never exceeded, and serves again by itself, when", () => {
-  const inTurn = { concurrent: false };
+describe
+  .runIf(hasPostgres)
+  .concurrent("a strict limit is never exceeded, and serves again by itself, when", { retry: 0 }, () => {
+    const inTurn = { concurrent: false };
 
-  describe("of its processes", () => {
-    it("an edge is killed: the window loses only the permits that this edge held", inTurn, async () => {
-      const started = await start();
-      const { cluster, load, trial } = started;
-      await load.during(async () => {
-        await delay(1000);
-        for (const edge of [0, 1]) {
-          const held = await cluster.heldBy(edge);
-          const underWay = load.costUnderWayAt(edge);
-          const atMs = Date.now();
-          const { problems, figures } = await trial.run(killEdge(started, edge));
-          const missing = load.book.missingAt(atMs);
-          console.log(`edge ${edge} is killed`, JSON.stringify({ ...figures, held, underWay, missing }));
-          expect(problems).toEqual([]);
-          // Also requests that it admitted without an answer, and a block that was being sent to it.
-          expect(missing).toBeLessThanOrEqual(held + underWay + Math.ceil(demandPerEdge / 4));
-        }
+    describe("of its processes", () => {
+      it("an edge is killed: the window loses only the permits that this edge held", inTurn, async () => {
+        const started = await start();
+        const { cluster, load, trial } = started;
+        await load.during(async () => {
+          await delay(1000);
+          for (const edge of [0, 1]) {
+            const held = await cluster.heldBy(edge);
+            const underWay = load.costUnderWayAt(edge);
+            const atMs = Date.now();
+            const { problems, figures } = await trial.run(killEdge(started, edge));
+            const missing = load.book.missingAt(atMs);
+            console.log(`edge ${edge} is killed`, JSON.stringify({ ...figures, held, underWay, missing }));
+            expect(problems).toEqual([]);
+            // Also requests that it admitted without an answer, and a block that was being sent to it.
+            expect(missing).toBeLessThanOrEqual(held + underWay + Math.ceil(demandPerEdge / 4));
+          }
+        });
+        expect(load.book.problems()).toEqual([]);
       });
-      expect(load.book.problems()).toEqual([]);
+
+      it("processes are killed or stand still", inTurn, async () => {
+        const started = await start();
+        await runAll(started, processFaults(started));
+      });
     });
 
-    it("processes are killed or stand still", inTurn, async () => {
+    it("links break, fall silent or lose answers", async () => {
       const started = await start();
-      await runAll(started, processFaults(started));
+      await runAll(started, linkFaults(started, new SeededRandom(5)));
     });
   });
-
-  it("links break, fall silent or lose answers", async () => {
-    const started = await start();
-    await runAll(started, linkFaults(started, new SeededRandom(5)));
-  });
-});
