@@ -40,8 +40,8 @@ describe("a service that is killed while it is being used", () => {
     const fleet = await Fleet.startEmbedded(tempFolder());
     const load = new PricedLoad(fleet, new SeededRandom(15));
     const plenty = { remaining: uses, keyRemaining: uses, keys: 3, costMax: 20 };
-    await load.add({ ...plenty, ownerId: "a scarce owner", remaining: 2000 });
-    await load.add({ ...plenty, ownerId: "scarce keys", keyRemaining: 500, limits: { burst: uses } });
+    await load.add({ ...plenty, ownerId: "a scarce owner", remaining: 800 });
+    await load.add({ ...plenty, ownerId: "scarce keys", keyRemaining: 200, limits: { burst: uses } });
     for (let kill = 0; kill < 10; kill++) {
       await load.during(32, async () => {
         await load.answered(30 + ((kill * 37) % 120));
