@@ -1,6 +1,6 @@
 // What Latchkey does beside the least that Node's servers do, beside its peers and beside its own targets: `npm run bench`.
 // Names of sections run those alone; `keys=10000000` is for the growth, cold and lists sections, `minutes=5` for the end of the cold
-// one; `profile` leaves CPU profiles in the folder `profiles`; `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full,
+// one; `before before=<dist>` compares with an earlier build; `profile` leaves CPU profiles in the folder `profiles`; `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full,
 // is written into docs/benchmarks.md.
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -66,7 +66,8 @@ function readOptions(args: readonly string[]) {
   const numberOf = (name: string) => args.find((arg) => new RegExp(`^${name}=[\\d.]+$`).test(arg))?.split("=")[1];
   const [keys, minutes] = [numberOf("keys"), numberOf("minutes")];
   const [profile, quick] = ["profile", "quick"].map((word) => args.includes(word)) as [boolean, boolean];
-  const known = new Set([...names, "profile", "quick", `keys=${keys}`, `minutes=${minutes}`]);
+  const before = args.find((arg) => arg.startsWith("before="))?.slice("before=".length);
+  const known = new Set([...names, "profile", "quick", `before=${before}`, `keys=${keys}`, `minutes=${minutes}`]);
   const unknown = args.filter((arg) => !known.has(arg));
   if (unknown.length > 0) {
     console.error(`not known: ${unknown.join(", ")}; sections are ${Object.keys(sections).join(", ")}`);
@@ -74,7 +75,7 @@ function readOptions(args: readonly string[]) {
   }
   return {
     sections: Object.entries(sections)
-      .filter(([name]) => names.length === 0 || names.includes(name))
+      .filter(([name]) => (names.length === 0 ? name !== "before" : names.includes(name)))
       .map(([, section]) => section),
     isWhole: names.length === 0 && !profile && !quick,
     bench: {
@@ -82,6 +83,7 @@ function readOptions(args: readonly string[]) {
       growthKeys: Number(keys ?? 1_000_000),
       coldMinutes: Number(minutes ?? 1.25),
       profile,
+      before,
     },
   };
 }

@@ -4,11 +4,11 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import net from "node:net";
 import { join } from "node:path";
-import { createClient } from "../src/sdk/index.ts";
 import { type LoggedAnswer, latenciesOf, oddAnswers } from "../test/support/answer-log.ts";
 import { buildArtefact } from "../test/support/artefact.ts";
 import { type LinkedFleet, startLinkedFleet } from "../test/support/linked-fleet.ts";
 import { PostgresServer } from "../test/support/postgres-server.ts";
+import { rawClient } from "../test/support/raw-client.ts";
 import { RedisServer } from "../test/support/redis-server.ts";
 import { countSharedWindows, overshootOf, replicasOverLimit } from "../test/support/window-log.ts";
 
@@ -59,7 +59,7 @@ async function ask(
   { limit, durationMs, perSecond }: Pick<Load, "limit" | "durationMs" | "perSecond">,
   ms: number,
 ): Promise<LoggedAnswer[]> {
-  const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey }).keys;
+  const client = rawClient({ baseUrl: fleet.replica(0).baseUrl, rootKey }).keys;
   const { key } = await client.createKey({ apiId: "bench", ratelimit: { limit, duration: durationMs } });
   caller.send({ baseUrls: fleet.baseUrls, key, perSecond, ms });
   const [log] = (await Promise.race([once(caller, "message"), once(caller, "exit")])) as [LoggedAnswer[] | null];

@@ -17,6 +17,8 @@ export interface Latchkey extends ServerProcess {
 export interface LatchkeyOptions extends ServerOptions {
   /** Of V8, in front of the script. */
   readonly nodeArgs?: readonly string[];
+  /** Instead of the program of this checkout. */
+  readonly program?: string;
 }
 
 const dist = join(import.meta.dirname, "../../dist");
@@ -41,7 +43,7 @@ export async function startLatchkey(
   options: LatchkeyOptions = {},
 ): Promise<Latchkey> {
   const profile = bench.profile ? ["--cpu-prof", "--cpu-prof-dir=profiles"] : [];
-  const args = [...profile, ...(options.nodeArgs ?? []), await builtProgram(), "serve"];
+  const args = [...profile, ...(options.nodeArgs ?? []), options.program ?? (await builtProgram()), "serve"];
   const environment = {
     PORT: "0",
     LATCHKEY_INTERNAL_PORT: "0",

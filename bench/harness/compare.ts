@@ -15,8 +15,8 @@ export interface Comparison<Name extends string> {
   readonly cpuMicros: Readonly<Record<Name, number>>;
   readonly measured: Readonly<Record<Name, Measured>>;
   ratio(name: Name, against: Name): number;
-  /** How many requests it serves for the processor time that one of the first takes: the median of the rounds' ratios. */
-  cpuRatio(name: Name): number;
+  /** How many requests it serves for the processor time that one of the other takes: the median of the rounds' ratios. */
+  cpuRatio(name: Name, against?: Name): number;
 }
 
 /**
@@ -53,8 +53,8 @@ export async function compare<Name extends string>(
 
   const first = names[0] as Name;
   // Round by round: neighbours were measured within seconds, in the same state of the machine.
-  const cpuRatio = (name: Name) =>
-    median(micros[first].slice(1).map((firstMicros, round) => firstMicros / (micros[name][round + 1] as number)));
+  const cpuRatio = (name: Name, against = first) =>
+    median(micros[against].slice(1).map((others, round) => others / (micros[name][round + 1] as number)));
   const columns = [`${title}: requests per second`, "median", "spread", "ratio", "CPU µs each", "CPU ratio"];
   const head = `| ${columns.join(" | ")} |\n${"|---".repeat(columns.length)}|`;
   const lines = names.map((name) => {

@@ -39,5 +39,7 @@ export interface Bench {
   readonly coldMinutes: number;
   /** Whether Latchkey leaves CPU profiles behind. */
   readonly profile: boolean;
+  /** The folder of an earlier build. */
+  readonly before: string | undefined;
   atEnd(step: () => unknown): void;
 }

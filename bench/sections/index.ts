@@ -1,4 +1,5 @@
 import type { Section } from "../harness/section.ts";
+import { before } from "./before.ts";
 import { cold } from "./cold.ts";
 import { counted } from "./counted.ts";
 import { cpu } from "./cpu.ts";
@@ -30,4 +31,5 @@ export const sections: Readonly<Record<string, Section>> = {
   start,
   latency,
   cpu,
+  before,
 };

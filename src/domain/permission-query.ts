@@ -57,17 +57,27 @@ export const rememberedQueriesMax = 1000;
  * strangers can make up any number of them.
  */
 export function createQueryParser(): typeof parsePermissionQuery {
-  const remembered = new Map<string, PermissionQuery>();
+  const remembered = new Map<string, RememberedQuery>();
+  // Often the same comes again, and comparing two texts takes less than finding one in a map.
+  let last: RememberedQuery | undefined;
   return (text) => {
-    const known = remembered.get(text);
-    if (known !== undefined) return known;
-    // A copy: the text may be a part of a whole request body, which would stay in memory with it.
-    const copy = text.split("").join("");
-    const query = parsePermissionQuery(copy);
-    if (remembered.size >= rememberedQueriesMax) remembered.clear();
-    remembered.set(copy, query);
-    return query;
+    if (last?.text !== text) last = remembered.get(text) ?? remember(text);
+    return last.query;
   };
+
+  function remember(part: string): RememberedQuery {
+    // A copy: the text may be a part of a whole request body, which would stay in memory with it.
+    const text = part.split("").join("");
+    const parsed = { text, query: parsePermissionQuery(text) };
+    if (remembered.size >= rememberedQueriesMax) remembered.clear();
+    remembered.set(text, parsed);
+    return parsed;
+  }
+}
+
+interface RememberedQuery {
+  readonly text: string;
+  readonly query: PermissionQuery;
 }
 
 const tokenPattern = /[()]|[A-Za-z0-9_.:-]+/y;

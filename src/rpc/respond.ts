@@ -17,8 +17,9 @@ export function sendError(res: ServerResponse, error: ApiError, requestId: strin
   sendJson(res, errorCodes[error.code].status, errorBody(error, requestId), headers);
 }
 
-export function errorBody({ code, message }: ApiError, requestId: string): string {
-  return JSON.stringify({ error: { code, message, docs: docsOf(code), requestId } });
+export function errorBody({ code, message, violations }: ApiError, requestId: string): string {
+  const fields = violations.length > 0 ? { violations } : {};
+  return JSON.stringify({ error: { code, message, docs: docsOf(code), requestId, ...fields } });
 }
 
 /** Headers that tell a client what to do next. */

@@ -1,168 +1,153 @@
-// The client over fetch. It uses only what browsers, Node, Deno, Bun and workers have in common.
-import { type IdempotentCallOptions, type LatchkeyClient, methods } from "../../gen/latchkey/v1/client.ts";
-import { errorOfAnswer, LatchkeyError } from "./errors.ts";
+import {
+  type CallOptions,
+  type IdempotentCallOptions,
+  type KeysClient,
+  type LatchkeyClient,
+  type MethodFacts,
+  methods,
+  type VerifyKeyRequest,
+} from "../../gen/latchkey/v1/client.ts";
+import { checkTimeout, withDeadline } from "./deadline.ts";
+import { isLatchkeyError } from "./errors.ts";
+import { repeat } from "./repeat.ts";
+import { openTransport, type TransportOptions } from "./transport.ts";
+import { asDecided, decideAlone, isOutage, type OnUnavailable, type Verification } from "./verification.ts";
 
-export interface ClientOptions {
-  /** Where the service is, such as `https://keys.example.com`. */
-  readonly baseUrl: string | URL;
+export interface ClientOptions extends TransportOptions {
   /**
-   * Sent with every call. Verifications need one only where the service asks for it (`LATCHKEY_VERIFY_AUTH`); all other
-   * methods do. Keep it out of browsers.
+   * The API that this client is for, in every call about keys that names none. A verification then refuses keys of other
+   * APIs.
    */
-  readonly rootKey?: string | undefined;
-  /** Used instead of the global `fetch`. */
-  readonly fetch?: typeof globalThis.fetch | undefined;
-  /** How long a call may take, its answer included. Default: 10 000. */
+  readonly apiId?: string | undefined;
+  /** How long a call may take, its answer and repeats included. Default: 2000 for `verifyKey`, 10 000 for all others. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * What a verification answers as `valid` when the service was not reached or could not decide: `"deny"`, `"allow"`, or what
+   * a function says. A verification that asks for permissions or names an address is never allowed in this way. Default:
+   * `"deny"`.
+   */
+  readonly onUnavailable?: OnUnavailable | undefined;
 }
 
-/** What the generated table says of a method. */
-interface Method {
-  readonly path: string;
-  readonly isPublic: boolean;
-  readonly isIdempotent: boolean;
-  readonly fields: readonly string[];
+/** Calls the service. */
+export interface Client extends Omit<LatchkeyClient, "keys"> {
+  readonly keys: Keys;
 }
 
-const DEFAULT_TIMEOUT_MS = 10_000;
-// The longest time of a timer. With a longer one it would fire immediately.
-const TIMEOUT_MS_MAX = 2_147_483_647;
-const VISIBLE_ASCII = /^[!-~]+$/;
+/** The methods on keys. */
+export interface Keys extends Omit<KeysClient, "verifyKey"> {
+  /**
+   * Verifies a key. It is sent exactly once, and throws for wrong use only: in an outage `degraded` is true and
+   * `onUnavailable` has decided. Treat a `code` you do not know as what `valid` says.
+   */
+  verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<Verification>;
+}
+
+/** A client whose `apiId` is set: calls about keys need not name it. */
+export interface ClientOfApi extends Omit<Client, "keys"> {
+  readonly keys: {
+    [Method in keyof Keys]: Keys[Method] extends (request: infer Request, options?: infer Options) => infer Answer
+      ? (request: WithoutApi<Request>, options?: Options) => Answer
+      : never;
+  };
+}
+
+type WithoutApi<Request> = Request extends { apiId: string } ? Omit<Request, "apiId"> & { apiId?: string } : Request;
+
+const VERIFY_TIMEOUT_MS = 2_000;
+const TIMEOUT_MS = 10_000;
 
 /**
- * Creates a client. It never retries a call: a verification whose answer was lost may have used a unit of the key, and a
- * second one would use another. Use an `idempotencyKey` to repeat `createKey` safely.
+ * Creates a client. A verification is sent exactly once: one whose answer was lost may have used a unit of the key. Other
+ * calls are repeated where that is safe: reads, and changes under an `Idempotency-Key`, which the client makes where the
+ * call brings none.
  *
  * Calls reject with a `LatchkeyError`, with the reason of the caller's own signal, or, before anything is sent, with a
  * `TypeError` or `RangeError` for impossible arguments. An invalid key is an answer, not an error.
  */
-export function createClient(client: ClientOptions): LatchkeyClient {
-  const base = parseBaseUrl(client.baseUrl);
-  const fetch = client.fetch ?? globalThis.fetch;
-  const { rootKey, timeoutMs: clientTimeoutMs = DEFAULT_TIMEOUT_MS } = client;
-  checkTimeout(clientTimeoutMs);
-  // Checked here because fetch quotes a refused header in its error.
-  if (rootKey !== undefined && !VISIBLE_ASCII.test(rootKey)) {
-    throw new TypeError("rootKey must be visible ASCII characters only");
-  }
+export function createClient(options: ClientOptions & { readonly apiId: string }): ClientOfApi;
+export function createClient(options: ClientOptions): Client;
+export function createClient(client: ClientOptions): Client {
+  const { apiId, onUnavailable = "deny" } = client;
+  const transport = openTransport(client);
+  if (client.timeoutMs !== undefined) checkTimeout(client.timeoutMs);
+  checkOnUnavailable(onUnavailable);
 
   const groups = Object.entries(methods).map(([group, table]) => [group, callsOf(table)] as const);
+  const calls = Object.fromEntries(groups) as Record<string, Record<string, Call>>;
+  const { keys } = calls as unknown as { keys: { verifyKey: unknown } };
+  keys.verifyKey = verifyKey;
   // The generator prints the table and the interface from the same methods.
-  return Object.fromEntries(groups) as unknown as LatchkeyClient;
+  return calls as unknown as Client;
 
-  function callsOf(table: Readonly<Record<string, Method>>): object {
-    const calls = Object.entries(table).map(
-      ([name, method]) =>
-        [name, (request: object, options?: IdempotentCallOptions) => call(method, request, options)] as const,
-    );
-    return Object.fromEntries(calls);
+  function callsOf(table: Readonly<Record<string, MethodFacts>>): object {
+    return Object.fromEntries(Object.entries(table).map(([name, method]) => [name, callOf(method)]));
   }
 
-  async function call(method: Method, request: object, options: IdempotentCallOptions = {}): Promise<object> {
-    const { signal, timeoutMs = clientTimeoutMs } = options;
+  function callOf(method: MethodFacts): Call {
+    const { items } = method;
+    if (items === undefined) return (request, options) => call(method, request, options);
+    return (request, options) => listing(items, request, (page) => call(method, page, options));
+  }
+
+  async function verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<Verification> {
+    try {
+      return asDecided(await call(methods.keys.verifyKey, request, options, VERIFY_TIMEOUT_MS));
+    } catch (error) {
+      if (!isLatchkeyError(error) || !isOutage(error)) throw error;
+      return decideAlone(error, request, onUnavailable);
+    }
+  }
+
+  async function call(
+    method: MethodFacts,
+    request: object,
+    options: IdempotentCallOptions = {},
+    defaultTimeoutMs = TIMEOUT_MS,
+  ): Promise<object> {
+    const { signal, timeoutMs = client.timeoutMs ?? defaultTimeoutMs, idempotencyKey } = options;
     checkTimeout(timeoutMs);
-    const headers = headersOf(method, options);
-    const body = printRequest(method, request);
-    // A redirect is not followed: it could carry the key to another host.
-    const init = { method: "POST", headers, body, redirect: "manual" } as const;
-    const answer = await withDeadline(timeoutMs, signal, async (signal) => {
-      const response = await fetch(base + method.path, { ...init, signal });
-      return { ok: response.ok, status: response.status, headers: response.headers, text: await response.text() };
+    // The service would ignore it, and a repeat would not be safe.
+    if (idempotencyKey !== undefined && !method.isIdempotent)
+      throw new TypeError("this method takes no idempotencyKey");
+    const asked = method.takesApi && apiId !== undefined ? { apiId, ...request } : request;
+    const prepared = transport.prepare(
+      method,
+      asked,
+      method.isIdempotent ? (idempotencyKey ?? randomKey()) : undefined,
+    );
+    const untilMs = Date.now() + timeoutMs;
+    return withDeadline(timeoutMs, signal, (signal) => {
+      signal.throwIfAborted();
+      const exchange = () => transport.exchange(prepared, signal);
+      return method.isIdempotent || method.isRead ? repeat(untilMs, signal, exchange) : exchange();
     });
-
-    const json = parseJson(answer.text);
-    if (!answer.ok || !isObject(json)) throw errorOfAnswer(answer.status, answer.headers, json);
-    return json;
   }
+}
 
-  function headersOf({ isPublic, isIdempotent }: Method, { idempotencyKey }: IdempotentCallOptions): Headers {
-    const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
-    if (rootKey) headers.set("authorization", `Bearer ${rootKey}`);
-    else if (!isPublic) {
-      throw new LatchkeyError("UNAUTHORIZED", "this method needs the client's rootKey, which is not set");
+type Call = (request: object, options?: IdempotentCallOptions) => Promise<object>;
+
+/** A page, and with `for await` all items from there on. */
+function listing(items: string, request: object, read: (request: object) => Promise<object>): Promise<object> {
+  const first = read(request);
+  async function* all(): AsyncGenerator<unknown> {
+    for (let reading = first; ; ) {
+      const page = (await reading) as Record<string, unknown> & { cursor?: string };
+      yield* page[items] as unknown[];
+      if (page.cursor === undefined) return;
+      reading = read({ ...request, cursor: page.cursor });
     }
-    if (idempotencyKey !== undefined) {
-      // The service would ignore it, and a repeat would not be safe.
-      if (!isIdempotent) throw new TypeError("this method takes no idempotencyKey");
-      if (idempotencyKey.length > 255 || !VISIBLE_ASCII.test(idempotencyKey)) {
-        throw new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters");
-      }
-      headers.set("idempotency-key", idempotencyKey);
-    }
-    return headers;
   }
+  return Object.assign(first, { [Symbol.asyncIterator]: all });
 }
 
-/** Prints a request as JSON. NaN and Infinity are refused: JSON would turn them into null, which is another request. */
-function printRequest({ fields }: Method, request: object): string {
-  const pathOf = new Map<unknown, string>();
-  return JSON.stringify(request, function (this: unknown, name, value: unknown) {
-    if (isContainer(value)) pathOf.set(value, joinPath(pathOf.get(this), name));
-    if (typeof value === "number" && !Number.isFinite(value)) {
-      const field = knownPath(fields, joinPath(pathOf.get(this), name)) || "the request";
-      throw new TypeError(`${field} must not hold NaN or Infinity: JSON cannot carry them`);
-    }
-    return value;
-  });
+function checkOnUnavailable(value: unknown): void {
+  // A misspelt "allow" must not be found out in an outage.
+  if (value === "deny" || value === "allow" || typeof value === "function") return;
+  throw new TypeError('onUnavailable must be "deny", "allow" or a function');
 }
 
-function joinPath(parent: string | undefined, name: string): string {
-  return parent ? `${parent}.${name}` : name;
-}
-
-/** The part of the path that consists of contract fields. Other names are the caller's data and stay out of errors. */
-function knownPath(fields: readonly string[], path: string): string {
-  let known = path;
-  while (known !== "" && !fields.includes(known)) known = known.slice(0, Math.max(0, known.lastIndexOf(".")));
-  return known;
-}
-
-/** Runs an exchange until it ends, the deadline passes or the caller's signal fires, whichever is first. */
-async function withDeadline<T>(
-  timeoutMs: number,
-  caller: AbortSignal | undefined,
-  exchange: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const deadline = new AbortController();
-  // Not AbortSignal.timeout: its timer would outlive the call.
-  const timer = setTimeout(() => deadline.abort(), timeoutMs);
-  try {
-    return await exchange(caller ? AbortSignal.any([caller, deadline.signal]) : deadline.signal);
-  } catch (cause) {
-    caller?.throwIfAborted();
-    if (deadline.signal.aborted) throw new LatchkeyError("TIMEOUT", `no answer within ${timeoutMs} ms`);
-    throw new LatchkeyError("NETWORK_ERROR", "the service could not be reached", { cause });
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function parseBaseUrl(baseUrl: string | URL): string {
-  const url = URL.canParse(String(baseUrl)) ? new URL(baseUrl) : undefined;
-  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
-  if (!isPlain) throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment");
-  return url.href.replace(/\/+$/, "");
-}
-
-function checkTimeout(timeoutMs: number): void {
-  if (!(timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
-    throw new RangeError(`timeoutMs must be more than 0 and at most ${TIMEOUT_MS_MAX}`);
-  }
-}
-
-// Undefined if it is not JSON. The parser's own error is dropped: it quotes the text, which may contain a new key.
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is object {
-  return isContainer(value) && !Array.isArray(value);
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
+/** Not `randomUUID`, which browsers have on https only. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -27,7 +27,8 @@ export interface TakenPermits {
  * Rejects with `Unavailable` if a limit cannot decide; then nothing is taken either.
  */
 export function takeAll(limiter: RateLimiter, wanted: readonly WantedPermit[]): MaybePromise<TakenPermits> {
-  return andThen(tryEach(limiter, wanted, "strict", []), (strict) => {
+  const isOneStrict = wanted.some(({ rule }) => rule.mode === "strict");
+  return andThen(isOneStrict ? tryEach(limiter, wanted, "strict", none) : none, (strict) => {
     const outcome = outcomeOf(strict);
     if (outcome !== "admitted") return giveUp(limiter, wanted, strict, outcome);
     return andThen(tryEach(limiter, wanted, "local", strict), (all) => {
@@ -39,6 +40,8 @@ export function takeAll(limiter: RateLimiter, wanted: readonly WantedPermit[]): 
 
 /** What became of one limit; undefined: it was not asked. */
 type Attempt = Permit | Failure | undefined;
+
+const none: readonly Attempt[] = [];
 
 class Failure {
   readonly outcome = "failed";

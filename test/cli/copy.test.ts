@@ -2,7 +2,7 @@ import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { builtProgram } from "../support/artefact.ts";
 import { contentsOf, inFile, type PausedTable, type PausedTarget, pausedTarget, rowsOf } from "../support/copies.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
@@ -45,7 +45,7 @@ async function startService(environment: StoreOfService) {
     server.kill("SIGTERM");
     expect(await server.exited).toBe(0);
   };
-  return { keys: createClient({ baseUrl: server.baseUrl, rootKey: rootKey.trim() }).keys, stop };
+  return { keys: rawClient({ baseUrl: server.baseUrl, rootKey: rootKey.trim() }).keys, stop };
 }
 
 /** Uses the service on a store, and stops it in order. */

@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
@@ -13,7 +13,7 @@ function serve(dataDir: string): Promise<LatchkeyProcess> {
 }
 
 function clientTo({ baseUrl }: LatchkeyProcess) {
-  return createClient({ baseUrl, rootKey: testRootKey }).keys;
+  return rawClient({ baseUrl, rootKey: testRootKey }).keys;
 }
 
 /** Why there is no backup. */

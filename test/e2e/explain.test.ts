@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createClient, type KeysClient } from "../../src/sdk/index.ts";
+import type { KeysClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -104,10 +105,10 @@ describe.each(engines)("an explanation on $name", (engine) => {
 
   it("of what is not there is NOT_FOUND as a code by key, and as an error by keyId, alike for what is not there for the caller", async () => {
     const server = await startTestServer({ settings: await engine.settings() });
-    const { keys, rootKeys } = createClient(server);
+    const { keys, rootKeys } = rawClient(server);
     const foreign = await keys.createKey({ apiId: "foreign" });
     const { rootKey } = await rootKeys.createRootKey({ name: "r", permissions: ["keys.read"], apiIds: ["api"] });
-    const limited = createClient({ ...server, rootKey }).keys;
+    const limited = rawClient({ ...server, rootKey }).keys;
     const nothing = { code: "NOT_FOUND", checks: [] };
     expect(await keys.explainKey({ key: "no key" })).toEqual(nothing);
     expect(await limited.explainKey({ key: foreign.key })).toEqual(nothing);
@@ -118,13 +119,13 @@ describe.each(engines)("an explanation on $name", (engine) => {
         message: "there is no such key",
       });
     const { rootKey: blind } = await rootKeys.createRootKey({ name: "b", permissions: ["keys.verify"], allApis: true });
-    await expect(createClient({ ...server, rootKey: blind }).keys.explainKey({ keyId: "k" })).rejects.toMatchObject({
+    await expect(rawClient({ ...server, rootKey: blind }).keys.explainKey({ keyId: "k" })).rejects.toMatchObject({
       status: 403,
     });
   });
 
   it("refuses a cost above costMax as a verification does", async () => {
-    const { keys } = createClient(await startTestServer({ settings: await engine.settings() }));
+    const { keys } = rawClient(await startTestServer({ settings: await engine.settings() }));
     const { keyId, key } = await keys.createKey({ apiId: "api", costMax: 3 });
     const error = { status: 400, message: "remaining.cost: must be at most 3, the costMax of the key" };
     await expect(keys.explainKey({ keyId, remaining: { cost: 4 } })).rejects.toMatchObject(error);
@@ -136,15 +137,15 @@ describe("an explanation on a replica that has never seen the key", () => {
   it.runIf(hasPostgres)("agrees with the verification after it, on two replicas with one Postgres", async () => {
     const settings = await (engines[1] as (typeof engines)[1]).settings();
     const [one, two] = await Promise.all([startTestServer({ settings }), startTestServer({ settings })]);
-    const keys = await usedKeys(createClient(one).keys);
-    await expectAgreement(keys, createClient(two).keys);
+    const keys = await usedKeys(rawClient(one).keys);
+    await expectAgreement(keys, rawClient(two).keys);
   });
 
   it("agrees on edges", async () => {
     const coordinator = await startTestServer({ settings: { role: "coordinator" } });
     const settings = { role: "edge", coordinators: [`127.0.0.1:${coordinator.internalPort}`] } as const;
     const [one, two] = await Promise.all([startTestServer({ settings }), startTestServer({ settings })]);
-    const keys = await usedKeys(createClient(one).keys);
-    await expectAgreement(keys, createClient(two).keys);
+    const keys = await usedKeys(rawClient(one).keys);
+    await expectAgreement(keys, rawClient(two).keys);
   });
 });

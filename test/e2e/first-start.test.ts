@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { builtProgram } from "../support/artefact.ts";
 import { engines } from "../support/engines.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
@@ -48,7 +48,7 @@ function onTerminal(): string {
 }
 
 async function accepts(latchkey: LatchkeyProcess, rootKey: string): Promise<boolean> {
-  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey }).keys;
+  const client = rawClient({ baseUrl: latchkey.baseUrl, rootKey }).keys;
   return client.createKey({ apiId: "api" }).then(
     () => true,
     (error: { code: string }) => {

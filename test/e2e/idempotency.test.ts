@@ -1,7 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { createClient, LatchkeyError } from "../../src/sdk/index.ts";
+import { LatchkeyError } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -23,7 +24,7 @@ describe.each(engines)("on $name", (engine) => {
     it("answers the same key over every kind of client, and after a restart", async () => {
       const settings = await engine.settings();
       const first = await startTestServer({ settings });
-      const created = await createClient(first).keys.createKey(request, { idempotencyKey });
+      const created = await rawClient(first).keys.createKey(request, { idempotencyKey });
       for (const kind of clientKinds) {
         const client = clientOf(kind, first.baseUrl, first.rootKey);
         expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
@@ -35,7 +36,7 @@ describe.each(engines)("on $name", (engine) => {
         const client = clientOf(kind, second.baseUrl, second.rootKey);
         expect(await client.createKey(request, { idempotencyKey }), kind).toEqual(created);
       }
-      expect(await createClient(second).keys.verifyKey({ key: created.key })).toMatchObject({
+      expect(await rawClient(second).keys.verifyKey({ key: created.key })).toMatchObject({
         valid: true,
         remaining: 4,
       });
@@ -43,7 +44,7 @@ describe.each(engines)("on $name", (engine) => {
 
     it("answers the same key also when it has expired meanwhile, and another request is still a conflict", async () => {
       const clock = new TestClock();
-      const client = createClient(await startTestServer({ clock, settings: await engine.settings() })).keys;
+      const client = rawClient(await startTestServer({ clock, settings: await engine.settings() })).keys;
       const expiring = { ...request, expires: clock.nowMs() + 1000 };
       const created = await client.createKey(expiring, { idempotencyKey });
       clock.advance(hourMs);
@@ -105,7 +106,7 @@ describe.each(engines)("on $name", (engine) => {
 
     it("is a new request after 24 hours, and not before", async () => {
       const clock = new TestClock();
-      const client = createClient(await startTestServer({ clock, settings: await engine.settings() })).keys;
+      const client = rawClient(await startTestServer({ clock, settings: await engine.settings() })).keys;
       const created = await client.createKey(request, { idempotencyKey });
 
       clock.advance(24 * hourMs - 1);
@@ -122,7 +123,7 @@ describe.each(engines)("on $name", (engine) => {
       const rootKeys = ["one-root-key-0123456789-0123456789", "two-root-key-0123456789-0123456789"];
       const settings = { ...(await engine.settings()), rootKeys: rootKeys.map((key) => new Secret(key)) };
       const { baseUrl } = await startTestServer({ settings });
-      const [one, two] = rootKeys.map((rootKey) => createClient({ baseUrl, rootKey }).keys);
+      const [one, two] = rootKeys.map((rootKey) => rawClient({ baseUrl, rootKey }).keys);
 
       const ofOne = await one?.createKey(request, { idempotencyKey });
       for (const asked of [request, { apiId: "api" }]) {
@@ -143,7 +144,7 @@ describe.each(engines)("on $name", (engine) => {
     it("holds neither the secret, nor the root key, nor the idempotency key, in any file", async () => {
       const settings = await engine.settings();
       const server = await startTestServer({ settings });
-      const { keyId, key } = await createClient(server).keys.createKey(request, { idempotencyKey });
+      const { keyId, key } = await rawClient(server).keys.createKey(request, { idempotencyKey });
       const whileOpen = await engine.readFiles(settings);
       await server.stop();
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createClient, type VerifyKeyResponse } from "../../src/sdk/index.ts";
+import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { type ClientKind, clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -8,7 +9,7 @@ import { TestClock } from "../support/test-clock.ts";
 
 async function start(clock = new TestClock(), settings = {}) {
   const server = await startTestServer({ clock, settings });
-  return { ...server, clock, client: createClient(server).keys };
+  return { ...server, clock, client: rawClient(server).keys };
 }
 
 /** So many verifications at once by so many clients, a fifth more than the limit in all. */
@@ -67,7 +68,7 @@ describe("one replica", () => {
   it("lets exactly the limit pass in every window of real time, under load without a pause", async () => {
     const [limit, duration, windows] = [50, 1000, 4];
     const server = await startTestServer();
-    const client = createClient(server).keys;
+    const client = rawClient(server).keys;
     const { key } = await client.createKey({ apiId: "api", ratelimit: { limit, duration } });
     const passedBy = new Map<number, number>();
     const untilMs = Date.now() + windows * duration;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -36,7 +36,7 @@ describe.each(engines)("limits with names and bounds on costs on $name", (engine
 
   it("are removed by null, and events name them", async () => {
     const server = await startTestServer({ settings: await engine.settings() });
-    const { keys, audit } = createClient(server);
+    const { keys, audit } = rawClient(server);
     const { keyId } = await keys.createKey({ apiId: "api", ratelimits, costMax: 7 });
     expect(await keys.updateKey({ keyId, ratelimits: null })).toMatchObject({ ratelimits: [], costMax: 7 });
     const { costMax } = await keys.updateKey({ keyId, costMax: null });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -10,7 +10,7 @@ const none = { permissions: [], ipAllow: [] };
 describe.each(engines)("permissions and addresses on $name", (engine) => {
   async function start() {
     const server = await startTestServer({ settings: await engine.settings() });
-    return { ...server, client: createClient(server).keys };
+    return { ...server, client: rawClient(server).keys };
   }
 
   it("are kept as they were given, and set, kept and removed by updates, over every protocol", async () => {

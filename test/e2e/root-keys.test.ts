@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
 import { createOverNewConnection } from "../support/create-over-new-connection.ts";
 import { engines } from "../support/engines.ts";
@@ -21,7 +21,7 @@ async function codesOf(baseUrl: string, rootKey: string): Promise<readonly strin
 describe.each(engines)("on $name", (engine) => {
   it.each([1, 2])("a root key lives from its creation to its revocation, with workers: %i", async (workers) => {
     const { baseUrl } = await startTestServer({ settings: { ...(await engine.settings()), workers } });
-    const { rootKeys, audit } = createClient({ baseUrl, rootKey: testRootKey });
+    const { rootKeys, audit } = rawClient({ baseUrl, rootKey: testRootKey });
     const allowed = { permissions: ["keys.create"], apiIds: ["mine"], name: "deploys" };
     const { rootKeyId, rootKey } = await rootKeys.createRootKey(allowed, { idempotencyKey: "first" });
     expect(await rootKeys.createRootKey(allowed, { idempotencyKey: "first" })).toEqual({ rootKeyId, rootKey });
@@ -53,11 +53,11 @@ describe.each(engines)("on $name", (engine) => {
   it("a root key is needed for verifications where the service asks for it, and the client sends it", async () => {
     const settings = { ...(await engine.settings()), verifyAuth: "required" } as const;
     const { baseUrl } = await startTestServer({ settings });
-    const { keys, rootKeys } = createClient({ baseUrl, rootKey: testRootKey });
+    const { keys, rootKeys } = rawClient({ baseUrl, rootKey: testRootKey });
     const { rootKey } = await rootKeys.createRootKey({ permissions: ["keys.verify"] });
     const { key } = await keys.createKey({ apiId: "mine" });
-    expect(await createClient({ baseUrl, rootKey }).keys.verifyKey({ key })).toMatchObject({ code: "VALID" });
-    const without = createClient({ baseUrl }).keys.verifyKey({ key });
+    expect(await rawClient({ baseUrl, rootKey }).keys.verifyKey({ key })).toMatchObject({ code: "VALID" });
+    const without = rawClient({ baseUrl }).keys.verifyKey({ key });
     await expect(without).rejects.toMatchObject({ code: "UNAUTHORIZED", status: 401 });
   });
 
@@ -95,7 +95,7 @@ describe.each(engines)("on $name", (engine) => {
 
   it("refuses unknown permissions, an empty list of APIs and an expiry in the past", async () => {
     const { baseUrl } = await startTestServer({ settings: await engine.settings() });
-    const { rootKeys } = createClient({ baseUrl, rootKey: testRootKey });
+    const { rootKeys } = rawClient({ baseUrl, rootKey: testRootKey });
     const bad: [Parameters<typeof rootKeys.createRootKey>[0], string][] = [
       [{ permissions: ["keys.read", "keys.reed"] }, "permissions[1]: is not known"],
       [{ permissions: ["*"], apiIds: [] }, "apiIds: must not be empty"],
@@ -118,7 +118,7 @@ describe.runIf(hasPostgres)("a root key that is revoked", () => {
     const replica = await startTestServer({ settings });
     const fronts = [...edges, replica].map(({ baseUrl }) => baseUrl);
     for (const asked of fronts) {
-      const { rootKeys } = createClient({ baseUrl: asked, rootKey: testRootKey });
+      const { rootKeys } = rawClient({ baseUrl: asked, rootKey: testRootKey });
       const { rootKeyId, rootKey } = await rootKeys.createRootKey({ permissions: ["keys.create"] });
       for (const front of fronts) expect(await codesOf(front, rootKey)).toEqual(["OK"]);
       await rootKeys.revokeRootKey({ rootKeyId });

@@ -7,7 +7,7 @@ import { createClient as createConnectClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/health/v1/health_pb.js";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { callOverFreshConnections, type FreshBook } from "../support/fresh-callers.ts";
@@ -20,7 +20,7 @@ import { testRootKey } from "../support/test-root-key.ts";
 const uses = 1_000_000;
 
 async function createCountedKey({ baseUrl }: LatchkeyProcess): Promise<string> {
-  return (await createClient({ baseUrl, rootKey: testRootKey }).keys.createKey({ apiId: "api", remaining: uses })).key;
+  return (await rawClient({ baseUrl, rootKey: testRootKey }).keys.createKey({ apiId: "api", remaining: uses })).key;
 }
 
 async function askToStop(latchkey: LatchkeyProcess, signal: NodeJS.Signals): Promise<void> {
@@ -59,7 +59,7 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
     expect(answeredBefore).toBeGreaterThan(0);
     expect(book.answered).toBeGreaterThan(answeredBefore);
     const { baseUrl } = await start(environment);
-    const { remaining } = await createClient({ baseUrl }).keys.verifyKey({ key });
+    const { remaining } = await rawClient({ baseUrl }).keys.verifyKey({ key });
     expect(uses - 1 - (remaining as number)).toBe(book.answered);
   });
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { formatKey } from "../../src/domain/key-format.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -88,7 +88,7 @@ describe("npm start", () => {
       await latchkey.exited;
     });
     expect(latchkey.stdout()).toContain("src/cli/latchkey.ts serve");
-    const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
+    const client = rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
     const { key } = await client.createKey({ apiId: "api", remaining: 1 });
     expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
     latchkey.kill("SIGTERM");

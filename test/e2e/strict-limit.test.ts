@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createClient, type VerifyKeyResponse } from "../../src/sdk/index.ts";
+import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -11,7 +12,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   async function start() {
     const clock = new TestClock();
     const server = await startTestServer({ clock, settings: await engine.settings() });
-    return { ...server, clock, client: createClient(server).keys };
+    return { ...server, clock, client: rawClient(server).keys };
   }
 
   /** The limiter uses the test's clock: it waits until the clock is moved. */

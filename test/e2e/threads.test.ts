@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { createClient, type VerifyKeyResponse } from "../../src/sdk/index.ts";
+import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -20,7 +21,7 @@ const connections = 24;
 async function start(environment: Record<string, string>, atEnd?: (undo: () => void) => void) {
   const own = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: String(threads) };
   const latchkey = await startLatchkey({ ...own, ...environment }, undefined, atEnd);
-  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
+  const client = rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
   return { ...latchkey, client };
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type CreateKeyRequest, createClient } from "../../src/sdk/index.ts";
+import type { CreateKeyRequest } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -12,7 +13,7 @@ const requestId = expect.stringMatching(/^req_[0-9A-Za-z]+$/);
 describe.each(engines)("on $name", (engine) => {
   async function start(clock = new TestClock()) {
     const server = await startTestServer({ clock, settings: await engine.settings() });
-    return { ...server, clock, client: createClient(server).keys };
+    return { ...server, clock, client: rawClient(server).keys };
   }
 
   describe("a verification", () => {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { bytes, entryOf, META, metaEntry, metaOf, text, valueBytes } from "../rpc/decoding/build-wire.ts";
 import { connectWire, type HeaderValues, type HttpAnswer, type Wire } from "../rpc/exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols } from "../rpc/protocols.ts";
@@ -89,7 +89,7 @@ describe("of 350 secrets sent along every path", () => {
 
 /** The good path. Created fields are data and may appear; the secret and the idempotency key may not. */
 async function createAndVerify({ baseUrl }: TestServer, rootKey: string): Promise<void> {
-  const client = createClient({ baseUrl, rootKey }).keys;
+  const client = rawClient({ baseUrl, rootKey }).keys;
   for (let round = 0; round < 3; round++) {
     const idempotencyKey = canary("an idempotency key");
     const request = { apiId: data(), ownerId: data(), name: data(), meta: { [data()]: data() }, remaining: 1 };

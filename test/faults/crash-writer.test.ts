@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, vi } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { readMetric } from "../support/read-metric.ts";
@@ -18,7 +18,7 @@ describe("the death of the writer thread", () => {
     const environment = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey };
     const preload = `--import=data:text/javascript,${encodeURIComponent(killWriterOnSignal)}`;
     const first = await startLatchkey({ ...environment, NODE_OPTIONS: preload });
-    const client = createClient({ baseUrl: first.baseUrl, rootKey: testRootKey }).keys;
+    const client = rawClient({ baseUrl: first.baseUrl, rootKey: testRootKey }).keys;
     const { key } = await client.createKey({ apiId: "api", remaining: 10 });
     expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 9 });
 
@@ -27,7 +27,7 @@ describe("the death of the writer thread", () => {
     expect(first.stderr()).toContain("the process cannot go on");
 
     const second = await startLatchkey(environment);
-    const again = createClient({ baseUrl: second.baseUrl, rootKey: testRootKey }).keys;
+    const again = rawClient({ baseUrl: second.baseUrl, rootKey: testRootKey }).keys;
     expect(await again.verifyKey({ key })).toMatchObject({ valid: true, remaining: 8 });
   });
 
@@ -36,7 +36,7 @@ describe("the death of the writer thread", () => {
     const onFatal = vi.fn();
     const started = once(process, "worker") as Promise<[Worker]>;
     const server = await startTestServer({ settings: { dataDir }, onFatal });
-    const client = createClient(server).keys;
+    const client = rawClient(server).keys;
     const [writer] = await started;
     const { key } = await client.createKey({ apiId: "api", remaining: 10 });
 
@@ -56,7 +56,7 @@ describe("the death of the writer thread", () => {
     await expect(client.verifyKey({ key })).rejects.toMatchObject(unavailable);
 
     await server.stop();
-    const restarted = createClient(await startTestServer({ settings: { dataDir } })).keys;
+    const restarted = rawClient(await startTestServer({ settings: { dataDir } })).keys;
     expect(await restarted.verifyKey({ key })).toMatchObject({ valid: true, remaining: 9 });
   });
 });

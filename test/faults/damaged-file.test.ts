@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { damageEveryFourthPage, emptyLog, misplaceLeaves, overwritePage } from "../support/damage-file.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -24,7 +24,7 @@ const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
 async function endedBy(signal: NodeJS.Signals): Promise<{ dataDir: string; file: string; keys: string[] }> {
   const dataDir = tempFolder();
   const latchkey = await startLatchkey(environmentOf(dataDir));
-  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
+  const client = rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
   const ratelimit = { async: false, limit: 1000, duration: 60_000 };
   const kinds = [{}, { remaining: 1000 }, { ratelimit }, { meta: { filler: "x".repeat(300) } }];
   const created = await Promise.all(
@@ -39,7 +39,7 @@ async function endedBy(signal: NodeJS.Signals): Promise<{ dataDir: string; file:
 
 /** How often each outcome came when all keys were verified: codes, and statuses of failed calls. */
 async function outcomesOf({ baseUrl }: LatchkeyProcess, keys: readonly string[]): Promise<Record<string, number>> {
-  const client = createClient({ baseUrl }).keys;
+  const client = rawClient({ baseUrl }).keys;
   const counts: Record<string, number> = {};
   const verify = async (key: string) => {
     const outcome = await client.verifyKey({ key }).then(
@@ -71,7 +71,7 @@ function missesIn(file: string, keys: readonly string[]): number {
 
 async function expectOutage(latchkey: LatchkeyProcess, keys: readonly string[]): Promise<void> {
   expect(await outcomesOf(latchkey, keys)).toEqual({ "503": keys.length });
-  const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
+  const client = rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
   await expect(client.createKey({ apiId: "api" })).rejects.toMatchObject({ status: 503 });
   expect((await fetch(`${latchkey.baseUrl}/readyz`)).status).toBe(503);
   expect((await fetch(`${latchkey.baseUrl}/livez`)).status).toBe(200);

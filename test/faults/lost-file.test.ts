@@ -1,7 +1,7 @@
 import { copyFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -13,7 +13,7 @@ const unavailable = { code: "SERVICE_UNAVAILABLE", status: 503 };
 async function serve() {
   const dataDir = join(tempFolder(), "data");
   const server = await startTestServer({ settings: { dataDir } });
-  const client = createClient(server).keys;
+  const client = rawClient(server).keys;
   const [remembered, counted, unseen] = await Promise.all([
     client.createKey({ apiId: "api" }),
     client.createKey({ apiId: "api", remaining: 100 }),
@@ -75,7 +75,7 @@ describe("a data file that is lost while it is served", () => {
     const dataDir = tempFolder();
     const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
     const latchkey = await startLatchkey({ ...environment, LATCHKEY_WORKERS: "2" });
-    const { key } = await createClient({ ...latchkey, rootKey: testRootKey }).keys.createKey({
+    const { key } = await rawClient({ ...latchkey, rootKey: testRootKey }).keys.createKey({
       apiId: "api",
       remaining: 5,
     });
@@ -84,7 +84,7 @@ describe("a data file that is lost while it is served", () => {
     // Each request comes over a connection of its own, and goes to either thread.
     const probe = () => fetch(`${latchkey.baseUrl}/readyz`, { headers: { connection: "close" } });
     for (let i = 0; i < 20; i++) expect((await probe()).status).toBe(503);
-    await expect(createClient(latchkey).keys.verifyKey({ key })).rejects.toMatchObject(unavailable);
+    await expect(rawClient(latchkey).keys.verifyKey({ key })).rejects.toMatchObject(unavailable);
 
     latchkey.kill("SIGTERM");
     expect(await latchkey.exited).toBe(0);

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import type { Unavailable } from "../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { clientOf } from "../support/clients.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { frameType, hello, parseFrames } from "./hostile/http2-frames.ts";
@@ -127,7 +127,7 @@ describe("a hot counted key", () => {
 
   it("slows the others no more than as many calls of many keys do", async () => {
     const server = await startTestServer();
-    const { createKey } = createClient(server).keys;
+    const { createKey } = rawClient(server).keys;
     const keys = await Promise.all(
       Array.from({ length: 300 }, async () => (await createKey({ apiId: "api", remaining: 1_000_000 })).key),
     );

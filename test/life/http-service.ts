@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import http from "node:http";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import type { Answer, Call, Kind, LoggedEvent, Operation } from "./operations.ts";
@@ -45,7 +45,7 @@ export class HttpService implements Service {
 
   /** The callers share three root keys: the configured one, one that was made, and one that is limited to the API. */
   static async of(baseUrls: readonly string[]): Promise<HttpService> {
-    const { apis, rootKeys } = createClient({ baseUrl: baseUrls[0] as string, rootKey: testRootKey });
+    const { apis, rootKeys } = rawClient({ baseUrl: baseUrls[0] as string, rootKey: testRootKey });
     await apis.createApi({ apiId });
     const permissions = ["keys.*"];
     const made = await rootKeys.createRootKey({ permissions });
@@ -75,7 +75,7 @@ export class HttpService implements Service {
   /** All of them, as `audit.listEvents` lists them on one replica: newest first. */
   async listEvents(): Promise<LoggedEvent[]> {
     const events: LoggedEvent[] = [];
-    const { audit } = createClient({ baseUrl: this.#baseUrls[0] as string, rootKey: testRootKey });
+    const { audit } = rawClient({ baseUrl: this.#baseUrls[0] as string, rootKey: testRootKey });
     for (let cursor: string | undefined; ; ) {
       const page = await audit.listEvents({ limit: 100, ...(cursor !== undefined && { cursor }) });
       for (const { at: atMs, rootKeyId: actor, version = 0, fields = [], ...event } of page.events ?? []) {

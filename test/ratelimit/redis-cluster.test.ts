@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { createClient, type KeysClient } from "../../src/sdk/index.ts";
+import type { KeysClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { expectOk, idOf, RedisCluster } from "../support/redis-cluster.ts";
@@ -65,7 +66,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
       const home = cluster.masterOf("latchkey:windows-epoch").port;
       const node = cluster.masters.find(({ port }) => (port === home) === isThere);
       const server = await startTestServer({ settings: { redisUrl: new Secret(`redis://127.0.0.1:${node?.port}`) } });
-      const client = createClient(server).keys;
+      const client = rawClient(server).keys;
       const codes = [];
       for (let i = 0; i < 20; i++) {
         const { key } = await client.createKey({ apiId: "api", ratelimit: { limit: 1, duration: 60_000 } });
@@ -106,7 +107,7 @@ describe.runIf(hasRedis)("a Redis Cluster", () => {
       const settings = { databaseUrl, redisUrl: new Secret(cluster.url) };
       const servers = await Promise.all([1, 2, 3].map(() => startTestServer({ settings })));
       for (const server of servers) await gaugeIs(server, 1);
-      const clients = servers.map((server) => createClient(server).keys);
+      const clients = servers.map((server) => rawClient(server).keys);
       const keys = await keyOnEachMaster(clients[0] as KeysClient);
       const admitted = [0, 0, 0] as [number, number, number];
       const useUp = async (client: KeysClient, index: number) => {

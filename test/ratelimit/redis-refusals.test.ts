@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { RedisReplica, soon } from "../support/redis-replica.ts";
@@ -125,7 +125,7 @@ describe.runIf(hasRedis)("a server on a Redis that answers with errors", () => {
   it("counts by itself, says so by a gauge and by one line, and is in step again afterwards", async () => {
     const redis = await startTestRedis();
     const server = await startTestServer({ settings: { redisUrl: new Secret(redis.url()) } });
-    const client = createClient(server).keys;
+    const client = rawClient(server).keys;
     const gauge = (wanted: number) => gaugeShows(server, wanted);
     const lines = () => server.logLines.filter((line) => line.includes("Redis") || line.includes("windows"));
     await gauge(1);
@@ -153,7 +153,7 @@ describe.runIf(hasRedis)("a server on a Redis that answers with errors", () => {
   it("says so where single windows are refused, until none is", async () => {
     const redis = await startTestRedis();
     const server = await startTestServer({ settings: { redisUrl: new Secret(redis.url()) } });
-    const client = createClient(server).keys;
+    const client = rawClient(server).keys;
     const gauge = (wanted: number) => gaugeShows(server, wanted);
     const ratelimit = { limit: 20, duration: 60_000 };
     const [bad, good] = await Promise.all([1, 2].map(() => client.createKey({ apiId: "api", ratelimit })));

@@ -3,7 +3,7 @@ import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { describe, expect, it } from "vitest";
 import { failuresMax } from "../../src/domain/failures-by-address.ts";
 import { errorCodes } from "../../src/rpc/api-error.ts";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { nextLoopbackAddress } from "../support/loopback-address.ts";
 import { type BadRequest, gatewayProtocols, marks, type Setup, textCanary } from "./bad-requests/bad-request.ts";
@@ -73,7 +73,7 @@ describe("bad requests", () => {
 });
 
 async function prepare({ baseUrl, rootKey }: TestServer): Promise<Setup> {
-  const { keys, owners } = createClient({ baseUrl, rootKey });
+  const { keys, owners } = rawClient({ baseUrl, rootKey });
   const { key } = await keys.createKey({ apiId: textCanary, name: "another" }, { idempotencyKey: usedIdempotencyKey });
   await owners.createOwner({ ownerId: textCanary });
   return { rootKey, issuedKey: key };
@@ -138,7 +138,7 @@ function problemsOf(request: BadRequest, protocol: Protocol, answer: HttpAnswer)
 
 /** Alive, serving good requests, and with nothing in the log that was sent or that went wrong inside. */
 async function expectUnharmed({ baseUrl, rootKey, logLines }: TestServer): Promise<void> {
-  const client = createClient({ baseUrl, rootKey }).keys;
+  const client = rawClient({ baseUrl, rootKey }).keys;
   const { key } = await client.createKey({ apiId: "good", remaining: 1 });
   expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
   const lines = logLines.map((line) => line.replace(/"(requestId|keyId|time|seconds)":("[^"]*"|[\d.e-]+)/g, ""));

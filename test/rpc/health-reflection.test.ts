@@ -13,7 +13,7 @@ import {
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { services as ourServices } from "../../gen/latchkey/v1/services.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { createClient as createSdkClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { connectWire, type HttpAnswer } from "./exchange.ts";
 import { frame } from "./protocols.ts";
@@ -223,7 +223,7 @@ describe("the probes", () => {
 describe("the internal listener", () => {
   it("counts verifications by outcome, and holds nothing of a key", async () => {
     const server = await startTestServer();
-    const client = createSdkClient(server).keys;
+    const client = rawClient(server).keys;
     const { key, keyId } = await client.createKey({ apiId: "cnry-api", remaining: 1, ownerId: "cnry-owner" });
     for (const tried of [key, key, "cnry-unknown"]) await client.verifyKey({ key: tried });
     const metrics = await (await fetch(`http://127.0.0.1:${server.internalPort}/metrics`)).text();

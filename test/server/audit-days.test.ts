@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, vi } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -21,7 +21,7 @@ it.each([
   const clock = new TestClock();
   const dataDir = tempFolder();
   const first = await startTestServer({ clock, settings: { dataDir } });
-  const { keys } = createClient({ baseUrl: first.baseUrl, rootKey: first.rootKey });
+  const { keys } = rawClient({ baseUrl: first.baseUrl, rootKey: first.rootKey });
   await keys.createKey({ apiId: "api" }, { idempotencyKey: "kept-for-a-day" });
   await first.stop();
   expect([rowsIn(dataDir, "events"), rowsIn(dataDir, "idempotency")]).toEqual([1, 1]);
@@ -30,7 +30,7 @@ it.each([
   const second = await startTestServer({ clock, settings: { dataDir, auditDays: given.auditDays } });
   // Removed by the same tidying, before events are.
   await vi.waitFor(() => expect(rowsIn(dataDir, "idempotency")).toBe(0), { timeout: 60_000 });
-  const { audit } = createClient({ baseUrl: second.baseUrl, rootKey: second.rootKey });
+  const { audit } = rawClient({ baseUrl: second.baseUrl, rootKey: second.rootKey });
   await vi.waitFor(async () => expect((await audit.listEvents({})).events).toHaveLength(given.kept), {
     timeout: 60_000,
   });

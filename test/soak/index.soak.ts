@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { createClient } from "../../src/sdk/index.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import { migrateUp } from "../../src/store/sql/migrate.ts";
@@ -30,7 +30,7 @@ describe(`an index on ${rows} rows`, () => {
   it("is built while verifications run, and fails none of them", async () => {
     const url = await createTestDatabase();
     const { baseUrl } = await startLatchkey({ DATABASE_URL: url, LATCHKEY_ROOT_KEY: testRootKey });
-    const { keys } = createClient({ baseUrl, rootKey: testRootKey });
+    const { keys } = rawClient({ baseUrl, rootKey: testRootKey });
     const refill = { interval: "daily", amount: 10 } as const;
     const { keyId } = await keys.createKey({ apiId: "bulk", remaining: 10, refill });
     await addKeysLike(url, keyId, rows);

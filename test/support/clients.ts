@@ -17,7 +17,8 @@ import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { OwnersService } from "../../gen/latchkey/v1/owners_pb.js";
 import { RatelimitsService } from "../../gen/latchkey/v1/ratelimits_pb.js";
 import { RootKeysService } from "../../gen/latchkey/v1/root_keys_pb.js";
-import { createClient, type IdempotentCallOptions, type KeysClient, type LatchkeyClient } from "../../src/sdk/index.ts";
+import type { IdempotentCallOptions, KeysClient, LatchkeyClient } from "../../src/sdk/index.ts";
+import { rawClient } from "./raw-client.ts";
 import { atTestEnd } from "./test-end.ts";
 
 /** Every way to call the service, each behind the SDK's interface: JSON in, JSON out, errors thrown. */
@@ -26,7 +27,7 @@ export type ClientKind = (typeof clientKinds)[number];
 
 /** A client of that kind. Errors of the RPC kinds are ConnectError or grpc.ServiceError as the library made them. */
 export function latchkeyOf(kind: ClientKind, baseUrl: string, rootKey: string): LatchkeyClient {
-  if (kind === "sdk") return createClient({ baseUrl, rootKey });
+  if (kind === "sdk") return rawClient({ baseUrl, rootKey });
   const call = kind === "grpc-js" ? grpcJsCaller(baseUrl, rootKey) : connectCaller(transportOf(kind, baseUrl), rootKey);
   const groupOf = (service: DescService) =>
     Object.fromEntries(

@@ -21,7 +21,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { http } from "../../gen/google/api/annotations_pb.js";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.js";
-import { methods } from "../../gen/latchkey/v1/client.ts";
+import { type MethodFacts, methods } from "../../gen/latchkey/v1/client.ts";
 import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
 import { hot, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
 import { routes } from "../../gen/latchkey/v1/services.ts";
@@ -44,7 +44,8 @@ describe("openapi.json", () => {
     for (const { path, method } of routes.filter(({ verb }) => verb === "POST")) {
       const { post } = operationsOf(path);
       const [group, name] = path.slice("/v1/".length).split(".");
-      const { isPublic } = methods[group as "keys"][method.localName as keyof (typeof methods)["keys"]];
+      const facts: MethodFacts = methods[group as "keys"][method.localName as keyof (typeof methods)["keys"]];
+      const isPublic = facts.isPublic ?? false;
       expect(post.operationId).toBe(`${group}.${name}`);
       expect(post.summary).not.toBe("");
       expect(isPublic).toBe(getOption(method, public$));

@@ -158,6 +158,18 @@ const errorSchema = {
         message: { type: "string", description: "What is wrong, for people. Never repeats what was sent." },
         docs: { type: "string", description: "Where the error is explained." },
         requestId: { type: "string", description: "Identifier of the request; the service's log carries it too." },
+        violations: {
+          type: "array",
+          description: "The fields that are wrong, and why. Only with `BAD_REQUEST`.",
+          items: {
+            type: "object",
+            properties: {
+              path: { type: "string", description: "Path of the field, such as `refill.amount`." },
+              message: { type: "string", description: "What is wrong. Never repeats the value that was sent." },
+            },
+            required: ["path", "message"],
+          },
+        },
       },
       required: ["code", "message", "docs", "requestId"],
     },

@@ -26,6 +26,18 @@ export const ERRORS = [
 
 export type Status = (typeof ERRORS)[number]["status"];
 
+/** The status with which an API answers a request whose key was verified so. */
+export const OUTCOMES = [
+  { status: 200, code: "VALID" },
+  { status: 401, code: "NOT_FOUND" },
+  { status: 403, code: "FORBIDDEN" },
+  { status: 401, code: "DISABLED" },
+  { status: 401, code: "EXPIRED" },
+  { status: 403, code: "INSUFFICIENT_PERMISSIONS" },
+  { status: 429, code: "RATE_LIMITED" },
+  { status: 429, code: "USAGE_EXCEEDED" },
+] as const;
+
 /** Examples for the document. */
 interface MethodFacts {
   readonly request?: object;

@@ -39,6 +39,8 @@ export interface Method {
   readonly isPublic: boolean;
   /** Whether it honours the header `Idempotency-Key`. */
   readonly isIdempotent: boolean;
+  /** Whether it changes nothing. */
+  readonly isRead: boolean;
   readonly comment: string;
   readonly request: string;
   readonly response: string;
@@ -115,6 +117,7 @@ function readMethod(method: DescMethod, group: string, http: DescExtension, regi
     permission: readPermission(method, registry),
     isPublic,
     isIdempotent: readIdempotent(method, isPublic, registry),
+    isRead: method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS,
     comment: readComment(method),
     request: method.input.name,
     response: method.output.name,

@@ -1079,6 +1079,18 @@ export type ErrorCode =
   | "SERVICE_UNAVAILABLE"
   | (string & {});
 
+/** The status with which an API answers a request whose key was verified with this code. */
+export const outcomeStatus = {
+  VALID: 200,
+  NOT_FOUND: 401,
+  FORBIDDEN: 403,
+  DISABLED: 401,
+  EXPIRED: 401,
+  INSUFFICIENT_PERMISSIONS: 403,
+  RATE_LIMITED: 429,
+  USAGE_EXCEEDED: 429,
+} as const;
+
 /** What one call may be told. */
 export interface CallOptions {
   /** Gives the call up; it then rejects with the signal's reason. */
@@ -1093,12 +1105,28 @@ export interface IdempotentCallOptions extends CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-/** Where each method is served, whether it needs no root key or takes an idempotency key, and its fields. */
+/** What a client has to know of a method. */
+export interface MethodFacts {
+  /** Where POST calls it. */
+  readonly path: string;
+  /** Whether it needs no root key. */
+  readonly isPublic?: boolean;
+  /** Whether it takes an idempotency key. */
+  readonly isIdempotent?: boolean;
+  /** Whether it only reads. */
+  readonly isRead?: boolean;
+  /** Whether it is about keys of an API. */
+  readonly takesApi?: boolean;
+  /** Of a list: the field with its items. */
+  readonly items?: string;
+  /** Paths of the fields of its request. */
+  readonly fields: readonly string[];
+}
+
 export const methods = {
   apis: {
     createApi: {
       path: "/v1/apis.createApi",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "apiId",
@@ -1120,16 +1148,15 @@ export const methods = {
     },
     getApi: {
       path: "/v1/apis.getApi",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
       fields: [
         "apiId",
       ],
     },
     listApis: {
       path: "/v1/apis.listApis",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
+      items: "apis",
       fields: [
         "limit",
         "cursor",
@@ -1137,7 +1164,6 @@ export const methods = {
     },
     updateApi: {
       path: "/v1/apis.updateApi",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "apiId",
@@ -1160,7 +1186,6 @@ export const methods = {
     },
     deleteApi: {
       path: "/v1/apis.deleteApi",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "apiId",
@@ -1171,8 +1196,8 @@ export const methods = {
   audit: {
     listEvents: {
       path: "/v1/audit.listEvents",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
+      items: "events",
       fields: [
         "targetId",
         "rootKeyId",
@@ -1187,8 +1212,8 @@ export const methods = {
   keys: {
     createKey: {
       path: "/v1/keys.createKey",
-      isPublic: false,
       isIdempotent: true,
+      takesApi: true,
       fields: [
         "apiId",
         "prefix",
@@ -1217,7 +1242,7 @@ export const methods = {
     verifyKey: {
       path: "/v1/keys.verifyKey",
       isPublic: true,
-      isIdempotent: false,
+      takesApi: true,
       fields: [
         "key",
         "apiId",
@@ -1232,8 +1257,7 @@ export const methods = {
     },
     explainKey: {
       path: "/v1/keys.explainKey",
-      isPublic: false,
-      isIdempotent: false,
+      takesApi: true,
       fields: [
         "keyId",
         "key",
@@ -1249,8 +1273,7 @@ export const methods = {
     },
     getKey: {
       path: "/v1/keys.getKey",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
       fields: [
         "keyId",
         "key",
@@ -1258,8 +1281,9 @@ export const methods = {
     },
     listKeys: {
       path: "/v1/keys.listKeys",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
+      takesApi: true,
+      items: "keys",
       fields: [
         "apiId",
         "ownerId",
@@ -1272,7 +1296,6 @@ export const methods = {
     },
     updateKey: {
       path: "/v1/keys.updateKey",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "keyId",
@@ -1298,7 +1321,6 @@ export const methods = {
     },
     updateRemaining: {
       path: "/v1/keys.updateRemaining",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "keyId",
@@ -1308,7 +1330,6 @@ export const methods = {
     },
     rerollKey: {
       path: "/v1/keys.rerollKey",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "keyId",
@@ -1318,8 +1339,8 @@ export const methods = {
     },
     importKeys: {
       path: "/v1/keys.importKeys",
-      isPublic: false,
       isIdempotent: true,
+      takesApi: true,
       fields: [
         "apiId",
         "keys",
@@ -1327,7 +1348,6 @@ export const methods = {
     },
     deleteKey: {
       path: "/v1/keys.deleteKey",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "keyId",
@@ -1337,7 +1357,6 @@ export const methods = {
   owners: {
     createOwner: {
       path: "/v1/owners.createOwner",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "ownerId",
@@ -1354,16 +1373,15 @@ export const methods = {
     },
     getOwner: {
       path: "/v1/owners.getOwner",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
       fields: [
         "ownerId",
       ],
     },
     listOwners: {
       path: "/v1/owners.listOwners",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
+      items: "owners",
       fields: [
         "limit",
         "cursor",
@@ -1371,7 +1389,6 @@ export const methods = {
     },
     updateOwner: {
       path: "/v1/owners.updateOwner",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "ownerId",
@@ -1388,7 +1405,6 @@ export const methods = {
     },
     updateRemaining: {
       path: "/v1/owners.updateRemaining",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "ownerId",
@@ -1398,7 +1414,6 @@ export const methods = {
     },
     deleteOwner: {
       path: "/v1/owners.deleteOwner",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "ownerId",
@@ -1408,8 +1423,6 @@ export const methods = {
   ratelimits: {
     limit: {
       path: "/v1/ratelimits.limit",
-      isPublic: false,
-      isIdempotent: false,
       fields: [
         "namespace",
         "identifier",
@@ -1424,7 +1437,6 @@ export const methods = {
   rootKeys: {
     createRootKey: {
       path: "/v1/rootKeys.createRootKey",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "name",
@@ -1436,8 +1448,8 @@ export const methods = {
     },
     listRootKeys: {
       path: "/v1/rootKeys.listRootKeys",
-      isPublic: false,
-      isIdempotent: false,
+      isRead: true,
+      items: "rootKeys",
       fields: [
         "limit",
         "cursor",
@@ -1445,7 +1457,6 @@ export const methods = {
     },
     updateRootKey: {
       path: "/v1/rootKeys.updateRootKey",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "rootKeyId",
@@ -1459,7 +1470,6 @@ export const methods = {
     },
     revokeRootKey: {
       path: "/v1/rootKeys.revokeRootKey",
-      isPublic: false,
       isIdempotent: true,
       fields: [
         "rootKeyId",
@@ -1467,6 +1477,9 @@ export const methods = {
     },
   },
 } as const;
+
+/** A page of a list, with `await`; and with `for await` all items from there on, page after page. */
+export interface Listing<Page, Item> extends Promise<Page>, AsyncIterable<Item> {}
 
 /** Keeps the APIs that keys are for, and what new keys of each take over. */
 export interface ApisClient {
@@ -1478,7 +1491,7 @@ export interface ApisClient {
   /** Reads an API. */
   getApi(request: GetApiRequest, options?: CallOptions): Promise<Api>;
   /** Lists APIs, newest first, page by page. APIs that are created or deleted meanwhile move no others from one page to another. */
-  listApis(request: ListApisRequest, options?: CallOptions): Promise<ListApisResponse>;
+  listApis(request: ListApisRequest, options?: CallOptions): Listing<ListApisResponse, Api>;
   /**
    * Changes an API: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the API as it is
    * then. Defaults are for keys that are created later; keys that exist stay as they are.
@@ -1503,7 +1516,7 @@ export interface AuditClient {
    *
    * Events are kept for 365 days, or as long as `LATCHKEY_AUDIT_DAYS` says.
    */
-  listEvents(request: ListEventsRequest, options?: CallOptions): Promise<ListEventsResponse>;
+  listEvents(request: ListEventsRequest, options?: CallOptions): Listing<ListEventsResponse, Event>;
 }
 
 /**
@@ -1553,7 +1566,7 @@ export interface KeysClient {
    * Lists keys, newest first, page by page: of an API, of an owner, or of an owner in an API. Keys that are created or deleted
    * meanwhile move no others from one page to another. Of an API that does not exist there are no keys.
    */
-  listKeys(request: ListKeysRequest, options?: CallOptions): Promise<ListKeysResponse>;
+  listKeys(request: ListKeysRequest, options?: CallOptions): Listing<ListKeysResponse, Key>;
   /**
    * Changes fields of a key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the key
    * as it is then. What is left in its counter is changed by `updateRemaining`.
@@ -1620,7 +1633,7 @@ export interface OwnersClient {
    * another. A page looks at a bounded number of owners: under a root key that is limited to some APIs it may have fewer than
    * `limit`, or none, and still a cursor. Only a page without a cursor is the last one.
    */
-  listOwners(request: ListOwnersRequest, options?: CallOptions): Promise<ListOwnersResponse>;
+  listOwners(request: ListOwnersRequest, options?: CallOptions): Listing<ListOwnersResponse, Owner>;
   /**
    * Changes an owner: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the owner as it
    * is then. What is left in its counter is changed by `updateRemaining` alone, so that an update which is sent often, such as
@@ -1660,7 +1673,7 @@ export interface RootKeysClient {
   /** Creates a root key. The answer is the only copy of its secret: only a digest is stored. */
   createRootKey(request: CreateRootKeyRequest, options?: IdempotentCallOptions): Promise<CreateRootKeyResponse>;
   /** Lists root keys, newest first, page by page. Those from the settings are not stored, and not in the list. */
-  listRootKeys(request: ListRootKeysRequest, options?: CallOptions): Promise<ListRootKeysResponse>;
+  listRootKeys(request: ListRootKeysRequest, options?: CallOptions): Listing<ListRootKeysResponse, RootKey>;
   /**
    * Changes fields of a root key: a field that is absent stays as it is, `null` removes it, a value sets it. The answer is the
    * root key as it is then. In force immediately on this replica, within two seconds on all others, within one if they share

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Secret } from "../../../src/domain/secret.ts";
-import { createClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { startTestServer, type TestServer } from "../../support/in-process-server.ts";
 import { readMetric } from "../../support/read-metric.ts";
 import { settles } from "../../support/settles.ts";
@@ -27,7 +27,7 @@ describe.runIf(hasPostgres)("a primary that is cut off from its synchronous stan
       [1, 2].map(() => startTestServer({ settings: { databaseUrl, cacheTtlMs: 2000 } })),
     );
     const [first, second] = replicas as [TestServer, TestServer];
-    const clients = replicas.map(({ baseUrl }) => createClient({ baseUrl, rootKey: testRootKey }).keys);
+    const clients = replicas.map(({ baseUrl }) => rawClient({ baseUrl, rootKey: testRootKey }).keys);
     const [here, there] = clients as [(typeof clients)[0], (typeof clients)[0]];
     const [deleted, stays] = await Promise.all([here.createKey({ apiId: "api" }), here.createKey({ apiId: "api" })]);
     const codeOf = (client: typeof here, key: string) =>

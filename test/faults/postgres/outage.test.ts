@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatKey } from "../../../src/domain/key-format.ts";
 import { Secret } from "../../../src/domain/secret.ts";
-import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import type { KeysClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { createSurely } from "../../support/create-surely.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
 import { codeOf } from "../../support/news/fronts.ts";
@@ -21,7 +22,7 @@ async function setUp(postgres: PostgresServer) {
   const { baseUrl, rootKey } = await startTestServer({
     settings: { databaseUrl: new Secret(postgres.url()), usageTimeoutMs: 235 },
   });
-  const client = createClient({ baseUrl, rootKey }).keys;
+  const client = rawClient({ baseUrl, rootKey }).keys;
   const plain = await createSurely(client, { apiId: "api" });
   const counted = await createSurely(client, { apiId: "api", remaining: 1_000_000 });
   await rememberKey([client], plain.key);
@@ -106,7 +107,7 @@ describe.runIf(hasPostgres).concurrent("while Postgres", () => {
     await postgres.kill();
     const settings = { databaseUrl: new Secret(postgres.url()), rootKeys: [] };
     const { baseUrl } = await startTestServer({ settings, waitUntilReady: false });
-    const client = createClient({ baseUrl, rootKey: formatKey("lk_root", new Uint8Array(32)).key }).keys;
+    const client = rawClient({ baseUrl, rootKey: formatKey("lk_root", new Uint8Array(32)).key }).keys;
     const statusOf = async (path: string) => (await fetch(baseUrl + path)).status;
 
     expect(await statusOf("/livez")).toBe(200);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { createClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { problemsWithUse, useTogether, useUpTogether } from "../../support/exact-usage.ts";
 import { Fleet } from "../../support/fleet.ts";
@@ -51,7 +51,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
       expect(files).toHaveLength(1);
       const rootKey = readFileSync(files[0] as string, "utf8").trim();
       for (const baseUrl of fleet.baseUrls) {
-        const created = createClient({ baseUrl, rootKey }).keys.createKey({ apiId: "api" });
+        const created = rawClient({ baseUrl, rootKey }).keys.createKey({ apiId: "api" });
         expect(await created).toHaveProperty("key");
       }
       await Promise.all(fleet.baseUrls.map((_, i) => fleet.kill(i)));
@@ -69,7 +69,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
       const url = await createTestDatabase();
       const { baseUrls } = await Fleet.start(url, replicas, (i) => skewedBy([0, 2, -2][i] as number));
       const { amount, carryOver, daysAgo } = refill;
-      const { key } = await createClient({ baseUrl: baseUrls[0] as string, rootKey: testRootKey }).keys.createKey({
+      const { key } = await rawClient({ baseUrl: baseUrls[0] as string, rootKey: testRootKey }).keys.createKey({
         apiId: "api",
         remaining: 0,
         refill: { interval: "daily", amount, carryOver },
@@ -94,7 +94,7 @@ describe.runIf(hasPostgres)(`${replicas} replicas on one Postgres`, () => {
     // Shorter than this test takes: a key that expired would be looked up again.
     const own = (i: number) => ({ LATCHKEY_CACHE_TTL_MS: "2000", ...(i === 1 && { LATCHKEY_WORKERS: "2" }) });
     const fleet = await Fleet.start(url, replicas, own);
-    const [first, ...others] = fleet.baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }).keys);
+    const [first, ...others] = fleet.baseUrls.map((baseUrl) => rawClient({ baseUrl, rootKey: testRootKey }).keys);
     if (first === undefined) throw new Error("no replica");
     const [deleted, byHand, ...stay] = await Promise.all(
       Array.from({ length: 12 }, () => first.createKey({ apiId: "api" })),

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { laneOf } from "../../../src/batching/coalescing-lanes.ts";
-import { createClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { FleetLoad } from "../../support/fleet-load.ts";
@@ -50,7 +50,7 @@ describe.runIf(hasPostgres).concurrent("a database", () => {
       LATCHKEY_USAGE_LANES: String(lanes),
       LATCHKEY_USAGE_TIMEOUT_MS: "235",
     }));
-    const client = createClient({ baseUrl: fleet.replica(0).baseUrl, rootKey: testRootKey }).keys;
+    const client = rawClient({ baseUrl: fleet.replica(0).baseUrl, rootKey: testRootKey }).keys;
     const keys = await Promise.all(
       Array.from({ length: 16 }, async () => client.createKey({ apiId: "api", remaining: 1000 })),
     );

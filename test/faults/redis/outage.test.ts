@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { redisTimeoutMs } from "../../../src/ratelimit/redis/locate-server.ts";
-import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import type { KeysClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { admittedOf, type LoggedAnswer, latenciesOf, oddAnswers } from "../../support/answer-log.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
 import { pacedLoad } from "../../support/paced-load.ts";
@@ -36,7 +37,7 @@ class LinkedReplicas {
     this.redis = redis;
     this.fleet = fleet;
     this.#links = links;
-    this.#clients = fleet.baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }).keys);
+    this.#clients = fleet.baseUrls.map((baseUrl) => rawClient({ baseUrl, rootKey: testRootKey }).keys);
   }
 
   static async start(atEnd: (undo: () => unknown) => void): Promise<LinkedReplicas> {

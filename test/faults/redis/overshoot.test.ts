@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createClient, type LatchkeyClient } from "../../../src/sdk/index.ts";
+import type { LatchkeyClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { endsOutOfRange, type LoggedAnswer, latenciesOf, oddAnswers } from "../../support/answer-log.ts";
 import { type HolderKind, makeLimited, mixedCosts } from "../../support/limited.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
@@ -27,7 +28,7 @@ interface Load extends Pick<PacedLoadOptions, "perSecond" | "ms" | "costs"> {
 
 async function load(rule: WindowRule, given: Load): Promise<LoggedAnswer[]> {
   const { baseUrls = linked.fleet.baseUrls, of = "key", ...pace } = given;
-  const clients = baseUrls.map((baseUrl) => createClient({ baseUrl, rootKey: testRootKey }));
+  const clients = baseUrls.map((baseUrl) => rawClient({ baseUrl, rootKey: testRootKey }));
   const key = await makeLimited(clients[0] as LatchkeyClient, { ...rule, of, isStrict: false }, `${++limits}`);
   // So that every replica knows it. A busy machine may need several times.
   const learn = () => pacedLoad({ baseUrls, key, costs: [0], perSecond: 200, ms: 100 });

@@ -3,7 +3,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import type { KeysClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { type LatchkeyProcess, startLatchkey } from "../../support/latchkey-process.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
@@ -41,7 +42,7 @@ async function setUp(environment: Record<string, string>) {
   const own = { PORT: String(port), LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DRAIN_MS: "0" };
   const start = async () => {
     const replica = await startLatchkey({ ...environment, ...own });
-    return { replica, client: createClient({ baseUrl: replica.baseUrl, rootKey: testRootKey }).keys };
+    return { replica, client: rawClient({ baseUrl: replica.baseUrl, rootKey: testRootKey }).keys };
   };
   return { start, windowsFile: join(folder, `windows-${port}`) };
 }

@@ -1,6 +1,6 @@
 import http2 from "node:http2";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { createClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import type { SpentCounters } from "../../../src/store/usage-ledger.ts";
 import { composePublicApi } from "../../support/compose-public-api.ts";
 import { sumMetric } from "../../support/read-metric.ts";
@@ -35,7 +35,7 @@ describe.each([
   ])("%s is charged, and its answer is dropped", async (__, contentType, how) => {
     const { port, onePort, waiting, metrics, logLines } = await startServer(fastPath);
     const baseUrl = `http://127.0.0.1:${port}`;
-    const client = createClient({ baseUrl, rootKey: testRootKey }).keys;
+    const client = rawClient({ baseUrl, rootKey: testRootKey }).keys;
     const { key } = await client.createKey({ apiId: "api", remaining: 10 });
     const session = http2.connect(baseUrl);
     session.on("error", () => {});

@@ -3,7 +3,7 @@
  * their ids and secrets by name.
  */
 import { text } from "node:stream/consumers";
-import { createClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 
 /** What `createKey` is told, but for the API. */
@@ -11,7 +11,7 @@ export type KeyBody = Record<string, unknown>;
 export type MadeKeys = Record<string, { readonly keyId: string; readonly secret: string }>;
 
 const callsAtOnce = 16;
-const client = createClient({ baseUrl: process.argv[2] ?? "", rootKey: testRootKey }).keys;
+const client = rawClient({ baseUrl: process.argv[2] ?? "", rootKey: testRootKey }).keys;
 const left = Object.entries(JSON.parse(await text(process.stdin)) as Record<string, KeyBody>);
 const made: MadeKeys = {};
 

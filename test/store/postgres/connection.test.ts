@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { Secret } from "../../../src/domain/secret.ts";
-import { createClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { openPgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { DatabaseRefused } from "../../../src/store/postgres/pg-error.ts";
 import { startTestServer } from "../../support/in-process-server.ts";
@@ -45,7 +45,7 @@ describe.runIf(hasPostgres)("a database behind TLS and a password", () => {
   ])("is reached with %s, on every connection", async (_, options) => {
     const url = await postgres.url(options.replace("RIGHT", postgres.rightCa));
     const server = await startTestServer({ settings: { databaseUrl: new Secret(url) } });
-    const client = createClient(server).keys;
+    const client = rawClient(server).keys;
     const { key } = await client.createKey({ apiId: "api", remaining: 2 });
     expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 1 });
 
@@ -105,7 +105,7 @@ describe.runIf(hasPostgres)("a database behind TLS and a password", () => {
       LATCHKEY_LOG_LEVEL: "debug",
       LATCHKEY_DRAIN_MS: "0",
     });
-    const client = createClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
+    const client = rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
     const { key } = await client.createKey({ apiId: "api", remaining: 1 });
     expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 0 });
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Secret } from "../../../src/domain/secret.ts";
-import { createClient } from "../../../src/sdk/index.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { createSurely } from "../../support/create-surely.ts";
@@ -79,7 +79,7 @@ describe.runIf(hasPostgres)("a database far away, with TLS and a password", () =
       databaseConnectionsMax: 10,
     };
     const server = await startTestServer({ settings });
-    const client = createClient(server).keys;
+    const client = rawClient(server).keys;
     const create = (properties = {}) => createSurely(client, { apiId: "api", ...properties });
     const keys = await Promise.all([create(), create(), create({ remaining: 1000 }), create({ remaining: 1000 })]);
     const creating = Promise.all(Array.from({ length: 4 }, () => create()));

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { createClient, type KeysClient } from "../../../src/sdk/index.ts";
+import type { KeysClient } from "../../../src/sdk/index.ts";
 import { createSurely } from "../create-surely.ts";
 import type { LatchkeyProcess } from "../latchkey-process.ts";
+import { rawClient } from "../raw-client.ts";
 import { readMetric } from "../read-metric.ts";
 import { settles } from "../settles.ts";
 import { testRootKey } from "../test-root-key.ts";
@@ -12,7 +13,7 @@ const together = 32;
 const settledMs = 10_000;
 
 export function clientOfFront({ baseUrl }: LatchkeyProcess): KeysClient {
-  return createClient({ baseUrl, rootKey: testRootKey }).keys;
+  return rawClient({ baseUrl, rootKey: testRootKey }).keys;
 }
 
 function metricOf({ internalUrl }: LatchkeyProcess, name: string): Promise<number> {

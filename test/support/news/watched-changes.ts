@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import { createClient, type LatchkeyClient, LatchkeyError, type VerifyKeyResponse } from "../../../src/sdk/index.ts";
+import { type LatchkeyClient, LatchkeyError, type VerifyKeyResponse } from "../../../src/sdk/index.ts";
 import { createSurely, surely } from "../create-surely.ts";
+import { rawClient } from "../raw-client.ts";
 import { rememberKey } from "../remember-key.ts";
 import { testRootKey } from "../test-root-key.ts";
 
@@ -75,7 +76,7 @@ function rootKeyChange(
       return {
         change: () => make(client.rootKeys, rootKeyId),
         async ask({ baseUrl }) {
-          const { keys } = createClient({ baseUrl, rootKey });
+          const { keys } = rawClient({ baseUrl, rootKey });
           // Checked on the front by what it remembers of the root key, and again where the key is read.
           const read = answerTo(keys.getKey({ keyId }));
           // A front that takes the root key for valid finds fault with the request, which goes no further.
@@ -177,7 +178,7 @@ export async function expectInForce(
   changes = watchedChanges,
   then: () => unknown = () => {},
 ): Promise<void> {
-  const fronts = baseUrls.map((baseUrl) => ({ baseUrl, client: createClient({ baseUrl, rootKey: testRootKey }) }));
+  const fronts = baseUrls.map((baseUrl) => ({ baseUrl, client: rawClient({ baseUrl, rootKey: testRootKey }) }));
   const found = await Promise.all(changes.map((change) => lastOldMs(fronts, change, withinMs + answerMs, then)));
   const lastMs = found.map((each, i) => [changes[i]?.name, ...each.map(Math.round)] as [string, ...number[]]);
   for (const [name, ...each] of lastMs) console.log(`${name}: last as before ${each.join(", ")} ms after the answer`);

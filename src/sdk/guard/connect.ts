@@ -1,0 +1,37 @@
+// An interceptor for servers of Connect.
+import {
+  Code,
+  ConnectError,
+  type ContextKey,
+  createContextKey,
+  type Interceptor,
+  type StreamRequest,
+  type UnaryRequest,
+} from "@connectrpc/connect";
+import { createGuard, type GuardOptions, type Refusal, type VerifiedKey, type Verifier } from "./guard.ts";
+
+export type { Asked, GuardOptions, Refusal, VerifiedKey, Verifier } from "./guard.ts";
+
+/** The verified key of a call: `context.values.get(latchkey)`. */
+export const latchkey: ContextKey<VerifiedKey | undefined> = createContextKey<VerifiedKey | undefined>(undefined, {
+  description: "the verified API key",
+});
+
+const codes: Readonly<Record<Refusal["status"], Code>> = {
+  401: Code.Unauthenticated,
+  403: Code.PermissionDenied,
+  429: Code.ResourceExhausted,
+  503: Code.Unavailable,
+};
+
+/** Lets only calls with a valid key pass. What a method asks for: `perRequest: ({ method }) => …`. */
+export function protect(client: Verifier, options: GuardOptions<UnaryRequest | StreamRequest> = {}): Interceptor {
+  const guard = createGuard(client, options);
+  return (next) => async (request) => {
+    const guarded = await guard(request, (name) => request.header.get(name) ?? undefined);
+    const { refusal } = guarded;
+    if (refusal) throw new ConnectError(refusal.message, codes[refusal.status], refusal.headers);
+    request.contextValues.set(latchkey, guarded.key);
+    return next(request);
+  };
+}

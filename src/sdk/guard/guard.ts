@@ -1,0 +1,150 @@
+// What all middleware has in common: find the key of a request, have it verified, and say what to answer if it is refused.
+import {
+  type NamedRatelimitState,
+  outcomeStatus,
+  type RatelimitState,
+  type RefusalReason,
+  type VerifyKeyRequest,
+} from "../../../gen/latchkey/v1/client.ts";
+import type { Verification } from "../verification.ts";
+
+/** What the middleware needs of a client, as `createClient` makes it. */
+export interface Verifier {
+  readonly keys: { verifyKey(request: VerifyKeyRequest): Promise<Verification> };
+}
+
+/** A key that may pass. Without the service (`degraded`) nothing is known of it. */
+export type VerifiedKey = Verification & { readonly valid: true };
+
+/** What a verification asks besides the key: permissions, costs, the end user's address, the API. */
+export type Asked = Omit<VerifyKeyRequest, "key">;
+
+export interface GuardOptions<Request> extends Asked {
+  /** What depends on the request, such as `ip`; in place of the same fields beside it. */
+  readonly perRequest?: ((request: Request) => Asked) | undefined;
+  /** Finds the key. Default: `Authorization: Bearer <key>`, else `x-api-key`. */
+  readonly keyOf?: ((request: Request) => string | undefined) | undefined;
+  /** Told why a request was answered with 503. Default: `console.error`. */
+  readonly log?: ((message: string, cause: unknown) => void) | undefined;
+}
+
+export interface RefusalOptions<Request> extends GuardOptions<Request> {
+  /** Makes the JSON of a refusal. Default: `{ error: { code, message } }`. */
+  readonly bodyOf?: ((refusal: Refusal, request: Request) => unknown) | undefined;
+}
+
+/** What a request is answered that may not pass. */
+export interface Refusal {
+  readonly status: 401 | 403 | 429 | 503;
+  /** A code of `keys.verifyKey`; `MISSING_KEY`; or `UNAVAILABLE` where nobody could decide. */
+  readonly code: string;
+  /** In words, safe to show. */
+  readonly message: string;
+  /** Which check has refused the key. */
+  readonly reason?: RefusalReason | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Guarded = { readonly key: VerifiedKey; readonly refusal?: undefined } | { readonly refusal: Refusal };
+
+/** Longer texts are no keys: the service would call such a request wrong. */
+const KEY_LENGTH_MAX = 16_384;
+
+export type Guard<Request> = (request: Request, headerOf: (name: string) => string | undefined) => Promise<Guarded>;
+
+export function createGuard<Request>(client: Verifier, options: GuardOptions<Request>): Guard<Request> {
+  const { perRequest, keyOf, log = logError, ...asked } = options;
+  return async (request, headerOf) => {
+    try {
+      const key = keyOf ? keyOf(request) : keyOfHeaders(headerOf);
+      if (!key) return { refusal: missingKey };
+      if (key.length > KEY_LENGTH_MAX) return { refusal: refusalOf("NOT_FOUND") };
+      const answer = await client.keys.verifyKey({ ...fieldsOf(asked), ...perRequest?.(request), key });
+      if (answer.valid) return { key: answer as VerifiedKey };
+      if (answer.degraded) return undecided(answer.cause);
+      return { refusal: refusalOf(answer.code, answer) };
+    } catch (error) {
+      // Wrong use of the service, such as a wrong root key: nothing that the caller of this API has done.
+      return undecided(error);
+    }
+  };
+
+  function undecided(cause: unknown): Guarded {
+    log("a key could not be verified", cause);
+    return { refusal: unavailable };
+  }
+}
+
+/** The JSON of a refusal. */
+export function bodyOf<Request>(refusal: Refusal, request: Request, options: RefusalOptions<Request>): unknown {
+  if (options.bodyOf) return options.bodyOf(refusal, request);
+  return { error: { code: refusal.code, message: refusal.message } };
+}
+
+/** The value of a header of Node's, as it is for one that came several times. */
+export function headersOfNode(headers: Readonly<Record<string, string | readonly string[] | undefined>>) {
+  return (name: string): string | undefined => {
+    const value = headers[name];
+    return typeof value === "string" ? value : value?.[0];
+  };
+}
+
+const missingKey: Refusal = {
+  status: 401,
+  code: "MISSING_KEY",
+  message: "an API key is needed",
+  headers: { "www-authenticate": "Bearer" },
+};
+
+const unavailable: Refusal = {
+  status: 503,
+  code: "UNAVAILABLE",
+  message: "the API key could not be verified; try again later",
+  headers: {},
+};
+
+function keyOfHeaders(headerOf: (name: string) => string | undefined): string | undefined {
+  const [, bearer] = /^Bearer +([^ ]+) *$/i.exec(headerOf("authorization") ?? "") ?? [];
+  return bearer ?? headerOf("x-api-key");
+}
+
+/** Without what is for the middleware itself. */
+function fieldsOf<Request>({ bodyOf, ...asked }: RefusalOptions<Request>): Asked {
+  return asked;
+}
+
+function refusalOf(code: string, answer?: Verification): Refusal {
+  const status = (outcomeStatus as Readonly<Record<string, number>>)[code] ?? 403;
+  const { reason } = answer ?? {};
+  const message = reason?.message ?? "the API key is not valid";
+  return { status: status as Refusal["status"], code, message, reason, headers: headersOf(status, answer) };
+}
+
+function headersOf(status: number, answer: Verification | undefined): Record<string, string> {
+  if (status === 401) return { "www-authenticate": 'Bearer error="invalid_token"' };
+  const limit = answer === undefined ? undefined : refusingLimit(answer);
+  if (status !== 429 || limit === undefined) return {};
+  const { name, state } = limit;
+  const seconds = Math.max(1, Math.ceil((state.reset - Date.now()) / 1000));
+  return {
+    "retry-after": `${seconds}`,
+    ratelimit: `"${name}";r=${state.remaining};t=${seconds}`,
+    "ratelimit-policy": `"${name}";q=${state.limit}`,
+  };
+}
+
+/** The limit that has refused the key, by the name that headers give it. */
+function refusingLimit(
+  answer: Verification,
+): { name: string; state: RatelimitState | NamedRatelimitState } | undefined {
+  const { reason, ratelimit, ratelimits, owner } = answer;
+  if (reason?.check !== "limit") return undefined;
+  const { name } = reason;
+  const named: readonly NamedRatelimitState[] = (reason.of === "owner" ? owner?.ratelimits : ratelimits) ?? [];
+  const state = name === undefined ? ratelimit : named.find((each) => each.name === name);
+  return state && { name: name ?? "default", state };
+}
+
+function logError(message: string, cause: unknown): void {
+  console.error(`latchkey: ${message}:`, cause);
+}
