@@ -1,5 +1,4 @@
-// Makes dist, which is what the package ships: the program in a few files, the client, and the OpenAPI document.
-import { execFileSync } from "node:child_process";
+// Makes dist, which is what the package ships: the program in a few files, and the OpenAPI document.
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
@@ -27,12 +26,6 @@ const common = {
   logLevel: "warning",
 } satisfies BuildOptions;
 
-/** Everything that the package ships in dist. */
-export async function buildPackage(folder: string): Promise<void> {
-  await buildProgram(folder);
-  await buildClient(folder);
-}
-
 /** Bundles the program into the folder, which is emptied first. The program is its `latchkey.js`. */
 export async function buildProgram(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
@@ -59,14 +52,6 @@ export async function buildProgram(folder: string): Promise<void> {
   const bundled = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs));
   writeFileSync(join(folder, "THIRD-PARTY-LICENSES"), describeLicences(root, bundled));
   chmodSync(join(folder, "latchkey.js"), 0o755);
-}
-
-/** The client needs no Node: its JavaScript runs everywhere that has `fetch`. */
-async function buildClient(folder: string): Promise<void> {
-  const entryPoints = { client: "src/sdk/index.ts" };
-  await build({ ...common, entryPoints, outdir: folder, platform: "neutral", target: "es2022" });
-  const args = ["-p", "tsconfig.build.json", "--outDir", join(folder, "types")];
-  execFileSync(join(root, "node_modules/.bin/tsc"), args, { cwd: root, stdio: "inherit" });
 }
 
 const keepFilesBeside: Plugin = {
@@ -99,4 +84,4 @@ function isModule(path: string): boolean {
   return path.endsWith(".ts");
 }
 
-if (import.meta.main) await buildPackage(join(root, "dist"));
+if (import.meta.main) await buildProgram(join(root, "dist"));

@@ -1,7 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { postJson } from "../../test/support/post-json.ts";
-import { buildPackage } from "../../tools/build.ts";
+import { buildProgram } from "../../tools/build.ts";
 import type { Bench } from "../harness/section.ts";
 import { type ServerOptions, type ServerProcess, startServer } from "./server-process.ts";
 
@@ -32,7 +32,7 @@ let built: Promise<void> | undefined;
 
 /** The measured program: the one that ships. Built at its first use. */
 export async function builtProgram(): Promise<string> {
-  built ??= buildPackage(dist);
+  built ??= buildProgram(dist);
   await built;
   return join(dist, "latchkey.js");
 }

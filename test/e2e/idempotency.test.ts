@@ -2,11 +2,11 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
 import { LatchkeyError } from "../../src/sdk/index.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { postJson } from "../support/post-json.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const idempotencyKey = "order-4711/attempt";

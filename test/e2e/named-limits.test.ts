@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 
 const ratelimits = [
   { name: "per-minute", limit: 5, duration: 60_000 },

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 
 const lists = { permissions: ["docs.*", "admin"], ipAllow: ["10.0.0.0/8", "::ffff:192.0.2.1", "2001:db8::/32"] };
 const none = { permissions: [], ipAllow: [] };

@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
 import { createOverNewConnection } from "../support/create-over-new-connection.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const windowMs = 60_000;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { CreateKeyRequest } from "../../src/sdk/index.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { postJson } from "../support/post-json.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { TestClock } from "../support/test-clock.ts";
 

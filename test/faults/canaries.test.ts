@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { bytes, entryOf, META, metaEntry, metaOf, text, valueBytes } from "../rpc/decoding/build-wire.ts";
 import { connectWire, type HeaderValues, type HttpAnswer, type Wire } from "../rpc/exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols } from "../rpc/protocols.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
 /** All canaries, by their description. None may appear anywhere. */

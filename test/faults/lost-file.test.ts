@@ -1,9 +1,9 @@
 import { copyFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { rawClient } from "../support/raw-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 

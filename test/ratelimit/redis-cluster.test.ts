@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
 import type { KeysClient } from "../../src/sdk/index.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { expectOk, idOf, RedisCluster } from "../support/redis-cluster.ts";
 import { RedisReplica, soon } from "../support/redis-replica.ts";

@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { RedisReplica, soon } from "../support/redis-replica.ts";
 import type { RedisServer } from "../support/redis-server.ts";

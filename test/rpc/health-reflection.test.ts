@@ -13,8 +13,8 @@ import {
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { services as ourServices } from "../../gen/latchkey/v1/services.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { connectWire, type HttpAnswer } from "./exchange.ts";
 import { frame } from "./protocols.ts";
 

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { rawClient } from "../support/raw-client.ts";
 import { openPgEngine } from "../../src/store/postgres/open-postgres-store.ts";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import { migrateUp } from "../../src/store/sql/migrate.ts";
 import type { IndexMigration } from "../../src/store/sql/migrations.ts";
 import { addKeysLike, loadDuring, plainIndexText, usageIndex } from "../support/index-build.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { query } from "../support/run-statement.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 import { atTestEnd } from "../support/test-end.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Secret } from "../../../src/domain/secret.ts";
-import { rawClient } from "../../support/raw-client.ts";
 import { startTestServer, type TestServer } from "../../support/in-process-server.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { readMetric } from "../../support/read-metric.ts";
 import { settles } from "../../support/settles.ts";
 import { StandbyPair } from "../../support/standby-pair.ts";

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { laneOf } from "../../../src/batching/coalescing-lanes.ts";
-import { rawClient } from "../../support/raw-client.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { FleetLoad } from "../../support/fleet-load.ts";
 import { watchProcessors } from "../../support/processors.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { query } from "../../support/run-statement.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 import { testRootKey } from "../../support/test-root-key.ts";

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LatchkeyClient } from "../../../src/sdk/index.ts";
-import { rawClient } from "../../support/raw-client.ts";
 import { endsOutOfRange, type LoggedAnswer, latenciesOf, oddAnswers } from "../../support/answer-log.ts";
 import { type HolderKind, makeLimited, mixedCosts } from "../../support/limited.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
 import { type PacedLoadOptions, pacedLoad } from "../../support/paced-load.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 import { hasRedis } from "../../support/test-redis.ts";

@@ -1,8 +1,8 @@
 import http2 from "node:http2";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { rawClient } from "../../support/raw-client.ts";
 import type { SpentCounters } from "../../../src/store/usage-ledger.ts";
 import { composePublicApi } from "../../support/compose-public-api.ts";
+import { rawClient } from "../../support/raw-client.ts";
 import { sumMetric } from "../../support/read-metric.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 

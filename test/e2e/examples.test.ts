@@ -1,0 +1,86 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildClient } from "../../tools/build-client.ts";
+import { startTestServer } from "../support/in-process-server.ts";
+import { rawClient } from "../support/raw-client.ts";
+import { readText, root } from "../support/repository.ts";
+import { atTestEnd } from "../support/test-end.ts";
+
+/** Files that others share. */
+const helpers = ["serve-fetch.mjs", "weather-service.mjs"];
+const frameworks = [
+  "express",
+  "fastify",
+  "hono",
+  "@connectrpc/connect",
+  "@connectrpc/connect-node",
+  "@bufbuild/protobuf",
+];
+
+describe("an example", () => {
+  const folder = mkdtempSync(join(tmpdir(), "latchkey-test-"));
+  beforeAll(async () => {
+    cpSync(join(root, "examples"), folder, { recursive: true });
+    await buildClient(join(folder, "node_modules/@latchkey/client"));
+    for (const name of frameworks) {
+      mkdirSync(dirname(join(folder, "node_modules", name)), { recursive: true });
+      symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
+    }
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const examples = readdirSync(join(root, "examples")).filter((name) => !helpers.includes(name));
+
+  it("is there for every framework, and has at most 25 lines", () => {
+    expect(examples).toEqual(["connect.mjs", "express.mjs", "fastify.mjs", "hono.mjs", "web.mjs"]);
+    for (const name of examples)
+      expect(readText(`examples/${name}`).split("\n").length - 1, name).toBeLessThanOrEqual(25);
+  });
+
+  it.each(examples)("in %s protects its routes", async (name) => {
+    const { baseUrl, rootKey } = await startTestServer();
+    const { keys } = rawClient({ baseUrl, rootKey });
+    const { key } = await keys.createKey({
+      apiId: "weather",
+      ownerId: "acme",
+      remaining: 15,
+      permissions: ["archive.read"],
+    });
+    const { key: reader } = await keys.createKey({ apiId: "weather", ownerId: "acme" });
+    const url = await start(name, baseUrl);
+    const isConnect = name === "connect.mjs";
+    const get = async (path: string, key?: string) => {
+      const headers = { ...(key && { authorization: `Bearer ${key}` }) };
+      const method = path.charAt(0).toUpperCase() + path.slice(1);
+      const response = isConnect
+        ? await fetch(`${url}/weather.v1.Weather/${method}`, {
+            method: "POST",
+            headers: { ...headers, "content-type": "application/json" },
+            body: "{}",
+          })
+        : await fetch(`${url}/${path}`, { headers });
+      return [response.status, await response.json()];
+    };
+    const sunny = isConnect ? { value: "sunny for acme" } : { forecast: "sunny", for: "acme" };
+    const left = isConnect ? { value: "4 left" } : { left: 4 };
+    expect(await get("forecast", key)).toEqual([200, sunny]);
+    expect(await get("archive", key)).toEqual([200, left]);
+    expect(await get("archive", key)).toMatchObject([429, expect.anything()]);
+    expect(await get("archive", reader)).toMatchObject([403, expect.anything()]);
+    expect(await get("forecast")).toMatchObject([401, expect.anything()]);
+  });
+
+  /** Where it says that it listens. */
+  async function start(name: string, baseUrl: string): Promise<string> {
+    const env = { ...process.env, LATCHKEY_URL: baseUrl, PORT: "0" };
+    const child = spawn(process.execPath, [name], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
+    atTestEnd(() => child.kill("SIGKILL"));
+    const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+    return line.replace("listening on ", "");
+  }
+});

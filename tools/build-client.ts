@@ -1,0 +1,49 @@
+// Makes the package @latchkey/client in a folder: ES modules and CommonJS with types, the proto files, README and licence.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "esbuild";
+
+const root = join(import.meta.dirname, "..");
+
+/** By the names under which they are imported. */
+const entryPoints = {
+  index: "src/sdk/index.ts",
+  express: "src/sdk/guard/express.ts",
+  fastify: "src/sdk/guard/fastify.ts",
+  hono: "src/sdk/guard/hono.ts",
+  web: "src/sdk/guard/web.ts",
+  connect: "src/sdk/guard/connect.ts",
+};
+
+export async function buildClient(folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const file of ["package.json", "README.md"]) copyFileSync(join(root, "client", file), join(folder, file));
+  copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  cpSync(join(root, "proto/latchkey/v1"), join(folder, "proto/latchkey/v1"), { recursive: true });
+
+  const esm = join(folder, "dist/esm");
+  const cjs = join(folder, "dist/cjs");
+  // It needs no Node: it runs wherever there is `fetch`. Each file stands alone, so that each can be loaded alone.
+  const common = { absWorkingDir: root, entryPoints, bundle: true, platform: "neutral", target: "es2022" } as const;
+  const external = ["@connectrpc/connect"];
+  await build({ ...common, external, outdir: esm, format: "esm", logLevel: "warning" });
+  await build({ ...common, external, outdir: cjs, format: "cjs", logLevel: "warning" });
+  writeTypes(join(esm, "types"));
+  cpSync(join(esm, "types"), join(cjs, "types"), { recursive: true });
+  writeFileSync(join(cjs, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
+}
+
+function writeTypes(folder: string): void {
+  execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", "tsconfig.build.json", "--outDir", folder], {
+    cwd: root,
+    stdio: "inherit",
+  });
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, text.replace(/(from|import\() ?"(\.[^"]+)\.ts"/g, '$1 "$2.js"'));
+  }
+}
