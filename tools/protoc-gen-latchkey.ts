@@ -13,6 +13,7 @@ import { emitClient } from "./protoc-gen-latchkey/emit-client.ts";
 import { emitGateway } from "./protoc-gen-latchkey/emit-gateway.ts";
 import { emitHot } from "./protoc-gen-latchkey/emit-hot.ts";
 import { emitOpenapi } from "./protoc-gen-latchkey/emit-openapi.ts";
+import { emitPage } from "./protoc-gen-latchkey/emit-page.ts";
 import { emitServices } from "./protoc-gen-latchkey/emit-services.ts";
 import { emitUpdates } from "./protoc-gen-latchkey/emit-updates.ts";
 import { readContract, type Service } from "./protoc-gen-latchkey/read-contract.ts";
@@ -34,6 +35,7 @@ function run(request: CodeGeneratorRequest): CodeGeneratorResponse {
       { name: `${FOLDER}/updates.ts`, content: emitUpdates(contract.messages) },
       { name: `${FOLDER}/client.ts`, content: emitClient(contract) },
       { name: "openapi.json", content: emitOpenapi(contract) },
+      { name: "docs.html", content: emitPage(contract) },
     );
   }
   return create(ResponseSchema, { supportedFeatures: BigInt(Feature.PROTO3_OPTIONAL), file });

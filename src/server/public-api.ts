@@ -8,6 +8,7 @@ import { createApisEndpoints } from "../rpc/apis-service.ts";
 import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
+import { createDocsHandler } from "../rpc/docs-page.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
@@ -105,6 +106,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     ...connectEndpoints,
     ...createProbes(readiness),
     ["/openapi.json", createOpenApiHandler()] as const,
+    ["/docs", createDocsHandler()] as const,
   ]);
   const newRequestId = createRequestIds(deps);
   const watchHealth = createHealthWatch({

@@ -81,6 +81,7 @@ describe("the built program", () => {
         "./writer-worker.js",
         "./list-worker.js",
         "./check-process.js",
+        "./docs.html",
         "./openapi.json",
       ]),
     );

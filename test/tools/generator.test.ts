@@ -106,7 +106,7 @@ describe("protoc-gen-latchkey", () => {
     const files = new Map(generate().map((file) => [file.name, file.content]));
     const names = "keys_gateway keys_hot services updates client";
     const written = names.split(" ").map((name) => `latchkey/v1/${name}.ts`);
-    expect([...files.keys()]).toEqual([...written, "openapi.json"]);
+    expect([...files.keys()]).toEqual([...written, "openapi.json", "docs.html"]);
     expect(new Map(generate().map((file) => [file.name, file.content]))).toEqual(files);
     for (const name of written.filter((each) => /gateway|hot/.test(each))) {
       expect(files.get(name)).toBe(readText(`gen/${name}`));

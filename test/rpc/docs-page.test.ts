@@ -1,0 +1,48 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { methods } from "../../gen/latchkey/v1/client.ts";
+import { errorCodes } from "../../src/rpc/api-error.ts";
+import { startTestServer } from "../support/in-process-server.ts";
+import { readText } from "../support/repository.ts";
+
+const page = readText("gen/docs.html");
+const ids = [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
+
+describe("the page of the API reference", () => {
+  it("has a place for every method and every error, and leads nowhere else", () => {
+    for (const [group, table] of Object.entries(methods))
+      for (const name of Object.keys(table)) expect(ids).toContain(`${group}.${name}`);
+    expect(ids).toEqual(expect.arrayContaining(Object.keys(errorCodes)));
+    expect(new Set(ids).size).toBe(ids.length);
+    const links = [...page.matchAll(/ (?:href|src|action)="([^"]+)"/g)].map(([, link]) => link as string);
+    for (const link of links.filter((each) => each !== "/openapi.json")) expect(ids).toContain(link.slice(1));
+    expect(page).not.toMatch(/<script|<link|<img|@import|url\(|\son\w+=|style="|javascript:/);
+  });
+
+  it("tells of every field, also of those in other messages", () => {
+    const request = page.slice(page.indexOf('id="keys.createKey"'), page.indexOf('id="keys.verifyKey"'));
+    for (const field of ["apiId", "refill.interval", "ratelimits[].name"])
+      expect(request).toContain(`<code>${field}</code>`);
+  });
+
+  it("is served with a policy under which it can load and run nothing but its own style", async () => {
+    const { baseUrl } = await startTestServer();
+    const answer = await fetch(`${baseUrl}/docs`);
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    const text = await answer.text();
+    expect(text).toBe(page);
+    const style = text.slice(text.indexOf("<style>") + "<style>".length, text.indexOf("</style>"));
+    const hash = createHash("sha256").update(style).digest("base64");
+    const policy = answer.headers.get("content-security-policy") ?? "";
+    expect(policy.split("; ")).toEqual([
+      "default-src 'none'",
+      `style-src 'sha256-${hash}'`,
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ]);
+    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+    const head = await fetch(`${baseUrl}/docs`, { method: "HEAD" });
+    expect([head.status, head.headers.get("content-length")]).toEqual([200, `${Buffer.byteLength(page)}`]);
+  });
+});

@@ -1,0 +1,148 @@
+// Prints the API reference as one page of HTML that needs nothing else: no script, no request to another host.
+import { ERRORS, factsOf } from "./http-facts.ts";
+import type { Contract, Message, Method, Service } from "./read-contract.ts";
+import type { Field, FieldType } from "./read-field.ts";
+
+export function emitPage({ services, messages }: Contract): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Latchkey: API reference</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<nav aria-label="Contents">
+<h2>Latchkey</h2>
+${services.map(contentsOf).join("\n")}
+<h3><a href="#errors">Errors</a></h3>
+<ul>${ERRORS.map(({ code }) => `<li><a href="#${code}">${code}</a></li>`).join("")}</ul>
+</nav>
+<main>
+<h1>API reference</h1>
+<p>Every method is a <code>POST</code> with JSON to <code>/v1/…</code>, and the same over gRPC, gRPC-Web and Connect as <code>latchkey.v1</code>. The machine-readable form is <a href="/openapi.json">openapi.json</a>. Methods that need a root key take it as <code>Authorization: Bearer &lt;root key&gt;</code>.</p>
+${services.map((service) => sectionOf(service, messages)).join("\n")}
+<h2 id="errors">Errors</h2>
+<p>An error is <code>{"error": {"code", "message", "docs", "requestId"}}</code>, with <code>violations</code> for fields that are wrong. Whether a key is valid is never an error.</p>
+${ERRORS.map(errorOf).join("\n")}
+</main>
+</body>
+</html>
+`;
+}
+
+const STYLE = `
+:root{color-scheme:light dark;--line:#8884;--dim:#8889}
+body{margin:0;font:16px/1.55 system-ui,sans-serif;display:grid;grid-template-columns:16rem minmax(0,1fr)}
+nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1rem;border-right:1px solid var(--line);box-sizing:border-box;font-size:.875rem}
+nav ul{list-style:none;margin:0 0 1rem;padding:0}nav h3{margin:.5rem 0 0;font-size:.875rem}
+main{padding:1rem 2rem 6rem;max-width:60rem}
+h2{margin-top:3rem;border-bottom:1px solid var(--line)}h3{margin-top:2.5rem}
+code,pre{font:.875em/1.5 ui-monospace,monospace}pre{overflow:auto;padding:.75rem;border:1px solid var(--line);border-radius:.375rem}
+.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}
+th,td{text-align:left;vertical-align:top;padding:.375rem .75rem .375rem 0;border-bottom:1px solid var(--line)}
+.dim{color:GrayText}:target{scroll-margin-top:1rem;outline:2px solid Highlight;outline-offset:.25rem}
+@media(max-width:50rem){body{display:block}nav{position:static;height:auto;border:0}main{padding:1rem}}
+`;
+
+function contentsOf({ group, methods }: Service): string {
+  const items = methods.map(({ name }) => `<li><a href="#${group}.${name}">${group}.${name}</a></li>`);
+  return `<h3>${group}</h3>\n<ul>${items.join("")}</ul>`;
+}
+
+function sectionOf(service: Service, messages: readonly Message[]): string {
+  const methods = service.methods.map((method) => methodOf(service, method, messages));
+  return `<h2 id="${service.group}">${service.group}</h2>\n${textOf(service.comment)}\n${methods.join("\n")}`;
+}
+
+function methodOf({ group }: Service, method: Method, messages: readonly Message[]): string {
+  const routes = method.routes.map(({ verb, path }) => `<code>${verb} ${path}</code>`).join(", ");
+  const access = method.isPublic
+    ? `Open, unless the service asks for a root key with <code>${method.permission}</code>.`
+    : `Needs a root key with <code>${method.permission}</code>.`;
+  const repeat = method.isIdempotent ? " Takes <code>Idempotency-Key</code>." : "";
+  const { request, response } = factsOf(method);
+  return [
+    `<h3 id="${group}.${method.name}">${group}.${method.name}</h3>`,
+    `<p>${routes}. ${access}${repeat}</p>`,
+    textOf(method.comment),
+    fieldsOf("Request", method.request, messages),
+    ...exampleOf(request),
+    fieldsOf("Answer", method.response, messages),
+    ...exampleOf(response),
+  ].join("\n");
+}
+
+function exampleOf(example: object | undefined): string[] {
+  return example === undefined ? [] : [`<pre>${escape(JSON.stringify(example, null, 2))}</pre>`];
+}
+
+/** The fields of a message and, as deep as they go, of the messages in it. */
+function fieldsOf(title: string, name: string, messages: readonly Message[]): string {
+  const rows = rowsOf(name, "", messages, []);
+  if (rows.length === 0) return `<p>${title}: <code>{}</code></p>`;
+  const head = `<tr><th scope="col">${title}</th><th scope="col">type</th><th scope="col">meaning</th></tr>`;
+  return `<div class="scroll"><table>\n<thead>${head}</thead>\n<tbody>\n${rows.join("\n")}\n</tbody>\n</table></div>`;
+}
+
+function rowsOf(name: string, before: string, messages: readonly Message[], above: readonly string[]): string[] {
+  // A message that holds itself would never end.
+  if (above.includes(name)) return [];
+  const message = messages.find((each) => each.name === name);
+  return (message?.fields ?? []).flatMap((field) => {
+    const path = `${before}${field.name}`;
+    const inner = messageIn(field.type);
+    const row = rowOf(field, path, message as Message);
+    if (inner === undefined) return [row];
+    const mark = field.type.kind === "list" ? "[]." : ".";
+    return [row, ...rowsOf(inner, `${path}${mark}`, messages, [...above, name])];
+  });
+}
+
+function rowOf(field: Field, path: string, { role }: Message): string {
+  const isNeeded = field.required && role === "request";
+  const type = `${typeOf(field.type)}${field.change === "set or remove" ? " or null" : ""}`;
+  const needed = isNeeded ? "" : ' <span class="dim">optional</span>';
+  const presence = role === "request" ? needed : field.required ? "" : ' <span class="dim">if there</span>';
+  return `<tr><td><code>${path}</code>${presence}</td><td>${escape(type)}</td><td>${textOf(field.comment)}</td></tr>`;
+}
+
+function messageIn(type: FieldType): string | undefined {
+  if (type.kind === "list") return messageIn(type.items.type);
+  return type.kind === "message" ? type.name : undefined;
+}
+
+function typeOf(type: FieldType): string {
+  switch (type.kind) {
+    case "string":
+      return type.oneOf.length > 0 ? type.oneOf.map((value) => JSON.stringify(value)).join(", ") : "string";
+    case "integer":
+      return "number";
+    case "boolean":
+      return "boolean";
+    case "struct":
+    case "message":
+      return "object";
+    case "list":
+      return `list of ${typeOf(type.items.type)}s`;
+  }
+}
+
+function errorOf({ status, code, description }: (typeof ERRORS)[number]): string {
+  return `<h3 id="${code}">${code}</h3>\n<p>HTTP ${status}. ${inline(description)}</p>`;
+}
+
+/** A comment of the proto: paragraphs, and code between backticks. */
+function textOf(comment: string): string {
+  const paragraphs = comment.split(/\n\s*\n/).filter((each) => each !== "");
+  return paragraphs.map((paragraph) => `<p>${inline(paragraph)}</p>`).join("\n");
+}
+
+function inline(text: string): string {
+  return escape(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+}
+
+function escape(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+}
