@@ -2,25 +2,34 @@ import { type DescEnum, type DescFile, type DescMessage, type DescService, toBin
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { ServerReflection, type ServerReflectionRequest } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+import * as alpha from "../../gen/grpc/reflection/v1alpha/reflection_pb.js";
+
+type Request = ServerReflectionRequest | alpha.ServerReflectionRequest;
 
 const notFound = 5;
 const unimplemented = 12;
 
-/** `grpc.reflection.v1.ServerReflection`: lets clients such as `buf curl` learn the schema from the server itself. */
+/**
+ * `grpc.reflection.v1.ServerReflection` lets clients such as `buf curl` learn the schema from the server itself. Older
+ * clients know only `v1alpha`, whose messages are the same under another name.
+ */
 export function addReflection(router: ConnectRouter, services: readonly DescService[]): void {
-  const served = [...services, ServerReflection];
+  const served = [...services, ServerReflection, alpha.ServerReflection];
   const files = new Map<string, DescFile>();
   for (const service of served) addWithDependencies(files, service.file);
   const fileAnswer = createFileAnswers();
   const fileOfSymbol = new Map([...files.values()].flatMap((file) => symbolsOf(file).map((name) => [name, file])));
 
-  router.rpc(ServerReflection.method.serverReflectionInfo, async function* reflect(requests) {
+  router.rpc(ServerReflection.method.serverReflectionInfo, reflect);
+  router.rpc(alpha.ServerReflection.method.serverReflectionInfo, reflect);
+
+  async function* reflect<R extends Request>(requests: AsyncIterable<R>) {
     for await (const request of requests) {
       yield { validHost: request.host, originalRequest: request, messageResponse: respond(request) };
     }
-  });
+  }
 
-  function respond({ messageRequest: { case: kind, value } }: ServerReflectionRequest) {
+  function respond({ messageRequest: { case: kind, value } }: Request) {
     switch (kind) {
       case "listServices":
         return {

@@ -5,6 +5,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it } from "vitest";
 import { ServerReflection, type ServerReflectionRequest } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+import { ServerReflection as AlphaReflection } from "../../gen/grpc/reflection/v1alpha/reflection_pb.js";
 import {
   Health,
   HealthCheckRequestSchema,
@@ -20,7 +21,12 @@ import { frame } from "./protocols.ts";
 
 const keysService = "latchkey.v1.KeysService";
 const ours = ourServices.map(({ typeName }) => typeName);
-const services = [...ours, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+const services = [
+  ...ours,
+  "grpc.health.v1.Health",
+  "grpc.reflection.v1.ServerReflection",
+  "grpc.reflection.v1alpha.ServerReflection",
+];
 
 describe("grpc.health.v1", () => {
   it("says that the server and each service serve, and knows no others", async () => {
@@ -63,12 +69,16 @@ describe("grpc.health.v1", () => {
   });
 });
 
-describe("grpc.reflection.v1", () => {
+describe.each([
+  ["grpc.reflection.v1", ServerReflection],
+  // Its messages are the same but for their names.
+  ["grpc.reflection.v1alpha", AlphaReflection as unknown as typeof ServerReflection],
+])("%s", (_, service) => {
   type Question = ServerReflectionRequest["messageRequest"];
 
   async function ask(...questions: Question[]) {
     const { baseUrl } = await startTestServer();
-    const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl }));
+    const reflection = createClient(service, createGrpcTransport({ baseUrl }));
     const requests = (async function* () {
       for (const messageRequest of questions) yield { messageRequest };
     })();
@@ -128,6 +138,7 @@ describe("grpc.reflection.v1", () => {
 describe("a stream that is malformed", () => {
   const watch = "/grpc.health.v1.Health/Watch";
   const reflect = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+  const reflectAlpha = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
   const unreadable = "a message of the stream could not be read";
   const unsupported = "the stream asks for something that is not supported";
   const tooLarge = "a message of the stream is too large";
@@ -146,6 +157,8 @@ describe("a stream that is malformed", () => {
     [reflect, json, frame(Buffer.from("cnry")), "3", unreadable],
     [reflect, "application/grpc", frame(bytes, { flag: 1 }), "3", unreadable],
     [reflect, "application/grpc", frame(bytes, { length: 0xffffffff }), "8", tooLarge],
+    [reflectAlpha, "application/grpc", frame(bytes), "3", unreadable],
+    [reflectAlpha, json, frame(Buffer.from("cnry")), "3", unreadable],
   ])("at %s in %s is refused with a fixed text (%#)", async (path, contentType, body, status, message) => {
     const { port, logLines } = await startTestServer();
     const headers = { "content-type": contentType, "grpc-timeout": "cnry", "grpc-encoding": "cnry" };
@@ -186,7 +199,7 @@ describe("a stream that is malformed", () => {
     expect((await answered).body.subarray(0, 7)).toEqual(Buffer.from(frame(Buffer.from([8, Status.SERVING]))));
   });
 
-  it.each([watch, reflect])(
+  it.each([watch, reflect, reflectAlpha])(
     "over HTTP/1.1, by GET or in another content type is refused as JSON at %s",
     async (path) => {
       const { port } = await startTestServer();
