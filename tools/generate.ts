@@ -7,16 +7,20 @@ import { printProto } from "./print-proto.ts";
 
 const root = join(import.meta.dirname, "..");
 
+const validateOrigin = `// Printed from the descriptor in @bufbuild/protovalidate, without comments, and without options of messages and fields.
+// Copyright 2024-2026 Buf Technologies, Inc. Licensed under the Apache License, Version 2.0.
+`;
+
 export function generate(outDir: string): void {
   writeValidateProto();
   execFileSync("buf", ["generate", "--output", outDir], { cwd: root, stdio: "inherit" });
 }
 
 /** Writes buf/validate/validate.proto, which our proto files import and no package ships. */
-export function writeValidateProto(): void {
-  const path = join(root, ".proto", validate.proto.name);
+export function writeValidateProto(folder = join(root, ".proto")): void {
+  const path = join(folder, validate.proto.name);
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, printProto(validate));
+  writeFileSync(path, `${validateOrigin}${printProto(validate)}`);
 }
 
 if (import.meta.main) generate(root);

@@ -1,10 +1,12 @@
 // Prints .proto source for a file that an npm package ships only as a descriptor, so that buf can resolve imports of
-// it. Options are left out: at run time they are read from the package's own descriptor.
+// it. Options are left out, but for those that say where generated code is: at run time they are read from the package's
+// own descriptor.
 import type { DescFile } from "@bufbuild/protobuf";
 import {
   type DescriptorProto,
   type EnumDescriptorProto,
   type FieldDescriptorProto,
+  type FileDescriptorProto,
   FieldDescriptorProto_Label as Label,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
@@ -12,10 +14,10 @@ import {
 export function printProto({ proto: file }: DescFile): string {
   const proto3 = file.syntax === "proto3";
   const lines = [
-    "// Printed by tools/print-proto.ts; not checked in.",
     `syntax = "${file.syntax || "proto2"}";`,
     `package ${file.package};`,
     ...file.dependency.map((name) => `import "${name}";`),
+    ...printLanguageOptions(file),
     ...file.enumType.flatMap(printEnum),
     ...file.messageType.flatMap(printMessage),
     ...file.extension.flatMap(printExtension),
@@ -65,6 +67,17 @@ export function printProto({ proto: file }: DescFile): string {
     if (inOneof(field) || (proto3 && !field.proto3Optional)) return "";
     return "optional ";
   }
+}
+
+/** Which package the code is in that others generate from the file. Go refuses a file that does not say it. */
+function printLanguageOptions({ options }: FileDescriptorProto): string[] {
+  if (options === undefined) return [];
+  return [
+    ...(options.goPackage ? [`option go_package = "${options.goPackage}";`] : []),
+    ...(options.javaPackage ? [`option java_package = "${options.javaPackage}";`] : []),
+    ...(options.javaOuterClassname ? [`option java_outer_classname = "${options.javaOuterClassname}";`] : []),
+    ...(options.javaMultipleFiles ? ["option java_multiple_files = true;"] : []),
+  ];
 }
 
 function printEnum(enumType: EnumDescriptorProto): string[] {

@@ -6,6 +6,7 @@ import { delimiter } from "node:path";
 export interface Programs {
   /** For messages. */
   readonly name: string;
+  /** One, or several with spaces between them. */
   readonly debianPackage: string;
   /** Answers where they are. */
   find(): string | undefined;
@@ -42,7 +43,14 @@ function install({ name, debianPackage, find, prepare }: Programs): string {
   const aptGet = (...args: string[]) =>
     execFileSync("apt-get", ["-q", ...args], { env, stdio: ["ignore", "ignore", "inherit"] });
   aptGet("update");
-  aptGet("install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", debianPackage);
+  aptGet(
+    "install",
+    "-y",
+    "--no-install-recommends",
+    "-o",
+    "Dpkg::Options::=--force-confold",
+    ...debianPackage.split(" "),
+  );
   const found = find();
   if (found === undefined) throw new Error(`${name} is still missing. Type: ${installLine}`);
   return found;

@@ -1,11 +1,20 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findOrInstall, isExecutable, pathFolders } from "./debian-programs.ts";
 
-/** Where a program is that people type in a shell. Debian's packages of these two start nothing. */
-export function shellProgram(name: "curl" | "openssl"): string {
-  const find = () =>
-    pathFolders()
-      .map((folder) => join(folder, name))
-      .find(isExecutable);
-  return findOrInstall({ name, debianPackage: name, find });
+/** Debian's packages of these start nothing. */
+const packages = {
+  curl: "curl",
+  openssl: "openssl",
+  // The second holds the files of google/protobuf, which other packages of protoc have in themselves.
+  protoc: "protobuf-compiler libprotobuf-dev",
+};
+
+/** Where a program is that people type in a shell. */
+export function shellProgram(name: keyof typeof packages): string {
+  const isWhole = (folder: string) =>
+    isExecutable(join(folder, name)) &&
+    (name !== "protoc" || existsSync(join(folder, "../include/google/protobuf/struct.proto")));
+  const find = () => pathFolders().filter(isWhole)[0];
+  return join(findOrInstall({ name, debianPackage: packages[name], find }), name);
 }

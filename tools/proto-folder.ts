@@ -1,0 +1,47 @@
+// Writes the contract as others use it: a folder of proto files with everything that they import, apart from
+// google/protobuf, which every compiler brings along.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeValidateProto } from "./generate.ts";
+
+const root = join(import.meta.dirname, "..");
+
+/** The folder of `google/api`, which a package ships without these options. Google's own files have them. */
+const googleFolder = join(root, "node_modules/protobufjs/google");
+const languageOptions = `option go_package = "google.golang.org/genproto/googleapis/api/annotations;annotations";
+option java_package = "com.google.api";
+option java_multiple_files = true;
+`;
+
+/** Writes the folder again. The internal protocol is not in it. */
+export function writeProtoFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  for (const part of ["latchkey/v1", "google/api"]) mkdirSync(join(folder, part), { recursive: true });
+  const ours = join(root, "proto/latchkey/v1");
+  for (const name of readdirSync(ours).filter((each) => each.endsWith(".proto"))) {
+    const text = readFileSync(join(ours, name), "utf8");
+    writeFileSync(join(folder, "latchkey/v1", name), withoutRedaction(text));
+  }
+  writeValidateProto(folder);
+  for (const [name, outerClass] of [
+    ["annotations.proto", "AnnotationsProto"],
+    ["http.proto", "HttpProto"],
+  ] as const) {
+    const text = readFileSync(join(googleFolder, "api", name), "utf8");
+    const options = `${languageOptions}option java_outer_classname = "${outerClass}";\n`;
+    writeFileSync(join(folder, "google/api", name), text.replace(/^package google\.api;\n/m, `$&\n${options}`));
+  }
+  // Of ours and of buf/validate; then of google/api.
+  copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  copyFileSync(join(googleFolder, "LICENSE"), join(folder, "google/LICENSE"));
+}
+
+/**
+ * Without the option `debug_redact`. protoc knows it since version 22, and the older ones that Linux distributions carry
+ * refuse the whole file for it. Nothing that is sent depends on it.
+ */
+function withoutRedaction(text: string): string {
+  const plain = text.replaceAll(" [debug_redact = true]", "").replace(/^ *debug_redact = true,\n/gm, "");
+  if (plain.includes("debug_redact")) throw new Error("debug_redact is written in a form that is not removed");
+  return plain;
+}
