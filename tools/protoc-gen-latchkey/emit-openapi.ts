@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { ERRORS, factsOf, type Status } from "./http-facts.ts";
+import { EXAMPLES } from "./examples.ts";
+import { ERRORS, type Status } from "./http-facts.ts";
 import type { Contract, Message, Method, Route, Service } from "./read-contract.ts";
 import type { Field } from "./read-field.ts";
 
@@ -23,6 +24,10 @@ export function emitOpenapi({ services, messages }: Contract): string {
       description: "The same methods are served over gRPC, gRPC-Web and Connect.",
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
+    servers: [
+      { url: "/", description: "The service that this document was read from." },
+      { url: "http://127.0.0.1:8080", description: "A service on this machine that was started with its defaults." },
+    ],
     tags: services.map((service) => ({ name: tagOf(service), description: unwrap(service.comment) })),
     paths,
     components: {
@@ -45,11 +50,10 @@ function tagOf(service: Service): string {
 }
 
 function operation(method: Method, route: Route, service: Service, messages: readonly Message[]): object {
-  const facts = factsOf(method);
+  const example = EXAMPLES[method.path];
   const [summary, description] = splitSummary(unwrap(method.comment));
   const answer = messages.find((message) => message.name === method.response)?.comment;
   const request = messages.find((message) => message.name === method.request);
-  const isOnKey = request?.fields.some((field) => field.name === "keyId");
   const isUpdate = request?.fields.some((field) => field.change !== undefined);
   return {
     operationId: operationIdOf(route),
@@ -59,22 +63,25 @@ function operation(method: Method, route: Route, service: Service, messages: rea
     // Written even if it is empty: a missing list could also be a mistake.
     security: method.isPublic ? [] : [{ rootKey: [method.permission] }],
     ...(route.verb === "GET"
-      ? { parameters: request?.fields.filter(({ secret }) => !secret).map(parameterOf) }
+      ? {
+          parameters: request?.fields
+            .filter(({ secret }) => !secret)
+            .map((field) => parameterOf(field, example?.request[field.name])),
+        }
       : {
           ...(method.isIdempotent && { parameters: [ref("parameters", "IdempotencyKey")] }),
-          requestBody: { required: true, content: json(method.request, facts.request) },
+          requestBody: { required: true, content: json(method.request, example?.request) },
         }),
     responses: {
       200: {
         description: unwrap(answer || "The answer."),
         headers: { "x-request-id": ref("headers", "RequestId") },
-        content: json(method.response, facts.response),
+        content: json(method.response, example?.response),
       },
       ...errorResponses([
         ...(route.verb === "POST" ? [415 as const] : []),
-        ...(method.isPublic ? [] : [401 as const, 429 as const]),
-        // A method that names a key by its id answers this where there is no such key.
-        ...(isOnKey ? [404 as const] : []),
+        ...(method.isPublic ? [] : [401 as const, 403 as const, 429 as const]),
+        ...(request && namesStored(method, request) ? [404 as const] : []),
         ...(method.isIdempotent || isUpdate ? [409 as const] : []),
       ]),
     },
@@ -86,9 +93,22 @@ function operationIdOf({ verb, path }: Route): string {
   return `${path.slice(path.lastIndexOf("/") + 1)}${verb === "GET" ? ".get" : ""}`;
 }
 
-function parameterOf(field: Field): object {
+/** Whether the request names something that may not exist. The id of a new owner is one that does not. */
+function namesStored({ name }: Method, { fields }: Message): boolean {
+  const ids = fields.filter((field) => field.name === "keyId" || (field.required && field.name.endsWith("Id")));
+  return ids.length > 0 && name !== "createOwner";
+}
+
+function parameterOf(field: Field, example: unknown): object {
   const { description, ...schema } = propertyOf(field);
-  return { name: field.name, in: "query", required: field.required, ...(description && { description }), schema };
+  return {
+    name: field.name,
+    in: "query",
+    required: field.required,
+    ...(description && { description }),
+    schema,
+    ...(example !== undefined && { example }),
+  };
 }
 
 function errorResponses(more: readonly Status[]): object {

@@ -1,11 +1,11 @@
-// What HTTP adds to the contract and no descriptor says: error codes, headers and examples.
+// What HTTP adds to the contract and no descriptor says: error codes. Examples are in examples.ts.
 
 /** Every code of an error response, with its status. */
 export const ERRORS = [
   { status: 400, code: "BAD_REQUEST", description: "The body is not what the schema asks for." },
   { status: 401, code: "UNAUTHORIZED", description: "The root key is missing or wrong." },
   { status: 403, code: "FORBIDDEN", description: "The root key may not do this." },
-  { status: 404, code: "NOT_FOUND", description: "There is no such key." },
+  { status: 404, code: "NOT_FOUND", description: "What the request names does not exist." },
   {
     status: 405,
     code: "METHOD_NOT_ALLOWED",
@@ -37,39 +37,3 @@ export const OUTCOMES = [
   { status: 429, code: "RATE_LIMITED" },
   { status: 429, code: "USAGE_EXCEEDED" },
 ] as const;
-
-/** Examples for the document. */
-interface MethodFacts {
-  readonly request?: object;
-  readonly response?: object;
-}
-
-const METHODS: Readonly<Record<string, MethodFacts>> = {
-  "/v1/keys.createKey": {
-    request: {
-      apiId: "api_weather",
-      prefix: "live",
-      ownerId: "user_42",
-      remaining: 1000,
-      refill: { interval: "monthly", amount: 1000 },
-    },
-    response: { keyId: "key_…", key: "live_…" },
-  },
-  "/v1/keys.verifyKey": {
-    request: { key: "live_…", apiId: "api_weather" },
-    response: {
-      valid: true,
-      code: "VALID",
-      keyId: "key_…",
-      meta: {},
-      remaining: 999,
-      ownerId: "user_42",
-      requestId: "req_…",
-      ratelimits: [],
-    },
-  },
-};
-
-export function factsOf(method: { readonly path: string }): MethodFacts {
-  return METHODS[method.path] ?? {};
-}
