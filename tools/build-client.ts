@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
+import { writeProtoFolder } from "./proto-folder.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -21,7 +22,7 @@ export async function buildClient(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const file of ["package.json", "README.md"]) copyFileSync(join(root, "client", file), join(folder, file));
   copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
-  cpSync(join(root, "proto/latchkey/v1"), join(folder, "proto/latchkey/v1"), { recursive: true });
+  writeProtoFolder(join(folder, "proto"));
 
   const esm = join(folder, "dist/esm");
   const cjs = join(folder, "dist/cjs");

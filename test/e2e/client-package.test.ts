@@ -12,6 +12,7 @@ import { buildClient } from "../../tools/build-client.ts";
 import { packFolder } from "../../tools/pack.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { installPackage, olderNode, userEnvironment } from "../support/installed-package.ts";
+import { npmPackage } from "../support/npm-programs.ts";
 import { readText, root } from "../support/repository.ts";
 
 const exec = promisify(execFile);
@@ -85,11 +86,13 @@ const resolutions = {
 describe("the package @latchkey/client", () => {
   const folder = mkdtempSync(join(tmpdir(), "latchkey-test-"));
   const project = join(folder, "project");
+  let tarball: string;
   const installed = join(project, "node_modules/@latchkey/client");
 
   beforeAll(async () => {
     await buildClient(join(folder, "client"));
-    await installPackage(packFolder(join(folder, "client"), folder).tarball, project);
+    tarball = packFolder(join(folder, "client"), folder).tarball;
+    await installPackage(tarball, project);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -174,6 +177,14 @@ describe("the package @latchkey/client", () => {
       const check = exec(join(root, "node_modules/.bin/tsc"), ["-p", project], { env: userEnvironment });
       expect((await check.catch((error: { stdout: string }) => error)).stdout).toBe("");
     }
+  });
+
+  it("resolves in every way of TypeScript's and Node's", async () => {
+    // Too heavy for everybody to install.
+    const attw = join(npmPackage("@arethetypeswrong/cli", "0.18.5"), ".bin/attw");
+    const check = () =>
+      exec(attw, ["--profile", "node16", "--format", "ascii", "--exclude-entrypoints", "proto/*", "--", tarball]);
+    await check().catch((error: { stdout: string }) => expect.unreachable(error.stdout));
   });
 
   it("has a manifest without faults", async () => {

@@ -1,5 +1,6 @@
 // Prints the API reference as one page of HTML that needs nothing else: no script, no request to another host.
-import { ERRORS, factsOf } from "./http-facts.ts";
+import { EXAMPLES } from "./examples.ts";
+import { ERRORS } from "./http-facts.ts";
 import type { Contract, Message, Method, Service } from "./read-contract.ts";
 import type { Field, FieldType } from "./read-field.ts";
 
@@ -62,15 +63,15 @@ function methodOf({ group }: Service, method: Method, messages: readonly Message
     ? `Open, unless the service asks for a root key with <code>${method.permission}</code>.`
     : `Needs a root key with <code>${method.permission}</code>.`;
   const repeat = method.isIdempotent ? " Takes <code>Idempotency-Key</code>." : "";
-  const { request, response } = factsOf(method);
+  const example = EXAMPLES[method.path];
   return [
     `<h3 id="${group}.${method.name}">${group}.${method.name}</h3>`,
     `<p>${routes}. ${access}${repeat}</p>`,
     textOf(method.comment),
     fieldsOf("Request", method.request, messages),
-    ...exampleOf(request),
+    ...exampleOf(example?.request),
     fieldsOf("Answer", method.response, messages),
-    ...exampleOf(response),
+    ...exampleOf(example?.response),
   ].join("\n");
 }
 
