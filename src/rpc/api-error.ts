@@ -47,7 +47,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Where an error is explained. */
+/** Where an error is explained: on the page that this service serves. */
 export function docsOf(code: ErrorCode): string {
-  return `docs/errors.md#${code.toLowerCase()}`;
+  return `/docs#${code}`;
 }

@@ -32,7 +32,7 @@ describe("the error codes", () => {
     expect(facts).toBe(`HTTP ${status}, gRPC \`${grpcName(rpc)}\`.`);
     expect(when).toMatch(/\w/);
     expect(what).toMatch(/\w/);
-    expect(docsOf(code)).toBe(`docs/errors.md#${code.toLowerCase()}`);
+    expect(docsOf(code)).toBe(`/docs#${code}`);
   });
 });
 

@@ -1,4 +1,6 @@
 // Prints the API reference as one page of HTML that needs nothing else: no script, no request to another host.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { EXAMPLES } from "./examples.ts";
 import { ERRORS } from "./http-facts.ts";
 import type { Contract, Message, Method, Service } from "./read-contract.ts";
@@ -130,9 +132,14 @@ function typeOf(type: FieldType): string {
   }
 }
 
-function errorOf({ status, code, description }: (typeof ERRORS)[number]): string {
-  return `<h3 id="${code}">${code}</h3>\n<p>HTTP ${status}. ${inline(description)}</p>`;
+/** As the page on errors explains it. */
+function errorOf({ code }: (typeof ERRORS)[number]): string {
+  const [, explained] = new RegExp(`^## ${code}\\n([^]*?)(?=^## |$(?![^]))`, "m").exec(errorsPage) ?? [];
+  if (explained === undefined) throw new Error(`docs/errors.md does not explain ${code}`);
+  return `<h3 id="${code}">${code}</h3>\n${textOf(explained.trim())}`;
 }
+
+const errorsPage = readFileSync(join(import.meta.dirname, "../../docs/errors.md"), "utf8");
 
 /** A comment of the proto: paragraphs, and code between backticks. */
 function textOf(comment: string): string {
@@ -141,7 +148,8 @@ function textOf(comment: string): string {
 }
 
 function inline(text: string): string {
-  return escape(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+  const withoutLinks = text.replace(/\[([^\]]+)\]\([^)]+\)/g, "$1");
+  return escape(withoutLinks).replace(/`([^`]+)`/g, "<code>$1</code>");
 }
 
 function escape(text: string): string {
