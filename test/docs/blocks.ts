@@ -1,0 +1,44 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { readText, root } from "../support/repository.ts";
+
+/** A fenced block of a page. */
+export interface Block {
+  readonly file: string;
+  readonly line: number;
+  readonly language: string;
+  /** Why it is not run. */
+  readonly untested: string | undefined;
+  /** Run by a test of its own: a numbered step of a walk-through. */
+  readonly isStep: boolean;
+  readonly text: string;
+}
+
+/** The pages that people follow. Decisions are read, not followed. */
+export const pages = [
+  "README.md",
+  "client/README.md",
+  ...readdirSync(join(root, "docs"))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+];
+
+const fence = /^( *)```(\w+)(?: untested: ([^\n]+))?\n(.*?)^\1```$/gms;
+const stepBefore = /^\*\*\d\. [^\n]*\n\n$/m;
+
+export function readBlocks(file: string): Block[] {
+  const page = readText(file);
+  return [...page.matchAll(fence)].map(({ index, 1: indent, 2: language = "", 3: untested, 4: text = "" }) => ({
+    file,
+    line: page.slice(0, index).split("\n").length,
+    language,
+    untested,
+    isStep: stepBefore.test(
+      page
+        .slice(0, index)
+        .split(/\n(?=\*\*\d\. )/)
+        .at(-1) ?? "",
+    ),
+    text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+  }));
+}
