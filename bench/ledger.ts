@@ -129,6 +129,7 @@ async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; 
     rootAccess: createRootAccess(() => undefined, store.management, systemClock),
     fastPath: true,
     verifyAuth: "open",
+    publicUrl: "",
     connectionsMax: 20_000,
   });
   return { port: await onePort.listen(0, "127.0.0.1"), close: () => onePort.close(1000) };

@@ -48,6 +48,7 @@ const { onePort, setReady } = createPublicApi({
   rootAccess: createRootAccess(() => undefined, store.management, systemClock),
   fastPath: true,
   verifyAuth: "open",
+  publicUrl: "",
   connectionsMax: 20_000,
 });
 setReady(true);

@@ -1,8 +1,20 @@
-import { X509Certificate } from "node:crypto";
-import { splitPostgresUrl } from "../domain/postgres-url.ts";
-import { parseRedisUrl } from "../domain/redis-url.ts";
-import { Secret } from "../domain/secret.ts";
+import type { Secret } from "../domain/secret.ts";
 import { internalPortProblems } from "./internal-port-problems.ts";
+import {
+  addresses,
+  certificates,
+  databaseUrl,
+  nonEmpty,
+  oneOf,
+  onOrOff,
+  optionalPath,
+  optionalSecret,
+  publicUrl,
+  redisUrl,
+  rootKeys,
+  wholeNumber,
+  zeroOrOne,
+} from "./parse-setting.ts";
 
 export type Role = "all" | "edge" | "coordinator";
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -34,6 +46,8 @@ export interface Settings {
   readonly rootKeys: readonly Secret[];
   /** Whether a verification needs a root key too. */
   readonly verifyAuth: "open" | "required";
+  /** Where callers reach the service, for links in errors; empty: links are relative. */
+  readonly publicUrl: string;
   /** `implicit`: the first key of an API creates it. `explicit`: only `apis.createApi` does. */
   readonly apis: "implicit" | "explicit";
   readonly internalHost: string;
@@ -70,10 +84,6 @@ interface Variable<Value> {
   readonly parse: (text: string) => Value;
 }
 
-const secretLengthMin = 32;
-/** An edge does not send longer ones to its coordinators. */
-const rootKeyLengthMax = 4096;
-
 export const variables: { readonly [Setting in keyof Settings]: Variable<Settings[Setting]> } = {
   role: { name: "LATCHKEY_ROLE", fallback: "all", parse: oneOf("all", "edge", "coordinator") },
   host: { name: "HOST", fallback: "127.0.0.1", parse: nonEmpty },
@@ -96,6 +106,7 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   coordinators: { name: "LATCHKEY_COORDINATORS", fallback: "", parse: addresses },
   rootKeys: { name: "LATCHKEY_ROOT_KEY", fallback: "", secret: true, parse: rootKeys },
   verifyAuth: { name: "LATCHKEY_VERIFY_AUTH", fallback: "open", parse: oneOf("open", "required") },
+  publicUrl: { name: "LATCHKEY_PUBLIC_URL", fallback: "", parse: publicUrl },
   apis: { name: "LATCHKEY_APIS", fallback: "implicit", parse: oneOf("implicit", "explicit") },
   internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
@@ -222,98 +233,4 @@ function unknownNames(environment: Environment): string[] {
     Object.values(variables).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name])),
   );
   return Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
-}
-
-function nonEmpty(text: string): string {
-  if (text.trim() === "") throw new Error("must not be blank");
-  return text;
-}
-
-function optionalPath(text: string): string | undefined {
-  return text === "" ? undefined : nonEmpty(text);
-}
-
-function wholeNumber(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= min && value <= max)) throw new Error(`must be a whole number from ${min} to ${max}`);
-    return value;
-  };
-}
-
-function oneOf<Choice extends string>(...choices: Choice[]): (text: string) => Choice {
-  return (text) => {
-    const choice = choices.find((known) => known === text);
-    if (choice === undefined) throw new Error(`must be one of ${choices.join(", ")}`);
-    return choice;
-  };
-}
-
-function onOrOff(text: string): boolean {
-  return oneOf("on", "off")(text) === "on";
-}
-
-function zeroOrOne(text: string): boolean {
-  return oneOf("0", "1")(text) === "1";
-}
-
-function rootKeys(text: string): readonly Secret[] {
-  if (text === "") return [];
-  const keys = text.split(",").map((key) => key.trim());
-  if (keys.length > 2) throw new Error("must hold one root key, or two separated by a comma while rotating");
-  if (keys.some((key) => !/^[\x21-\x7e]+$/.test(key))) throw new Error("must be of visible ASCII characters");
-  if (keys.some((key) => key.length < secretLengthMin)) {
-    throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
-  }
-  if (keys.some((key) => key.length > rootKeyLengthMax)) {
-    throw new Error(`must be at most ${rootKeyLengthMax} characters long, each of two`);
-  }
-  return keys.map((key) => new Secret(key));
-}
-
-function databaseUrl(text: string): Secret | undefined {
-  if (text === "") return undefined;
-  if (!splitPostgresUrl(text).every((url) => URL.canParse(url))) {
-    throw new Error("must be a URL such as postgres://user:password@host:5432/database");
-  }
-  return new Secret(text);
-}
-
-function addresses(text: string): readonly string[] {
-  const list = text.split(",").map((address) => address.trim());
-  if (text === "") return [];
-  for (const address of list) {
-    const { host, port } =
-      /^(?:https?:\/\/)?(?<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?<port>\d{1,5})$/.exec(address)?.groups ?? {};
-    if (!host || Number(port) < 1 || Number(port) > 65_535) {
-      throw new Error("must be addresses such as 10.0.0.1:8081, separated by commas; https:// in front asks for TLS");
-    }
-  }
-  return list;
-}
-
-function redisUrl(text: string): Secret | undefined {
-  if (text === "") return undefined;
-  parseRedisUrl(text);
-  return new Secret(text);
-}
-
-function certificates(name: string): (text: string) => string | undefined {
-  return (text) => {
-    if (text === "") return undefined;
-    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
-    try {
-      if (blocks === null) throw new Error("no certificate");
-      for (const block of blocks) new X509Certificate(block);
-    } catch {
-      throw new Error(`must be certificates in PEM form; ${name}_FILE names a file that holds them`);
-    }
-    return text;
-  };
-}
-
-function optionalSecret(text: string): Secret | undefined {
-  if (text === "") return undefined;
-  if (text.length < secretLengthMin) throw new Error(`must be at least ${secretLengthMin} characters long`);
-  return new Secret(text);
 }

@@ -47,7 +47,14 @@ export class ApiError extends Error {
   }
 }
 
-/** Where an error is explained: on the page that this service serves. */
+let publicUrl = "";
+
+/** Says where callers reach this service. Once, before anything is served; the same for all that the process serves. */
+export function setPublicUrl(url: string): void {
+  publicUrl = url;
+}
+
+/** Where an error is explained: on the page that this service serves. Never taken from a request. */
 export function docsOf(code: ErrorCode): string {
-  return `/docs#${code}`;
+  return `${publicUrl}/docs#${code}`;
 }

@@ -4,6 +4,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
+import { setPublicUrl } from "../rpc/api-error.ts";
 import { createApisEndpoints } from "../rpc/apis-service.ts";
 import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
@@ -44,6 +45,8 @@ export interface PublicApiDeps extends Ambient {
   readonly fastPath: boolean;
   /** `required`: methods that are public otherwise need a root key with their permission too. */
   readonly verifyAuth: "open" | "required";
+  /** Where callers reach the service; empty if that is not known. */
+  readonly publicUrl: string;
   readonly timeouts?: Timeouts;
   /** Open connections at most. */
   readonly connectionsMax: number;
@@ -68,6 +71,7 @@ export interface PublicApi {
 /** Everything that is served on the public port. */
 export function createPublicApi(deps: PublicApiDeps): PublicApi {
   const { fastPath, timeouts = defaultTimeouts } = deps;
+  setPublicUrl(deps.publicUrl);
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
   const shownServices = [...services, Health];

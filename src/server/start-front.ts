@@ -66,8 +66,8 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   };
   threads?.start(settings, { ...services, keys: core.keys, log }, rateLimits.local);
   teardown.add("threads", () => threads?.end());
-  const { fastPath, verifyAuth, connectionsMax } = settings;
-  const served = { ...options, ...services, ...cache, fastPath, verifyAuth, connectionsMax };
+  const { fastPath, verifyAuth, publicUrl, connectionsMax } = settings;
+  const served = { ...options, ...services, ...cache, fastPath, verifyAuth, publicUrl, connectionsMax };
   const serving = threads ?? serveHere(createPublicApi(served));
   const internal = await startInternalListener({
     ...options,

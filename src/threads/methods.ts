@@ -79,6 +79,7 @@ export interface ServingSetup {
   readonly connectionsMax: number;
   readonly fastPath: boolean;
   readonly verifyAuth: "open" | "required";
+  readonly publicUrl: string;
   readonly debug: boolean;
 }
 

@@ -25,6 +25,25 @@ describe("the page of the API reference", () => {
       expect(request).toContain(`<code>${field}</code>`);
   });
 
+  it("is what errors link to, by the address that the service is told and no other", async () => {
+    for (const publicUrl of ["", "https://keys.example.com"]) {
+      const { baseUrl } = await startTestServer({ settings: { publicUrl } });
+      const headers = {
+        "content-type": "application/json",
+        "x-forwarded-host": "evil.test",
+        forwarded: "host=evil.test",
+      };
+      for (const path of ["/v1/keys.verifyKey", "/latchkey.v1.KeysService/VerifyKey", "/nowhere"]) {
+        const answer = await fetch(`${baseUrl}${path}`, { method: "POST", headers, body: "{" });
+        const text = await answer.text();
+        expect(text, path).not.toContain("evil");
+        if (path.startsWith("/latchkey")) continue;
+        const { error } = JSON.parse(text);
+        expect(error.docs).toBe(`${publicUrl}/docs#${error.code}`);
+      }
+    }
+  });
+
   it("is served with a policy under which it can load and run nothing but its own style", async () => {
     const { baseUrl } = await startTestServer();
     const answer = await fetch(`${baseUrl}/docs`);

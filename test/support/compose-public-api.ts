@@ -48,6 +48,7 @@ export function composePublicApi(
     rootAccess: createRootAccess(checkTestRootKey, store.management, clock),
     fastPath: true,
     verifyAuth: "open",
+    publicUrl: "",
     connectionsMax: 20_000,
   };
   const api = createPublicApi({ ...parts, ...override(parts) });

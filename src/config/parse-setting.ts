@@ -1,0 +1,111 @@
+// Texts of the environment into values. What a parser throws says what the variable must be, never what it is.
+import { X509Certificate } from "node:crypto";
+import { splitPostgresUrl } from "../domain/postgres-url.ts";
+import { parseRedisUrl } from "../domain/redis-url.ts";
+import { Secret } from "../domain/secret.ts";
+
+const secretLengthMin = 32;
+/** An edge does not send longer ones to its coordinators. */
+const rootKeyLengthMax = 4096;
+
+export function nonEmpty(text: string): string {
+  if (text.trim() === "") throw new Error("must not be blank");
+  return text;
+}
+
+export function optionalPath(text: string): string | undefined {
+  return text === "" ? undefined : nonEmpty(text);
+}
+
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new Error(`must be a whole number from ${min} to ${max}`);
+    return value;
+  };
+}
+
+export function oneOf<Choice extends string>(...choices: Choice[]): (text: string) => Choice {
+  return (text) => {
+    const choice = choices.find((known) => known === text);
+    if (choice === undefined) throw new Error(`must be one of ${choices.join(", ")}`);
+    return choice;
+  };
+}
+
+export function onOrOff(text: string): boolean {
+  return oneOf("on", "off")(text) === "on";
+}
+
+export function zeroOrOne(text: string): boolean {
+  return oneOf("0", "1")(text) === "1";
+}
+
+export function rootKeys(text: string): readonly Secret[] {
+  if (text === "") return [];
+  const keys = text.split(",").map((key) => key.trim());
+  if (keys.length > 2) throw new Error("must hold one root key, or two separated by a comma while rotating");
+  if (keys.some((key) => !/^[\x21-\x7e]+$/.test(key))) throw new Error("must be of visible ASCII characters");
+  if (keys.some((key) => key.length < secretLengthMin)) {
+    throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
+  }
+  if (keys.some((key) => key.length > rootKeyLengthMax)) {
+    throw new Error(`must be at most ${rootKeyLengthMax} characters long, each of two`);
+  }
+  return keys.map((key) => new Secret(key));
+}
+
+export function databaseUrl(text: string): Secret | undefined {
+  if (text === "") return undefined;
+  if (!splitPostgresUrl(text).every((url) => URL.canParse(url))) {
+    throw new Error("must be a URL such as postgres://user:password@host:5432/database");
+  }
+  return new Secret(text);
+}
+
+export function addresses(text: string): readonly string[] {
+  const list = text.split(",").map((address) => address.trim());
+  if (text === "") return [];
+  for (const address of list) {
+    const { host, port } =
+      /^(?:https?:\/\/)?(?<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?<port>\d{1,5})$/.exec(address)?.groups ?? {};
+    if (!host || Number(port) < 1 || Number(port) > 65_535) {
+      throw new Error("must be addresses such as 10.0.0.1:8081, separated by commas; https:// in front asks for TLS");
+    }
+  }
+  return list;
+}
+
+export function redisUrl(text: string): Secret | undefined {
+  if (text === "") return undefined;
+  parseRedisUrl(text);
+  return new Secret(text);
+}
+
+export function certificates(name: string): (text: string) => string | undefined {
+  return (text) => {
+    if (text === "") return undefined;
+    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+    try {
+      if (blocks === null) throw new Error("no certificate");
+      for (const block of blocks) new X509Certificate(block);
+    } catch {
+      throw new Error(`must be certificates in PEM form; ${name}_FILE names a file that holds them`);
+    }
+    return text;
+  };
+}
+
+export function optionalSecret(text: string): Secret | undefined {
+  if (text === "") return undefined;
+  if (text.length < secretLengthMin) throw new Error(`must be at least ${secretLengthMin} characters long`);
+  return new Secret(text);
+}
+
+export function publicUrl(text: string): string {
+  if (text === "") return "";
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
+  if (!isPlain) throw new Error("must be an http or https URL without credentials, query or fragment");
+  return url.href.replace(/\/+$/, "");
+}
