@@ -8,7 +8,7 @@ import {
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
-import { loadSync } from "@grpc/proto-loader";
+import { loadSync, type ServiceDefinition } from "@grpc/proto-loader";
 import { beforeAll, describe, expect, it } from "vitest";
 import { writeValidateProto } from "../../tools/generate.ts";
 import { writeProtoFolder } from "../../tools/proto-folder.ts";
@@ -49,6 +49,14 @@ describe("the folder of proto files", () => {
     expect(life.deleted).toEqual({});
     expect(life.afterwards).toMatchObject({ code: "NOT_FOUND" });
     for (const without of imported) expect(() => load(protoFolder({ without })), without).toThrow(/ENOENT|no such/);
+  });
+
+  it("does not keep a dynamic client from leaving out a misspelt field, as docs/grpc.md says", () => {
+    const loaded = loadSync("latchkey/v1/keys.proto", { ...loaderOptions, includeDirs: [protoFolder()] });
+    const { CreateKey } = loaded["latchkey.v1.KeysService"] as ServiceDefinition;
+    const bytesOf = (request: object) => CreateKey?.requestSerialize(request);
+    expect(bytesOf({ api_id: "api", remainnig: 5 })).toEqual(bytesOf({ api_id: "api" }));
+    expect(bytesOf({ api_id: "api", remaining: 5 })).not.toEqual(bytesOf({ api_id: "api" }));
   });
 
   it("is read by buf, and says what our own files say", () => {
