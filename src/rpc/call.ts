@@ -11,7 +11,7 @@ import { ApiError } from "./api-error.ts";
 import { toApiError } from "./to-api-error.ts";
 
 /** The protocol of a request. */
-export type Protocol = "json" | "connect" | "grpc" | "grpc-web";
+export type Protocol = "json" | "connect" | "grpc" | "grpc-web" | "authz";
 
 /** One call of one method, the same for every protocol. */
 export interface Call {

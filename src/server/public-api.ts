@@ -1,4 +1,5 @@
 import { Health } from "../../gen/health/v1/health_pb.js";
+import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { hotMethods, routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
@@ -7,6 +8,7 @@ import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import { setPublicUrl } from "../rpc/api-error.ts";
 import { createApisEndpoints } from "../rpc/apis-service.ts";
 import { createAuditEndpoints } from "../rpc/audit-service.ts";
+import { authzPath, createAuthzHandler } from "../rpc/authz/authz-handler.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createDocsHandler } from "../rpc/docs-page.ts";
@@ -105,12 +107,14 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     openStreams: new OpenStreams(connectStreamsMax, onStreamRefused),
   });
   const methods = routedMethodsOf(routes, endpoints, fastPath ? hotMethods : []);
+  const verifyKey = endpoints.find(({ method }) => method === KeysService.method.verifyKey) as Endpoint;
   const handlers = new Map([
     ...createGateway(methods, runCall),
     ...connectEndpoints,
     ...createProbes(readiness),
     ["/openapi.json", createOpenApiHandler()] as const,
     ["/docs", createDocsHandler()] as const,
+    [authzPath, createAuthzHandler(verifyKey, runCall, deps)] as const,
   ]);
   const newRequestId = createRequestIds(deps);
   const watchHealth = createHealthWatch({

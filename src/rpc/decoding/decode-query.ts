@@ -34,7 +34,7 @@ export function decodeQuery<Desc extends DescMessage>(desc: Desc, query: string)
 const SECRET_REFUSED = "is a secret, and URLs are kept in logs: send it in the body of a POST";
 
 /** Names and values as forms send them: percent-encoded, `+` for a space. */
-function splitQuery(query: string): [name: string, text: string][] {
+export function splitQuery(query: string): [name: string, text: string][] {
   if (query === "") return [];
   return query.split("&").map((part) => {
     const end = part.indexOf("=");

@@ -1,0 +1,93 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { outcomeStatus } from "../../../gen/latchkey/v1/client.ts";
+import type { VerifyKeyResponseSchema } from "../../../gen/latchkey/v1/keys_pb.js";
+import { type ApiError, errorCodes } from "../api-error.ts";
+import { errorHeaders } from "../respond.ts";
+
+export type Verification = MessageInitShape<typeof VerifyKeyResponseSchema>;
+
+/** An answer without a body. */
+export interface AuthzAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The answer to a request whose key was verified. */
+export function answerOf(verification: Verification, nowMs: number): AuthzAnswer {
+  const { code = "", keyId, ownerId, reason } = verification;
+  // A code that is not in the table is a refusal.
+  const status = (outcomeStatus as Readonly<Record<string, number>>)[code] ?? 403;
+  const headers = {
+    ...latchkeyHeaders({ code, keyId, ownerId, reason: reason?.message }),
+    ...(status === 401 && { "www-authenticate": 'Bearer error="invalid_token"' }),
+    ...(status === 429 && limitHeaders(verification, nowMs)),
+  };
+  return { status, headers };
+}
+
+/** The answer to a request without a key. */
+export function missingKeyAnswer(): AuthzAnswer {
+  const headers = latchkeyHeaders({ code: "MISSING_KEY", reason: "an API key is needed" });
+  return { status: 401, headers: { ...headers, "www-authenticate": "Bearer" } };
+}
+
+/**
+ * The answer if nothing was decided. Only wrong parameters are the operator's mistake. All other errors are 503, because the
+ * end user has done nothing wrong: a refused root key must not look like a refused key.
+ */
+export function undecidedAnswer(error: ApiError): AuthzAnswer {
+  const { code, message } = error;
+  if (code === "BAD_REQUEST") {
+    return { status: errorCodes.BAD_REQUEST.status, headers: latchkeyHeaders({ code, reason: message }) };
+  }
+  const isTransient = code === "SERVICE_UNAVAILABLE";
+  return {
+    status: errorCodes.SERVICE_UNAVAILABLE.status,
+    headers: {
+      ...latchkeyHeaders({ code: "UNAVAILABLE", reason: message }),
+      ...(isTransient && errorHeaders(error)),
+    },
+  };
+}
+
+interface Told {
+  readonly code: string;
+  readonly keyId?: string | undefined;
+  readonly ownerId?: string | undefined;
+  readonly reason?: string | undefined;
+}
+
+/** All of them are always there, so that a proxy that copies them overwrites those which an end user has forged. */
+function latchkeyHeaders({ code, keyId, ownerId, reason }: Told): Record<string, string> {
+  return {
+    "x-latchkey-key-id": encode(keyId),
+    "x-latchkey-owner-id": encode(ownerId),
+    "x-latchkey-code": encode(code),
+    "x-latchkey-reason": encode(reason, reasonLengthMax),
+  };
+}
+
+/** Together with the longest owner id, all headers must fit into the 4 KB that nginx takes. */
+const reasonLengthMax = 300;
+
+function encode(text = "", lengthMax = Number.POSITIVE_INFINITY): string {
+  const shown = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+  return encodeURIComponent(shown.toWellFormed());
+}
+
+/** As the middleware of the client builds them. */
+function limitHeaders(verification: Verification, nowMs: number): Record<string, string> {
+  const { reason, ratelimit, ratelimits = [], owner } = verification;
+  if (reason?.check !== "limit") return {};
+  const named = reason.of === "owner" ? (owner?.ratelimits ?? []) : ratelimits;
+  const state = reason.name === undefined ? ratelimit : named.find(({ name }) => name === reason.name);
+  if (state === undefined) return {};
+  const { limit = 0, remaining = 0, reset = nowMs } = state;
+  const name = reason.name ?? "default";
+  const seconds = Math.max(1, Math.ceil((reset - nowMs) / 1000));
+  return {
+    "retry-after": `${seconds}`,
+    ratelimit: `"${name}";r=${remaining};t=${seconds}`,
+    "ratelimit-policy": `"${name}";q=${limit}`,
+  };
+}
