@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { accessSync, constants } from "node:fs";
-import { delimiter } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
 
 /** Server programs that the tests need. */
 export interface Programs {
@@ -33,6 +33,26 @@ export function isExecutable(path: string): boolean {
   }
 }
 
+/** A service of systemd that a package brings is started neither now nor with the machine. */
+export function maskService(name: string): void {
+  const units = "/etc/systemd/system";
+  mkdirSync(units, { recursive: true });
+  const unit = join(units, `${name}.service`);
+  if (!existsSync(unit)) symlinkSync("/dev/null", unit);
+}
+
+/** Without systemd, Debian's packages ask this program whether they may start what they bring. */
+function withoutStarting(install: () => void): void {
+  const policy = "/usr/sbin/policy-rc.d";
+  const isOurs = !existsSync(policy);
+  if (isOurs) writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
+  try {
+    install();
+  } finally {
+    if (isOurs) rmSync(policy);
+  }
+}
+
 function install({ name, debianPackage, find, prepare }: Programs): string {
   const installLine = `apt-get install -y --no-install-recommends ${debianPackage}`;
   const mayInstall = process.getuid?.() === 0 && isExecutable("/usr/bin/apt-get");
@@ -43,14 +63,8 @@ function install({ name, debianPackage, find, prepare }: Programs): string {
   const aptGet = (...args: string[]) =>
     execFileSync("apt-get", ["-q", ...args], { env, stdio: ["ignore", "ignore", "inherit"] });
   aptGet("update");
-  aptGet(
-    "install",
-    "-y",
-    "--no-install-recommends",
-    "-o",
-    "Dpkg::Options::=--force-confold",
-    ...debianPackage.split(" "),
-  );
+  const options = ["-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"];
+  withoutStarting(() => aptGet("install", ...options, ...debianPackage.split(" ")));
   const found = find();
   if (found === undefined) throw new Error(`${name} is still missing. Type: ${installLine}`);
   return found;

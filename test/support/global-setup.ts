@@ -3,6 +3,7 @@ import type { TestProject } from "vitest/node";
 import { artefactFolder, buildArtefact } from "./artefact.ts";
 import { pgbouncerBinary } from "./pgbouncer-binary.ts";
 import { PostgresServer } from "./postgres-server.ts";
+import { type ProxyName, proxyBinary, proxyNames } from "./proxy-binaries.ts";
 import { redisBinary } from "./redis-binary.ts";
 import { shellProgram } from "./shell-programs.ts";
 
@@ -11,6 +12,8 @@ declare module "vitest" {
     /** The run's own Postgres; undefined in a run without servers. */
     postgresUrl: string | undefined;
     hasRedis: boolean;
+    /** Where the proxies are that this run has. */
+    proxies: Partial<Record<ProxyName, string>>;
   }
 }
 
@@ -32,10 +35,12 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
   if (!hasServers) {
     console.log("LATCHKEY_TEST_SERVERS=off: every test that needs Postgres or Redis is left out.");
     project.provide("postgresUrl", undefined);
+    project.provide("proxies", {});
     return async () => removeArtefact();
   }
   redisBinary();
   pgbouncerBinary();
+  project.provide("proxies", Object.fromEntries(proxyNames.map((name) => [name, proxyBinary(name)])));
   const server = await PostgresServer.start();
   project.provide("postgresUrl", server.url());
   return async () => {

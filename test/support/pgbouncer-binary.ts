@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findOrInstall, isExecutable, pathFolders } from "./debian-programs.ts";
+import { findOrInstall, isExecutable, maskService, pathFolders } from "./debian-programs.ts";
 
 /** PgBouncer's one program. */
 export function pgbouncerBinary(): string {
@@ -15,8 +15,5 @@ function find(): string | undefined {
 function prepare(): void {
   const defaults = "/etc/default/pgbouncer";
   if (!existsSync(defaults)) writeFileSync(defaults, "START=0\n");
-  const units = "/etc/systemd/system";
-  mkdirSync(units, { recursive: true });
-  const unit = join(units, "pgbouncer.service");
-  if (!existsSync(unit)) symlinkSync("/dev/null", unit);
+  maskService("pgbouncer");
 }

@@ -1,0 +1,156 @@
+import http from "node:http";
+import { describe, expect, it } from "vitest";
+import { startGuardedApi } from "../support/guarded-api.ts";
+import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
+import { hasProxy } from "../support/proxy-server.ts";
+import { atTestEnd } from "../support/test-end.ts";
+
+/** `control`: what keeps the proxy from asking twice, and what takes its place to show that it would. */
+const proxies = [
+  { name: "nginx", control: ["proxy_next_upstream off;", ""] },
+  { name: "caddy", control: ["keepalive off", ""] },
+] as const;
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+type Send = (path: string, headers?: http.OutgoingHttpHeaders, method?: string, body?: string) => Promise<Answer>;
+
+/** Sends requests one after the other on one connection. */
+function connect(port: number): { send: Send; connections: () => number } {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  atTestEnd(() => agent.destroy());
+  const sockets = new Set<unknown>();
+  const send: Send = (path, headers = {}, method = "GET", body = "") =>
+    new Promise((resolve, reject) => {
+      const length = body === "" ? {} : { "content-length": Buffer.byteLength(body) };
+      const options = { host: "127.0.0.1", port, agent, method, path, headers: { ...headers, ...length } };
+      const req = http.request(options, (res) => {
+        let text = "";
+        res.on("data", (chunk) => {
+          text += chunk;
+        });
+        res.on("end", () => resolve({ status: res.statusCode, headers: res.headers, body: text }));
+        res.on("error", reject);
+      });
+      req.on("socket", (socket) => sockets.add(socket));
+      req.on("error", reject).end(body);
+    });
+  return { send, connections: () => sockets.size };
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+const permissions = ["docs.read"];
+
+for (const { name, control } of proxies) {
+  describe.runIf(hasProxy(name))(`Latchkey behind ${name}, as documented`, () => {
+    it("passes requests on whose key is valid, with the key's id and owner in place of forged ones", async () => {
+      const { proxyPort, client, received } = await startGuardedApi(name);
+      const { send } = connect(proxyPort);
+      const owned = await client.keys.createKey({ apiId: guardedApi, permissions, ownerId: "Zoë & 7" });
+      const ownerless = await client.keys.createKey({ apiId: guardedApi, permissions });
+      const forged = Object.fromEntries(
+        ["Key-Id", "Owner-Id", "Code", "Reason", "Root-Key"].map((header) => [`X-Latchkey-${header}`, "forged"]),
+      );
+      const body = "b".repeat(20_000);
+      const first = await send("/v1/things?apiId=another&cost=0", { ...bearer(owned.key), ...forged }, "POST", body);
+      expect([first.status, first.body]).toEqual([200, "served"]);
+      const second = await send("/", { "x-api-key": ownerless.key, ...forged });
+      expect(second.status).toBe(200);
+
+      expect(received).toHaveLength(2);
+      expect(received[0]).toMatchObject({ method: "POST", url: "/v1/things?apiId=another&cost=0", body });
+      const told = received.map(({ headers }) => [headers["x-latchkey-key-id"], headers["x-latchkey-owner-id"] ?? ""]);
+      expect(told).toEqual([
+        [owned.keyId, "Zo%C3%AB%20%26%207"],
+        [ownerless.keyId, ""],
+      ]);
+      expect(JSON.stringify(received)).not.toContain("forged");
+      expect(received[0]?.headers["x-latchkey-code"]).toBe("VALID");
+    });
+
+    it("answers every refusal with its status, and lets nothing of it through", async () => {
+      const { proxyPort, client, received } = await startGuardedApi(name);
+      const { send } = connect(proxyPort);
+      for (const { code, status, key } of await createRefusedKeys(client)) {
+        const answer = await send("/", bearer(key));
+        expect([code, answer.status]).toEqual([code, status]);
+        const challenge = status === 401 ? 'Bearer error="invalid_token"' : undefined;
+        expect(answer.headers["www-authenticate"]).toBe(challenge);
+        const isLimit = code === "RATE_LIMITED";
+        expect(Number(answer.headers["retry-after"] ?? 0) > 0).toBe(isLimit);
+        expect(answer.headers["ratelimit-policy"]).toBe(isLimit ? '"default";q=1' : undefined);
+      }
+      const keyless = await send("/");
+      expect([keyless.status, keyless.headers["www-authenticate"]]).toEqual([401, "Bearer"]);
+      expect(received).toEqual([]);
+    });
+
+    it("lets the end user choose neither API, cost nor address", async () => {
+      const { proxyPort, client } = await startGuardedApi(name);
+      const { send } = connect(proxyPort);
+      const elsewhere = await client.keys.createKey({ apiId: guardedApi, permissions, ipAllow: ["192.0.2.7"] });
+      const forged = { "X-Real-IP": "192.0.2.7", "X-Forwarded-For": "192.0.2.7", Forwarded: "for=192.0.2.7" };
+      expect((await send("/?ip=192.0.2.7", { ...bearer(elsewhere.key), ...forged })).status).toBe(403);
+      const here = await client.keys.createKey({ apiId: guardedApi, permissions, ipAllow: ["127.0.0.0/8"] });
+      expect((await send("/", { ...bearer(here.key), ...forged })).status).toBe(200);
+      const another = await client.keys.createKey({ apiId: "another", permissions });
+      expect((await send("/?apiId=another", bearer(another.key))).status).toBe(403);
+    });
+
+    it("charges one for each request on a connection that stays open, and nothing for refusals and preflights", async () => {
+      const { proxyPort, client, received } = await startGuardedApi(name);
+      const { send, connections } = connect(proxyPort);
+      const { key, keyId } = await client.keys.createKey({ apiId: guardedApi, permissions, remaining: 20 });
+      for (let i = 0; i < 10; i++) {
+        expect((await send("/", bearer(key))).status).toBe(200);
+        expect((await send("/", bearer("wrong"))).status).toBe(401);
+        expect((await send("/", { origin: "http://app.test" }, "OPTIONS")).status).toBe(200);
+      }
+      expect(connections()).toBe(1);
+      expect((await client.keys.getKey({ keyId })).remaining).toBe(10);
+      expect(received.filter(({ method }) => method === "OPTIONS")).toHaveLength(10);
+      // No key was verified for it, so it must not carry the name of one.
+      await send("/", { "X-Latchkey-Key-Id": "forged", "X-Latchkey-Owner-Id": "forged" }, "OPTIONS");
+      expect(JSON.stringify(received)).not.toContain("forged");
+    });
+
+    it("answers 503 while Latchkey is away, to valid keys as to wrong ones", async () => {
+      const { proxyPort, client, latchkey, received } = await startGuardedApi(name, { isDirect: true });
+      const { send } = connect(proxyPort);
+      const { key } = await client.keys.createKey({ apiId: guardedApi, permissions });
+      expect((await send("/", bearer(key))).status).toBe(200);
+      latchkey.kill("SIGKILL");
+      await latchkey.exited;
+      for (const headers of [bearer(key), bearer("wrong"), {}]) {
+        for (let i = 0; i < 4; i++) expect((await send("/", headers)).status).toBe(503);
+      }
+      expect(received).toHaveLength(1);
+    });
+
+    it("asks once only when a replica dies before it answers", async () => {
+      expect(await chargedForLostAnswer()).toEqual({ status: 503, charged: 1 });
+    });
+
+    it("would ask, and charge, twice otherwise", async () => {
+      expect(await chargedForLostAnswer(control)).toEqual({ status: 200, charged: 2 });
+    });
+
+    async function chargedForLostAnswer(edit?: readonly [string, string]) {
+      const { proxyPort, client, loseNextAnswer, lost } = await startGuardedApi(name, { edit });
+      const { send } = connect(proxyPort);
+      const warm = await client.keys.createKey({ apiId: guardedApi, permissions });
+      // The proxy has connections to all replicas then.
+      for (let i = 0; i < 6; i++) expect((await send("/", bearer(warm.key))).status).toBe(200);
+      const { key, keyId } = await client.keys.createKey({ apiId: guardedApi, permissions, remaining: 100 });
+      loseNextAnswer();
+      const { status } = await send("/", bearer(key));
+      expect(lost()).toBe(1);
+      const { remaining = 0 } = await client.keys.getKey({ keyId });
+      return { status, charged: 100 - remaining };
+    }
+  });
+}

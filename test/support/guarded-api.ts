@@ -1,0 +1,113 @@
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import type { LatchkeyClient } from "../../gen/latchkey/v1/client.ts";
+import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
+import type { ProxyName } from "./proxy-binaries.ts";
+import { ProxyServer } from "./proxy-server.ts";
+import { rawClient } from "./raw-client.ts";
+import { tempFolder } from "./temp-folder.ts";
+import { atTestEnd } from "./test-end.ts";
+import { testRootKey } from "./test-root-key.ts";
+
+/** What the API behind the proxy was sent. */
+export interface Received {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface GuardedApi {
+  readonly proxyPort: number;
+  readonly latchkey: LatchkeyProcess;
+  readonly client: LatchkeyClient;
+  /** Requests that came through, in order. */
+  readonly received: Received[];
+  /** The next answer of a replica is lost after its decision: as if it had been killed in between. */
+  loseNextAnswer(): void;
+  /** Answers that were lost. */
+  readonly lost: () => number;
+}
+
+export interface GuardedApiOptions {
+  /** For controls: a piece of the configuration, and what takes its place. */
+  readonly edit?: readonly [documented: string, broken: string] | undefined;
+  /** The proxy asks Latchkey itself, so that no answer can be lost in between. */
+  readonly isDirect?: boolean;
+}
+
+/**
+ * A proxy in front of a small API, with the documented configuration. It asks two replicas, which are two ways to one process
+ * of Latchkey with two threads, where verifications need a root key.
+ */
+export async function startGuardedApi(
+  name: ProxyName,
+  { edit, isDirect = false }: GuardedApiOptions = {},
+): Promise<GuardedApi> {
+  const latchkey = await startLatchkey({
+    LATCHKEY_DATA_DIR: tempFolder(),
+    LATCHKEY_ROOT_KEY: testRootKey,
+    LATCHKEY_VERIFY_AUTH: "required",
+    LATCHKEY_WORKERS: "2",
+  });
+  const received: Received[] = [];
+  const api = await listen(async (req, res) => {
+    const { method, url, headers } = req;
+    received.push({ method, url, headers, body: await textOf(req) });
+    res.end("served");
+  });
+  let [isToBeLost, lost] = [false, 0];
+  const replica = () =>
+    listen(async (req, res) => {
+      const answer = await passOn(req, latchkey.baseUrl);
+      if (isToBeLost) {
+        isToBeLost = false;
+        lost++;
+        req.socket.destroy();
+        return;
+      }
+      res.writeHead(answer.statusCode ?? 0, answer.headers).end(await textOf(answer));
+    });
+  const { host } = new URL(latchkey.baseUrl);
+  const replicas = isDirect ? ([host, host] as const) : ([await replica(), await replica()] as const);
+  const proxy = await ProxyServer.start(name, { latchkey: replicas, api, edit });
+  atTestEnd(() => proxy.remove());
+  return {
+    proxyPort: proxy.port,
+    latchkey,
+    client: rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }),
+    received,
+    loseNextAnswer() {
+      isToBeLost = true;
+    },
+    lost: () => lost,
+  };
+}
+
+/** Answers the address. */
+async function listen(handle: (req: http.IncomingMessage, res: http.ServerResponse) => Promise<void>): Promise<string> {
+  const server = http.createServer((req, res) => {
+    handle(req, res).catch(() => res.destroy());
+  });
+  atTestEnd(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function passOn({ method, url, headers }: http.IncomingMessage, baseUrl: string): Promise<http.IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    http
+      .request(baseUrl + url, { method, headers }, resolve)
+      .on("error", reject)
+      .end();
+  });
+}
+
+async function textOf(message: http.IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
