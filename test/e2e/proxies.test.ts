@@ -1,15 +1,23 @@
 import http from "node:http";
 import { describe, expect, it } from "vitest";
-import { startGuardedApi } from "../support/guarded-api.ts";
+import { type Loss, startGuardedApi } from "../support/guarded-api.ts";
 import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
+import type { ProxyName } from "../support/proxy-binaries.ts";
 import { hasProxy } from "../support/proxy-server.ts";
 import { atTestEnd } from "../support/test-end.ts";
 
-/** `control`: what keeps the proxy from asking twice, and what takes its place to show that it would. */
-const proxies = [
-  { name: "nginx", control: ["proxy_next_upstream off;", ""] },
-  { name: "caddy", control: ["keepalive off", ""] },
-] as const;
+/** `controls`: what keeps the proxy from asking twice, and what takes its place to show that it would. */
+const proxies: readonly { name: ProxyName; controls: [documented: string, broken: string][] }[] = [
+  { name: "nginx", controls: [["proxy_next_upstream off;", ""]] },
+  { name: "caddy", controls: [["keepalive off", ""]] },
+  {
+    name: "haproxy",
+    controls: [
+      ["option httpclose", ""],
+      ["retry-on conn-failure", "retry-on conn-failure empty-response"],
+    ],
+  },
+];
 
 interface Answer {
   readonly status: number | undefined;
@@ -45,7 +53,7 @@ function connect(port: number): { send: Send; connections: () => number } {
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const permissions = ["docs.read"];
 
-for (const { name, control } of proxies) {
+for (const { name, controls } of proxies) {
   describe.runIf(hasProxy(name))(`Latchkey behind ${name}, as documented`, () => {
     it("passes requests on whose key is valid, with the key's id and owner in place of forged ones", async () => {
       const { proxyPort, client, received } = await startGuardedApi(name);
@@ -131,22 +139,22 @@ for (const { name, control } of proxies) {
       expect(received).toHaveLength(1);
     });
 
-    it("asks once only when a replica dies before it answers", async () => {
-      expect(await chargedForLostAnswer()).toEqual({ status: 503, charged: 1 });
+    it.each(["killed", "cut off"] as const)("asks once only when a replica is %s before it answers", async (how) => {
+      expect(await chargedForLostAnswer(how)).toEqual({ status: 503, charged: 1 });
     });
 
-    it("would ask, and charge, twice otherwise", async () => {
-      expect(await chargedForLostAnswer(control)).toEqual({ status: 200, charged: 2 });
+    it.each(controls)("would ask, and charge, twice without: %s", async (...edit) => {
+      expect(await chargedForLostAnswer("killed", edit)).toEqual({ status: 200, charged: 2 });
     });
 
-    async function chargedForLostAnswer(edit?: readonly [string, string]) {
+    async function chargedForLostAnswer(how: Loss, edit?: readonly [string, string]) {
       const { proxyPort, client, loseNextAnswer, lost } = await startGuardedApi(name, { edit });
       const { send } = connect(proxyPort);
       const warm = await client.keys.createKey({ apiId: guardedApi, permissions });
       // The proxy has connections to all replicas then.
       for (let i = 0; i < 6; i++) expect((await send("/", bearer(warm.key))).status).toBe(200);
       const { key, keyId } = await client.keys.createKey({ apiId: guardedApi, permissions, remaining: 100 });
-      loseNextAnswer();
+      loseNextAnswer(how);
       const { status } = await send("/", bearer(key));
       expect(lost()).toBe(1);
       const { remaining = 0 } = await client.keys.getKey({ keyId });

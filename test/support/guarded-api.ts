@@ -23,11 +23,16 @@ export interface GuardedApi {
   readonly client: LatchkeyClient;
   /** Requests that came through, in order. */
   readonly received: Received[];
-  /** The next answer of a replica is lost after its decision: as if it had been killed in between. */
-  loseNextAnswer(): void;
+  /**
+   * The next answer of a replica is lost after its decision: as if it had been killed in between, or cut off by a network that
+   * tells nobody.
+   */
+  loseNextAnswer(how: Loss): void;
   /** Answers that were lost. */
   readonly lost: () => number;
 }
+
+export type Loss = "killed" | "cut off";
 
 export interface GuardedApiOptions {
   /** For controls: a piece of the configuration, and what takes its place. */
@@ -56,14 +61,16 @@ export async function startGuardedApi(
     received.push({ method, url, headers, body: await textOf(req) });
     res.end("served");
   });
-  let [isToBeLost, lost] = [false, 0];
+  let toBeLost: Loss | undefined;
+  let lost = 0;
   const replica = () =>
     listen(async (req, res) => {
       const answer = await passOn(req, latchkey.baseUrl);
-      if (isToBeLost) {
-        isToBeLost = false;
+      // Not of a health check.
+      if (toBeLost !== undefined && req.url?.startsWith("/v1/authz")) {
+        if (toBeLost === "killed") req.socket.destroy();
+        toBeLost = undefined;
         lost++;
-        req.socket.destroy();
         return;
       }
       res.writeHead(answer.statusCode ?? 0, answer.headers).end(await textOf(answer));
@@ -77,8 +84,8 @@ export async function startGuardedApi(
     latchkey,
     client: rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }),
     received,
-    loseNextAnswer() {
-      isToBeLost = true;
+    loseNextAnswer(how) {
+      toBeLost = how;
     },
     lost: () => lost,
   };

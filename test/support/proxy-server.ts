@@ -2,9 +2,11 @@ import { writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { inject } from "vitest";
+import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 import { readConfiguration, substitute } from "./documented-steps.ts";
 import { freePort, LocalServer } from "./local-server.ts";
 import type { ProxyName } from "./proxy-binaries.ts";
+import { root } from "./repository.ts";
 import { testRootKey } from "./test-root-key.ts";
 
 /** What the documented configuration is changed to. `address` is a host and a port. */
@@ -22,10 +24,10 @@ interface Kind {
   /** The documented address that the proxy listens on, and the one that it has here. */
   readonly listens: readonly [documented: string, local: (port: number) => string];
   /** Writes what the program needs around the documented configuration, and says how it is called. */
-  prepare(folder: string, documented: string): { readonly args: readonly string[] };
+  prepare(folder: string, documented: string): MaybePromise<{ readonly args: readonly string[] }>;
 }
 
-const kinds: Partial<Record<ProxyName, Kind>> = {
+const kinds: Readonly<Record<ProxyName, Kind>> = {
   nginx: {
     page: "docs/nginx.md",
     language: "nginx",
@@ -58,6 +60,19 @@ const kinds: Partial<Record<ProxyName, Kind>> = {
       return { args: ["run", "--adapter", "caddyfile", "--config", join(folder, "Caddyfile")] };
     },
   },
+  haproxy: {
+    page: "docs/haproxy.md",
+    language: "haproxy",
+    listens: ["10.0.0.5:80", (port) => `127.0.0.1:${port}`],
+    async prepare(folder, documented) {
+      const places = {
+        "127.0.0.1:8079": `127.0.0.1:${await freePort()}`,
+        "/etc/haproxy/latchkey.lua": join(root, "deploy/haproxy/latchkey.lua"),
+      };
+      writeFileSync(join(folder, "haproxy.cfg"), substitute(documented, places));
+      return { args: ["-db", "-f", join(folder, "haproxy.cfg")] };
+    },
+  },
 };
 
 /** Whether this run has the program. */
@@ -68,7 +83,7 @@ export function hasProxy(name: ProxyName): boolean {
 /** A real proxy of the test's own, with the configuration of the documentation. */
 export class ProxyServer extends LocalServer {
   static async start(name: ProxyName, { latchkey, api, edit }: ProxyOptions): Promise<ProxyServer> {
-    const { page, language, listens, prepare } = kinds[name] as Kind;
+    const { page, language, listens, prepare } = kinds[name];
     const proxy = new ProxyServer(name, await freePort());
     const documented = substitute(readConfiguration(page, language), {
       "10.0.0.1:8080": latchkey[0],
@@ -77,7 +92,7 @@ export class ProxyServer extends LocalServer {
       [listens[0]]: listens[1](proxy.port),
       latchkey_root_key: testRootKey,
     });
-    const { args } = prepare(
+    const { args } = await prepare(
       proxy.folder,
       edit === undefined ? documented : substitute(documented, { [edit[0]]: edit[1] }),
     );
