@@ -163,8 +163,8 @@ describe("/v1/authz", () => {
     expect(await statusWith("?ipHeader=X-Real-IP")).toBe(403);
     expect(await statusWith("", { "x-real-ip": "192.0.2.7" })).toBe(403);
     const forwarded = "?ipHeader=X-Forwarded-For";
-    expect(await statusWith(forwarded, { "x-forwarded-for": "192.0.2.7, 198.51.100.7" })).toBe(403);
-    expect(await statusWith(forwarded, { "x-forwarded-for": ["198.51.100.7", "192.0.2.7"] })).toBe(200);
+    expect(await statusWith(forwarded, { "x-forwarded-for": "192.0.2.7, 192.0.2.7, 198.51.100.7" })).toBe(403);
+    expect(await statusWith(forwarded, { "x-forwarded-for": ["198.51.100.7, 198.51.100.8", "192.0.2.7"] })).toBe(200);
     expect(await statusWith(forwarded, { "x-forwarded-for": "unknown" })).toBe(400);
   });
 
@@ -273,7 +273,8 @@ describe("/v1/authz", () => {
       socket.on("error", reject);
       onTestFinished(() => void socket.destroy());
     });
-    expect(answers).toMatch(/^HTTP\/1\.1 200 /);
+    // One answer, and the connection has ended with it.
+    expect(answers).toMatch(/^HTTP\/1\.1 200 (?!.*HTTP\/1\.1)/s);
     expect(answers.toLowerCase()).toContain("\r\nconnection: close\r\n");
     expect((await client.keys.getKey({ keyId })).remaining).toBe(4);
   });
@@ -284,6 +285,6 @@ describe("/v1/authz", () => {
     const query = Array.from({ length: 50 }, (_, i) => `permission.${i}`).join(" OR ");
     const answer = await ask(`?permissions=${encodeURIComponent(query)}`, bearer(key));
     expect(told(answer)[0]).toBe("INSUFFICIENT_PERMISSIONS");
-    expect(String(told(answer)).length).toBeLessThan(3600);
+    expect(told(answer)[3]?.length).toBeLessThan(900);
   });
 });
