@@ -17,9 +17,10 @@ const alone = [
  * them at a time leave the processors idle often enough, but beside others they would be late.
  */
 const inPairs = [
+  "test/e2e/proxies.test.ts",
   "test/faults/{damaged-file,hostile-http1,hostile-streams,hostile-tls,lost-file}.test.ts",
   "test/faults/edges/held-commit.test.ts",
-  "test/faults/postgres/{database-up,frozen-primary,index-build,lane,outage,permit-locks,slow}.test.ts",
+  "test/faults/postgres/{database-up,frozen-primary,index-build,lane,outage,permit-locks,proxied-replicas,slow}.test.ts",
   "test/faults/redis/{outage,overshoot,restart}.test.ts",
   "test/faults/strict/ledger-clock-set.test.ts",
   "test/hostile/{attack-findings,cuts}.test.ts",
@@ -38,6 +39,7 @@ const long = [
   "test/contract/store.test.ts",
   "test/domain/permit-model/permit-model.test.ts",
   "test/e2e/lost-region.test.ts",
+  "test/e2e/proxies.test.ts",
   "test/e2e/threads.test.ts",
   "test/explain/agreement.test.ts",
   "test/faults/crash.test.ts",

@@ -55,12 +55,7 @@ export async function startGuardedApi(
     LATCHKEY_VERIFY_AUTH: "required",
     LATCHKEY_WORKERS: "2",
   });
-  const received: Received[] = [];
-  const api = await listen(async (req, res) => {
-    const { method, url, headers } = req;
-    received.push({ method, url, headers, body: await textOf(req) });
-    res.end("served");
-  });
+  const { api, received } = await startApi();
   let toBeLost: Loss | undefined;
   let lost = 0;
   const replica = () =>
@@ -89,6 +84,17 @@ export async function startGuardedApi(
     },
     lost: () => lost,
   };
+}
+
+/** The API behind a proxy. */
+export async function startApi(): Promise<{ api: string; received: Received[] }> {
+  const received: Received[] = [];
+  const api = await listen(async (req, res) => {
+    const { method, url, headers } = req;
+    received.push({ method, url, headers, body: await textOf(req) });
+    res.end("served");
+  });
+  return { api, received };
 }
 
 /** Answers the address. */
