@@ -6,12 +6,20 @@ import type { ProxyName } from "../support/proxy-binaries.ts";
 import { hasProxy } from "../support/proxy-server.ts";
 import { atTestEnd } from "../support/test-end.ts";
 
-/** `controls`: what keeps the proxy from asking twice, and what takes its place to show that it would. */
-const proxies: readonly { name: ProxyName; controls: [documented: string, broken: string][] }[] = [
-  { name: "nginx", controls: [["proxy_next_upstream off;", ""]] },
-  { name: "caddy", controls: [["keepalive off", ""]] },
+interface Proxy {
+  readonly name: ProxyName;
+  /** What keeps the proxy from asking twice, and what takes its place to show that it would. */
+  readonly controls: [documented: string, broken: string][];
+  /** How it answers where its own parameters are wrong. */
+  readonly misconfigured: 400 | 503;
+}
+
+const proxies: readonly Proxy[] = [
+  { name: "nginx", controls: [["proxy_next_upstream off;", ""]], misconfigured: 503 },
+  { name: "caddy", controls: [["keepalive off", ""]], misconfigured: 400 },
   {
     name: "haproxy",
+    misconfigured: 503,
     controls: [
       ["option httpclose", ""],
       ["retry-on conn-failure", "retry-on conn-failure empty-response"],
@@ -53,7 +61,7 @@ function connect(port: number): { send: Send; connections: () => number } {
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const permissions = ["docs.read"];
 
-for (const { name, controls } of proxies) {
+for (const { name, controls, misconfigured } of proxies) {
   describe.runIf(hasProxy(name))(`Latchkey behind ${name}, as documented`, () => {
     it("passes requests on whose key is valid, with the key's id and owner in place of forged ones", async () => {
       const { proxyPort, client, received } = await startGuardedApi(name);
@@ -137,6 +145,14 @@ for (const { name, controls } of proxies) {
         for (let i = 0; i < 4; i++) expect((await send("/", headers)).status).toBe(503);
       }
       expect(received).toHaveLength(1);
+    });
+
+    it("lets nothing pass while its own parameters are wrong", async () => {
+      const { proxyPort, client, received } = await startGuardedApi(name, { edit: ["apiId=", "apiID="] });
+      const { send } = connect(proxyPort);
+      const { key } = await client.keys.createKey({ apiId: guardedApi, permissions });
+      expect((await send("/", bearer(key))).status).toBe(misconfigured);
+      expect(received).toEqual([]);
     });
 
     it.each(["killed", "cut off"] as const)("asks once only when a replica is %s before it answers", async (how) => {

@@ -54,6 +54,20 @@ async function start(path: (typeof paths)[number] = byHand, override: Partial<Pu
   return { port, ask, client, calls, ...api };
 }
 
+/** Sends these bytes, and answers what came until the server closed the connection. */
+function exchange(port: number, bytes: string): Promise<string> {
+  return new Promise<string>((resolve, reject) => {
+    let text = "";
+    const socket = net.connect(port, "127.0.0.1", () => socket.write(bytes));
+    socket.on("data", (chunk) => {
+      text += chunk;
+    });
+    socket.on("end", () => resolve(text));
+    socket.on("error", reject);
+    onTestFinished(() => void socket.destroy());
+  });
+}
+
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const told = ({ headers }: HttpAnswer) =>
   ["code", "key-id", "owner-id", "reason"].map((name) => headers.get(`x-latchkey-${name}`));
@@ -263,20 +277,18 @@ describe("/v1/authz", () => {
     const { port, client } = await start();
     const { key, keyId } = await client.keys.createKey({ apiId: guardedApi, remaining: 5 });
     const head = `POST /v1/authz HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 500\r\n\r\n`;
-    const answers = await new Promise<string>((resolve, reject) => {
-      let text = "";
-      const socket = net.connect(port, "127.0.0.1", () => socket.write(head));
-      socket.on("data", (chunk) => {
-        text += chunk;
-      });
-      socket.on("end", () => resolve(text));
-      socket.on("error", reject);
-      onTestFinished(() => void socket.destroy());
-    });
+    const answers = await exchange(port, head);
     // One answer, and the connection has ended with it.
     expect(answers).toMatch(/^HTTP\/1\.1 200 (?!.*HTTP\/1\.1)/s);
     expect(answers.toLowerCase()).toContain("\r\nconnection: close\r\n");
     expect((await client.keys.getKey({ keyId })).remaining).toBe(4);
+  });
+
+  it("answers HTTP/1.0, which nginx speaks unless it is told otherwise", async () => {
+    const { port, client } = await start();
+    const { key } = await client.keys.createKey({ apiId: guardedApi });
+    const answer = await exchange(port, `GET /v1/authz HTTP/1.0\r\nX-API-Key: ${key}\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 .*\r\nx-latchkey-code: VALID\r\n.*\r\n\r\n$/s);
   });
 
   it("cuts a reason that would not fit into a proxy's buffer", async () => {
