@@ -8,7 +8,7 @@ import type { HttpHandler } from "./http-handler.ts";
  */
 export function createDocsHandler(): HttpHandler {
   const page = readFileSync(new URL("../../gen/docs.html", import.meta.url));
-  const [, style = ""] = /<style>([^]*?)<\/style>/.exec(page.toString("utf8")) ?? [];
+  const [, style = ""] = /<style>(.*?)<\/style>/s.exec(page.toString("utf8")) ?? [];
   const hash = createHash("sha256").update(style).digest("base64");
   const headers = [
     ...["content-type", "text/html; charset=utf-8"],

@@ -78,7 +78,7 @@ function methodOf({ group }: Service, method: Method, messages: readonly Message
 }
 
 function exampleOf(example: object | undefined): string[] {
-  return example === undefined ? [] : [`<pre>${escape(JSON.stringify(example, null, 2))}</pre>`];
+  return example === undefined ? [] : [`<pre>${escapeHtml(JSON.stringify(example, null, 2))}</pre>`];
 }
 
 /** The fields of a message and, as deep as they go, of the messages in it. */
@@ -108,7 +108,7 @@ function rowOf(field: Field, path: string, { role }: Message): string {
   const type = `${typeOf(field.type)}${field.change === "set or remove" ? " or null" : ""}`;
   const needed = isNeeded ? "" : ' <span class="dim">optional</span>';
   const presence = role === "request" ? needed : field.required ? "" : ' <span class="dim">if there</span>';
-  return `<tr><td><code>${path}</code>${presence}</td><td>${escape(type)}</td><td>${textOf(field.comment)}</td></tr>`;
+  return `<tr><td><code>${path}</code>${presence}</td><td>${escapeHtml(type)}</td><td>${textOf(field.comment)}</td></tr>`;
 }
 
 function messageIn(type: FieldType): string | undefined {
@@ -149,9 +149,9 @@ function textOf(comment: string): string {
 
 function inline(text: string): string {
   const withoutLinks = text.replace(/\[([^\]]+)\]\([^)]+\)/g, "$1");
-  return escape(withoutLinks).replace(/`([^`]+)`/g, "<code>$1</code>");
+  return escapeHtml(withoutLinks).replace(/`([^`]+)`/g, "<code>$1</code>");
 }
 
-function escape(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }
