@@ -70,7 +70,7 @@ describe("over HTTP/1.1", () => {
     if (String(got) !== String(statuses)) return [`${name}: answered with ${got} instead of ${statuses}`];
     if (heard.includes("cnry")) return [`${name}: repeats what was said: ${heard}`];
     const isRefusal = (answer: string) =>
-      /^4\d\d .*\r\ncontent-type: application\/json\r\n.*\r\nx-request-id: (req_\w+)\r\n.*"requestId":"\1"\}\}$/is.test(
+      /^4\d\d .*\r\ncontent-type: application\/json\r\n.*\r\nx-request-id: (req_\w+)\r\n.*"requestId":"\1"(,"violations":\[.*\])?\}\}$/is.test(
         answer,
       );
     return answers

@@ -132,7 +132,7 @@ function unrefused({ answers, closedBy }: Heard): Heard {
  */
 function withoutEarlyError(answers: string): string {
   const error =
-    /HTTP\/1\.1 4\d\d [^{]*\{"error":\{[^{}]*\}\}(?=HTTP\/1\.1 400 [^{]*\{"error":\{[^{}]*not a well-formed[^{}]*\}\}$)/;
+    /HTTP\/1\.1 4\d\d [^{]*\{"error":\{(?:[^{}]|\{[^{}]*\})*\}\}(?=HTTP\/1\.1 400 [^{]*\{"error":\{[^{}]*not a well-formed[^{}]*\}\}$)/;
   return answers.replace(error, "");
 }
 
