@@ -6,6 +6,7 @@ import {
   type RefusalReason,
   type VerifyKeyRequest,
 } from "../../../gen/latchkey/v1/client.ts";
+import { isLatchkeyError } from "../errors.ts";
 import type { Verification } from "../verification.ts";
 
 /** What the middleware needs of a client, as `createClient` makes it. */
@@ -47,23 +48,24 @@ export interface Refusal {
 
 export type Guarded = { readonly key: VerifiedKey; readonly refusal?: undefined } | { readonly refusal: Refusal };
 
-/** Longer texts are no keys: the service would call such a request wrong. */
+/** Longer texts are no keys, and may be too long for a request. */
 const KEY_LENGTH_MAX = 16_384;
 
 export type Guard<Request> = (request: Request, headerOf: (name: string) => string | undefined) => Promise<Guarded>;
 
-export function createGuard<Request>(client: Verifier, options: GuardOptions<Request>): Guard<Request> {
-  const { perRequest, keyOf, log = logError, ...asked } = options;
+export function createGuard<Request>(client: Verifier, options: RefusalOptions<Request>): Guard<Request> {
+  const { perRequest, keyOf, log = logError, bodyOf, ...asked } = options;
   return async (request, headerOf) => {
     try {
       const key = keyOf ? keyOf(request) : keyOfHeaders(headerOf);
       if (!key) return { refusal: missingKey };
       if (key.length > KEY_LENGTH_MAX) return { refusal: refusalOf("NOT_FOUND") };
-      const answer = await client.keys.verifyKey({ ...fieldsOf(asked), ...perRequest?.(request), key });
+      const answer = await client.keys.verifyKey({ ...asked, ...perRequest?.(request), key });
       if (answer.valid) return { key: answer as VerifiedKey };
       if (answer.degraded) return undecided(answer.cause);
       return { refusal: refusalOf(answer.code, answer) };
     } catch (error) {
+      if (isOnlyTheKeyWrong(error)) return { refusal: refusalOf("NOT_FOUND") };
       // Wrong use of the service, such as a wrong root key: nothing that the caller of this API has done.
       return undecided(error);
     }
@@ -108,9 +110,10 @@ function keyOfHeaders(headerOf: (name: string) => string | undefined): string | 
   return bearer ?? headerOf("x-api-key");
 }
 
-/** Without what is for the middleware itself. */
-function fieldsOf<Request>({ bodyOf, ...asked }: RefusalOptions<Request>): Asked {
-  return asked;
+/** Whether the service takes the text for no key, such as one with a NUL character in it. A stranger has chosen that text. */
+function isOnlyTheKeyWrong(error: unknown): boolean {
+  const violations = isLatchkeyError(error) ? error.violations : [];
+  return violations.length > 0 && violations.every(({ path }) => path === "key");
 }
 
 function refusalOf(code: string, answer?: Verification): Refusal {

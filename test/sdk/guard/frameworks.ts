@@ -27,6 +27,7 @@ export interface Answer {
 /** Options that every framework takes. */
 export interface CommonOptions extends Asked {
   readonly log?: (message: string, cause: unknown) => void;
+  readonly keyOf?: () => string;
   /** Names the header that holds the key. */
   readonly keyHeader?: string;
   /** Names the header that holds the end user's address. */
