@@ -1,7 +1,8 @@
 // What Latchkey does beside the least that Node's servers do, beside its peers and beside its own targets: `npm run bench`.
-// Names of sections run those alone; `keys=10000000` is for the growth, cold and lists sections, `minutes=5` for the end of the cold
-// one; `before before=<dist>` compares with an earlier build; `profile` leaves CPU profiles in the folder `profiles`; `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full,
-// is written into docs/benchmarks.md.
+// Names of sections run those alone; `keys=10000000` is for the growth, cold and lists sections, `minutes=5` for the end of
+// the cold one; `before before=<dist>` compares with an earlier build; `profile` leaves CPU profiles in the folder `profiles`;
+// `quick` takes rounds so short that they only show whether everything runs. Only a run of everything, in full, is written
+// into docs/benchmarks.md.
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";

@@ -74,17 +74,15 @@ export function createClient(client: ClientOptions): Client {
   checkOnUnavailable(onUnavailable);
 
   const groups = Object.entries(methods).map(([group, table]) => [group, callsOf(table)] as const);
-  const calls = Object.fromEntries(groups) as Record<string, Record<string, Call>>;
-  const { keys } = calls as unknown as { keys: { verifyKey: unknown } };
-  keys.verifyKey = verifyKey;
   // The generator prints the table and the interface from the same methods.
-  return calls as unknown as Client;
+  return Object.fromEntries(groups) as unknown as Client;
 
   function callsOf(table: Readonly<Record<string, MethodFacts>>): object {
     return Object.fromEntries(Object.entries(table).map(([name, method]) => [name, callOf(method)]));
   }
 
   function callOf(method: MethodFacts): Call {
+    if (method === methods.keys.verifyKey) return verifyKey as Call;
     const { items } = method;
     if (items === undefined) return (request, options) => call(method, request, options);
     return (request, options) => listing(items, request, (page) => call(method, page, options));

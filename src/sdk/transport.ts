@@ -1,4 +1,5 @@
 // One request, one answer, over fetch. It uses only what browsers, Node, Deno, Bun and workers have in common.
+import type { MethodFacts } from "../../gen/latchkey/v1/client.ts";
 import { errorOfAnswer, LatchkeyError } from "./errors.ts";
 
 export interface TransportOptions {
@@ -20,12 +21,8 @@ export interface Prepared {
   readonly body: string;
 }
 
-/** What the generated table says of a method that has to be known to send it. */
-export interface Target {
-  readonly path: string;
-  readonly fields: readonly string[];
-  readonly isPublic?: boolean;
-}
+/** What has to be known of a method to send it. */
+export type Target = Pick<MethodFacts, "path" | "fields" | "isPublic">;
 
 const VISIBLE_ASCII = /^[!-~]+$/;
 

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { readSteps } from "../support/documented-steps.ts";
 import { readText, root } from "../support/repository.ts";
 
 /** A fenced block of a page. */
@@ -9,7 +10,7 @@ export interface Block {
   readonly language: string;
   /** Why it is not run. */
   readonly untested: string | undefined;
-  /** Run by a test of its own: a numbered step of a walk-through. */
+  /** Run by a test of its own: a step of a walk-through. */
   readonly isStep: boolean;
   readonly text: string;
 }
@@ -24,7 +25,8 @@ export const pages = [
 ];
 
 const fence = /^( *)```(\w+)(?: untested: ([^\n]+))?\n(.*?)^\1```$/gms;
-const stepBefore = /^\*\*\d\. [^\n]*\n\n$/m;
+/** What the walk-throughs of regions run, by the headings that they read. */
+const steps = new Set(["Several regions", "Losing the ledger's region"].flatMap(readSteps).map(({ script }) => script));
 
 export function readBlocks(file: string): Block[] {
   const page = readText(file);
@@ -33,12 +35,7 @@ export function readBlocks(file: string): Block[] {
     line: page.slice(0, index).split("\n").length,
     language,
     untested,
-    isStep: stepBefore.test(
-      page
-        .slice(0, index)
-        .split(/\n(?=\*\*\d\. )/)
-        .at(-1) ?? "",
-    ),
+    isStep: steps.has(text),
     text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
   }));
 }

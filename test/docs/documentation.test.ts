@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildClient } from "../../tools/build-client.ts";
 import { bash } from "../support/documented-steps.ts";
 import { startTestServer } from "../support/in-process-server.ts";
-import { root } from "../support/repository.ts";
+import { linkPackages } from "../support/installed-package.ts";
 import { type Block, pages, readBlocks } from "./blocks.ts";
 import { differences } from "./same-answer.ts";
 
@@ -50,10 +50,7 @@ describe("the documentation", () => {
   const folder = mkdtempSync(join(tmpdir(), "latchkey-docs-"));
   beforeAll(async () => {
     await buildClient(join(folder, "node_modules/@latchkey/client"));
-    for (const name of ["express", "@bufbuild/buf", "@grpc/grpc-js", "@grpc/proto-loader", ".bin"]) {
-      mkdirSync(dirname(join(folder, "node_modules", name)), { recursive: true });
-      symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
-    }
+    linkPackages(folder, ["express", "@bufbuild/buf", "@grpc/grpc-js", "@grpc/proto-loader", ".bin"]);
     writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "project", type: "module" }));
     mkdirSync(join(folder, "data"));
   });

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import vm from "node:vm";
 import { gzipSync } from "node:zlib";
@@ -11,7 +11,7 @@ import type { Client, ClientOptions } from "../../src/sdk/index.ts";
 import { buildClient } from "../../tools/build-client.ts";
 import { packFolder } from "../../tools/pack.ts";
 import { startTestServer } from "../support/in-process-server.ts";
-import { installPackage, olderNode, userEnvironment } from "../support/installed-package.ts";
+import { installPackage, linkPackages, olderNode, userEnvironment } from "../support/installed-package.ts";
 import { npmPackage } from "../support/npm-programs.ts";
 import { readText, root } from "../support/repository.ts";
 
@@ -125,8 +125,7 @@ describe("the package @latchkey/client", () => {
   });
 
   it("loads each middleware alone, both ways", async () => {
-    link("@connectrpc/connect");
-    link("@bufbuild/protobuf");
+    linkPackages(project, ["@connectrpc/connect", "@bufbuild/protobuf"]);
     for (const entry of ["express", "fastify", "hono", "web", "connect"]) {
       const name = `@latchkey/client/${entry}`;
       const both = `const a = require("${name}"); import("${name}").then((b) => console.log(typeof a.protect, typeof b.protect))`;
@@ -153,8 +152,14 @@ describe("the package @latchkey/client", () => {
   });
 
   it.each(Object.entries(resolutions))("has declarations that find mistakes, resolved as %s", async (_, options) => {
-    for (const name of ["express", "@types/express", "fastify", "hono", "@connectrpc/connect", "@bufbuild/protobuf"])
-      link(name);
+    linkPackages(project, [
+      "express",
+      "@types/express",
+      "fastify",
+      "hono",
+      "@connectrpc/connect",
+      "@bufbuild/protobuf",
+    ]);
     const compilerOptions = {
       ...options,
       target: "es2022",
@@ -193,12 +198,4 @@ describe("the package @latchkey/client", () => {
     writeFileSync(join(installed, "dist/esm/index.js"), "module.exports = 1;");
     expect((await publint({ pkgDir: installed, pack: false })).messages).not.toEqual([]);
   });
-
-  /** A package of this checkout, as if the project had installed it. */
-  function link(name: string): void {
-    const path = join(project, "node_modules", name);
-    mkdirSync(dirname(path), { recursive: true });
-    rmSync(path, { force: true });
-    symlinkSync(join(root, "node_modules", name), path);
-  }
 });

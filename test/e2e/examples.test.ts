@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildClient } from "../../tools/build-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { linkPackages } from "../support/installed-package.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { readText, root } from "../support/repository.ts";
 import { atTestEnd } from "../support/test-end.ts";
@@ -27,10 +28,7 @@ describe("an example", () => {
   beforeAll(async () => {
     cpSync(join(root, "examples"), folder, { recursive: true });
     await buildClient(join(folder, "node_modules/@latchkey/client"));
-    for (const name of frameworks) {
-      mkdirSync(dirname(join(folder, "node_modules", name)), { recursive: true });
-      symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
-    }
+    linkPackages(folder, frameworks);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { outcomeStatus } from "../../gen/latchkey/v1/client.ts";
 import { docsOf, type ErrorCode, errorCodes } from "../../src/rpc/api-error.ts";
 import { ERRORS } from "../../tools/protoc-gen-latchkey/http-facts.ts";
 
@@ -44,6 +45,7 @@ describe("the verification outcomes", () => {
     const explained = [...rows].map(([, code, valid]) => [code, valid]);
     const known: string[] = openApi.components.schemas.VerifyKeyResponse.properties.code.enum;
     expect(explained.map(([code]) => code).sort()).toEqual([...known].sort());
+    expect(Object.keys(outcomeStatus).sort()).toEqual([...known].sort());
     expect(explained.filter(([, valid]) => valid === "true")).toEqual([["VALID", "true"]]);
   });
 });

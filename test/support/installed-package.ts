@@ -1,12 +1,23 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { root } from "./repository.ts";
 
 const exec = promisify(execFile);
 
 /** The environment of a user who has this Node and nothing of the checkout. */
 export const userEnvironment = { ...process.env, PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
+
+/** Packages of this checkout, as if the project in the folder had installed them. */
+export function linkPackages(project: string, names: readonly string[]): void {
+  for (const name of names) {
+    const path = join(project, "node_modules", name);
+    mkdirSync(dirname(path), { recursive: true });
+    rmSync(path, { force: true });
+    symlinkSync(join(root, "node_modules", name), path);
+  }
+}
 
 /** A Node on this machine that is older than what the service needs. */
 export async function olderNode(): Promise<string | undefined> {

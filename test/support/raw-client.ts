@@ -8,18 +8,15 @@ import { openTransport, type Target, type TransportOptions } from "../../src/sdk
  */
 export function rawClient(options: TransportOptions & { readonly timeoutMs?: number }): LatchkeyClient {
   const transport = openTransport(options);
-  const callOf =
-    (target: Target) =>
-    (request: object, call: IdempotentCallOptions = {}) => {
+  const callOf = (target: Target) => {
+    return async (request: object, call: IdempotentCallOptions = {}) => {
       const prepared = transport.prepare(target, request, call.idempotencyKey);
       const timeoutMs = call.timeoutMs ?? options.timeoutMs ?? 10_000;
       return withDeadline(timeoutMs, call.signal, (signal) => transport.exchange(prepared, signal));
     };
+  };
   const groups = Object.entries(methods).map(([group, table]) => {
-    const calls = Object.entries(table).map(([name, target]) => [
-      name,
-      async (...args: Parameters<ReturnType<typeof callOf>>) => callOf(target)(...args),
-    ]);
+    const calls = Object.entries(table).map(([name, target]) => [name, callOf(target)]);
     return [group, Object.fromEntries(calls)] as const;
   });
   return Object.fromEntries(groups) as unknown as LatchkeyClient;
