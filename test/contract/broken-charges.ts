@@ -106,4 +106,12 @@ export const brokenCharges: readonly BrokenStore[] = [
     }
     return results;
   }),
+  usage("stores a refill with a charge of which one counter is missing", (inner) => async (charges) => {
+    const results = await inner(charges);
+    for (const [i, { subject, shared }] of charges.entries()) {
+      if (results[i]?.outcome !== "missing" || shared === undefined) continue;
+      await inner([subject, shared].map((each) => ({ subject: each, cost: 1, count: 0 })));
+    }
+    return results;
+  }),
 ];

@@ -127,6 +127,21 @@ export const usageCostCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "a charge on two counters of which one is missing stores no refill of the other",
+    async run(store, clock) {
+      clock.stepTo(noon);
+      const key = await counter(store, clock, 0, { interval: "daily", amount: 1, carryOver: false });
+      clock.stepTo(nextMidnight);
+      expect(await settleAll(store, both(key, "none", 1), both("none", key, 1))).toEqual([
+        { outcome: "missing" },
+        { outcome: "missing" },
+      ]);
+      // By the clock that was set back, nothing is due yet.
+      clock.stepTo(noon);
+      expect(await balances(store, key)).toEqual([0]);
+    },
+  },
+  {
     name: "100 keys that share a counter are charged in one call until that one is used up",
     async run(store, clock) {
       const owner = await counter(store, clock, 500);

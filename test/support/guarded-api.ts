@@ -30,6 +30,8 @@ export interface GuardedApi {
   loseNextAnswer(how: Loss): void;
   /** Answers that were lost. */
   readonly lost: () => number;
+  /** Whether each replica was asked: the proxy may keep a connection to each then. */
+  readonly allAsked: () => boolean;
 }
 
 export type Loss = "killed" | "cut off";
@@ -58,8 +60,10 @@ export async function startGuardedApi(
   const { api, received } = await startApi();
   let toBeLost: Loss | undefined;
   let lost = 0;
-  const replica = () =>
+  const asked = new Set<number>();
+  const replica = (index: number) =>
     listen(async (req, res) => {
+      asked.add(index);
       const answer = await passOn(req, latchkey.baseUrl);
       // Not of a health check.
       if (toBeLost !== undefined && req.url?.startsWith("/v1/authz")) {
@@ -71,7 +75,7 @@ export async function startGuardedApi(
       res.writeHead(answer.statusCode ?? 0, answer.headers).end(await textOf(answer));
     });
   const { host } = new URL(latchkey.baseUrl);
-  const replicas = isDirect ? ([host, host] as const) : ([await replica(), await replica()] as const);
+  const replicas = isDirect ? ([host, host] as const) : ([await replica(0), await replica(1)] as const);
   const proxy = await ProxyServer.start(name, { latchkey: replicas, api, edit });
   atTestEnd(() => proxy.remove());
   return {
@@ -83,6 +87,7 @@ export async function startGuardedApi(
       toBeLost = how;
     },
     lost: () => lost,
+    allAsked: () => asked.size === replicas.length,
   };
 }
 
@@ -102,6 +107,8 @@ async function listen(handle: (req: http.IncomingMessage, res: http.ServerRespon
   const server = http.createServer((req, res) => {
     handle(req, res).catch(() => res.destroy());
   });
+  // Longer than a test: it is the proxy that closes a connection it does not need.
+  server.keepAliveTimeout = 600_000;
   atTestEnd(() => {
     server.close();
     server.closeAllConnections();

@@ -39,9 +39,10 @@ locked AS MATERIALIZED (
  * what each of them was granted by counting again from the balances before.
  *
  * Counters that charges connect form a part. Parts have no counter in common, so each is counted for itself. Charges of
- * which a counter is missing, locked or too low from the beginning take nothing (balances only fall) and drop out first.
- * A part with enough for all that is left of its charges is done by a sum. Only the others are counted charge by charge:
- * in each step of `folded` every such part advances by one charge. `balances` holds a part's balances by slot.
+ * which a counter is missing or locked change nothing, not even by storing a refill that is due. Charges of which a counter
+ * is too low from the beginning take nothing (balances only fall): they count with 0 and are no `runs`. A part with enough
+ * for all of its runs is done by a sum. Only the others are counted run by run: in each step of `folded` every such part
+ * advances by one. `balances` holds a part's balances by slot.
  *
  * $5 subjects  $6 their parts  $7 their slots in the part, from 1
  * $8 own subject of each charge, as a position in $5  $9 shared one, or 0  $10 cost  $11 count
@@ -64,17 +65,20 @@ locked AS MATERIALIZED (
 ), ${refillSteps}, held AS MATERIALIZED (
   SELECT subject, part, slot, at, available, boundaries, through_ms, GREATEST(0, through_ms - now_ms) AS ahead_ms
   FROM refilled
-), runs AS MATERIALIZED (
-  SELECT own.part, own.slot AS own_slot, COALESCE(shared.slot, 0) AS shared_slot, r.cost, r.count,
-    row_number() OVER (PARTITION BY own.part ORDER BY r.at) AS step
+), complete AS MATERIALIZED (
+  SELECT own.part, own.slot AS own_slot, COALESCE(shared.slot, 0) AS shared_slot, r.cost, r.at,
+    CASE WHEN r.cost <= LEAST(own.available, shared.available) THEN r.count ELSE 0 END AS count
   FROM unnest($8::int[], $9::int[], $10::bigint[], $11::bigint[]) WITH ORDINALITY AS r (own, shared, cost, count, at)
   JOIN held own ON own.at = r.own
   LEFT JOIN held shared ON shared.at = r.shared
-  WHERE r.cost <= own.available AND (r.shared = 0 OR r.cost <= shared.available)
+  WHERE r.shared = 0 OR shared.at IS NOT NULL
+), runs AS MATERIALIZED (
+  SELECT part, own_slot, shared_slot, cost, count, row_number() OVER (PARTITION BY part ORDER BY at) AS step
+  FROM complete WHERE count > 0
 ), wanted AS MATERIALIZED (
   SELECT part, slot, sum(cost * count)::bigint AS wanted
-  FROM (SELECT part, own_slot AS slot, cost, count FROM runs
-    UNION ALL SELECT part, shared_slot, cost, count FROM runs WHERE shared_slot > 0) AS each
+  FROM (SELECT part, own_slot AS slot, cost, count FROM complete
+    UNION ALL SELECT part, shared_slot, cost, count FROM complete WHERE shared_slot > 0) AS each
   GROUP BY part, slot
 ), short AS MATERIALIZED (
   SELECT DISTINCT part FROM held JOIN wanted USING (part, slot) WHERE wanted > available
@@ -100,12 +104,12 @@ locked AS MATERIALIZED (
 ), ends AS MATERIALIZED (
   SELECT DISTINCT ON (part) part, balances FROM folded ORDER BY part, step DESC
 ), settled AS MATERIALIZED (
-  SELECT subject, available, boundaries, through_ms, ahead_ms,
+  SELECT subject, available, boundaries, through_ms, ahead_ms, wanted,
     COALESCE(ends.balances[slot], available - COALESCE(wanted, 0)) AS after
   FROM held LEFT JOIN wanted USING (part, slot) LEFT JOIN ends USING (part)
 ), spent AS (
   UPDATE counters k SET remaining = s.after, refilled_through_ms = s.through_ms
-  FROM settled s WHERE k.subject = s.subject AND (s.after <> s.available OR s.boundaries > 0)
+  FROM settled s WHERE k.subject = s.subject AND s.wanted IS NOT NULL AND (s.after <> s.available OR s.boundaries > 0)
 )`,
 };
 
