@@ -25,6 +25,9 @@ export const pages = [
 ];
 
 const fence = /^( *)```(\w+)(?: untested: ([^\n]+))?\n(.*?)^\1```$/gms;
+/** What a newcomer follows, by a test of its own: from a folder that is empty, with the packages. */
+export const newcomersPages = ["docs/quickstart.md", "README.md"] as const;
+
 /** What the walk-throughs of regions run, by the headings that they read. */
 const steps = new Set(["Several regions", "Losing the ledger's region"].flatMap(readSteps).map(({ script }) => script));
 
@@ -35,7 +38,7 @@ export function readBlocks(file: string): Block[] {
     line: page.slice(0, index).split("\n").length,
     language,
     untested,
-    isStep: steps.has(text),
+    isStep: newcomersPages.some((page) => page === file) || steps.has(text),
     text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
   }));
 }

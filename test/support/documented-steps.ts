@@ -43,7 +43,7 @@ export function substitute(script: string, addresses: Readonly<Record<string, st
 export async function bash(
   folder: string,
   script: string,
-  options: { readonly env?: Record<string, string>; readonly uid?: number; readonly gid?: number } = {},
+  options: { readonly env?: NodeJS.ProcessEnv; readonly uid?: number; readonly gid?: number } = {},
 ): Promise<string> {
   const env = { PATH: process.env.PATH, ...options.env };
   return (await promisify(execFile)("bash", ["-ec", script], { ...options, cwd: folder, env })).stdout;
