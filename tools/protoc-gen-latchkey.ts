@@ -1,5 +1,6 @@
 // The buf plugin that derives everything HTTP from the proto files of latchkey.v1: the gateway's route table, the
-// codecs of hot methods, the JSON types of the SDK and the OpenAPI document. It reads descriptors only, never gen/, which buf has just emptied.
+// codecs of hot methods, the JSON types of the SDK and the OpenAPI document. It reads descriptors, and of
+// `/v1/authz` the table beside its handler; never gen/, which buf has just emptied.
 import { create, createFileRegistry } from "@bufbuild/protobuf";
 import {
   type CodeGeneratorRequest,

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { methods } from "../../gen/latchkey/v1/client.ts";
 import { errorCodes } from "../../src/rpc/api-error.ts";
+import { authzPath } from "../../src/rpc/authz/authz-contract.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { readText } from "../support/repository.ts";
 
@@ -23,6 +24,16 @@ describe("the page of the API reference", () => {
     const request = page.slice(page.indexOf('id="keys.createKey"'), page.indexOf('id="keys.verifyKey"'));
     for (const field of ["apiId", "refill.interval", "ratelimits[].name"])
       expect(request).toContain(`<code>${field}</code>`);
+  });
+
+  it("tells of everything that proxies can ask and are answered", () => {
+    const section = page.slice(page.indexOf('id="authz"'), page.indexOf('id="errors"'));
+    const { parameters, responses } = JSON.parse(readText("gen/openapi.json")).paths[authzPath].get;
+    const headers = Object.values<{ headers: object }>(responses).flatMap((answer) => Object.keys(answer.headers));
+    const names = [...parameters.map(({ name }: { name: string }) => name), ...Object.keys(responses), ...headers];
+    expect(names.length).toBeGreaterThan(40);
+    for (const name of names) expect(section).toContain(`<td><code>${name}</code>`);
+    expect(page).toContain('<a href="#authz">');
   });
 
   it("is what errors link to, by the address that the service is told and no other", async () => {

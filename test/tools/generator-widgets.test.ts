@@ -40,7 +40,7 @@ describe("several services", () => {
     expect(services).toContain("[...keysHotMethods]");
     expect(contentOf("latchkey/v1/client.ts")).toMatch(/readonly keys: KeysClient;.*readonly widgets: WidgetsClient;/s);
     const { paths, tags } = JSON.parse(contentOf("openapi.json"));
-    expect(tags).toMatchObject([{ name: "Keys" }, { name: "Widgets" }]);
+    expect(tags).toMatchObject([{ name: "Keys" }, { name: "Widgets" }, { name: "Proxies" }]);
     expect(paths["/v1/widgets.getWidget"].post).toMatchObject({ operationId: "widgets.getWidget", tags: ["Widgets"] });
     expect(paths).toHaveProperty(["/v1/keys.createKey"]);
   });

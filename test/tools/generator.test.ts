@@ -25,6 +25,7 @@ import { type MethodFacts, methods } from "../../gen/latchkey/v1/client.ts";
 import { file_latchkey_v1_keys as keys } from "../../gen/latchkey/v1/keys_pb.js";
 import { hot, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
 import { routes } from "../../gen/latchkey/v1/services.ts";
+import { authzPath } from "../../src/rpc/authz/authz-contract.ts";
 import { ERRORS } from "../../tools/protoc-gen-latchkey/http-facts.ts";
 import { plugin } from "../../tools/protoc-gen-latchkey.ts";
 
@@ -39,8 +40,8 @@ describe("openapi.json", () => {
     expect(await new Validator().validate({ ...openapi, info: {} })).toMatchObject({ valid: false });
   });
 
-  it("holds exactly the routes of the gateway, with the permissions of their methods", () => {
-    expect(Object.keys(openapi.paths)).toEqual([...new Set(routes.map((route) => route.path))]);
+  it("holds exactly the routes of the gateway and what proxies ask, with the permissions of their methods", () => {
+    expect(Object.keys(openapi.paths)).toEqual([...new Set(routes.map((route) => route.path)), authzPath]);
     for (const { path, method } of routes.filter(({ verb }) => verb === "POST")) {
       const { post } = operationsOf(path);
       const [group, name] = path.slice("/v1/".length).split(".");

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { EXAMPLES } from "./examples.ts";
 import { ERRORS, type Status } from "./http-facts.ts";
+import { type Authz, readAuthz } from "./read-authz.ts";
 import type { Contract, Message, Method, Route, Service } from "./read-contract.ts";
 import type { Field } from "./read-field.ts";
 
@@ -16,6 +17,8 @@ export function emitOpenapi({ services, messages }: Contract): string {
       }
     }
   }
+  const authz = readAuthz(messages);
+  if (authz !== undefined) paths[authz.path] = { get: authzOperation(authz) };
   const document = {
     openapi: "3.1.0",
     info: {
@@ -28,7 +31,10 @@ export function emitOpenapi({ services, messages }: Contract): string {
       { url: "/", description: "The service that this document was read from." },
       { url: "http://127.0.0.1:8080", description: "A service on this machine that was started with its defaults." },
     ],
-    tags: services.map((service) => ({ name: tagOf(service), description: unwrap(service.comment) })),
+    tags: [
+      ...services.map((service) => ({ name: tagOf(service), description: unwrap(service.comment) })),
+      ...(authz ? [{ name: AUTHZ_TAG, description: "What proxies ask." }] : []),
+    ],
     paths,
     components: {
       schemas: {
@@ -38,7 +44,10 @@ export function emitOpenapi({ services, messages }: Contract): string {
       responses: sharedResponses,
       headers: sharedHeaders,
       parameters: { IdempotencyKey: idempotencyKey },
-      securitySchemes: { rootKey: { type: "http", scheme: "bearer", description: "The root key of the service." } },
+      securitySchemes: {
+        rootKey: { type: "http", scheme: "bearer", description: "The root key of the service." },
+        ...(authz && keySchemes(authz)),
+      },
     },
   };
   return `${JSON.stringify(document, null, 2)}\n`;
@@ -85,6 +94,49 @@ function operation(method: Method, route: Route, service: Service, messages: rea
         ...(method.isIdempotent || isUpdate ? [409 as const] : []),
       ]),
     },
+  };
+}
+
+const AUTHZ_TAG = "Proxies";
+
+function authzOperation({ comment, parameters, rootKey, answers }: Authz): object {
+  const [summary, description] = splitSummary(unwrap(comment));
+  return {
+    operationId: "authz",
+    tags: [AUTHZ_TAG],
+    summary,
+    description,
+    security: [{ key: [] }, { keyHeader: [] }],
+    parameters: [
+      ...parameters.map((field) => parameterOf(field, undefined)),
+      { ...rootKey, in: "header", schema: { type: "string" } },
+    ],
+    responses: Object.fromEntries(
+      answers.map(({ status, description, headers }) => [
+        status,
+        {
+          description,
+          headers: Object.fromEntries(
+            headers.map(({ name, always, codes, ...header }) => [
+              name,
+              {
+                ...header,
+                ...(always && { required: true }),
+                schema: { type: "string", ...(codes && { enum: codes }) },
+              },
+            ]),
+          ),
+        },
+      ]),
+    ),
+  };
+}
+
+function keySchemes({ keyHeader }: Authz): object {
+  const description = "The key that is verified.";
+  return {
+    key: { type: "http", scheme: "bearer", description },
+    keyHeader: { type: "apiKey", in: "header", name: keyHeader, description },
   };
 }
 

@@ -3,10 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EXAMPLES } from "./examples.ts";
 import { ERRORS } from "./http-facts.ts";
+import { type Authz, readAuthz } from "./read-authz.ts";
 import type { Contract, Message, Method, Service } from "./read-contract.ts";
 import type { Field, FieldType } from "./read-field.ts";
 
 export function emitPage({ services, messages }: Contract): string {
+  const authz = readAuthz(messages);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -19,6 +21,7 @@ export function emitPage({ services, messages }: Contract): string {
 <nav aria-label="Contents">
 <h2>Latchkey</h2>
 ${services.map(contentsOf).join("\n")}
+${authz ? '<h3><a href="#authz">authz</a></h3>' : ""}
 <h3><a href="#errors">Errors</a></h3>
 <ul>${ERRORS.map(({ code }) => `<li><a href="#${code}">${code}</a></li>`).join("")}</ul>
 </nav>
@@ -26,6 +29,7 @@ ${services.map(contentsOf).join("\n")}
 <h1>API reference</h1>
 <p>Every method is a <code>POST</code> with JSON to <code>/v1/…</code>, and the same over gRPC, gRPC-Web and Connect as <code>latchkey.v1</code>. The machine-readable form is <a href="/openapi.json">openapi.json</a>. Methods that need a root key take it as <code>Authorization: Bearer &lt;root key&gt;</code>.</p>
 ${services.map((service) => sectionOf(service, messages)).join("\n")}
+${authz ? authzOf(authz) : ""}
 <h2 id="errors">Errors</h2>
 <p>An error is <code>{"error": {"code", "message", "docs", "requestId"}}</code>, with <code>violations</code> for fields that are wrong. Whether a key is valid is never an error.</p>
 ${ERRORS.map(errorOf).join("\n")}
@@ -77,6 +81,30 @@ function methodOf({ group }: Service, method: Method, messages: readonly Message
   ].join("\n");
 }
 
+function authzOf({ path, comment, parameters, rootKey, answers }: Authz): string {
+  const headers = new Map(
+    answers.flatMap((answer) => answer.headers).map((header) => [header.name, header.description]),
+  );
+  return [
+    '<h2 id="authz">authz</h2>',
+    `<p><code>GET ${path}</code>, and any other method.</p>`,
+    textOf(comment),
+    tableOf(
+      ["Query parameter", "type", "meaning"],
+      parameters.map((field) => rowOf(field, field.name, { role: "request" })),
+    ),
+    tableOf(["Header of the request", "meaning"], [cellsOf(rootKey.name, rootKey.description)]),
+    tableOf(
+      ["Status", "x-latchkey-code", "meaning"],
+      answers.map(({ status, codes, description }) => cellsOf(`${status}`, codes.join(", "), description)),
+    ),
+    tableOf(
+      ["Header of the answer", "meaning"],
+      [...headers].map(([name, description]) => cellsOf(name, description)),
+    ),
+  ].join("\n");
+}
+
 function exampleOf(example: object | undefined): string[] {
   return example === undefined ? [] : [`<pre>${escapeHtml(JSON.stringify(example, null, 2))}</pre>`];
 }
@@ -85,8 +113,16 @@ function exampleOf(example: object | undefined): string[] {
 function fieldsOf(title: string, name: string, messages: readonly Message[]): string {
   const rows = rowsOf(name, "", messages, []);
   if (rows.length === 0) return `<p>${title}: <code>{}</code></p>`;
-  const head = `<tr><th scope="col">${title}</th><th scope="col">type</th><th scope="col">meaning</th></tr>`;
+  return tableOf([title, "type", "meaning"], rows);
+}
+
+function tableOf(titles: readonly string[], rows: readonly string[]): string {
+  const head = `<tr>${titles.map((title) => `<th scope="col">${title}</th>`).join("")}</tr>`;
   return `<div class="scroll"><table>\n<thead>${head}</thead>\n<tbody>\n${rows.join("\n")}\n</tbody>\n</table></div>`;
+}
+
+function cellsOf(...[name, ...texts]: readonly string[]): string {
+  return `<tr><td><code>${name}</code></td>${texts.map((text) => `<td>${textOf(text)}</td>`).join("")}</tr>`;
 }
 
 function rowsOf(name: string, before: string, messages: readonly Message[], above: readonly string[]): string[] {
@@ -103,7 +139,7 @@ function rowsOf(name: string, before: string, messages: readonly Message[], abov
   });
 }
 
-function rowOf(field: Field, path: string, { role }: Message): string {
+function rowOf(field: Field, path: string, { role }: Pick<Message, "role">): string {
   const isNeeded = field.required && role === "request";
   const type = `${typeOf(field.type)}${field.change === "set or remove" ? " or null" : ""}`;
   const needed = isNeeded ? "" : ' <span class="dim">optional</span>';

@@ -1,15 +1,16 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { outcomeStatus } from "../../../gen/latchkey/v1/client.ts";
 import type { VerifyKeyResponseSchema } from "../../../gen/latchkey/v1/keys_pb.js";
-import { type ApiError, errorCodes } from "../api-error.ts";
+import type { ApiError } from "../api-error.ts";
 import { errorHeaders } from "../respond.ts";
+import { type AnswerHeader, type LatchkeyHeader, statusOfCode } from "./authz-contract.ts";
 
 export type Verification = MessageInitShape<typeof VerifyKeyResponseSchema>;
 
 /** An answer without a body. */
 export interface AuthzAnswer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Partial<Record<AnswerHeader, string>>>;
 }
 
 /** The answer to a request whose key was verified. */
@@ -28,7 +29,7 @@ export function answerOf(verification: Verification, nowMs: number): AuthzAnswer
 /** The answer to a request without a key. */
 export function missingKeyAnswer(): AuthzAnswer {
   const headers = latchkeyHeaders({ code: "MISSING_KEY", reason: "an API key is needed" });
-  return { status: 401, headers: { ...headers, "www-authenticate": "Bearer" } };
+  return { status: statusOfCode.MISSING_KEY, headers: { ...headers, "www-authenticate": "Bearer" } };
 }
 
 /**
@@ -38,15 +39,14 @@ export function missingKeyAnswer(): AuthzAnswer {
 export function undecidedAnswer(error: ApiError): AuthzAnswer {
   const { code, message } = error;
   if (code === "BAD_REQUEST") {
-    return { status: errorCodes.BAD_REQUEST.status, headers: latchkeyHeaders({ code, reason: message }) };
+    return { status: statusOfCode.BAD_REQUEST, headers: latchkeyHeaders({ code, reason: message }) };
   }
+  const headers = latchkeyHeaders({ code: "UNAVAILABLE", reason: message });
   const isTransient = code === "SERVICE_UNAVAILABLE";
+  const { "retry-after": retryAfter } = isTransient ? errorHeaders(error) : {};
   return {
-    status: errorCodes.SERVICE_UNAVAILABLE.status,
-    headers: {
-      ...latchkeyHeaders({ code: "UNAVAILABLE", reason: message }),
-      ...(isTransient && errorHeaders(error)),
-    },
+    status: statusOfCode.UNAVAILABLE,
+    headers: { ...headers, ...(retryAfter !== undefined && { "retry-after": retryAfter }) },
   };
 }
 
@@ -58,7 +58,7 @@ interface Told {
 }
 
 /** All of them are always there, so that a proxy that copies them overwrites those which an end user has forged. */
-function latchkeyHeaders({ code, keyId, ownerId, reason }: Told): Record<string, string> {
+function latchkeyHeaders({ code, keyId, ownerId, reason }: Told): Record<LatchkeyHeader, string> {
   return {
     "x-latchkey-key-id": encode(keyId),
     "x-latchkey-owner-id": encode(ownerId),
@@ -76,7 +76,7 @@ function encode(text = "", lengthMax = Number.POSITIVE_INFINITY): string {
 }
 
 /** As the middleware of the client builds them. */
-function limitHeaders(verification: Verification, nowMs: number): Record<string, string> {
+function limitHeaders(verification: Verification, nowMs: number): Partial<Record<AnswerHeader, string>> {
   const { reason, ratelimit, ratelimits = [], owner } = verification;
   if (reason?.check !== "limit") return {};
   const named = reason.of === "owner" ? (owner?.ratelimits ?? []) : ratelimits;

@@ -8,11 +8,9 @@ import { type HttpHandler, queryOf } from "../http-handler.ts";
 import { remoteAddressOf } from "../remote-address.ts";
 import { toApiError } from "../to-api-error.ts";
 import { type AuthzAnswer, answerOf, missingKeyAnswer, undecidedAnswer, type Verification } from "./authz-answer.ts";
+import { type commonHeaders, keyHeader, type LatchkeyHeader, rootKeyHeader } from "./authz-contract.ts";
 import { type AuthzParameters, readParameters } from "./authz-parameters.ts";
 
-export const authzPath = "/v1/authz";
-
-const rootKeyHeader = "x-latchkey-root-key";
 /** The longest key that `verifyKey` takes. A longer text is no key: only the end user is to blame for it. */
 const keyLengthMax = 16_384;
 /** Addresses whose parameters are remembered. An operator has configured a few. */
@@ -34,7 +32,7 @@ export function createAuthzHandler(
 
   async function decide(req: IncomingMessage, requestId: string): Promise<AuthzAnswer> {
     const { headers } = req;
-    const rootKey = headerOf(headers, rootKeyHeader);
+    const rootKey = headerOf(headers, rootKeyHeader.name);
     const call: Call = {
       endpoint: verifyKey,
       protocol: "authz",
@@ -69,8 +67,11 @@ const needsRootKey = new ApiError("UNAUTHORIZED", "the header X-Latchkey-Root-Ke
 
 function send(res: ServerResponse, { status, headers }: AuthzAnswer, requestId: string): void {
   if (res.headersSent || res.destroyed) return;
-  const own = ["content-length", "0", "cache-control", "no-store", "x-request-id", requestId];
-  res.writeHead(status, [...own, ...Object.entries(headers).flat()]);
+  const own: Record<Exclude<keyof typeof commonHeaders, LatchkeyHeader>, string> = {
+    "cache-control": "no-store",
+    "x-request-id": requestId,
+  };
+  res.writeHead(status, ["content-length", "0", ...Object.entries({ ...own, ...headers }).flat()]);
   res.end();
 }
 
@@ -86,7 +87,7 @@ function readRequest({ fields, ipHeader }: AuthzParameters, headers: CallHeaders
 /** As the middleware of the client finds it. */
 function keyOf(headers: CallHeaders): string | undefined {
   const [, bearer] = /^Bearer +([^ ]+) *$/i.exec(headerOf(headers, "authorization") ?? "") ?? [];
-  return bearer ?? headerOf(headers, "x-api-key");
+  return bearer ?? headerOf(headers, keyHeader);
 }
 
 /** Each proxy adds an address to the end of a list such as X-Forwarded-For. What comes before could be forged. */

@@ -3,6 +3,7 @@ import { VerifyKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
 import { splitQuery } from "../decoding/decode-query.ts";
 import { Violations } from "../invalid-request.ts";
 import { validated } from "../validate.ts";
+import { fieldOfParameter, ipHeaderParameter } from "./authz-contract.ts";
 
 /** What the address that an operator has configured asks of every request. */
 export interface AuthzParameters {
@@ -12,8 +13,9 @@ export interface AuthzParameters {
 }
 
 const costMax = 2_147_483_647;
-const names = ["apiId", "permissions", "cost", "ratelimitCost", "ip", "ipHeader"] as const;
-type Name = (typeof names)[number];
+const nameOfHeader = new RegExp(ipHeaderParameter.pattern);
+type Name = keyof typeof fieldOfParameter | typeof ipHeaderParameter.name;
+const names: readonly string[] = [...Object.keys(fieldOfParameter), ipHeaderParameter.name];
 
 /** Throws `InvalidRequest`, which lists all that is wrong. A parameter that is misspelt or comes twice is never passed over. */
 export function readParameters(query: string): AuthzParameters {
@@ -26,7 +28,7 @@ export function readParameters(query: string): AuthzParameters {
     else given.set(name, text);
   }
   const ipHeader = given.get("ipHeader")?.toLowerCase();
-  if (ipHeader !== undefined && !/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(ipHeader)) {
+  if (ipHeader !== undefined && !nameOfHeader.test(ipHeader)) {
     violations.add("ipHeader", "must be the name of a header");
   }
   if (ipHeader !== undefined && given.has("ip")) violations.add("ipHeader", "and ip exclude each other");
@@ -53,5 +55,5 @@ export function readParameters(query: string): AuthzParameters {
 }
 
 function isName(name: string): name is Name {
-  return (names as readonly string[]).includes(name);
+  return names.includes(name);
 }
