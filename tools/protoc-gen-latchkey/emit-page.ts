@@ -49,8 +49,9 @@ h2{margin-top:3rem;border-bottom:1px solid var(--line)}h3{margin-top:2.5rem}
 code,pre{font:.875em/1.5 ui-monospace,monospace}pre{overflow:auto;padding:.75rem;border:1px solid var(--line);border-radius:.375rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.375rem .75rem .375rem 0;border-bottom:1px solid var(--line)}
+td>:first-child{margin-top:0}td>:last-child{margin-bottom:0}
 .dim{color:GrayText}:target{scroll-margin-top:1rem;outline:2px solid Highlight;outline-offset:.25rem}
-@media(max-width:50rem){body{display:block}nav{position:static;height:auto;border:0}main{padding:1rem}}
+@media(max-width:50rem){body{display:block}nav{position:static;height:auto;border:0;columns:2}nav ul{break-inside:avoid}main{padding:1rem}}
 `;
 
 function contentsOf({ group, methods }: Service): string {
