@@ -43,7 +43,7 @@ const STYLE = `
 :root{color-scheme:light dark;--line:#8884;--dim:#8889}
 body{margin:0;font:16px/1.55 system-ui,sans-serif;display:grid;grid-template-columns:16rem minmax(0,1fr)}
 nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1rem;border-right:1px solid var(--line);box-sizing:border-box;font-size:.875rem}
-nav ul{list-style:none;margin:0 0 1rem;padding:0}nav h3{margin:.5rem 0 0;font-size:.875rem}
+nav ul{list-style:none;margin:0 0 1rem;padding:0}nav h3{margin:.5rem 0 0;font-size:.875rem;break-after:avoid}
 main{padding:1rem 2rem 6rem;max-width:60rem}
 h2{margin-top:3rem;border-bottom:1px solid var(--line)}h3{margin-top:2.5rem}
 code,pre{font:.875em/1.5 ui-monospace,monospace}pre{overflow:auto;padding:.75rem;border:1px solid var(--line);border-radius:.375rem}
