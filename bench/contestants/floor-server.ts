@@ -1,4 +1,5 @@
-// The least that a server of each kind does: reads the request, parses what is JSON, and answers bytes that it was given.
+// The least that a server of each kind does: reads the request, parses what is JSON, and answers bytes that it was given;
+// `given` looks at no request, and has headers in its file beside the body.
 // `node floor-server.ts <kind> <file with the answer>`; prints its port.
 import { readFileSync } from "node:fs";
 import http from "node:http";
@@ -16,6 +17,7 @@ const keepAliveTimeout = 75_000;
 const kinds: Record<string, () => void> = {
   http: () => listen(createHttpServer()),
   "http-threads": serveHttpInThreads,
+  given: serveGiven,
   compat: serveCompat,
   stream: serveStream,
   grpcjs: serveGrpcJs,
@@ -39,6 +41,18 @@ function createHttpServer(): http.Server {
       res.end(text);
     });
   });
+}
+
+function serveGiven(): void {
+  const { headers, body } = JSON.parse(answer.toString()) as { headers: http.OutgoingHttpHeaders; body: string };
+  const length = Buffer.byteLength(body);
+  listen(
+    http.createServer({ keepAliveTimeout }, (req, res) => {
+      req.resume();
+      res.writeHead(200, { "content-length": length, ...headers });
+      res.end(body);
+    }),
+  );
 }
 
 /** Two threads with a listener each, between which the system shares out connections. */

@@ -18,7 +18,7 @@ export interface ServerOptions {
   readonly pinned?: boolean;
 }
 
-const serverCore = "0";
+export const serverCore = "0";
 const patienceMs = 5000;
 
 /** Runs a script of Node's until the section ends; `portOf` finds its port in a line that it prints. */
@@ -56,7 +56,7 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** The system counts in ticks of 10 ms. */
-function cpuMsOf(pid: number): number {
+export function cpuMsOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }

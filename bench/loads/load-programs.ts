@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { findOrInstall, isExecutable, pathFolders } from "../../test/support/debian-programs.ts";
 import {
   connectionsMax,
+  guardedScript,
   type KeyFile,
   manyKeysScript,
   oneCallScript,
@@ -22,6 +23,8 @@ export interface Served {
   /** Answers of another status than 200: not part of the count. */
   readonly refused: number;
 }
+
+type Latency = (ms: number) => Promise<number>;
 
 export type Load = (ms: number) => Promise<Served>;
 
@@ -44,8 +47,12 @@ export interface Loads {
   /** Verifies each key once, in the order of the file, over many connections. Counts nothing: the server does. */
   eachKeyOnce(port: number, keys: KeyFile): () => Promise<void>;
   grpc(port: number, frame: Uint8Array): Load;
+  /** Sends a key along to an API behind a proxy. */
+  guarded(port: number, key: string): Load;
   /** The median of the time that one request takes with nothing else under way, in microseconds. */
-  medianLatencyMicros(port: number, key: string): (ms: number) => Promise<number>;
+  medianLatencyMicros(port: number, key: string): Latency;
+  /** The same of a request to an API behind a proxy. */
+  guardedLatencyMicros(port: number, key: string): Latency;
 }
 
 export function prepareLoads(folder: string): Loads {
@@ -66,6 +73,15 @@ export function prepareLoads(folder: string): Loads {
   const wrkLoad = (port: number, source: string, options: HttpLoadOptions): Load => {
     const script = save(source);
     return async (ms) => countServed(await runWrk(port, script, options, ms), options);
+  };
+  const wrkLatency = (port: number, source: string): Latency => {
+    const script = save(source);
+    return async (ms) => {
+      const report = await runWrk(port, script, { connections: 1 }, ms);
+      const [, digits, unit] = /50%\s+([\d.]+)(us|ms)/.exec(report) ?? [];
+      if (digits === undefined) throw unexpected(report);
+      return Number(digits) * (unit === "ms" ? 1000 : 1);
+    };
   };
   return {
     json: (port, key, options = {}) => wrkLoad(port, oneKeyScript(key), options),
@@ -89,15 +105,9 @@ export function prepareLoads(folder: string): Loads {
         return { count: numberIn(report, /(\d+) 2xx/), perSecond: numberIn(report, /, ([\d.]+) req\/s/), refused: 0 };
       };
     },
-    medianLatencyMicros(port, key) {
-      const script = save(oneKeyScript(key));
-      return async (ms) => {
-        const report = await runWrk(port, script, { connections: 1 }, ms);
-        const [, digits, unit] = /50%\s+([\d.]+)(us|ms)/.exec(report) ?? [];
-        if (digits === undefined) throw unexpected(report);
-        return Number(digits) * (unit === "ms" ? 1000 : 1);
-      };
-    },
+    guarded: (port, key) => wrkLoad(port, guardedScript(key), {}),
+    medianLatencyMicros: (port, key) => wrkLatency(port, oneKeyScript(key)),
+    guardedLatencyMicros: (port, key) => wrkLatency(port, guardedScript(key)),
   };
 }
 

@@ -52,6 +52,11 @@ export function oneKeyScript(key: string): string {
   return oneCallScript({ method: "keys.verifyKey", body: { key } });
 }
 
+/** A request of an end user to an API behind a proxy. */
+export function guardedScript(key: string): string {
+  return `wrk.path = "/"\nwrk.headers["authorization"] = "Bearer ${key}"\n`;
+}
+
 /** Of a load that has each key verified once. */
 export const connectionsMax = 128;
 

@@ -10,6 +10,7 @@ import { json } from "./json.ts";
 import { latency } from "./latency.ts";
 import { lists } from "./lists.ts";
 import { peers } from "./peers.ts";
+import { proxies } from "./proxies.ts";
 import { start } from "./start.ts";
 import { strict } from "./strict.ts";
 import { threads } from "./threads.ts";
@@ -24,6 +25,7 @@ export const sections: Readonly<Record<string, Section>> = {
   decisions,
   threads,
   peers,
+  proxies,
   growth,
   cold,
   lists,

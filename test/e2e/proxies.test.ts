@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { type Loss, startGuardedApi } from "../support/guarded-api.ts";
 import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
 import type { ProxyName } from "../support/proxy-binaries.ts";
-import { hasProxy } from "../support/proxy-server.ts";
 import { atTestEnd } from "../support/test-end.ts";
+import { hasProxy } from "../support/test-proxies.ts";
 
 interface Proxy {
   readonly name: ProxyName;

@@ -1,7 +1,8 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { bash, machineWith, readSteps, type Step, startStep, substitute } from "../support/documented-steps.ts";
+import { substitute } from "../support/documented-configuration.ts";
+import { bash, machineWith, readSteps, type Step, startStep } from "../support/documented-steps.ts";
 import type { LatchkeyProcess } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { makeCertificate } from "../support/make-certificate.ts";

@@ -2,7 +2,6 @@ import { execFile } from "node:child_process";
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect } from "vitest";
 import { builtProgram } from "./artefact.ts";
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
 import { readText } from "./repository.ts";
@@ -22,21 +21,6 @@ export function readSteps(heading: string): Step[] {
     files: [...words.matchAll(/`([\w.-]+)`/g)].map(([, file]) => file as string),
     script,
   }));
-}
-
-/** The configuration on a page of the documentation: its first block of this language. */
-export function readConfiguration(page: string, language: string): string {
-  const [, text] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, "ms").exec(readText(page)) ?? [];
-  if (text === undefined) throw new Error(`${page} has no block of ${language}`);
-  return text;
-}
-
-/** Puts this machine's addresses in the place of the documented ones. Each of those must be in it. */
-export function substitute(script: string, addresses: Readonly<Record<string, string>>): string {
-  return Object.entries(addresses).reduce((text, [documented, local]) => {
-    expect(text).toContain(documented);
-    return text.replaceAll(documented, local);
-  }, script);
 }
 
 /** Runs commands as somebody would type them, and answers what they print. Rejects when one of them fails. */

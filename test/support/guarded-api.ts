@@ -3,10 +3,10 @@ import type { AddressInfo } from "node:net";
 import type { LatchkeyClient } from "../../gen/latchkey/v1/client.ts";
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
 import type { ProxyName } from "./proxy-binaries.ts";
-import { ProxyServer } from "./proxy-server.ts";
 import { rawClient } from "./raw-client.ts";
 import { tempFolder } from "./temp-folder.ts";
 import { atTestEnd } from "./test-end.ts";
+import { startTestProxy } from "./test-proxies.ts";
 import { testRootKey } from "./test-root-key.ts";
 
 /** What the API behind the proxy was sent. */
@@ -76,8 +76,7 @@ export async function startGuardedApi(
     });
   const { host } = new URL(latchkey.baseUrl);
   const replicas = isDirect ? ([host, host] as const) : ([await replica(0), await replica(1)] as const);
-  const proxy = await ProxyServer.start(name, { latchkey: replicas, api, edit });
-  atTestEnd(() => proxy.remove());
+  const proxy = await startTestProxy(name, { latchkey: replicas, api, edit });
   return {
     proxyPort: proxy.port,
     latchkey,

@@ -10,14 +10,14 @@ const debianPackages: Readonly<Record<ProxyName, string>> = {
   haproxy: "haproxy",
 };
 
-/** Where the program is. Installed if it is missing; undefined if it cannot be had, and then its tests are left out. */
+/** Where the program is. Installed if it is missing; undefined if it cannot be had, and then what needs it is left out. */
 export function proxyBinary(name: ProxyName): string | undefined {
   const find = () => [...pathFolders(), "/usr/sbin"].map((folder) => join(folder, name)).find(isExecutable);
   const prepare = () => maskService(name);
   try {
     return findOrInstall({ name, debianPackage: debianPackages[name], find, prepare });
   } catch (error) {
-    console.log(`The tests with ${name} are left out. ${error instanceof Error ? error.message : error}`);
+    console.log(`What needs ${name} is left out. ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
 }

@@ -1,19 +1,19 @@
 import { writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
-import { inject } from "vitest";
 import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
-import { readConfiguration, substitute } from "./documented-steps.ts";
+import { readConfiguration, substitute } from "./documented-configuration.ts";
 import { freePort, LocalServer } from "./local-server.ts";
 import type { ProxyName } from "./proxy-binaries.ts";
 import { root } from "./repository.ts";
-import { testRootKey } from "./test-root-key.ts";
 
 /** What the documented configuration is changed to. `address` is a host and a port. */
 export interface ProxyOptions {
   /** Addresses of the two replicas of Latchkey. */
   readonly latchkey: readonly [string, string];
   readonly api: string;
+  /** What the proxy sends to Latchkey, for verifications that need one. */
+  readonly rootKey: string;
   /** For controls: a piece of the configuration, and what takes its place. */
   readonly edit?: readonly [documented: string, broken: string] | undefined;
 }
@@ -75,14 +75,14 @@ const kinds: Readonly<Record<ProxyName, Kind>> = {
   },
 };
 
-/** Whether this run has the program. */
-export function hasProxy(name: ProxyName): boolean {
-  return inject("proxies")[name] !== undefined;
-}
-
-/** A real proxy of the test's own, with the configuration of the documentation. */
+/** A real proxy with the configuration of the documentation. */
 export class ProxyServer extends LocalServer {
-  static async start(name: ProxyName, { latchkey, api, edit }: ProxyOptions): Promise<ProxyServer> {
+  /** The command starts the program; the arguments for its configuration are added. */
+  static async start(
+    name: ProxyName,
+    [program, ...programArgs]: readonly [string, ...string[]],
+    { latchkey, api, rootKey, edit }: ProxyOptions,
+  ): Promise<ProxyServer> {
     const { page, language, listens, prepare } = kinds[name];
     const proxy = new ProxyServer(name, await freePort());
     const documented = substitute(readConfiguration(page, language), {
@@ -90,13 +90,13 @@ export class ProxyServer extends LocalServer {
       "10.0.0.2:8080": latchkey[1],
       "10.0.0.9:3000": api,
       [listens[0]]: listens[1](proxy.port),
-      latchkey_root_key: testRootKey,
+      latchkey_root_key: rootKey,
     });
     const { args } = await prepare(
       proxy.folder,
       edit === undefined ? documented : substitute(documented, { [edit[0]]: edit[1] }),
     );
-    await proxy.launch(inject("proxies")[name] ?? "", args, () => connectTo(proxy.port));
+    await proxy.launch(program, [...programArgs, ...args], () => connectTo(proxy.port));
     return proxy;
   }
 

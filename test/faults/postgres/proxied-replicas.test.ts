@@ -3,11 +3,10 @@ import { startApi } from "../../support/guarded-api.ts";
 import { guardedApi } from "../../support/keys-by-code.ts";
 import { startLatchkey } from "../../support/latchkey-process.ts";
 import { proxyNames } from "../../support/proxy-binaries.ts";
-import { hasProxy, ProxyServer } from "../../support/proxy-server.ts";
 import { rawClient } from "../../support/raw-client.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
-import { atTestEnd } from "../../support/test-end.ts";
+import { hasProxy, startTestProxy } from "../../support/test-proxies.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 
 const callers = 8;
@@ -23,8 +22,7 @@ for (const name of proxyNames) {
       const [victim, survivor] = [await start(), await start()];
       const { api, received } = await startApi();
       const latchkey = [new URL(victim.baseUrl).host, new URL(survivor.baseUrl).host] as const;
-      const proxy = await ProxyServer.start(name, { latchkey, api });
-      atTestEnd(() => proxy.remove());
+      const proxy = await startTestProxy(name, { latchkey, api });
       const { keys } = rawClient({ baseUrl: survivor.baseUrl, rootKey: testRootKey });
       const { key, keyId } = await keys.createKey({ apiId: guardedApi, permissions: ["docs.read"], remaining });
 
