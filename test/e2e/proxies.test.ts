@@ -1,7 +1,8 @@
 import http from "node:http";
-import { describe, expect, it } from "vitest";
-import { type Loss, startGuardedApi } from "../support/guarded-api.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Loss, startGuardedApi, startGuardingLatchkey } from "../support/guarded-api.ts";
 import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
+import type { LatchkeyProcess } from "../support/latchkey-process.ts";
 import type { ProxyName } from "../support/proxy-binaries.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { hasProxy } from "../support/test-proxies.ts";
@@ -61,10 +62,19 @@ function connect(port: number): { send: Send; connections: () => number } {
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const permissions = ["docs.read"];
 
+let latchkey: LatchkeyProcess;
+const endings: (() => void)[] = [];
+beforeAll(async () => {
+  latchkey = await startGuardingLatchkey((undo) => void endings.unshift(undo));
+});
+afterAll(() => {
+  for (const end of endings) end();
+});
+
 for (const { name, controls, misconfigured } of proxies) {
   describe.runIf(hasProxy(name))(`Latchkey behind ${name}, as documented`, () => {
     it("passes requests on whose key is valid, with the key's id and owner in place of forged ones", async () => {
-      const { proxyPort, client, received } = await startGuardedApi(name);
+      const { proxyPort, client, received } = await startGuardedApi(name, { latchkey });
       const { send } = connect(proxyPort);
       const owned = await client.keys.createKey({ apiId: guardedApi, permissions, ownerId: "Zoë & 7" });
       const ownerless = await client.keys.createKey({ apiId: guardedApi, permissions });
@@ -89,7 +99,7 @@ for (const { name, controls, misconfigured } of proxies) {
     });
 
     it("answers every refusal with its status, and lets nothing of it through", async () => {
-      const { proxyPort, client, received } = await startGuardedApi(name);
+      const { proxyPort, client, received } = await startGuardedApi(name, { latchkey });
       const { send } = connect(proxyPort);
       for (const { code, status, key } of await createRefusedKeys(client)) {
         const answer = await send("/", bearer(key));
@@ -106,7 +116,7 @@ for (const { name, controls, misconfigured } of proxies) {
     });
 
     it("lets the end user choose neither API, cost nor address", async () => {
-      const { proxyPort, client } = await startGuardedApi(name);
+      const { proxyPort, client } = await startGuardedApi(name, { latchkey });
       const { send } = connect(proxyPort);
       const elsewhere = await client.keys.createKey({ apiId: guardedApi, permissions, ipAllow: ["192.0.2.7"] });
       const forged = { "X-Real-IP": "192.0.2.7", "X-Forwarded-For": "192.0.2.7", Forwarded: "for=192.0.2.7" };
@@ -118,7 +128,7 @@ for (const { name, controls, misconfigured } of proxies) {
     });
 
     it("charges one for each request on a connection that stays open, and nothing for refusals and preflights", async () => {
-      const { proxyPort, client, received } = await startGuardedApi(name);
+      const { proxyPort, client, received } = await startGuardedApi(name, { latchkey });
       const { send, connections } = connect(proxyPort);
       const { key, keyId } = await client.keys.createKey({ apiId: guardedApi, permissions, remaining: 20 });
       for (let i = 0; i < 10; i++) {
@@ -135,12 +145,12 @@ for (const { name, controls, misconfigured } of proxies) {
     });
 
     it("answers 503 while Latchkey is away, to valid keys as to wrong ones", async () => {
-      const { proxyPort, client, latchkey, received } = await startGuardedApi(name, { isDirect: true });
+      const { proxyPort, client, latchkey: own, received } = await startGuardedApi(name, { isDirect: true });
       const { send } = connect(proxyPort);
       const { key } = await client.keys.createKey({ apiId: guardedApi, permissions });
       expect((await send("/", bearer(key))).status).toBe(200);
-      latchkey.kill("SIGKILL");
-      await latchkey.exited;
+      own.kill("SIGKILL");
+      await own.exited;
       for (const headers of [bearer(key), bearer("wrong"), {}]) {
         for (let i = 0; i < 4; i++) expect((await send("/", headers)).status).toBe(503);
       }
@@ -148,7 +158,7 @@ for (const { name, controls, misconfigured } of proxies) {
     });
 
     it("lets nothing pass while its own parameters are wrong", async () => {
-      const { proxyPort, client, received } = await startGuardedApi(name, { edit: ["apiId=", "apiID="] });
+      const { proxyPort, client, received } = await startGuardedApi(name, { latchkey, edit: ["apiId=", "apiID="] });
       const { send } = connect(proxyPort);
       const { key } = await client.keys.createKey({ apiId: guardedApi, permissions });
       expect((await send("/", bearer(key))).status).toBe(misconfigured);
@@ -164,7 +174,7 @@ for (const { name, controls, misconfigured } of proxies) {
     });
 
     async function chargedForLostAnswer(how: Loss, edit?: readonly [string, string]) {
-      const { proxyPort, client, loseNextAnswer, lost, allAsked } = await startGuardedApi(name, { edit });
+      const { proxyPort, client, loseNextAnswer, lost, allAsked } = await startGuardedApi(name, { latchkey, edit });
       const { send } = connect(proxyPort);
       const warm = await client.keys.createKey({ apiId: guardedApi, permissions });
       // The proxy chooses by chance. Afterwards it has a connection to each replica, if it keeps any.

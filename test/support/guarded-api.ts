@@ -41,22 +41,27 @@ export interface GuardedApiOptions {
   readonly edit?: readonly [documented: string, broken: string] | undefined;
   /** The proxy asks Latchkey itself, so that no answer can be lost in between. */
   readonly isDirect?: boolean;
+  /** One that others use too, as `startGuardingLatchkey` starts it. Absent: its own. */
+  readonly latchkey?: LatchkeyProcess;
+}
+
+/** Latchkey with two threads, where verifications need a root key. */
+export function startGuardingLatchkey(atEnd: (undo: () => void) => void = atTestEnd): Promise<LatchkeyProcess> {
+  const settings = {
+    LATCHKEY_DATA_DIR: tempFolder(atEnd),
+    LATCHKEY_ROOT_KEY: testRootKey,
+    LATCHKEY_VERIFY_AUTH: "required",
+    LATCHKEY_WORKERS: "2",
+  };
+  return startLatchkey(settings, undefined, atEnd);
 }
 
 /**
  * A proxy in front of a small API, with the documented configuration. It asks two replicas, which are two ways to one process
- * of Latchkey with two threads, where verifications need a root key.
+ * of Latchkey.
  */
-export async function startGuardedApi(
-  name: ProxyName,
-  { edit, isDirect = false }: GuardedApiOptions = {},
-): Promise<GuardedApi> {
-  const latchkey = await startLatchkey({
-    LATCHKEY_DATA_DIR: tempFolder(),
-    LATCHKEY_ROOT_KEY: testRootKey,
-    LATCHKEY_VERIFY_AUTH: "required",
-    LATCHKEY_WORKERS: "2",
-  });
+export async function startGuardedApi(name: ProxyName, options: GuardedApiOptions = {}): Promise<GuardedApi> {
+  const { edit, isDirect = false, latchkey = await startGuardingLatchkey() } = options;
   const { api, received } = await startApi();
   let toBeLost: Loss | undefined;
   let lost = 0;
