@@ -1,4 +1,4 @@
-// npm install @connectrpc/connect @connectrpc/connect-node @bufbuild/protobuf @latchkey/client
+// Needs the packed @latchkey/client (docs/quickstart.md) and @connectrpc/connect, @connectrpc/connect-node, @bufbuild/protobuf.
 import { createServer } from "node:http";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createClient } from "@latchkey/client";

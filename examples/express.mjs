@@ -1,4 +1,4 @@
-// npm install express @latchkey/client
+// Needs the packed @latchkey/client (docs/quickstart.md) and express.
 import { createClient } from "@latchkey/client";
 import { protect } from "@latchkey/client/express";
 import express from "express";

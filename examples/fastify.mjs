@@ -1,4 +1,4 @@
-// npm install fastify @latchkey/client
+// Needs the packed @latchkey/client (docs/quickstart.md) and fastify.
 import { createClient } from "@latchkey/client";
 import { protect } from "@latchkey/client/fastify";
 import fastify from "fastify";

@@ -1,4 +1,4 @@
-// npm install hono @latchkey/client
+// Needs the packed @latchkey/client (docs/quickstart.md) and hono.
 import { createClient } from "@latchkey/client";
 import { protect } from "@latchkey/client/hono";
 import { Hono } from "hono";

@@ -32,7 +32,7 @@ export function banner(
   }
   const head = [
     `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${reachableUrl(host, server.port, machine)}`,
-    `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${internal}/metrics`,
+    `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${internal}/metrics, all methods at ${base}/docs`,
   ];
   if (generatedRootKey === undefined) return print(head);
 

@@ -7,6 +7,7 @@ import {
   methods,
   type VerifyKeyRequest,
 } from "../../gen/latchkey/v1/client.ts";
+import { checkOptions } from "./check-options.ts";
 import { checkTimeout, withDeadline } from "./deadline.ts";
 import { isLatchkeyError } from "./errors.ts";
 import { repeat } from "./repeat.ts";
@@ -54,6 +55,15 @@ export interface ClientOfApi extends Omit<Client, "keys"> {
 
 type WithoutApi<Request> = Request extends { apiId: string } ? Omit<Request, "apiId"> & { apiId?: string } : Request;
 
+const optionNames: Readonly<Record<keyof ClientOptions, true>> = {
+  baseUrl: true,
+  rootKey: true,
+  fetch: true,
+  apiId: true,
+  timeoutMs: true,
+  onUnavailable: true,
+};
+
 const VERIFY_TIMEOUT_MS = 2_000;
 const TIMEOUT_MS = 10_000;
 
@@ -68,6 +78,7 @@ const TIMEOUT_MS = 10_000;
 export function createClient(options: ClientOptions & { readonly apiId: string }): ClientOfApi;
 export function createClient(options: ClientOptions): Client;
 export function createClient(client: ClientOptions): Client {
+  checkOptions("createClient", client, optionNames);
   const { apiId, onUnavailable = "deny" } = client;
   const transport = openTransport(client);
   if (client.timeoutMs !== undefined) checkTimeout(client.timeoutMs);

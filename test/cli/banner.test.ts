@@ -54,6 +54,6 @@ describe("the lines of a server", () => {
   it("name addresses that other machines can reach when it listens on all of them", () => {
     const text = printed({ host: "0.0.0.0", internalHost: "::" });
     expect(text).toContain("Connect on http://10.0.0.5:8080\n");
-    expect(text).toContain("metrics on http://10.0.0.5:8081/metrics\n");
+    expect(text).toContain("metrics on http://10.0.0.5:8081/metrics, ");
   });
 });

@@ -68,6 +68,7 @@ express().get("/", inExpress(client, { permissions: "docs.read" }), (request, re
   const owner: string | undefined = request.latchkey?.ownerId;
   response.send(owner);
 });
+express().get("/", inExpress(client, { perRequest: (request: express.Request) => ({ ip: request.ip }) }));
 fastify().get("/", { onRequest: inFastify(client) }, async (request) => request.latchkey?.meta);
 new Hono().get("/", inHono(client, { remaining: { cost: 10 } }), (context) => context.text(context.get("latchkey").code));
 export const GET = inWeb(client, {}, (_, key) => Response.json(key.keyId));
@@ -166,6 +167,7 @@ describe("the package @latchkey/client", () => {
       lib: ["es2022", "dom"],
       types: [],
       strict: true,
+      exactOptionalPropertyTypes: true,
       noEmit: true,
     };
     // The package's own declarations are on trial too; with others beside them, those are not.

@@ -164,7 +164,7 @@ describe("a call that fails in passing", () => {
     const asks = (seconds: string) => sendJson(503, errorBody("SERVICE_UNAVAILABLE"), { "retry-after": seconds });
     const patient = await serve(inTurn(asks("1"), sendJson(200, {})));
     const startedMs = performance.now();
-    await createClient({ ...patient, rootKey }).keys.getKey({ keyId: "key_1" });
+    await createClient({ baseUrl: patient.baseUrl, rootKey }).keys.getKey({ keyId: "key_1" });
     expect(performance.now() - startedMs).toBeGreaterThan(990);
 
     const { baseUrl, requests } = await serve(asks("60"));
@@ -179,7 +179,7 @@ describe("a call that fails in passing", () => {
     expect(await failureOf(call)).toMatchObject({ code: "TIMEOUT" });
     const controller = new AbortController();
     const waiting = await serve(sendJson(503, errorBody("SERVICE_UNAVAILABLE"), { "retry-after": "5" }));
-    const given = createClient({ ...waiting, rootKey }).keys.getKey({ keyId: "key_1" }, controller);
+    const given = createClient({ baseUrl: waiting.baseUrl, rootKey }).keys.getKey({ keyId: "key_1" }, controller);
     setTimeout(() => controller.abort(new Error("enough")), 100);
     await expect(given).rejects.toThrow("enough");
   });
@@ -283,6 +283,13 @@ it.each<[string, Partial<ClientOptions>]>([
   ["a time that timers take for none", { timeoutMs: Number.POSITIVE_INFINITY }],
 ])("createClient refuses %s", (_, options) => {
   expect(() => createClient({ baseUrl: "http://keys.example.com", ...options })).toThrow(/must be/);
+});
+
+it("createClient refuses an option that does not exist", () => {
+  const misspelt = { baseUrl: "http://keys.example.com", apiID: "weather" };
+  expect(() => createClient(misspelt)).toThrow(
+    "createClient has no option apiID; it has baseUrl, rootKey, fetch, apiId, timeoutMs, onUnavailable",
+  );
 });
 
 it("the SDK uses nothing of Node", () => {

@@ -45,7 +45,9 @@ function emitMessage({ name, role, comment, fields }: Message): string {
 function emitField(field: Field, role: Role): string {
   const name = field.required ? field.name : `${field.name}?`;
   const orNull = field.change === "set or remove" ? " | null" : "";
-  return `${emitComment(field.comment, "  ")}  ${name}:${typeOf(field, role)}${orNull};`;
+  // What callers have may be undefined, such as an address: it counts as absent.
+  const orUndefined = role === "response" || field.required ? "" : " | undefined";
+  return `${emitComment(field.comment, "  ")}  ${name}:${typeOf(field, role)}${orNull}${orUndefined};`;
 }
 
 /** The type with the space before it: a union begins on a line of its own. */

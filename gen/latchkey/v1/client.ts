@@ -3,11 +3,11 @@
 /** The API to create. */
 export interface CreateApiRequest {
   /** Identifier of the API, of your choosing: 1 to 255 characters. Default: a generated one, `api_` and 22 characters. */
-  apiId?: string;
+  apiId?: string | undefined;
   /** Name by which people recognise the API: 1 to 255 characters. Default: none. */
-  name?: string;
+  name?: string | undefined;
   /** What new keys take over where their request is silent. Default: nothing. */
-  defaults?: KeyDefaults;
+  defaults?: KeyDefaults | undefined;
 }
 
 /** What new keys of an API take over, each field on its own, where `createKey` leaves it out. */
@@ -16,17 +16,17 @@ export interface KeyDefaults {
    * Text placed at the start of generated keys, followed by `_`: 1 to 16 of `A-Z a-z 0-9 _`, starting with a letter and not
    * ending in `_`.
    */
-  prefix?: string;
+  prefix?: string | undefined;
   /** Random bytes in generated keys: 16 to 255. */
-  byteLength?: number;
+  byteLength?: number | undefined;
   /** Rate-limit rule. */
-  ratelimit?: Ratelimit;
+  ratelimit?: Ratelimit | undefined;
   /** Number of verifications that a key allows: 0 to 2147483647. */
-  remaining?: number;
+  remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. */
-  refill?: Refill;
+  refill?: Refill | undefined;
   /** The largest cost that a verification of a key can have: 1 to 2147483647. */
-  costMax?: number;
+  costMax?: number | undefined;
 }
 
 /** A fixed-window rate limit. */
@@ -36,7 +36,7 @@ export interface Ratelimit {
    * little, by verifications that the replicas have not yet reported to each other. false: counted globally and never
    * exceeded; some verifications wait for a round trip to the database. Default: true.
    */
-  async?: boolean;
+  async?: boolean | undefined;
   /** Maximum number of verifications per window: 1 to 2147483647. Refused verifications do not count. */
   limit: number;
   /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification. */
@@ -50,7 +50,7 @@ export interface Refill {
   /** Number of uses of one refill: 1 to 2147483647. The counter is restored to this number if it is below it. */
   amount: number;
   /** Whether unused uses are kept: each refill then adds `amount`, up to 2147483647 in total. Default: false. */
-  carryOver?: boolean;
+  carryOver?: boolean | undefined;
 }
 
 /** An API as it is stored. */
@@ -114,9 +114,9 @@ export interface GetApiRequest {
 /** The page of APIs to read. */
 export interface ListApisRequest {
   /** Most APIs of the page: 1 to 100. Default: 50. */
-  limit?: number;
+  limit?: number | undefined;
   /** The `cursor` of the page before. Default: the first page. */
-  cursor?: string;
+  cursor?: string | undefined;
 }
 
 /** A page of a list. */
@@ -135,11 +135,11 @@ export interface UpdateApiRequest {
    * The version that the API must have, as it was read: 1 to 4294967295. If it has another one, somebody else has changed it:
    * nothing is changed, and the answer is a `CONFLICT`. Default: any.
    */
-  ifVersion?: number;
+  ifVersion?: number | undefined;
   /** Name by which people recognise the API: 1 to 255 characters. */
-  name?: string | null;
+  name?: string | null | undefined;
   /** All defaults of the API, as a whole: what is not in it has no default any more. `null` leaves none. */
-  defaults?: KeyDefaults | null;
+  defaults?: KeyDefaults | null | undefined;
 }
 
 /** The API to delete. */
@@ -147,7 +147,7 @@ export interface DeleteApiRequest {
   /** Identifier of the API: 1 to 255 characters. */
   apiId: string;
   /** Whether its keys are deleted too. Default: false. */
-  force?: boolean;
+  force?: boolean | undefined;
 }
 
 /** The API was deleted. */
@@ -156,19 +156,19 @@ export type DeleteApiResponse = Record<string, never>;
 /** The events to list. Each filter leaves fewer of them; without any, all are listed. */
 export interface ListEventsRequest {
   /** Only events of what has this id, such as a key: 1 to 255 characters. It need not exist any more. Default: all. */
-  targetId?: string;
+  targetId?: string | undefined;
   /** Only changes that this root key made: 1 to 255 characters. Default: all. */
-  rootKeyId?: string;
+  rootKeyId?: string | undefined;
   /** Only changes by this method, such as `keys.updateKey`: 1 to 255 characters. Default: all. */
-  method?: string;
+  method?: string | undefined;
   /** Only events of this moment or later: Unix time in whole milliseconds, 1 to 253402300799999. Default: all. */
-  since?: number;
+  since?: number | undefined;
   /** Only events before this moment: Unix time in whole milliseconds, 1 to 253402300799999. Default: all. */
-  until?: number;
+  until?: number | undefined;
   /** Most events of the page: 1 to 100. Default: 50. */
-  limit?: number;
+  limit?: number | undefined;
   /** The `cursor` of the page before, with the same other fields. Default: the first page. */
-  cursor?: string;
+  cursor?: string | undefined;
 }
 
 /** A page of events. */
@@ -213,61 +213,61 @@ export interface CreateKeyRequest {
    * Text placed at the start of the generated key, followed by `_`: 1 to 16 of `A-Z a-z 0-9 _`, starting with a
    * letter and not ending in `_`. Default: the API's, or none.
    */
-  prefix?: string;
+  prefix?: string | undefined;
   /** Random bytes in the generated key: 16 to 255. Default: the API's, or 24. */
-  byteLength?: number;
+  byteLength?: number | undefined;
   /** Identifier of the user who owns the key: 1 to 255 characters. Default: none. */
-  ownerId?: string;
+  ownerId?: string | undefined;
   /**
    * Number of verifications the key allows: 0 to 2147483647. 0 is a key that waits for its first refill.
    * Default: the API's, or no counter: any number of verifications.
    */
-  remaining?: number;
+  remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. Default: the API's, or none. */
-  refill?: Refill;
+  refill?: Refill | undefined;
   /** Rate-limit rule. Default: the API's, or none. */
-  ratelimit?: Ratelimit;
+  ratelimit?: Ratelimit | undefined;
   /** Name by which people recognise the key: 1 to 255 characters. Default: none. */
-  name?: string;
+  name?: string | undefined;
   /**
    * Metadata returned with every verification: an object of at most 16384 bytes as JSON, nested at most 16 deep.
    * Default: `{}`.
    */
-  meta?: Record<string, unknown>;
+  meta?: Record<string, unknown> | undefined;
   /**
    * When the key stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999 (the
    * end of year 9999). Default: never.
    */
-  expires?: number;
+  expires?: number | undefined;
   /** Whether the key can be used. A key that is not enabled verifies as `DISABLED`. Default: true. */
-  enabled?: boolean;
+  enabled?: boolean | undefined;
   /**
    * Whether the key takes over the defaults of its API where this request is silent, each field on its own: `prefix`,
    * `byteLength`, `ratelimit`, `remaining`, `refill` and `costMax`. Default: true.
    */
-  useDefaults?: boolean;
+  useDefaults?: boolean | undefined;
   /**
    * What its holder may do, as verifications ask: up to 100 texts of 1 to 128 characters of `A-Z a-z 0-9 _ . : -`. One that ends
    * in `.*` covers all that begin so (`docs.*` covers `docs.read` and `docs.a.b`), and `*` covers all. One that is spelled like
    * `and` or `or`, in whatever case, cannot be asked for. Default: none.
    */
-  permissions?: string[];
+  permissions?: string[] | undefined;
   /**
    * The only addresses that it can be used from: up to 50 addresses or CIDR ranges of IPv4 and IPv6, such as `192.0.2.1`,
    * `10.0.0.0/8` or `2001:db8::/32`. `::/0` is all of IPv6 and none of IPv4. Verifications then have to tell `ip`.
    * Default: all addresses.
    */
-  ipAllow?: string[];
+  ipAllow?: string[] | undefined;
   /**
    * More rate limits, each with a name of its own: up to 8. A verification has to pass all of them, and `ratelimit` too.
    * Default: none.
    */
-  ratelimits?: NamedRatelimit[];
+  ratelimits?: NamedRatelimit[] | undefined;
   /**
    * The largest cost that a verification of the key can have, for its counter and for each of its limits: 1 to 2147483647. A
    * larger one is refused as a bad request. Default: the API's, or any cost.
    */
-  costMax?: number;
+  costMax?: number | undefined;
 }
 
 /** A rate limit with a name, by which costs go to it and answers tell of it. */
@@ -275,7 +275,7 @@ export interface NamedRatelimit {
   /** Its name, one that no other limit of the key has: 1 to 64 characters of `A-Z a-z 0-9 _ . -`. */
   name: string;
   /** Whether each replica counts locally, as in `ratelimit`. Default: true. */
-  async?: boolean;
+  async?: boolean | undefined;
   /** Maximum number of verifications per window, or of their costs: 1 to 2147483647. Refused verifications do not count. */
   limit: number;
   /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). It opens with the first verification. */
@@ -298,27 +298,27 @@ export interface VerifyKeyRequest {
    */
   key: string;
   /** The API that is asking: 1 to 255 characters. A key of another API is then `FORBIDDEN`. Default: not checked. */
-  apiId?: string;
+  apiId?: string | undefined;
   /**
    * What the key must be allowed to do: permissions with `AND`, `OR` and parentheses, such as
    * `docs.read AND (docs.write OR admin)`. `AND` comes before `OR`; `*` cannot be asked for. At most 1000 characters, 50
    * permissions, nested 10 deep. Default: not checked.
    */
-  permissions?: string;
+  permissions?: string | undefined;
   /**
    * The address of the end user, IPv4 or IPv6: at most 64 characters. For keys with `ipAllow`, which are `FORBIDDEN` without
    * it. The address that this request comes from is never used. Default: not told.
    */
-  ip?: string;
+  ip?: string | undefined;
   /** What the verification takes of the key's counter and of its owner's, each if there is one. Default: 1. */
-  remaining?: Cost;
+  remaining?: Cost | undefined;
   /** What it takes of the key's `ratelimit`, if it has one. Default: 1. */
-  ratelimit?: Cost;
+  ratelimit?: Cost | undefined;
   /**
    * What it takes of limits by their names, the key's and its owner's alike: up to 16, no name twice. A name that neither of
    * them has costs nothing; a limit that is not named here costs 1.
    */
-  ratelimits?: NamedCost[];
+  ratelimits?: NamedCost[] | undefined;
 }
 
 /** What a verification takes. It takes all of it or nothing: 6 of 5 that are left is a refusal and leaves 5. */
@@ -327,7 +327,7 @@ export interface Cost {
    * 0 to 2147483647, and at most the key's `costMax`. 0 takes nothing, opens no window, and passes where nothing is left.
    * Default: 1.
    */
-  cost?: number;
+  cost?: number | undefined;
 }
 
 /** What a verification takes of the limit with that name. */
@@ -335,7 +335,7 @@ export interface NamedCost {
   /** The name of the limit: 1 to 64 characters of `A-Z a-z 0-9 _ . -`. */
   name: string;
   /** 0 to 2147483647, and at most the key's `costMax`. Default: 1. */
-  cost?: number;
+  cost?: number | undefined;
 }
 
 /** The outcome of a verification. */
@@ -438,21 +438,21 @@ export interface OwnerState {
 /** The verification to explain: of the key with `keyId` or `key`, exactly one of the two. */
 export interface ExplainKeyRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
-  keyId?: string;
+  keyId?: string | undefined;
   /** The key itself, a secret: 1 to 16384 characters. */
-  key?: string;
+  key?: string | undefined;
   /** The API that would ask, as in `verifyKey`: 1 to 255 characters. Default: not checked. */
-  apiId?: string;
+  apiId?: string | undefined;
   /** What the key would have to be allowed to do, as in `verifyKey`: at most 1000 characters. Default: not checked. */
-  permissions?: string;
+  permissions?: string | undefined;
   /** The address of the end user, as in `verifyKey`: at most 64 characters. Default: not told. */
-  ip?: string;
+  ip?: string | undefined;
   /** What the verification would take of the counter. Default: 1. */
-  remaining?: Cost;
+  remaining?: Cost | undefined;
   /** What it would take of the limit without a name. Default: 1. */
-  ratelimit?: Cost;
+  ratelimit?: Cost | undefined;
   /** What it would take of limits by their names: up to 16, no name twice. Default: 1 of each. */
-  ratelimits?: NamedCost[];
+  ratelimits?: NamedCost[] | undefined;
 }
 
 /** How the verification would be decided. */
@@ -524,9 +524,9 @@ export interface CheckedCounter {
 /** The key to read: exactly one of the two fields. */
 export interface GetKeyRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
-  keyId?: string;
+  keyId?: string | undefined;
   /** The key itself, a secret: 1 to 16384 characters. */
-  key?: string;
+  key?: string | undefined;
 }
 
 /** A key as it is stored. Its secret is not part of it. */
@@ -608,25 +608,25 @@ export interface KeyNamedRatelimit {
 /** The keys to list: of `apiId`, of `ownerId` or of both. Each filter leaves fewer of them. */
 export interface ListKeysRequest {
   /** Only keys of this API: 1 to 255 characters. Default: keys of all APIs, and then `ownerId` is needed. */
-  apiId?: string;
+  apiId?: string | undefined;
   /** Only keys of this owner: 1 to 255 characters. Default: keys of all owners and of none, and then `apiId` is needed. */
-  ownerId?: string;
+  ownerId?: string | undefined;
   /** Only keys that are enabled, or only those that are not. Default: both. */
-  enabled?: boolean;
+  enabled?: boolean | undefined;
   /**
    * Only keys that expire before this moment: Unix time in whole milliseconds, 1 to 253402300799999. Keys without an expiry
    * are then not among them. Default: all.
    */
-  expiresBefore?: number;
+  expiresBefore?: number | undefined;
   /**
    * Only keys whose name or `start` begins with this text, upper and lower case told apart: 1 to 255 characters. Do not send
    * a whole key: the first characters find it. Default: all.
    */
-  search?: string;
+  search?: string | undefined;
   /** Most keys of the page: 1 to 100. Default: 50. */
-  limit?: number;
+  limit?: number | undefined;
   /** The `cursor` of the page before, with the same other fields. Default: the first page. */
-  cursor?: string;
+  cursor?: string | undefined;
 }
 
 /** A page of a list. */
@@ -648,35 +648,35 @@ export interface UpdateKeyRequest {
    * The version that the key must have, as it was read: 1 to 4294967295. If it has another one, somebody else has changed
    * it: nothing is changed, and the answer is a `CONFLICT`. Default: any.
    */
-  ifVersion?: number;
+  ifVersion?: number | undefined;
   /** Identifier of the user who owns the key: 1 to 255 characters. */
-  ownerId?: string | null;
+  ownerId?: string | null | undefined;
   /** Name by which people recognise the key: 1 to 255 characters. */
-  name?: string | null;
+  name?: string | null | undefined;
   /** All metadata of the key: an object of at most 16384 bytes as JSON, nested at most 16 deep. `null` leaves none. */
-  meta?: Record<string, unknown> | null;
+  meta?: Record<string, unknown> | null | undefined;
   /** Whether the key can be used. A key that is not enabled verifies as `DISABLED`. */
-  enabled?: boolean;
+  enabled?: boolean | undefined;
   /**
    * When the key stops being valid: Unix time in whole milliseconds, at most 253402300799999. A moment in the past means
    * now. `null`: never.
    */
-  expires?: number | null;
+  expires?: number | null | undefined;
   /** Rate-limit rule, as a whole. */
-  ratelimit?: Ratelimit | null;
+  ratelimit?: Ratelimit | null | undefined;
   /** Refill rule, as a whole. Only a key with a counter can have one; for others it is a `CONFLICT`. */
-  refill?: Refill | null;
+  refill?: Refill | null | undefined;
   /** All permissions of the key: up to 100, as in `createKey`. Removed: none. */
-  permissions?: string[] | null;
+  permissions?: string[] | null | undefined;
   /** The only addresses that it can be used from: up to 50, as in `createKey`. Removed: all. */
-  ipAllow?: string[] | null;
+  ipAllow?: string[] | null | undefined;
   /**
    * All rate limits with names: up to 8, as in `createKey`. A limit that keeps its name keeps its open window, also if it is
    * changed otherwise. Removed: none.
    */
-  ratelimits?: NamedRatelimit[] | null;
+  ratelimits?: NamedRatelimit[] | null | undefined;
   /** The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Removed: any cost. */
-  costMax?: number | null;
+  costMax?: number | null | undefined;
 }
 
 /** How to change a counter. */
@@ -689,7 +689,7 @@ export interface UpdateRemainingRequest {
    * The number: 0 to 2147483647. `null`, with `set` only, takes the counter and its refill rule away: then any number of
    * verifications is allowed.
    */
-  value?: number | null;
+  value?: number | null | undefined;
 }
 
 /** The counter after the change. */
@@ -703,9 +703,9 @@ export interface RerollKeyRequest {
   /** Identifier of the key, as `createKey` returned it: 1 to 64 characters. */
   keyId: string;
   /** How long the secret before can still be used, in milliseconds: 0 to 7776000000 (90 days). Default: 0. */
-  overlap?: number;
+  overlap?: number | undefined;
   /** Random bytes in the new secret: 16 to 255. Default: 24. */
-  byteLength?: number;
+  byteLength?: number | undefined;
 }
 
 /** The key with its new secret. */
@@ -721,7 +721,7 @@ export interface ImportKeysRequest {
   /** Identifier of the API the keys belong to: 1 to 255 characters. The first key of an API registers it. */
   apiId: string;
   /** The keys: 1 to 100. */
-  keys?: KeyToImport[];
+  keys?: KeyToImport[] | undefined;
 }
 
 /** A key whose text was made elsewhere. */
@@ -735,37 +735,37 @@ export interface KeyToImport {
    * The first characters of the text, by which people recognise it: 1 to 32 characters. A new secret takes over its prefix, if
    * this is one as `createKey` takes it, `_` and four letters or digits. Default: none.
    */
-  start?: string;
+  start?: string | undefined;
   /** Identifier of the user who owns the key: 1 to 255 characters. Default: none. */
-  ownerId?: string;
+  ownerId?: string | undefined;
   /** Number of verifications the key allows: 0 to 2147483647. Default: no counter. */
-  remaining?: number;
+  remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. Default: none. */
-  refill?: Refill;
+  refill?: Refill | undefined;
   /** Rate-limit rule. Default: none. */
-  ratelimit?: Ratelimit;
+  ratelimit?: Ratelimit | undefined;
   /** Name by which people recognise the key: 1 to 255 characters. Default: none. */
-  name?: string;
+  name?: string | undefined;
   /**
    * Metadata returned with every verification: an object of at most 16384 bytes as JSON, nested at most 16 deep.
    * Default: `{}`.
    */
-  meta?: Record<string, unknown>;
+  meta?: Record<string, unknown> | undefined;
   /**
    * When the key stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999 (the
    * end of year 9999). Default: never.
    */
-  expires?: number;
+  expires?: number | undefined;
   /** Whether the key can be used. Default: true. */
-  enabled?: boolean;
+  enabled?: boolean | undefined;
   /** What its holder may do: up to 100 permissions, as in `createKey`. Default: none. */
-  permissions?: string[];
+  permissions?: string[] | undefined;
   /** The only addresses that it can be used from: up to 50, as in `createKey`. Default: all addresses. */
-  ipAllow?: string[];
+  ipAllow?: string[] | undefined;
   /** More rate limits with names: up to 8, as in `createKey`. Default: none. */
-  ratelimits?: NamedRatelimit[];
+  ratelimits?: NamedRatelimit[] | undefined;
   /** The largest cost that a verification of the key can have: 1 to 2147483647, as in `createKey`. Default: any cost. */
-  costMax?: number;
+  costMax?: number | undefined;
 }
 
 /** What became of the keys. */
@@ -807,27 +807,27 @@ export interface CreateOwnerRequest {
    * Metadata of the owner, for those who manage it; verifications do not return it: an object of at most 16384 bytes as JSON,
    * nested at most 16 deep. Default: `{}`.
    */
-  meta?: Record<string, unknown>;
+  meta?: Record<string, unknown> | undefined;
   /** Whether keys of the owner can be used. If not, they verify as `DISABLED`. Default: true. */
-  enabled?: boolean;
+  enabled?: boolean | undefined;
   /**
    * The APIs whose keys share what the owner has: up to 100 identifiers of 1 to 255 characters. Keys of other APIs are as if
    * the owner had no record. A root key that is limited to some APIs can only manage owners of those. Default: all APIs. In
    * JSON an empty list is refused, in binary it looks like an absent one.
    */
-  apiIds?: string[];
+  apiIds?: string[] | undefined;
   /**
    * Number of verifications that all keys of the owner allow together: 0 to 2147483647. A key with a counter of its own needs
    * both. Default: no counter.
    */
-  remaining?: number;
+  remaining?: number | undefined;
   /** Refill rule for `remaining`, which must then be set. Default: none. */
-  refill?: Refill;
+  refill?: Refill | undefined;
   /**
    * Rate limits that all keys of the owner share, each with a name: up to 8. A verification has to pass all of them, and those of
    * its key. Default: none.
    */
-  ratelimits?: NamedRatelimit[];
+  ratelimits?: NamedRatelimit[] | undefined;
 }
 
 /** An owner as it is stored. */
@@ -863,9 +863,9 @@ export interface GetOwnerRequest {
 /** The page of owners to read. */
 export interface ListOwnersRequest {
   /** Most owners of the page: 1 to 100. Default: 50. */
-  limit?: number;
+  limit?: number | undefined;
   /** The `cursor` of the page before. Default: the first page. */
-  cursor?: string;
+  cursor?: string | undefined;
 }
 
 /** A page of a list. */
@@ -884,20 +884,20 @@ export interface UpdateOwnerRequest {
    * The version that the owner must have, as it was read: 1 to 4294967295. If it has another one, somebody else has changed it:
    * nothing is changed, and the answer is a `CONFLICT`. Default: any.
    */
-  ifVersion?: number;
+  ifVersion?: number | undefined;
   /** Metadata of the owner, as a whole: an object of at most 16384 bytes as JSON, nested at most 16 deep. `null` leaves `{}`. */
-  meta?: Record<string, unknown> | null;
+  meta?: Record<string, unknown> | null | undefined;
   /** Whether keys of the owner can be used. */
-  enabled?: boolean;
+  enabled?: boolean | undefined;
   /**
    * The APIs whose keys share what the owner has, all of them: up to 100 identifiers of 1 to 255 characters. `null`: all APIs.
    * In JSON an empty list is refused; in binary it looks like a removed one, where the mask names it.
    */
-  apiIds?: string[] | null;
+  apiIds?: string[] | null | undefined;
   /** How the counter is refilled, as a whole. An owner without a counter cannot have one: a `CONFLICT`. `null`: not at all. */
-  refill?: Refill | null;
+  refill?: Refill | null | undefined;
   /** Its rate limits, all of them: up to 8. What is not in the list is removed. `null`: none. */
-  ratelimits?: NamedRatelimit[] | null;
+  ratelimits?: NamedRatelimit[] | null | undefined;
 }
 
 /** The owner whose counter to change, and how. */
@@ -910,7 +910,7 @@ export interface OwnersServiceUpdateRemainingRequest {
    * The number: 0 to 2147483647. `null`, with `set` only, takes the counter and its refill rule away: then the keys share no
    * counter any more.
    */
-  value?: number | null;
+  value?: number | null | undefined;
 }
 
 /** The counter after the change. */
@@ -938,7 +938,7 @@ export interface LimitRequest {
    * The API that it belongs to: 1 to 255 characters. It need not exist. The same identifier is counted apart for each API.
    * A root key that is limited to APIs has to name one of them. Default: none.
    */
-  apiId?: string;
+  apiId?: string | undefined;
   /** How much may pass in a window: 1 to 2147483647. */
   limit: number;
   /** Length of the window in milliseconds: 1000 to 2592000000 (30 days). */
@@ -947,13 +947,13 @@ export interface LimitRequest {
    * What the request takes of the limit: 0 to 2147483647. All of it is taken, or nothing. 0 takes nothing, opens no window
    * and always passes: it asks for the state. Default: 1.
    */
-  cost?: number;
+  cost?: number | undefined;
   /**
    * true: each replica counts locally, which adds no latency; callers that use several replicas can exceed the limit a
    * little. false: counted globally and never exceeded; some requests wait for a round trip to the database.
    * Default: true.
    */
-  async?: boolean;
+  async?: boolean | undefined;
 }
 
 /** Whether the request passes, and the state of the limit afterwards. */
@@ -971,7 +971,7 @@ export interface LimitResponse {
 /** The root key to create. */
 export interface CreateRootKeyRequest {
   /** Name by which people recognise the root key: 1 to 255 characters. Default: none. */
-  name?: string;
+  name?: string | undefined;
   /** What it may do, 1 to 100 of them: permissions of methods such as `keys.read`, all of a group such as `keys.*`, or `*`. */
   permissions: string[];
   /**
@@ -979,11 +979,11 @@ export interface CreateRootKeyRequest {
    * Default: all APIs. An empty list is refused: it never means all. (In binary it looks like an absent one, so `all_apis`
    * has to be sent there.)
    */
-  apiIds?: string[];
+  apiIds?: string[] | undefined;
   /** When it stops being valid: Unix time in whole milliseconds, in the future and at most 253402300799999. Default: never. */
-  expires?: number;
+  expires?: number | undefined;
   /** Whether it is for all APIs: `true` without `apiIds`, `false` with some. Default: as `apiIds` says. */
-  allApis?: boolean;
+  allApis?: boolean | undefined;
 }
 
 /** The root key that was created. */
@@ -997,9 +997,9 @@ export interface CreateRootKeyResponse {
 /** Which page of root keys. */
 export interface ListRootKeysRequest {
   /** Most root keys of the page: 1 to 100. Default: 50. */
-  limit?: number;
+  limit?: number | undefined;
   /** The `cursor` of the page before. Default: the first page. */
-  cursor?: string;
+  cursor?: string | undefined;
 }
 
 /** A page of root keys. */
@@ -1039,20 +1039,20 @@ export interface UpdateRootKeyRequest {
   /** Identifier of the root key: 1 to 64 characters. */
   rootKeyId: string;
   /** Only if this is its version; another one is a `CONFLICT`. Default: whatever its version. */
-  ifVersion?: number;
+  ifVersion?: number | undefined;
   /** Its name: 1 to 255 characters. */
-  name?: string | null;
+  name?: string | null | undefined;
   /** What it may do, 1 to 100 of them, as in `createRootKey`. */
-  permissions?: string[];
+  permissions?: string[] | undefined;
   /**
    * The APIs that it is for: up to 100 identifiers of 1 to 255 characters. Removed: all APIs. An empty list is refused: it
    * never means all. (In binary it looks like a removed one, so `all_apis` has to be sent there.)
    */
-  apiIds?: string[] | null;
+  apiIds?: string[] | null | undefined;
   /** When it stops being valid: Unix time in whole milliseconds, at most 253402300799999. A moment in the past means now. */
-  expires?: number | null;
+  expires?: number | null | undefined;
   /** Whether it is for all APIs: `true` removes `apiIds`, `false` comes with some. */
-  allApis?: boolean;
+  allApis?: boolean | undefined;
 }
 
 /** The root key to revoke. */

@@ -6,6 +6,7 @@ import {
   type RefusalReason,
   type VerifyKeyRequest,
 } from "../../../gen/latchkey/v1/client.ts";
+import { checkOptions } from "../check-options.ts";
 import { isLatchkeyError } from "../errors.ts";
 import type { Verification } from "../verification.ts";
 
@@ -53,7 +54,23 @@ const KEY_LENGTH_MAX = 16_384;
 
 export type Guard<Request> = (request: Request, headerOf: (name: string) => string | undefined) => Promise<Guarded>;
 
+const optionNames: Readonly<Record<keyof RefusalOptions<unknown>, true>> = {
+  apiId: true,
+  permissions: true,
+  remaining: true,
+  ratelimit: true,
+  ratelimits: true,
+  ip: true,
+  perRequest: true,
+  keyOf: true,
+  bodyOf: true,
+  log: true,
+};
+
+/** Throws a `TypeError` for options that do not exist. */
 export function createGuard<Request>(client: Verifier, options: RefusalOptions<Request>): Guard<Request> {
+  if (typeof client?.keys?.verifyKey !== "function") throw new TypeError("protect needs a client of createClient");
+  checkOptions("protect", options, optionNames);
   const { perRequest, keyOf, log = logError, bodyOf, ...asked } = options;
   return async (request, headerOf) => {
     try {
@@ -148,6 +165,25 @@ function refusingLimit(
   return state && { name: name ?? "default", state };
 }
 
+const LOG_EVERY_MS = 1_000;
+let silentUntilMs = 0;
+let unlogged = 0;
+
+/** In an outage every request fails: one line a second, without stack traces. */
 function logError(message: string, cause: unknown): void {
-  console.error(`latchkey: ${message}:`, cause);
+  const nowMs = Date.now();
+  if (nowMs < silentUntilMs) {
+    unlogged++;
+    return;
+  }
+  const others = unlogged === 0 ? "" : ` (and ${unlogged} more before)`;
+  console.error(`latchkey: ${message}${others}: ${inWords(cause)}`);
+  silentUntilMs = nowMs + LOG_EVERY_MS;
+  unlogged = 0;
+}
+
+/** An error and what has caused it. */
+function inWords(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${inWords(error.cause)}`;
 }

@@ -103,7 +103,7 @@ describe.each(Object.entries(frameworks))("a route behind %s", (name, start) => 
     const logged: unknown[] = [];
     const log = (_: string, cause: unknown) => void logged.push((cause as { code: string }).code);
     const required = await startTestServer({ settings: { verifyAuth: "required" } });
-    const unauthorized = await start(createClient({ ...required, rootKey: "not-a-root-key" }), { log });
+    const unauthorized = await start(createClient({ baseUrl: required.baseUrl, rootKey: "not-a-root-key" }), { log });
     const { baseUrl } = server;
     const denying = await start(createClient({ baseUrl, timeoutMs: 5000 }), { log });
     const allowing = await start(createClient({ baseUrl, onUnavailable: "allow" }), { log });
