@@ -33,40 +33,42 @@ export interface CommonOptions extends Asked {
   /** Names the header that holds the end user's address. */
   readonly ipHeader?: string;
   readonly bodyOf?: (refusal: { readonly code: string }) => unknown;
+  /** Called by the route, which a refused request must not reach. */
+  readonly onPassed?: () => void;
 }
 
 export const frameworks: Readonly<Record<string, (client: Verifier, options: CommonOptions) => Promise<Ask>>> = {
-  async express(client, { keyHeader, ipHeader, ...options }) {
+  async express(client, { keyHeader, ipHeader, onPassed, ...options }) {
     const app = express();
     const guard = protectExpress<express.Request>(client, {
       ...options,
       ...(keyHeader && { keyOf: (request) => request.get(keyHeader) }),
       ...(ipHeader && { perRequest: (request) => ({ ip: request.get(ipHeader) as string }) }),
     });
-    app.get("/", guard, (request, response) => void response.json(known(request.latchkey)));
+    app.get("/", guard, (request, response) => void response.json(passed(request.latchkey, onPassed)));
     return askAt(await listen(app));
   },
-  async fastify(client, { keyHeader, ipHeader, ...options }) {
+  async fastify(client, { keyHeader, ipHeader, onPassed, ...options }) {
     const app = fastify();
     const onRequest = protectFastify(client, {
       ...options,
       ...(keyHeader && { keyOf: (request) => String(request.headers[keyHeader] ?? "") }),
       ...(ipHeader && { perRequest: (request) => ({ ip: String(request.headers[ipHeader]) }) }),
     });
-    app.get("/", { onRequest }, async (request) => known(request.latchkey));
+    app.get("/", { onRequest }, async (request) => passed(request.latchkey, onPassed));
     atTestEnd(() => app.close());
     return askAt(await app.listen({ port: 0, host: "127.0.0.1" }));
   },
-  async hono(client, { keyHeader, ipHeader, ...options }) {
+  async hono(client, { keyHeader, ipHeader, onPassed, ...options }) {
     const guard = protectHono(client, {
       ...options,
       ...(keyHeader && { keyOf: (context) => context.req.header(keyHeader) }),
       ...(ipHeader && { perRequest: (context) => ({ ip: context.req.header(ipHeader) as string }) }),
     });
-    const app = new Hono().get("/", guard, (context) => context.json(known(context.get("latchkey"))));
+    const app = new Hono().get("/", guard, (context) => context.json(passed(context.get("latchkey"), onPassed)));
     return async (headers = {}) => answerOf(await app.request("/", { headers }));
   },
-  async web(client, { keyHeader, ipHeader, ...options }) {
+  async web(client, { keyHeader, ipHeader, onPassed, ...options }) {
     const handler = protectWeb(
       client,
       {
@@ -74,7 +76,7 @@ export const frameworks: Readonly<Record<string, (client: Verifier, options: Com
         ...(keyHeader && { keyOf: (request) => request.headers.get(keyHeader) ?? undefined }),
         ...(ipHeader && { perRequest: (request) => ({ ip: request.headers.get(ipHeader) as string }) }),
       },
-      (_, key, more: string) => Response.json({ ...known(key), more }),
+      (_, key, more: string) => Response.json({ ...passed(key, onPassed), more }),
     );
     return async (headers = {}) => {
       const answer = await answerOf(await handler(new Request("http://api.test/", { headers }), "rest"));
@@ -83,7 +85,7 @@ export const frameworks: Readonly<Record<string, (client: Verifier, options: Com
       return { ...answer, body };
     };
   },
-  async connect(client, { keyHeader, ipHeader, bodyOf, ...options }) {
+  async connect(client, { keyHeader, ipHeader, onPassed, bodyOf, ...options }) {
     const interceptor = protectConnect(client, {
       ...options,
       ...(keyHeader && { keyOf: ({ header }) => header.get(keyHeader) ?? undefined }),
@@ -94,7 +96,7 @@ export const frameworks: Readonly<Record<string, (client: Verifier, options: Com
       routes: (router) =>
         router.service(Health, {
           check(_, context) {
-            context.responseHeader.set("x-known", JSON.stringify(known(context.values.get(latchkey))));
+            context.responseHeader.set("x-known", JSON.stringify(passed(context.values.get(latchkey), onPassed)));
             return { status: 1 };
           },
         }),
@@ -109,7 +111,9 @@ export const frameworks: Readonly<Record<string, (client: Verifier, options: Com
   },
 };
 
-function known(key: VerifiedKey | undefined) {
+/** What the route answers. */
+function passed(key: VerifiedKey | undefined, onPassed: CommonOptions["onPassed"]) {
+  onPassed?.();
   return { keyId: key?.keyId, ownerId: key?.ownerId, degraded: key?.degraded };
 }
 
