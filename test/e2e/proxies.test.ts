@@ -1,4 +1,5 @@
 import http from "node:http";
+import net from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Loss, startGuardedApi, startGuardingLatchkey } from "../support/guarded-api.ts";
 import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
@@ -59,13 +60,20 @@ function connect(port: number): { send: Send; connections: () => number } {
   return { send, connections: () => sockets.size };
 }
 
+/** A connection that says nothing. One that is refused is destroyed. */
+function openSocket(baseUrl: string): net.Socket {
+  const socket = net.connect(Number(new URL(baseUrl).port), "127.0.0.1").on("error", () => {});
+  atTestEnd(() => socket.destroy());
+  return socket.resume();
+}
+
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const permissions = ["docs.read"];
 
 let latchkey: LatchkeyProcess;
 const endings: (() => void)[] = [];
 beforeAll(async () => {
-  latchkey = await startGuardingLatchkey((undo) => void endings.unshift(undo));
+  latchkey = await startGuardingLatchkey({}, (undo) => void endings.unshift(undo));
 });
 afterAll(() => {
   for (const end of endings) end();
@@ -154,6 +162,22 @@ for (const { name, controls, misconfigured } of proxies) {
       for (const headers of [bearer(key), bearer("wrong"), {}]) {
         for (let i = 0; i < 4; i++) expect((await send("/", headers)).status).toBe(503);
       }
+      expect(received).toHaveLength(1);
+    });
+
+    it("answers 503 while Latchkey has too many connections, lets nothing pass, and serves again afterwards", async () => {
+      const full = await startGuardingLatchkey({ LATCHKEY_CONNECTIONS_MAX: "20", LATCHKEY_WORKERS: "1" });
+      const { proxyPort, client, received } = await startGuardedApi(name, { latchkey: full, isDirect: true });
+      const { send } = connect(proxyPort);
+      const { key } = await client.keys.createKey({ apiId: guardedApi, permissions });
+      const sockets = Array.from({ length: 40 }, () => openSocket(full.baseUrl));
+      await expect.poll(() => sockets.filter(({ destroyed }) => destroyed).length).toBeGreaterThan(10);
+      for (let i = 0; i < 4; i++) expect((await send("/", bearer(key))).status).toBe(503);
+      expect(received).toEqual([]);
+
+      for (const socket of sockets) socket.destroy();
+      // A proxy may leave a replica out for some seconds.
+      await expect.poll(async () => (await send("/", bearer(key))).status, { timeout: 30_000 }).toBe(200);
       expect(received).toHaveLength(1);
     });
 

@@ -46,12 +46,16 @@ export interface GuardedApiOptions {
 }
 
 /** Latchkey with two threads, where verifications need a root key. */
-export function startGuardingLatchkey(atEnd: (undo: () => void) => void = atTestEnd): Promise<LatchkeyProcess> {
+export function startGuardingLatchkey(
+  environment: Record<string, string> = {},
+  atEnd: (undo: () => void) => void = atTestEnd,
+): Promise<LatchkeyProcess> {
   const settings = {
     LATCHKEY_DATA_DIR: tempFolder(atEnd),
     LATCHKEY_ROOT_KEY: testRootKey,
     LATCHKEY_VERIFY_AUTH: "required",
     LATCHKEY_WORKERS: "2",
+    ...environment,
   };
   return startLatchkey(settings, undefined, atEnd);
 }
