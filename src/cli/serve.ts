@@ -1,15 +1,19 @@
 import { systemClock } from "../ambient/clock.ts";
 import { createLog } from "../ambient/log.ts";
 import { createSystemRandom } from "../ambient/random.ts";
+import { describeSettings } from "../config/settings.ts";
 import { startServer } from "../server/start.ts";
 import { banner } from "./banner.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 /** Serves until a signal arrives: the first signal shuts down gracefully, a second one immediately. */
 export async function serve(role: string | undefined): Promise<void> {
-  const { settings, warnings } = readSettingsOrExit("latchkey cannot start", role ? { LATCHKEY_ROLE: role } : {});
-  const log = createLog(settings.logLevel, (line) => process.stderr.write(line));
+  const forced = role ? { LATCHKEY_ROLE: role } : {};
+  const { settings, warnings } = readSettingsOrExit("latchkey cannot start", forced);
+  const format = settings.logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : settings.logFormat;
+  const log = createLog(settings.logLevel, (line) => process.stderr.write(line), format);
   for (const warning of warnings) log.warn(warning);
+  log.info("settings", describeSettings({ ...process.env, ...forced }));
 
   const onFatal = (cause: unknown) => {
     log.error("the process cannot go on", cause);

@@ -36,7 +36,8 @@ function describe(problem: unknown): string {
   }
   if (problem instanceof Error && problem.cause !== undefined) return describe(problem.cause);
   const { code, address, port } = problem as NodeJS.ErrnoException & { address?: string; port?: number };
-  if (code === "EADDRINUSE") return `${address}:${port} is in use by another process; PORT and LATCHKEY_INTERNAL_PORT set others`;
+  if (code === "EADDRINUSE")
+    return `${address}:${port} is in use by another process; PORT and LATCHKEY_INTERNAL_PORT set others`;
   if (code === "ENOTSUP") return "this system shares no port between threads: LATCHKEY_WORKERS must be 1";
   if (code === "EACCES" && port !== undefined) return `${address}:${port} may not be used by this user`;
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN")

@@ -72,6 +72,10 @@ export interface Settings {
   readonly fastPath: boolean;
   readonly drainMs: number;
   readonly logLevel: LogLevel;
+  /** `auto`: text to a terminal, else JSON. */
+  readonly logFormat: "auto" | "json" | "text";
+  /** Which verifications leave a line in the log. */
+  readonly logVerifications: "none" | "refused" | "all";
 }
 
 /** One environment variable. `docs/configuration.md` is tested against this list. */
@@ -123,6 +127,12 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   fastPath: { name: "LATCHKEY_FAST_PATH", fallback: "on", parse: onOrOff },
   drainMs: { name: "LATCHKEY_DRAIN_MS", fallback: "500", parse: wholeNumber(0, 600_000) },
   logLevel: { name: "LATCHKEY_LOG_LEVEL", fallback: "info", parse: oneOf("debug", "info", "warn", "error") },
+  logFormat: { name: "LATCHKEY_LOG_FORMAT", fallback: "auto", parse: oneOf("auto", "json", "text") },
+  logVerifications: {
+    name: "LATCHKEY_LOG_VERIFICATIONS",
+    fallback: "none",
+    parse: oneOf("none", "refused", "all"),
+  },
 };
 
 /** Everything that is wrong with the settings. */
@@ -140,6 +150,16 @@ export class SettingsError extends Error {
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What is in force, by the names that operators know. Of secrets only that they are set. */
+export function describeSettings(environment: Environment): Record<string, string> {
+  const described = Object.values(variables).map((variable: Variable<unknown>): [string, string] => {
+    const { name, fallback, secret } = variable;
+    if (!secret) return [name, environment[name] || fallback];
+    return [name, environment[`${name}_FILE`] ? "set, by a file" : isSet(variable, environment) ? "set" : ""];
+  });
+  return Object.fromEntries(described.filter(([, text]) => text !== ""));
+}
 
 /** Throws `SettingsError`. `warnings` are about settings that are unusual but harmless. */
 export function readSettings(

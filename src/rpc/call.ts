@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { LogFields } from "../ambient/log.ts";
-import { createPacedWarning } from "../ambient/paced-warning.ts";
+import { createPacedWarning } from "../ambient/paced-lines.ts";
 import { FailuresByAddress } from "../domain/failures-by-address.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
@@ -9,6 +9,7 @@ import { Secret } from "../domain/secret.ts";
 import { type AuthoriseDeps, anyone, type Caller, createAuthorise } from "../usecases/authorise.ts";
 import { ApiError } from "./api-error.ts";
 import { toApiError } from "./to-api-error.ts";
+import { createVerificationLog, type LoggedVerifications, outcomeOf } from "./verification-log.ts";
 
 /** The protocol of a request. */
 export type Protocol = "json" | "connect" | "grpc" | "grpc-web" | "authz";
@@ -58,9 +59,16 @@ export interface CallContext {
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
 export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 
+export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps {
+  /** Default: none. */
+  readonly logVerifications?: LoggedVerifications;
+}
+
 /** The steps of every call: authorise, read, answer, log, count. */
-export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> & AuthoriseDeps): RunCall {
+export function createRunCall(deps: RunCallDeps): RunCall {
   const { clock, log, metrics } = deps;
+  const logVerification = createVerificationLog(deps, deps.logVerifications ?? "none");
+  const isLogging = log.debugEnabled || logVerification !== undefined;
   const authorise = createAuthorise(deps);
 
   function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
@@ -105,12 +113,15 @@ export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> &
     return error;
   }
 
-  function account(call: Call, startedMs: number, code: string): void {
+  function account(call: Call, startedMs: number, code: string, answer?: MessageInitShape<DescMessage>): void {
     const { requestId, protocol } = call;
     const method = call.endpoint.name;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
     metrics.called(method, protocol, code, seconds);
-    if (log.debugEnabled) log.debug("call", { requestId, method, protocol, code, seconds });
+    if (!isLogging) return;
+    const outcome = outcomeOf(method, answer);
+    if (log.debugEnabled) log.debug("call", { requestId, method, protocol, code, ...outcome?.fields, seconds });
+    if (outcome !== undefined) logVerification?.(call, outcome);
   }
 
   return function runCall(call) {
@@ -122,14 +133,14 @@ export function createRunCall(deps: Pick<Ambient, "clock" | "log" | "metrics"> &
       throw failed(call, startedMs, thrown);
     }
     if (answered instanceof Promise) return accountLater(call, startedMs, answered);
-    account(call, startedMs, "OK");
+    account(call, startedMs, "OK", answered);
     return answered;
   };
 
   function accountLater(call: Call, startedMs: number, answering: Promise<MessageInitShape<DescMessage>>) {
     return answering.then(
       (answered) => {
-        account(call, startedMs, "OK");
+        account(call, startedMs, "OK", answered);
         return answered;
       },
       (thrown: unknown) => {

@@ -59,7 +59,10 @@ const notFound: HttpHandler = async (req, res, requestId) => {
     stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });
     return;
   }
-  throw new ApiError("NOT_FOUND", "there is nothing at this path; POST /v1/keys.verifyKey verifies a key, and GET /docs shows all methods");
+  throw new ApiError(
+    "NOT_FOUND",
+    "there is nothing at this path; POST /v1/keys.verifyKey verifies a key, and GET /docs shows all methods",
+  );
 };
 
 /** Node would refuse it too, but with an empty answer. */

@@ -31,6 +31,7 @@ import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
 import { createRootKeysEndpoints } from "../rpc/root-keys-service.ts";
 import { prepareRules } from "../rpc/validate.ts";
+import type { LoggedVerifications } from "../rpc/verification-log.ts";
 import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
@@ -48,6 +49,8 @@ export interface PublicApiDeps extends Ambient {
   readonly fastPath: boolean;
   /** `required`: methods that are public otherwise need a root key with their permission too. */
   readonly verifyAuth: "open" | "required";
+  /** Which verifications are logged. Default: none. */
+  readonly logVerifications?: LoggedVerifications;
   /** Where callers reach the service; empty if that is not known. */
   readonly publicUrl: string;
   readonly timeouts?: Timeouts;

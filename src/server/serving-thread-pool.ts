@@ -45,6 +45,7 @@ export class ServingThreadPool implements Serving, ChangeAudience, ChangeCache {
         connectionsMax: Math.ceil(settings.connectionsMax / settings.workers),
         fastPath: settings.fastPath,
         verifyAuth: settings.verifyAuth,
+        logVerifications: settings.logVerifications,
         publicUrl: settings.publicUrl,
         debug: mainThread.log.debugEnabled,
       };

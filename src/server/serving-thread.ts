@@ -86,6 +86,7 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   metrics,
   fastPath: setup.fastPath,
   verifyAuth: setup.verifyAuth,
+  logVerifications: setup.logVerifications,
   publicUrl: setup.publicUrl,
   connectionsMax: setup.connectionsMax,
   refreshReadiness: () => mainThread.ask("refreshReadiness"),

@@ -66,8 +66,17 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   };
   threads?.start(settings, { ...services, keys: core.keys, log }, rateLimits.local);
   teardown.add("threads", () => threads?.end());
-  const { fastPath, verifyAuth, publicUrl, connectionsMax } = settings;
-  const served = { ...options, ...services, ...cache, fastPath, verifyAuth, publicUrl, connectionsMax };
+  const { fastPath, verifyAuth, logVerifications, publicUrl, connectionsMax } = settings;
+  const served = {
+    ...options,
+    ...services,
+    ...cache,
+    fastPath,
+    verifyAuth,
+    logVerifications,
+    publicUrl,
+    connectionsMax,
+  };
   const serving = threads ?? serveHere(createPublicApi(served));
   const internal = await startInternalListener({
     ...options,

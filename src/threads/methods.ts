@@ -79,6 +79,7 @@ export interface ServingSetup {
   readonly connectionsMax: number;
   readonly fastPath: boolean;
   readonly verifyAuth: "open" | "required";
+  readonly logVerifications: "none" | "refused" | "all";
   readonly publicUrl: string;
   readonly debug: boolean;
 }

@@ -55,6 +55,8 @@ describe("settings", () => {
       fastPath: true,
       drainMs: 500,
       logLevel: "info",
+      logFormat: "auto",
+      logVerifications: "none",
     });
     expect(Object.isFrozen(settings)).toBe(true);
   });

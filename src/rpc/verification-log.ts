@@ -1,0 +1,32 @@
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { VerifyKeyResponseSchema } from "../../gen/latchkey/v1/keys_pb.js";
+import type { Ambient } from "../ambient/ambient.ts";
+import type { LogFields } from "../ambient/log.ts";
+import { createPacedLines } from "../ambient/paced-lines.ts";
+
+/** Which verifications are logged. */
+export type LoggedVerifications = "none" | "refused" | "all";
+
+/** Of each serving thread. A line costs several times as much as a verification. */
+const linesPerSecond = 100;
+
+/** What a verification has found, for the log; undefined for other calls. Never the key. */
+export function outcomeOf(method: string, answer: MessageInitShape<DescMessage> | undefined) {
+  if (answer === undefined || method !== "KeysService/VerifyKey") return undefined;
+  const { valid = false, code, keyId, reason } = answer as MessageInitShape<typeof VerifyKeyResponseSchema>;
+  return { valid, fields: { code, keyId, reason: reason?.message } satisfies LogFields };
+}
+
+export type VerificationOutcome = NonNullable<ReturnType<typeof outcomeOf>>;
+
+/** Logs verifications, a bounded number in a second; undefined if none are logged. */
+export function createVerificationLog(
+  deps: Pick<Ambient, "clock" | "log">,
+  logged: LoggedVerifications,
+): ((call: { requestId: string; protocol: string }, outcome: VerificationOutcome) => void) | undefined {
+  if (logged === "none") return undefined;
+  const log = createPacedLines(deps, "info", "verification", linesPerSecond);
+  return ({ requestId, protocol }, { valid, fields }) => {
+    if (logged === "all" || !valid) log(() => ({ requestId, protocol, ...fields }));
+  };
+}

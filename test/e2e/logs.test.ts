@@ -1,0 +1,108 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { builtProgram } from "../support/artefact.ts";
+import { startTestServer } from "../support/in-process-server.ts";
+import { startLatchkey } from "../support/latchkey-process.ts";
+import { rawClient } from "../support/raw-client.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+import { testRootKey } from "../support/test-root-key.ts";
+
+interface Line {
+  readonly level: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+const exec = promisify(execFile);
+const parse = (text: string) =>
+  text
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Line);
+
+// On one engine: the store has no part in this.
+describe("the log", () => {
+  it("tells at debug what was decided of each verification, and never a key", async () => {
+    const server = await startTestServer();
+    const { keys } = rawClient(server);
+    const { key, keyId } = await keys.createKey({ apiId: "weather", permissions: ["docs.read"] });
+    await keys.verifyKey({ key });
+    await keys.verifyKey({ key, permissions: "docs.write" });
+    await keys.verifyKey({ key: "not_a_key" });
+    await expect(keys.verifyKey({ key: "" })).rejects.toThrow();
+    const calls = parse(server.logLines.join("")).filter(
+      ({ msg, method }) => msg === "call" && method === "KeysService/VerifyKey",
+    );
+    expect(calls.map(({ code, keyId: id, reason }) => [code, id, reason])).toEqual([
+      ["VALID", keyId, undefined],
+      ["INSUFFICIENT_PERMISSIONS", keyId, "the key lacks docs.write"],
+      ["NOT_FOUND", undefined, undefined],
+      ["BAD_REQUEST", undefined, undefined],
+    ]);
+    expect(server.logLines.join("")).not.toMatch(new RegExp(`${key}|not_a_key`));
+  });
+
+  it.each(["refused", "all"] as const)(
+    "has a line for verifications if asked for: %s, from every thread",
+    async (logged) => {
+      const latchkey = await startLatchkey({
+        LATCHKEY_DATA_DIR: tempFolder(),
+        LATCHKEY_ROOT_KEY: testRootKey,
+        LATCHKEY_WORKERS: "2",
+        LATCHKEY_LOG_VERIFICATIONS: logged,
+      });
+      const { keys } = rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey });
+      const { key, keyId } = await keys.createKey({ apiId: "weather", remaining: 1 });
+      await keys.verifyKey({ key });
+      const { requestId } = await keys.verifyKey({ key });
+      const told = () => parse(latchkey.stderr()).filter(({ msg }) => msg === "verification");
+      const refused = {
+        ...{
+          level: "info",
+          msg: "verification",
+          requestId,
+          protocol: "json",
+          code: "USAGE_EXCEEDED",
+          keyId,
+          unlogged: 0,
+        },
+        reason: "the counter of the key has not enough left",
+      };
+      await expect.poll(() => told().at(-1)).toMatchObject(refused);
+      const codes = told().map(({ code }) => code);
+      expect(codes).toEqual(logged === "all" ? ["VALID", "USAGE_EXCEEDED"] : ["USAGE_EXCEEDED"]);
+    },
+  );
+
+  it("begins with the settings in force, and says of secrets only that they are set", async () => {
+    const latchkey = await startLatchkey({
+      LATCHKEY_DATA_DIR: tempFolder(),
+      LATCHKEY_ROOT_KEY: testRootKey,
+      LATCHKEY_CALLS_MAX: "500",
+    });
+    const [first] = parse(latchkey.stderr());
+    expect(first).toMatchObject({
+      ...{ level: "info", msg: "settings", LATCHKEY_CALLS_MAX: "500", LATCHKEY_LOG_LEVEL: "info", PORT: "0" },
+      LATCHKEY_ROOT_KEY: "set",
+    });
+    expect(first).not.toHaveProperty("REDIS_URL");
+    expect(latchkey.stderr()).not.toContain(testRootKey);
+  });
+
+  it("is text on a terminal, and JSON elsewhere, unless it is told otherwise", async () => {
+    const firstLine = async (format: string) => {
+      const folder = tempFolder();
+      const environment = `LATCHKEY_DATA_DIR='${folder}' PORT=0 LATCHKEY_INTERNAL_PORT=0 LATCHKEY_LOG_FORMAT=${format}`;
+      const service = `${environment} '${process.execPath}' '${builtProgram()}' serve`;
+      // Its root key is there before it serves.
+      const started = `until [ -s '${folder}/root-key' ]; do sleep 0.1; done`;
+      const { stdout } = await exec("script", ["-qec", `${service} & ${started}; kill -KILL $!`, "/dev/null"], {
+        env: { PATH: process.env.PATH },
+      });
+      return stdout.split(/\r?\n/)[0];
+    };
+    expect(await firstLine("auto")).toMatch(/^\S+Z INFO {2}settings LATCHKEY_ROLE=/);
+    expect(JSON.parse((await firstLine("json")) ?? "")).toMatchObject({ msg: "settings" });
+  });
+});
