@@ -7,7 +7,7 @@ import { getApi, listApis } from "../usecases/read-apis.ts";
 import { updateApi } from "../usecases/update-api.ts";
 import { ApiError } from "./api-error.ts";
 import { fromApisCursor, toApi, toApisCursor, toKeyDefaults } from "./api-messages.ts";
-import type { Endpoint } from "./call.ts";
+import { type Endpoint, loggedCall } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
@@ -24,7 +24,7 @@ export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
       const asked = { apiId, name, defaults: defaults === undefined ? {} : toKeyDefaults(defaults) };
       const { management } = context.caller;
       const created = await createApi(management, asked, idempotencyKeyOf(context, apiId), deps);
-      log.info("API created", { requestId: context.call.requestId });
+      log.info("API created", loggedCall(context));
       return toApi(created);
     },
 
@@ -53,7 +53,7 @@ export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
       );
       if (updated === undefined) throw noSuchApi();
       const changed = request.updateMask?.paths.join();
-      log.info("API changed", { requestId: context.call.requestId, changed });
+      log.info("API changed", { ...loggedCall(context), changed });
       return toApi(updated);
     },
 
@@ -61,7 +61,7 @@ export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const existed = await deleteApi(management, { apiId, force }, idempotencyKeyOf(context, apiId), deps);
       if (!existed) throw noSuchApi();
-      log.info("API deleted", { requestId: context.call.requestId });
+      log.info("API deleted", loggedCall(context));
       return {};
     },
   });

@@ -56,6 +56,11 @@ export interface CallContext {
   readonly caller: Caller;
 }
 
+/** For the log line of a change: which request, and by which root key. */
+export function loggedCall({ call, caller }: CallContext): LogFields {
+  return { requestId: call.requestId, actor: caller.rootKeyId };
+}
+
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
 export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 

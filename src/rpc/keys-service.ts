@@ -16,7 +16,7 @@ import { updateKey } from "../usecases/update-key.ts";
 import { updateRemaining } from "../usecases/update-remaining.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint } from "./call.ts";
+import { type Endpoint, loggedCall } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
@@ -64,7 +64,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
         },
         idempotencyKeyOf(context, request.apiId),
       );
-      log.info("key created", { requestId: context.call.requestId, keyId: created.keyId });
+      log.info("key created", { ...loggedCall(context), keyId: created.keyId });
       return created;
     },
 
@@ -113,7 +113,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const updated = await updateKey(management, { keyId, ifVersion, changes }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchKey();
       const changed = request.updateMask?.paths.join();
-      log.info("key changed", { requestId: context.call.requestId, keyId, changed });
+      log.info("key changed", { ...loggedCall(context), keyId, changed });
       return toKey(updated, deps);
     },
 
@@ -123,7 +123,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const updated = await updateRemaining(management, { keyId, ...change }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchKey();
-      log.info("key changed", { requestId: context.call.requestId, keyId, changed: "remaining" });
+      log.info("key changed", { ...loggedCall(context), keyId, changed: "remaining" });
       return updated;
     },
 
@@ -132,7 +132,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const idempotencyKey = idempotencyKeyOf(context);
       const rerolled = await rerollKey(management, { keyId, overlapMs, byteLength }, idempotencyKey, deps);
       if (rerolled === undefined) throw noSuchKey();
-      log.info("key changed", { requestId: context.call.requestId, keyId, changed: "secrets" });
+      log.info("key changed", { ...loggedCall(context), keyId, changed: "secrets" });
       return rerolled;
     },
 
@@ -140,14 +140,14 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const request = { apiId, keys: keys.map(toKeyToImport) };
       const results = await importKeys(context.caller.management, request, idempotencyKeyOf(context, apiId), deps);
       const imported = results.filter((result) => "keyId" in result).length;
-      log.info("keys imported", { requestId: context.call.requestId, imported, refused: results.length - imported });
+      log.info("keys imported", { ...loggedCall(context), imported, refused: results.length - imported });
       return { results: [...results] };
     },
 
     async deleteKey({ keyId }, context) {
       const existed = await deleteKey(context.caller.management, keyId, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchKey();
-      log.info("key deleted", { requestId: context.call.requestId, keyId });
+      log.info("key deleted", { ...loggedCall(context), keyId });
       return {};
     },
   });

@@ -11,7 +11,7 @@ import { getOwner, listOwners } from "../usecases/read-owners.ts";
 import { updateOwner } from "../usecases/update-owner.ts";
 import { updateRemaining } from "../usecases/update-remaining.ts";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint } from "./call.ts";
+import { type Endpoint, loggedCall } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
@@ -32,7 +32,7 @@ export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
     async createOwner(request, context) {
       const { management } = context.caller;
       const created = await createOwner(management, toNewOwner(request), idempotencyKeyOf(context), deps);
-      log.info("owner created", { requestId: context.call.requestId });
+      log.info("owner created", loggedCall(context));
       return toOwner(created);
     },
 
@@ -55,7 +55,7 @@ export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
       const updated = await updateOwner(management, { ownerId, ifVersion, changes }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchOwner();
       const changed = request.updateMask?.paths.join();
-      log.info("owner changed", { requestId: context.call.requestId, changed });
+      log.info("owner changed", { ...loggedCall(context), changed });
       return toOwner(updated);
     },
 
@@ -65,14 +65,14 @@ export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const updated = await updateRemaining(management, { ownerId, ...change }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchOwner();
-      log.info("owner changed", { requestId: context.call.requestId, changed: "remaining" });
+      log.info("owner changed", { ...loggedCall(context), changed: "remaining" });
       return updated;
     },
 
     async deleteOwner({ ownerId }, context) {
       const existed = await deleteOwner(context.caller.management, ownerId, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchOwner();
-      log.info("owner deleted", { requestId: context.call.requestId });
+      log.info("owner deleted", loggedCall(context));
       return {};
     },
   });

@@ -9,7 +9,7 @@ import type { EventDeps } from "../usecases/new-event.ts";
 import { revokeRootKey } from "../usecases/revoke-root-key.ts";
 import { updateRootKey } from "../usecases/update-root-key.ts";
 import { ApiError } from "./api-error.ts";
-import type { Endpoint } from "./call.ts";
+import { type Endpoint, loggedCall } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
@@ -48,7 +48,7 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
         idempotencyKeyOf(context),
         deps,
       );
-      log.info("root key created", { requestId: context.call.requestId, rootKeyId: created.rootKeyId });
+      log.info("root key created", { ...loggedCall(context), rootKeyId: created.rootKeyId });
       return created;
     },
 
@@ -74,14 +74,14 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
       );
       if (updated === undefined) throw noSuchRootKey();
       const changed = request.updateMask?.paths.join();
-      log.info("root key changed", { requestId: context.call.requestId, rootKeyId, changed });
+      log.info("root key changed", { ...loggedCall(context), rootKeyId, changed });
       return toRootKey(updated);
     },
 
     async revokeRootKey({ rootKeyId }, context) {
       const existed = await revokeRootKey(context.caller.management, rootKeyId, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchRootKey();
-      log.info("root key revoked", { requestId: context.call.requestId, rootKeyId });
+      log.info("root key revoked", { ...loggedCall(context), rootKeyId });
       return {};
     },
   });

@@ -13,6 +13,7 @@ import { type RootAccess, refusedManagement } from "../store/root-access.ts";
 export interface Caller {
   /** Undefined for public methods, whatever was presented. */
   readonly rootKey: Secret | undefined;
+  readonly rootKeyId: string | undefined;
   /** The APIs that the caller may know of; undefined: all. */
   readonly apiIds: readonly string[] | undefined;
   /** What this caller may do. For public methods every call rejects with `RootKeyRefused`. */
@@ -20,7 +21,12 @@ export interface Caller {
 }
 
 /** The caller of every public method. */
-export const anyone: Caller = { rootKey: undefined, apiIds: undefined, management: refusedManagement };
+export const anyone: Caller = {
+  rootKey: undefined,
+  rootKeyId: undefined,
+  apiIds: undefined,
+  management: refusedManagement,
+};
 
 /**
  * Throws, or rejects with, `RootKeyRefused`, `Forbidden` or `Unavailable`. Answers synchronously where it is known what the
@@ -56,6 +62,7 @@ export function createAuthorise({ rootAccess, metrics, clock }: AuthoriseDeps): 
     andThen(check(presented), (verdict) => {
       if (!isInForce(verdict, clock.nowMs())) throw new RootKeyRefused();
       if (!covers(verdict.permissions, permission)) throw lacksPermission(permission);
-      return { rootKey: presented, apiIds: verdict.apiIds, management: rootAccess.manage(presented) };
+      const { rootKeyId, apiIds } = verdict;
+      return { rootKey: presented, rootKeyId, apiIds, management: rootAccess.manage(presented) };
     });
 }

@@ -75,6 +75,20 @@ describe("the log", () => {
     },
   );
 
+  it("tells of each change which root key made it", async () => {
+    const server = await startTestServer();
+    const root = rawClient(server);
+    const made = await root.rootKeys.createRootKey({ permissions: ["keys.*"] });
+    await rawClient({ baseUrl: server.baseUrl, rootKey: made.rootKey }).keys.createKey({ apiId: "weather" });
+    const changes = parse(server.logLines.join("")).filter(({ msg }) => msg.endsWith(" created"));
+    const actors = changes.map(({ msg, actor }) => [msg, actor]);
+    expect(actors).toEqual([
+      ["root key created", expect.any(String)],
+      ["key created", made.rootKeyId],
+    ]);
+    expect(changes[0]?.actor).toBe((await root.audit.listEvents({ targetId: made.rootKeyId })).events[0]?.rootKeyId);
+  });
+
   it("begins with the settings in force, and says of secrets only that they are set", async () => {
     const latchkey = await startLatchkey({
       LATCHKEY_DATA_DIR: tempFolder(),
