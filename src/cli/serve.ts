@@ -13,7 +13,7 @@ export async function serve(role: string | undefined): Promise<void> {
   const format = settings.logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : settings.logFormat;
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line), format);
   for (const warning of warnings) log.warn(warning);
-  log.info("settings", describeSettings({ ...process.env, ...forced }));
+  log.info("settings that differ from their defaults", describeSettings({ ...process.env, ...forced }));
 
   const onFatal = (cause: unknown) => {
     log.error("the process cannot go on", cause);

@@ -151,11 +151,11 @@ export class SettingsError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What is in force, by the names that operators know. Of secrets only that they are set. */
+/** The settings that differ from their defaults, by the names that operators know. Of secrets only that they are set. */
 export function describeSettings(environment: Environment): Record<string, string> {
   const described = Object.values(variables).map((variable: Variable<unknown>): [string, string] => {
     const { name, fallback, secret } = variable;
-    if (!secret) return [name, environment[name] || fallback];
+    if (!secret) return [name, environment[name] === fallback ? "" : (environment[name] ?? "")];
     return [name, environment[`${name}_FILE`] ? "set, by a file" : isSet(variable, environment) ? "set" : ""];
   });
   return Object.fromEntries(described.filter(([, text]) => text !== ""));

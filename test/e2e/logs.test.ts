@@ -94,13 +94,14 @@ describe("the log", () => {
       LATCHKEY_DATA_DIR: tempFolder(),
       LATCHKEY_ROOT_KEY: testRootKey,
       LATCHKEY_CALLS_MAX: "500",
+      LATCHKEY_DRAIN_MS: "500",
     });
     const [first] = parse(latchkey.stderr());
     expect(first).toMatchObject({
-      ...{ level: "info", msg: "settings", LATCHKEY_CALLS_MAX: "500", LATCHKEY_LOG_LEVEL: "info", PORT: "0" },
+      ...{ level: "info", msg: "settings that differ from their defaults", LATCHKEY_CALLS_MAX: "500", PORT: "0" },
       LATCHKEY_ROOT_KEY: "set",
     });
-    expect(first).not.toHaveProperty("REDIS_URL");
+    for (const name of ["REDIS_URL", "LATCHKEY_DRAIN_MS"]) expect(first).not.toHaveProperty(name);
     expect(latchkey.stderr()).not.toContain(testRootKey);
   });
 
@@ -116,7 +117,7 @@ describe("the log", () => {
       });
       return stdout.split(/\r?\n/)[0];
     };
-    expect(await firstLine("auto")).toMatch(/^\S+Z INFO {2}settings LATCHKEY_ROLE=/);
-    expect(JSON.parse((await firstLine("json")) ?? "")).toMatchObject({ msg: "settings" });
+    expect(await firstLine("auto")).toMatch(/^\S+Z INFO {2}settings that differ from their defaults PORT=0 /);
+    expect(JSON.parse((await firstLine("json")) ?? "")).toMatchObject({ PORT: "0" });
   });
 });
