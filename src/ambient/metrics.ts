@@ -30,6 +30,8 @@ export interface Metrics {
   shed(what: "call" | "connection" | "stream"): void;
   /** An HTTP/1.1 request was read. */
   http1Request(readBy: Http1ReadBy): void;
+  /** A request to the public port was answered with an error before it became a call, so `called` is not told of it. */
+  requestRefused(code: string): void;
   /** An exception while a connection or stream was served; it was destroyed. A bug of ours: an alarm. */
   servingFailed(): void;
   /** A root key was presented and is not valid. */
@@ -158,6 +160,11 @@ export function createMetrics(): MetricsRegistry {
     help: "Requests of HTTP/1.1 by how they were read: by hand, or by Node and why.",
     label: "way",
   });
+  const requestRefused = createTally(registry, {
+    name: "latchkey_requests_refused_total",
+    help: "Requests answered with an error before they became a call of a method, such as those for an unknown path.",
+    label: "code",
+  });
   const servingFailed = new Counter({
     name: "latchkey_serving_failures_total",
     help: "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
@@ -188,6 +195,7 @@ export function createMetrics(): MetricsRegistry {
     keyChange: (event) => keyChanges.inc({ event }),
     shed,
     http1Request,
+    requestRefused,
     servingFailed: () => servingFailed.inc(),
     rootKeyRefused: () => rootKeyFailures.inc(),
     gauge(name, help, read, labels = {}) {

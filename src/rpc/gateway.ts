@@ -3,7 +3,7 @@ import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { ApiError } from "./api-error.ts";
 import type { RunCall } from "./call.ts";
 import { decodeQuery } from "./decoding/decode-query.ts";
-import { type HttpHandler, mediaTypeOf, queryOf } from "./http-handler.ts";
+import { type Fail, type HttpHandler, mediaTypeOf, queryOf } from "./http-handler.ts";
 import { encodeJson, JsonCall, type JsonMethod, type RoutedMethod } from "./json-call.ts";
 import { collectBody, type ReadBody } from "./read-body.ts";
 import { remoteAddressOf } from "./remote-address.ts";
@@ -63,8 +63,10 @@ function queryHandler(method: JsonMethod, runCall: RunCall): HttpHandler {
     const { headers } = req;
     const query = queryOf(req);
     answerAfterBody(req, res, requestId, fail, (body) => {
-      if (body.length > 0) throw new ApiError("BAD_REQUEST", "a GET has no body; send the fields as query parameters");
-      const read = () => validated(input, decodeQuery(input, query));
+      const read = () => {
+        if (body.length > 0) throw getWithBody();
+        return validated(input, decodeQuery(input, query));
+      };
       const remoteAddress = () => remoteAddressOf(req);
       const response = runCall({ endpoint, protocol: "json", requestId, headers, remoteAddress, read });
       return andThen(response, (message) => encodeJson(method, message));
@@ -78,21 +80,28 @@ function answerAfterBody(
   req: IncomingMessage,
   res: ServerResponse,
   requestId: string,
-  fail: (thrown: unknown) => void,
+  fail: Fail,
   answer: (body: Buffer) => MaybePromise<string>,
 ): void {
   const send = (json: string) => sendJson(res, 200, json, ["x-request-id", requestId]);
   const takeBody = (body: ReadBody) => {
+    if (body instanceof ApiError) {
+      fail(body, "request");
+      return;
+    }
     try {
-      if (body instanceof ApiError) throw body;
       const answered = answer(body);
-      if (answered instanceof Promise) answered.then(send).catch(fail);
+      if (answered instanceof Promise) answered.then(send).catch((thrown: unknown) => fail(thrown));
       else send(answered);
     } catch (thrown) {
       fail(thrown);
     }
   };
   collectBody(req, req.headers["content-length"], { takeBody });
+}
+
+function getWithBody(): ApiError {
+  return new ApiError("BAD_REQUEST", "a GET has no body; send the fields as query parameters");
 }
 
 function requireJson(req: IncomingMessage): void {

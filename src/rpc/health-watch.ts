@@ -5,7 +5,7 @@ import {
   HealthCheckRequestSchema,
   type HealthCheckResponse_ServingStatus as Status,
 } from "../../gen/health/v1/health_pb.js";
-import { ApiError } from "./api-error.ts";
+import { ApiError, type ErrorCode } from "./api-error.ts";
 import { frameContentOf, isPlainGrpc, sendGrpcError, sendGrpcHeaders, type TakeStream } from "./hot/hot-grpc.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { collectBody, type ReadBody } from "./read-body.ts";
@@ -19,6 +19,8 @@ export interface HealthWatchDeps {
   readonly shutdownSignal: AbortSignal;
   readonly watches: OpenStreams;
   readonly newRequestId: () => string;
+  /** A stream was answered with an error. */
+  readonly onRefused: (code: ErrorCode) => void;
 }
 
 interface Watch {
@@ -67,8 +69,10 @@ function open(
   try {
     service = readService(body);
     deps.watches.enter(stream);
-  } catch (error) {
-    sendGrpcError(stream, toApiError(error), requestId);
+  } catch (thrown) {
+    const error = toApiError(thrown);
+    deps.onRefused(error.code);
+    sendGrpcError(stream, error, requestId);
     return;
   }
   const told = deps.statusOf(service);

@@ -1,8 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
+/** Answers with an error in JSON. */
+export type Fail = (thrown: unknown, failed?: Failed) => void;
+
+/** What has failed: a call, which has counted its error itself, or a request that did not become one. */
+type Failed = "call" | "request";
+
 /**
- * Answers one HTTP request of HTTP/1.1 or HTTP/2 (through Node's compatibility API). An error that it throws, or passes
- * to `fail` later, is answered in JSON.
+ * Answers one HTTP request of HTTP/1.1 or HTTP/2 (through Node's compatibility API). An error that it throws is one of the
+ * request. Others are passed to `fail`, which takes them for a call's unless told otherwise.
  *
  * It is called when the head has arrived, and must await something before it answers. Node reads on meanwhile: if the
  * rest of the request is malformed, the client must get the refusal, and no answer before it.
@@ -11,7 +17,7 @@ export type HttpHandler = (
   req: IncomingMessage,
   res: ServerResponse,
   requestId: string,
-  fail: (thrown: unknown) => void,
+  fail: Fail,
 ) => Promise<void> | undefined;
 
 /** The media type of the body, in lower case. Undefined if there is none, or if its charset is not UTF-8. */

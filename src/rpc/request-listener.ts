@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Log } from "../ambient/log.ts";
-import { ApiError } from "./api-error.ts";
-import { type HttpHandler, pathOf } from "./http-handler.ts";
+import { ApiError, type ErrorCode } from "./api-error.ts";
+import { type Fail, type HttpHandler, pathOf } from "./http-handler.ts";
 import { sendError } from "./respond.ts";
 import { toApiError } from "./to-api-error.ts";
 
@@ -11,17 +11,23 @@ export type RequestListener = (req: IncomingMessage, res: ServerResponse) => voi
 /** Finds the handler of a path. Every request gets an answer, also if its handler fails. */
 export function createRequestListener(
   handlers: ReadonlyMap<string, HttpHandler>,
-  deps: { newRequestId: () => string; log: Log },
+  deps: {
+    newRequestId: () => string;
+    log: Log;
+    /** A request was answered with an error without having become a call. */
+    onRefused?: (code: ErrorCode) => void;
+  },
 ): RequestListener {
-  const { newRequestId, log } = deps;
+  const { newRequestId, log, onRefused = ignore } = deps;
 
   return function answer(req, res) {
     const requestId = newRequestId();
     // A client may disconnect in the middle of a request. Without a listener, that error would end the process.
     req.on("error", ignore);
     res.on("error", ignore);
-    const failed = (thrown: unknown) => {
-      fail(req, res, requestId, thrown).catch((unexpected: unknown) => {
+    const fail: Fail = (thrown, failed = "call") => {
+      const onError = failed === "call" ? ignore : onRefused;
+      answerError(req, res, requestId, thrown, onError).catch((unexpected: unknown) => {
         log.error("a request failed", unexpected, { requestId });
         res.destroy();
       });
@@ -29,16 +35,23 @@ export function createRequestListener(
     try {
       requireHost(req);
       const handler = handlers.get(pathOf(req)) ?? notFound;
-      handler(req, res, requestId, failed)?.catch(failed);
+      handler(req, res, requestId, fail)?.catch((thrown: unknown) => fail(thrown, "request"));
     } catch (thrown) {
-      failed(thrown);
+      fail(thrown, "request");
     }
   };
 
-  async function fail(req: IncomingMessage, res: ServerResponse, requestId: string, thrown: unknown): Promise<void> {
+  async function answerError(
+    req: IncomingMessage,
+    res: ServerResponse,
+    requestId: string,
+    thrown: unknown,
+    onError: (code: ErrorCode) => void,
+  ): Promise<void> {
     // An immediate answer would be too early: see `HttpHandler`.
     await undefined;
     const error = toApiError(thrown);
+    onError(error.code);
     // A call throws only ApiErrors, and has already logged and counted them.
     if (error !== thrown && error.code === "INTERNAL_SERVER_ERROR")
       log.error("a request failed", error.cause, { requestId });
@@ -47,23 +60,24 @@ export function createRequestListener(
     if (res.headersSent) res.destroy();
     else sendError(res, error, requestId);
   }
+
+  async function notFound(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void> {
+    // gRPC clients look for a status in the trailers. Headers count as trailers only if they end the stream.
+    if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
+      onRefused("NOT_FOUND");
+      const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
+      const { stream } = res as unknown as Http2ServerResponse;
+      stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });
+      return;
+    }
+    throw new ApiError(
+      "NOT_FOUND",
+      "there is nothing at this path; POST /v1/keys.verifyKey verifies a key, and GET /docs shows all methods",
+    );
+  }
 }
 
 function ignore(): void {}
-
-const notFound: HttpHandler = async (req, res, requestId) => {
-  // gRPC clients look for a status in the trailers. Headers count as trailers only if they end the stream.
-  if (/^application\/grpc(?!-)/.test(req.headers["content-type"] ?? "") && req.httpVersionMajor >= 2) {
-    const headers = { "content-type": "application/grpc", "grpc-status": "12", "grpc-message": "no such method" };
-    const { stream } = res as unknown as Http2ServerResponse;
-    stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });
-    return;
-  }
-  throw new ApiError(
-    "NOT_FOUND",
-    "there is nothing at this path; POST /v1/keys.verifyKey verifies a key, and GET /docs shows all methods",
-  );
-};
 
 /** Node would refuse it too, but with an empty answer. */
 function requireHost({ httpVersion, headers }: IncomingMessage): void {

@@ -5,7 +5,7 @@ import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
-import { setPublicUrl } from "../rpc/api-error.ts";
+import { type ErrorCode, setPublicUrl } from "../rpc/api-error.ts";
 import { createApisEndpoints } from "../rpc/apis-service.ts";
 import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { authzPath } from "../rpc/authz/authz-contract.ts";
@@ -121,14 +121,16 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     [authzPath, createAuthzHandler(verifyKey, runCall, deps)] as const,
   ]);
   const newRequestId = createRequestIds(deps);
+  const onRefused = (code: ErrorCode) => deps.metrics.requestRefused(code);
   const watchHealth = createHealthWatch({
     readiness,
     statusOf: health.statusOf,
     shutdownSignal: shutdown.signal,
     watches,
     newRequestId,
+    onRefused,
   });
-  const listener = createRequestListener(handlers, { newRequestId, log: deps.log });
+  const listener = createRequestListener(handlers, { newRequestId, log: deps.log, onRefused });
   const onePort = new OnePort({
     listener,
     ...(fastPath && {
@@ -142,7 +144,10 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       }),
     }),
     takeStream: fastPath ? either(createHotGrpc({ endpoints, runCall, newRequestId }), watchHealth) : watchHealth,
-    malformed: (error) => malformedResponse(error, newRequestId()),
+    malformed(error) {
+      onRefused("BAD_REQUEST");
+      return malformedResponse(error, newRequestId());
+    },
     onHttp1Request: (readBy) => deps.metrics.http1Request(readBy),
     guard: new Guard(deps),
     timeouts,

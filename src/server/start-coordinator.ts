@@ -3,6 +3,7 @@ import type { ServedCore } from "../core/serve/answer-call.ts";
 import { FrontStreams } from "../core/serve/front-streams.ts";
 import type { ServeFrontDeps } from "../core/serve/serve-front.ts";
 import { MemoryHub } from "../ratelimit/local/window-hub.ts";
+import type { ErrorCode } from "../rpc/api-error.ts";
 import { createCoreService } from "../rpc/core-service.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createProbes } from "../rpc/probes.ts";
@@ -121,9 +122,13 @@ async function listenToEdges(
 function createProbesPort(options: StartOptions, readiness: Readiness): OnePort {
   const { settings, log, metrics } = options;
   const newRequestId = createRequestIds(options);
+  const onRefused = (code: ErrorCode) => metrics.requestRefused(code);
   return new OnePort({
-    listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log }),
-    malformed: (error) => malformedResponse(error, newRequestId()),
+    listener: createRequestListener(new Map(createProbes(readiness)), { newRequestId, log, onRefused }),
+    malformed(error) {
+      onRefused("BAD_REQUEST");
+      return malformedResponse(error, newRequestId());
+    },
     guard: new Guard(options),
     connectionLimit: {
       connectionsMax: settings.connectionsMax,

@@ -10,7 +10,7 @@ import { RoundRobin } from "./round-robin.ts";
 
 export interface Http1Options {
   readonly listener: RequestListener;
-  /** The complete response to bytes that are not an HTTP request. */
+  /** The complete response to bytes that are not an HTTP request. Called once for each that is sent. */
   readonly malformed: (error: Error) => string;
   /** Absent: Node reads everything. */
   readonly byHand?: JsonByHand;

@@ -8,8 +8,11 @@ import type { NodeSocket } from "./node-socket.ts";
 export interface NodeClient {
   /** Node has read the head of a request. It is answered after all requests before it. */
   receiveFromNode(req: http.IncomingMessage, res: http.ServerResponse): void;
-  /** Node cannot parse what follows. Ends the connection with this response, after the answers that are due. */
-  refuse(response: string): void;
+  /**
+   * Node cannot parse what follows. Ends the connection with this response, after the answers that are due. It is made
+   * only if it is sent.
+   */
+  refuse(response: () => string): void;
 }
 
 /** Node's own HTTP/1.1 server. It never listens: it gets connections that `OnePort` has accepted. */
@@ -40,8 +43,8 @@ export class NodeHttp1 {
     // An unknown Expect header is ignored. Node alone would answer 417 without a body.
     this.#server.on("checkExpectation", receive);
     const noTunnels = new Error("there are no tunnels here");
-    this.#server.on("connect", (_, socket) => this.#clientOf(socket).refuse(malformed(noTunnels)));
-    this.#server.on("clientError", (error, socket) => this.#clientOf(socket).refuse(malformed(error)));
+    this.#server.on("connect", (_, socket) => this.#clientOf(socket).refuse(() => malformed(noTunnels)));
+    this.#server.on("clientError", (error, socket) => this.#clientOf(socket).refuse(() => malformed(error)));
     // Only this event starts Node's timer for the timeouts above.
     this.#server.emit("listening");
   }

@@ -32,7 +32,7 @@ export class NodeRequests implements NodeClient {
   readonly #exchanges: Exchange[] = [];
   /** Requests that Node has found in the bytes of the lent request. There must be exactly one. */
   #lent: http.IncomingMessage[] = [];
-  #refusal: string | undefined;
+  #refusal: (() => string) | undefined;
   #isFull = false;
   /** Why Node reads them. */
   readBy: Http1ReadBy;
@@ -114,7 +114,7 @@ export class NodeRequests implements NodeClient {
     if (this.#exchanges.length === 1) this.#serve(exchange);
   }
 
-  refuse(response: string): void {
+  refuse(response: () => string): void {
     if (this.#isEnding) return;
     this.#refusal = response;
     this.#refuseWhenAnswered();
@@ -144,7 +144,8 @@ export class NodeRequests implements NodeClient {
 
   /** Garbage may follow a complete request. Its error must not be sent first: the client would take it for its answer. */
   #refuseWhenAnswered(): void {
-    if (!this.#exchanges.some(({ req }) => req.complete)) this.#owner.end(this.#refusal as string);
+    const response = this.#refusal;
+    if (response !== undefined && !this.#exchanges.some(({ req }) => req.complete)) this.#owner.end(response());
   }
 }
 
