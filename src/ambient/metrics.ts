@@ -34,6 +34,8 @@ export interface Metrics {
   requestRefused(code: string): void;
   /** An exception while a connection or stream was served; it was destroyed. A bug of ours: an alarm. */
   servingFailed(): void;
+  /** How late a timer was: everything else that was due in this thread was as late. */
+  eventLoopDelayed(thread: string, seconds: number): void;
   /** A root key was presented and is not valid. */
   rootKeyRefused(): void;
   /** Samples a value whenever the metrics are read. Call it once per name and labels; one name has one set of labels. */
@@ -65,6 +67,8 @@ export function renderMerged(snapshots: readonly MetricsSnapshot[]): Promise<str
 }
 
 const callBuckets = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+/** Timers are exact to a millisecond. */
+const delayBuckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const batchBuckets = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 export function createMetrics(): MetricsRegistry {
@@ -170,6 +174,13 @@ export function createMetrics(): MetricsRegistry {
     help: "Connections and streams destroyed because serving them failed unexpectedly. Should stay 0.",
     registers,
   });
+  const eventLoopDelay = new Histogram({
+    name: "latchkey_event_loop_delay_seconds",
+    help: "How late the event loop of each thread got to what was due, sampled every 20 ms.",
+    labelNames: ["thread"],
+    buckets: delayBuckets,
+    registers,
+  });
   const rootKeyFailures = new Counter({
     name: "latchkey_root_key_failures_total",
     help: "Calls with a root key that is not valid.",
@@ -197,6 +208,7 @@ export function createMetrics(): MetricsRegistry {
     http1Request,
     requestRefused,
     servingFailed: () => servingFailed.inc(),
+    eventLoopDelayed: (thread, seconds) => eventLoopDelay.observe({ thread }, seconds),
     rootKeyRefused: () => rootKeyFailures.inc(),
     gauge(name, help, read, labels = {}) {
       const samples = gauges.get(name) ?? [];

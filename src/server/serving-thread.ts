@@ -1,6 +1,7 @@
 // A thread that serves the public port together with others. The main thread owns everything that may exist only once.
 import { parentPort, workerData } from "node:worker_threads";
 import { createThreadClock } from "../ambient/clock.ts";
+import { measureEventLoopDelay } from "../ambient/event-loop-delay.ts";
 import { createMetrics } from "../ambient/metrics.ts";
 import { createSystemRandom } from "../ambient/random.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
@@ -91,6 +92,8 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   connectionsMax: setup.connectionsMax,
   refreshReadiness: () => mainThread.ask("refreshReadiness"),
 });
+const thread = String(setup.thread);
 metrics.gauge("latchkey_thread_connections", "Open connections of each serving thread.", () => onePort.connections, {
-  thread: String(setup.thread),
+  thread,
 });
+measureEventLoopDelay(thread, { clock, metrics });

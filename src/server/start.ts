@@ -1,3 +1,4 @@
+import { measureEventLoopDelay } from "../ambient/event-loop-delay.ts";
 import { createMetrics } from "../ambient/metrics.ts";
 import { WaitingRoom } from "../domain/waiting-room.ts";
 import type { RunningServer, ServerOptions } from "./running-server.ts";
@@ -10,13 +11,14 @@ import { Teardown } from "./teardown.ts";
  * `all` is a front with its core, `edge` a front that reaches its core over links, `coordinator` a core for edges.
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { settings, log } = options;
+  const { settings, clock, log } = options;
   const metrics = createMetrics();
   metrics.addProcessMetrics();
   const waitingRoom = new WaitingRoom(settings.callsMax, () => metrics.shed("call"));
   const help = "Calls that wait for a look-up, a permit or a commit.";
   metrics.gauge("latchkey_calls_waiting", help, () => waitingRoom.taken);
   const teardown = new Teardown(log);
+  teardown.add("event loop delay", measureEventLoopDelay("main", { clock, metrics }));
   const start = settings.role === "coordinator" ? startCoordinator : startFront;
   try {
     return await start({ ...options, metrics, waitingRoom, teardown });

@@ -27,6 +27,7 @@ const frontOrder = [
   "rate limits",
 ];
 const coreOrder = ["tidying", "ledgers", "store"];
+const lastInAllRoles = "event loop delay";
 const coordinatorOrder = [
   "public port",
   "internal port",
@@ -34,9 +35,10 @@ const coordinatorOrder = [
   "messages about changes",
   "change feed",
   ...coreOrder,
+  lastInAllRoles,
 ];
-const edgeOrder = [...frontOrder, "links to coordinators"];
-const allOrder = [...frontOrder, ...coreOrder];
+const edgeOrder = [...frontOrder, "links to coordinators", lastInAllRoles];
+const allOrder = [...frontOrder, ...coreOrder, lastInAllRoles];
 
 function stoppedParts(logLines: readonly string[]): string[] {
   const lines = logLines.map((line) => JSON.parse(line) as { msg: string; part: string });
