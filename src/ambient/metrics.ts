@@ -71,6 +71,16 @@ const callBuckets = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
 const delayBuckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const batchBuckets = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
+/** The usual ones. Others begin with their first event. */
+const refusalCodes: readonly string[] = [
+  "BAD_REQUEST",
+  "NOT_FOUND",
+  "METHOD_NOT_ALLOWED",
+  "PAYLOAD_TOO_LARGE",
+  "UNSUPPORTED_MEDIA_TYPE",
+];
+const noneYet: readonly string[] = [];
+
 export function createMetrics(): MetricsRegistry {
   const registry = new Registry();
   const registers = [registry];
@@ -78,6 +88,7 @@ export function createMetrics(): MetricsRegistry {
     name: "latchkey_verifications_total",
     help: "Verifications by outcome.",
     label: "code",
+    values: noneYet,
   });
   const calls = new TalliedHistogram(registry, {
     name: "latchkey_call_seconds",
@@ -99,17 +110,17 @@ export function createMetrics(): MetricsRegistry {
     buckets: callBuckets,
     registers,
   });
-  const ledgerEvents = new Counter({
+  const ledger = createTally(registry, {
     name: "latchkey_ledger_events_total",
     help: "Batches of uses or permits sent again, recovered after a lost reply, split for a bad row, sent around locked rows, answered with numbers that cannot be (a mistake in the service), or given up.",
-    labelNames: ["event"],
-    registers,
+    label: "event",
+    values: ["retried", "recovered", "split", "locked", "mismatch", "given-up"],
   });
-  const clockJumps = new Counter({
+  const ledgerClockJumped = createTally(registry, {
     name: "latchkey_ledger_clock_jumps_total",
     help: "Jumps of the ledger's clock by more than 5 s against this replica's monotonic one.",
-    labelNames: ["direction"],
-    registers,
+    label: "direction",
+    values: ["forward", "backward"],
   });
   const refillsAhead = new Counter({
     name: "latchkey_refills_ahead_total",
@@ -120,23 +131,24 @@ export function createMetrics(): MetricsRegistry {
     name: "latchkey_key_cache_total",
     help: "Key look-ups by what the cache did: hit, miss, or shared (joined a look-up that was not sent yet).",
     label: "event",
+    values: ["hit", "miss", "shared"],
   });
   const windowsFull = new Counter({
     name: "latchkey_rate_limit_windows_full_total",
     help: "Verifications answered 503 because every rate-limit window is taken. Raise LATCHKEY_WINDOWS_MAX or LATCHKEY_FREE_WINDOWS_MAX.",
     registers,
   });
-  const windowsSynced = new Counter({
+  const windowsSynced = createTally(registry, {
     name: "latchkey_rate_limit_windows_synced_total",
     help: "Rate-limit windows reported to the other replicas: merged, or failed (they are reported again).",
-    labelNames: ["event"],
-    registers,
+    label: "event",
+    values: ["merged", "failed"],
   });
-  const permits = new Counter({
+  const permits = createTally(registry, {
     name: "latchkey_permits_total",
     help: "Permits of strict rate limits granted and returned, and replicas asked to return theirs.",
-    labelNames: ["event"],
-    registers,
+    label: "event",
+    values: ["granted", "returned", "recalled"],
   });
   const deniedUnsettled = new Counter({
     name: "latchkey_unsettled_denials_total",
@@ -148,26 +160,29 @@ export function createMetrics(): MetricsRegistry {
     help: "Requests to the internal listener without the shared secret.",
     registers,
   });
-  const keyChanges = new Counter({
+  const keyChange = createTally(registry, {
     name: "latchkey_key_changes_total",
     help: "Changes of keys between replicas: announced, unsent (then only the change feed tells them), heard.",
-    labelNames: ["event"],
-    registers,
+    label: "event",
+    values: ["announced", "unsent", "heard"],
   });
   const shed = createTally(registry, {
     name: "latchkey_shed_total",
     help: "Calls, connections and HTTP/2 streams turned away as too many were waiting or open.",
     label: "what",
+    values: ["call", "connection", "stream"],
   });
   const http1Request = createTally(registry, {
     name: "latchkey_http1_requests_total",
     help: "Requests of HTTP/1.1 by how they were read: by hand, or by Node and why.",
     label: "way",
+    values: ["by_hand", "node_path", "node_head", "node_body", "node_framing", "node_only"],
   });
   const requestRefused = createTally(registry, {
     name: "latchkey_requests_refused_total",
     help: "Requests answered with an error before they became a call of a method, such as those for an unknown path.",
     label: "code",
+    values: refusalCodes,
   });
   const servingFailed = new Counter({
     name: "latchkey_serving_failures_total",
@@ -194,16 +209,16 @@ export function createMetrics(): MetricsRegistry {
       batchItems.observe({ batcher }, items);
       batchSeconds.observe({ batcher }, seconds);
     },
-    ledger: (event) => ledgerEvents.inc({ event }),
-    ledgerClockJumped: (direction) => clockJumps.inc({ direction }),
+    ledger,
+    ledgerClockJumped,
     refillAhead: () => refillsAhead.inc(),
     keyCache,
     windowsFull: () => windowsFull.inc(),
-    windowsSynced: (event, windows) => windowsSynced.inc({ event }, windows),
-    permits: (event, count) => permits.inc({ event }, count),
+    windowsSynced,
+    permits,
     deniedUnsettled: (count) => deniedUnsettled.inc(count),
     internalRefused: () => internalRefused.inc(),
-    keyChange: (event) => keyChanges.inc({ event }),
+    keyChange,
     shed,
     http1Request,
     requestRefused,

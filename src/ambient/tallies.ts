@@ -5,13 +5,21 @@ import { Counter, type Histogram, type Metric, type Registry } from "prom-client
  * more than the verification itself. These keep their own numbers and pass them to prom-client when metrics are read.
  */
 
-/** Counts by the value of one label. */
-export function createTally(
+/**
+ * Counts by the value of one label. The known values are there from the start, at 0: an alert on a counter's increase does
+ * not see the first event of a series that begins with it.
+ */
+export function createTally<Value extends string>(
   registry: Registry,
-  options: { readonly name: string; readonly help: string; readonly label: string },
-): (value: string) => void {
-  const counts = new Map<string, { count: number }>();
-  const { name, help, label } = options;
+  options: {
+    readonly name: string;
+    readonly help: string;
+    readonly label: string;
+    readonly values: readonly Value[];
+  },
+): (value: Value, count?: number) => void {
+  const { name, help, label, values } = options;
+  const counts = new Map<string, { count: number }>(values.map((value) => [value, { count: 0 }]));
   new Counter({
     name,
     help,
@@ -22,10 +30,10 @@ export function createTally(
       for (const [value, { count }] of counts) this.inc({ [label]: value }, count);
     },
   });
-  return (value) => {
+  return (value, count = 1) => {
     const counted = counts.get(value);
-    if (counted === undefined) counts.set(value, { count: 1 });
-    else counted.count++;
+    if (counted === undefined) counts.set(value, { count });
+    else counted.count += count;
   };
 }
 
