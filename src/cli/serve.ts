@@ -13,7 +13,6 @@ export async function serve(role: string | undefined): Promise<void> {
   const format = settings.logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : settings.logFormat;
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line), format);
   for (const warning of warnings) log.warn(warning);
-  log.info("settings that differ from their defaults", describeSettings({ ...process.env, ...forced }));
 
   const onFatal = (cause: unknown) => {
     log.error("the process cannot go on", cause);
@@ -46,4 +45,5 @@ export async function serve(role: string | undefined): Promise<void> {
   // Printed last: a script that reads it may send a signal immediately.
   process.stdout.write(banner(settings, server, generatedRootKey, process.stdout.isTTY));
   log.info("serving", { port: server.port, internalPort: server.internalPort });
+  log.info("settings that differ from their defaults", describeSettings({ ...process.env, ...forced }));
 }

@@ -1,11 +1,13 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { builtProgram } from "../support/artefact.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 interface Line {
@@ -14,7 +16,6 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-const exec = promisify(execFile);
 const parse = (text: string) =>
   text
     .split("\n")
@@ -89,35 +90,38 @@ describe("the log", () => {
     expect(changes[0]?.actor).toBe((await root.audit.listEvents({ targetId: made.rootKeyId })).events[0]?.rootKeyId);
   });
 
-  it("begins with the settings in force, and says of secrets only that they are set", async () => {
+  it("tells at a start which settings differ from their defaults, and of secrets only that they are set", async () => {
     const latchkey = await startLatchkey({
       LATCHKEY_DATA_DIR: tempFolder(),
       LATCHKEY_ROOT_KEY: testRootKey,
       LATCHKEY_CALLS_MAX: "500",
       LATCHKEY_DRAIN_MS: "500",
     });
-    const [first] = parse(latchkey.stderr());
-    expect(first).toMatchObject({
+    const told = () => parse(latchkey.stderr()).find(({ msg }) => msg.startsWith("settings"));
+    await expect.poll(told).toBeDefined();
+    expect(told()).toMatchObject({
       ...{ level: "info", msg: "settings that differ from their defaults", LATCHKEY_CALLS_MAX: "500", PORT: "0" },
       LATCHKEY_ROOT_KEY: "set",
     });
-    for (const name of ["REDIS_URL", "LATCHKEY_DRAIN_MS"]) expect(first).not.toHaveProperty(name);
+    for (const name of ["REDIS_URL", "LATCHKEY_DRAIN_MS"]) expect(told()).not.toHaveProperty(name);
     expect(latchkey.stderr()).not.toContain(testRootKey);
   });
 
   it("is text on a terminal, and JSON elsewhere, unless it is told otherwise", async () => {
-    const firstLine = async (format: string) => {
+    const settingsOnTerminal = async (format: string) => {
       const folder = tempFolder();
       const environment = `LATCHKEY_DATA_DIR='${folder}' PORT=0 LATCHKEY_INTERNAL_PORT=0 LATCHKEY_LOG_FORMAT=${format}`;
-      const service = `${environment} '${process.execPath}' '${builtProgram()}' serve`;
-      // Its root key is there before it serves.
-      const started = `until [ -s '${folder}/root-key' ]; do sleep 0.1; done`;
-      const { stdout } = await exec("script", ["-qec", `${service} & ${started}; kill -KILL $!`, "/dev/null"], {
-        env: { PATH: process.env.PATH },
-      });
-      return stdout.split(/\r?\n/)[0];
+      const service = `${environment} exec '${process.execPath}' '${builtProgram()}' serve`;
+      const shown = join(folder, "shown");
+      // When it ends, the service loses its terminal and ends too.
+      const terminal = spawn("script", ["-qfc", service, shown], { env: { PATH: process.env.PATH } });
+      atTestEnd(() => terminal.kill());
+      const lines = () => (existsSync(shown) ? readFileSync(shown, "utf8").split(/\r?\n/) : []);
+      const settings = () => lines().find((line, i) => line.includes("settings") && i < lines().length - 1);
+      await expect.poll(settings, { timeout: 30_000 }).toBeDefined();
+      return settings();
     };
-    expect(await firstLine("auto")).toMatch(/^\S+Z INFO {2}settings that differ from their defaults PORT=0 /);
-    expect(JSON.parse((await firstLine("json")) ?? "")).toMatchObject({ PORT: "0" });
+    expect(await settingsOnTerminal("auto")).toMatch(/^\S+Z INFO {2}settings that differ from their defaults PORT=0 /);
+    expect(JSON.parse((await settingsOnTerminal("json")) ?? "")).toMatchObject({ PORT: "0" });
   });
 });

@@ -60,7 +60,10 @@ describe("a start that fails", { timeout }, () => {
       refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), PORT: `${port}` }),
       refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_INTERNAL_PORT: `${port}` }),
     ]);
-    for (const problems of refusals) expect(problems).toEqual([`127.0.0.1:${port} is in use by another process`]);
+    for (const problems of refusals)
+      expect(problems).toEqual([
+        `127.0.0.1:${port} is in use by another process; PORT and LATCHKEY_INTERNAL_PORT set others`,
+      ]);
   });
 
   it("says that a data folder cannot be made or written to", async () => {

@@ -218,7 +218,7 @@ describe(`${threads} threads of one process`, () => {
       const { code, stderr } = await runLatchkey(["serve"], environment);
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: `latchkey cannot start:\n  - 127.0.0.1:${port} is in use by another process\n`,
+        stderr: `latchkey cannot start:\n  - 127.0.0.1:${port} is in use by another process; PORT and LATCHKEY_INTERNAL_PORT set others\n`,
       });
     }
   });

@@ -92,7 +92,7 @@ describe("bindings", () => {
       required: ["asked", "parts"],
     });
     expect(contentOf("latchkey/v1/client.ts")).toMatch(/parts: Part\[\];/);
-    expect(contentOf("latchkey/v1/client.ts")).toMatch(/colours\?: string\[\];/);
+    expect(contentOf("latchkey/v1/client.ts")).toMatch(/colours\?: string\[\] \| undefined;/);
   });
 
   it.each<[string, (file: FileDescriptorProto) => void, RegExp]>([
@@ -130,10 +130,10 @@ describe("updates", () => {
 
   it("have null in the client's types, and in those of what a handler gets", () => {
     const client = contentOf("latchkey/v1/client.ts");
-    for (const line of ["longName?: string | null;", "enabled?: boolean;", "part?: UpdatedPart | null;"]) {
-      expect(client).toContain(`  ${line}\n`);
+    for (const line of ["longName?: string | null", "enabled?: boolean", "part?: UpdatedPart | null"]) {
+      expect(client).toContain(`  ${line} | undefined;\n`);
     }
-    expect(client).toContain('colour?: "red" | "blue" | null;');
+    expect(client).toContain('colour?: "red" | "blue" | null | undefined;');
     expect(client).not.toContain("updateMask");
     const updates = contentOf("latchkey/v1/updates.ts");
     expect(updates).toContain('import type { UpdateWidgetRequest } from "./widgets_pb.js";');
