@@ -119,7 +119,9 @@ export function createClient(client: ClientOptions): Client {
     // The service would ignore it, and a repeat would not be safe.
     if (idempotencyKey !== undefined && !method.isIdempotent)
       throw new TypeError("this method takes no idempotencyKey");
-    const asked = method.takesApi && apiId !== undefined ? { apiId, ...request } : request;
+    // A field that is undefined is absent. It must not take the client's API away.
+    const namesApi = (request as { apiId?: unknown } | undefined)?.apiId !== undefined;
+    const asked = method.takesApi && apiId !== undefined && !namesApi ? { ...request, apiId } : request;
     const prepared = transport.prepare(
       method,
       asked,

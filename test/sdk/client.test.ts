@@ -103,12 +103,14 @@ describe("the API of a client", () => {
     const { baseUrl, requests } = await serve(sendJson(200, { ...answer, keys: [] }));
     const { keys, apis } = createClient({ baseUrl, rootKey, apiId: "weather" });
     await keys.verifyKey({ key });
+    await keys.verifyKey({ key, apiId: undefined });
     await keys.createKey({ remaining: 1 });
     await keys.listKeys({});
     await keys.createKey({ apiId: "maps" });
     await keys.getKey({ keyId: "key_1" });
     await apis.deleteApi({ apiId: "maps" });
     expect(requests.map(({ body }) => body)).toEqual([
+      { apiId: "weather", key },
       { apiId: "weather", key },
       { apiId: "weather", remaining: 1 },
       { apiId: "weather" },

@@ -77,7 +77,7 @@ export function createGuard<Request>(client: Verifier, options: RefusalOptions<R
       const key = keyOf ? keyOf(request) : keyOfHeaders(headerOf);
       if (!key) return { refusal: missingKey };
       if (key.length > KEY_LENGTH_MAX) return { refusal: refusalOf("NOT_FOUND") };
-      const answer = await client.keys.verifyKey({ ...asked, ...perRequest?.(request), key });
+      const answer = await client.keys.verifyKey({ ...asked, ...definedOf(perRequest?.(request)), key });
       if (answer.valid) return { key: answer as VerifiedKey };
       if (answer.degraded) return undecided(answer.cause);
       return { refusal: refusalOf(answer.code, answer) };
@@ -125,6 +125,11 @@ const unavailable: Refusal = {
 function keyOfHeaders(headerOf: (name: string) => string | undefined): string | undefined {
   const [, bearer] = /^Bearer +([^ ]+) *$/i.exec(headerOf("authorization") ?? "") ?? [];
   return bearer ?? headerOf("x-api-key");
+}
+
+/** Without what is undefined: it must not take away what the route asks for. */
+function definedOf(asked: Asked = {}): Asked {
+  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
 }
 
 /** Whether the service takes the text for no key, such as one with a NUL character in it. A stranger has chosen that text. */

@@ -9,6 +9,21 @@ describe("protect", () => {
     expect(() => createGuard(client, { [name]: () => ({}) })).toThrow(`protect has no option ${name}; it has apiId, `);
   });
 
+  it("asks for what the route asks for, also where a request has nothing to say of it", async () => {
+    const asked: unknown[] = [];
+    const verifyKey = async (request: object) => {
+      asked.push(request);
+      return { valid: true, degraded: false } as never;
+    };
+    const options = {
+      apiId: "weather",
+      permissions: "docs.read",
+      perRequest: () => ({ permissions: undefined, ip: "::1" }),
+    };
+    await createGuard({ keys: { verifyKey } }, options)({}, () => "Bearer some_key");
+    expect(asked).toEqual([{ apiId: "weather", permissions: "docs.read", ip: "::1", key: "some_key" }]);
+  });
+
   it("refuses what is no client", () => {
     for (const none of [undefined, {}, { keys: {} }])
       expect(() => createGuard(none as never, {})).toThrow("protect needs a client of createClient");
