@@ -130,7 +130,8 @@ async function serve(store: Store, usage: UsageLedger): Promise<{ port: number; 
     fastPath: true,
     verifyAuth: "open",
     publicUrl: "",
-    connectionsMax: 20_000,
+    corsOrigins: [],
+    settings: { connectionsMax: 20_000, logLevel: "warn", logVerifications: "none", tls: undefined },
   });
   return { port: await onePort.listen(0, "127.0.0.1"), close: () => onePort.close(1000) };
 }

@@ -80,8 +80,7 @@ async function latchkey(port: number): Promise<Contestant> {
   const waitingRoom = new WaitingRoom(50_000);
   const core = new RemoteCore({
     addresses: [`127.0.0.1:${port}`],
-    secret: new Secret(benchInternalSecret),
-    ca: undefined,
+    credentials: () => ({ secret: new Secret(benchInternalSecret) }),
     waitingRoom,
     onOldAnswer: () => {},
     clock: systemClock,

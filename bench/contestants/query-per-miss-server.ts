@@ -49,7 +49,8 @@ const { onePort, setReady } = createPublicApi({
   fastPath: true,
   verifyAuth: "open",
   publicUrl: "",
-  connectionsMax: 20_000,
+  corsOrigins: [],
+  settings: { connectionsMax: 20_000, logLevel: "warn", logVerifications: "none", tls: undefined },
 });
 setReady(true);
 console.log(await onePort.listen(0, "127.0.0.1"));

@@ -15,8 +15,13 @@ export interface Log {
   readonly debugEnabled: boolean;
 }
 
+/** A log whose level can change. */
+export interface AdjustableLog extends Log {
+  setLevel(level: LogLevel): void;
+}
+
 /** Lines on standard error, in JSON for programs or in text for people. Standard output has only the text of a start. */
-export function createLog(level: LogLevel, write: (line: string) => void, format: LogFormat = "json"): Log {
+export function createLog(level: LogLevel, write: (line: string) => void, format: LogFormat = "json"): AdjustableLog {
   const logger = pino(
     {
       level,
@@ -31,7 +36,12 @@ export function createLog(level: LogLevel, write: (line: string) => void, format
     info: (message, fields) => logger.info(fields ?? {}, message),
     warn: (message, fields) => logger.warn(fields ?? {}, message),
     error: (message, cause, fields) => logger.error({ ...fields, err: cause }, message),
-    debugEnabled: logger.isLevelEnabled("debug"),
+    get debugEnabled() {
+      return logger.isLevelEnabled("debug");
+    },
+    setLevel(next) {
+      logger.level = next;
+    },
   };
 }
 

@@ -22,7 +22,9 @@ export interface Metrics {
   permits(event: "granted" | "returned" | "recalled", count: number): void;
   /** Verifications denied by a strict limit while other replicas held permits that came back too late, or never. */
   deniedUnsettled(count: number): void;
-  /** A request to the internal listener did not have the shared secret. */
+  /** A handshake of TLS failed. */
+  handshakeFailed(port: "public" | "internal"): void;
+  /** A request to the internal listener had neither the shared secret nor a client certificate. */
   internalRefused(): void;
   /** A change of a key was sent to the other replicas, could not be sent, or was received. */
   keyChange(event: "announced" | "unsent" | "heard"): void;
@@ -157,8 +159,14 @@ export function createMetrics(): MetricsRegistry {
   });
   const internalRefused = new Counter({
     name: "latchkey_internal_refused_total",
-    help: "Requests to the internal listener without the shared secret.",
+    help: "Requests to the internal listener without the shared secret or a client certificate.",
     registers,
+  });
+  const handshakeFailed = createTally(registry, {
+    name: "latchkey_tls_handshakes_failed_total",
+    help: "Connections whose handshake of TLS failed: a client that trusts another CA, is too old, or speaks no TLS.",
+    label: "port",
+    values: ["public", "internal"],
   });
   const keyChange = createTally(registry, {
     name: "latchkey_key_changes_total",
@@ -217,6 +225,7 @@ export function createMetrics(): MetricsRegistry {
     windowsSynced,
     permits,
     deniedUnsettled: (count) => deniedUnsettled.inc(count),
+    handshakeFailed,
     internalRefused: () => internalRefused.inc(),
     keyChange,
     shed,

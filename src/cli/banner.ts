@@ -19,9 +19,10 @@ export function banner(
   isTerminal: boolean,
   machine: Machine = thisMachine,
 ): string {
-  const { host, internalHost, internalTlsCert } = settings;
-  const base = localUrl(host, server.port);
-  const internal = reachableUrl(internalHost, server.internalPort, machine, internalTlsCert);
+  const { host, internalHost, tls, internalTls } = settings;
+  const reachable = reachableUrl(host, server.port, machine, tls?.certificate);
+  const base = tls === undefined ? localUrl(host, server.port) : reachable;
+  const internal = reachableUrl(internalHost, server.internalPort, machine, internalTls?.certificate);
   if (settings.role === "coordinator") {
     const address = internal.replace(/^http:\/\//, "");
     const edges = isLoopback(internalHost) ? "edges on this machine (others: set LATCHKEY_INTERNAL_HOST)" : "edges";
@@ -31,7 +32,7 @@ export function banner(
     ]);
   }
   const head = [
-    `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${reachableUrl(host, server.port, machine)}`,
+    `Latchkey serves JSON, gRPC, gRPC-Web and Connect on ${reachable}`,
     `Data in ${settings.databaseUrl ? "Postgres" : settings.dataDir}, metrics on ${internal}/metrics, all methods at ${base}/docs`,
   ];
   if (generatedRootKey === undefined) return print(head);
@@ -50,7 +51,7 @@ export function banner(
     `  curl -s ${base}/v1/keys.verifyKey -H 'Content-Type: application/json' -d "{\\"key\\":\\"$KEY\\"}"`,
     "",
     "The same over gRPC:",
-    `  npx @bufbuild/buf curl --protocol grpc --http2-prior-knowledge -d "{\\"key\\":\\"$KEY\\"}" ${base}/latchkey.v1.KeysService/VerifyKey`,
+    `  npx @bufbuild/buf curl --protocol grpc${tls ? "" : " --http2-prior-knowledge"} -d "{\\"key\\":\\"$KEY\\"}" ${base}/latchkey.v1.KeysService/VerifyKey`,
   ]);
 }
 

@@ -1,5 +1,4 @@
-import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
+import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 
@@ -8,7 +7,6 @@ export interface Machine {
   /** Its addresses that other machines may reach, the usual one first. */
   addresses(): readonly string[];
   hostname(): string;
-  readFile(path: string): string;
 }
 
 export const thisMachine: Machine = {
@@ -22,17 +20,16 @@ export const thisMachine: Machine = {
     return [...ofFamily("IPv4"), ...global].map(({ address }) => address);
   },
   hostname,
-  readFile: (path) => readFileSync(path, "utf8"),
 };
 
 /**
- * The URL at which other machines reach a listener, if any can. With TLS it names what the certificate in this file is
- * valid for, because clients refuse every other name.
+ * The URL at which other machines reach a listener, if any can. With TLS it names what this certificate is valid for,
+ * because clients refuse every other name.
  */
-export function reachableUrl(host: string, port: number, machine: Machine, certFile?: string): string {
+export function reachableUrl(host: string, port: number, machine: Machine, certificate?: X509Certificate): string {
   const hosts = isEveryAddress(host) ? [...machine.addresses(), machine.hostname()] : [host];
-  if (certFile === undefined) return `http://${inUrl(hosts[0] as string)}:${port}`;
-  return `https://${inUrl(coveredHost(certFile, hosts, machine) ?? (hosts[0] as string))}:${port}`;
+  if (certificate === undefined) return `http://${inUrl(hosts[0] as string)}:${port}`;
+  return `https://${inUrl(coveredHost(certificate, hosts) ?? (hosts[0] as string))}:${port}`;
 }
 
 /** The URL at which this machine reaches it. */
@@ -49,16 +46,10 @@ function inUrl(host: string): string {
 }
 
 /** One of these that the certificate is valid for, or else the first host that it names. */
-function coveredHost(certFile: string, hosts: readonly string[], machine: Machine): string | undefined {
-  try {
-    const certificate = new X509Certificate(machine.readFile(certFile));
-    const { subjectAltName = "" } = certificate;
-    return (
-      hosts.find((host) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host))) ??
-      /(?:^|, )DNS:(?<name>[\w.-]+)(?:,|$)/.exec(subjectAltName)?.groups?.name
-    );
-  } catch {
-    // It is being replaced: no reason to end a process that serves.
-    return undefined;
-  }
+function coveredHost(certificate: X509Certificate, hosts: readonly string[]): string | undefined {
+  const { subjectAltName = "" } = certificate;
+  return (
+    hosts.find((host) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host))) ??
+    /(?:^|, )DNS:(?<name>[\w.-]+)(?:,|$)/.exec(subjectAltName)?.groups?.name
+  );
 }

@@ -1,7 +1,9 @@
+import { closeSync, openSync } from "node:fs";
 import { systemClock } from "../ambient/clock.ts";
-import { createLog } from "../ambient/log.ts";
+import { createLog, type Log } from "../ambient/log.ts";
 import { createSystemRandom } from "../ambient/random.ts";
 import { describeSettings } from "../config/settings.ts";
+import type { RunningServer } from "../server/running-server.ts";
 import { startServer } from "../server/start.ts";
 import { banner } from "./banner.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
@@ -9,7 +11,7 @@ import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 /** Serves until a signal arrives: the first signal shuts down gracefully, a second one immediately. */
 export async function serve(role: string | undefined): Promise<void> {
   const forced = role ? { LATCHKEY_ROLE: role } : {};
-  const { settings, warnings } = readSettingsOrExit("latchkey cannot start", forced);
+  const { settings, warnings, environment } = readSettingsOrExit("latchkey cannot start", forced);
   const format = settings.logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : settings.logFormat;
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line), format);
   for (const warning of warnings) log.warn(warning);
@@ -22,8 +24,9 @@ export async function serve(role: string | undefined): Promise<void> {
   process.on("unhandledRejection", onFatal);
 
   const ambient = { clock: systemClock, random: createSystemRandom(), log };
-  const server = await startServer({ ...ambient, settings, onFatal }).catch((error: unknown) =>
-    exitWithProblems("latchkey cannot start", error),
+  const ownEnvironment = { ...process.env, ...forced };
+  const server = await startServer({ ...ambient, settings, environment: ownEnvironment, onFatal }).catch(
+    (error: unknown) => exitWithProblems("latchkey cannot start", error),
   );
   let stopping = false;
   const stop = (signal: NodeJS.Signals) => {
@@ -37,6 +40,8 @@ export async function serve(role: string | undefined): Promise<void> {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+  // With a terminal, this signal says that it was closed: then the process ends, as programs do.
+  if (!hasTerminal()) process.on("SIGHUP", () => void reload(server, log));
 
   const generatedRootKey = await server.ready.catch((error: unknown) =>
     stopping ? undefined : exitWithProblems("latchkey cannot start", error),
@@ -45,5 +50,19 @@ export async function serve(role: string | undefined): Promise<void> {
   // Printed last: a script that reads it may send a signal immediately.
   process.stdout.write(banner(settings, server, generatedRootKey, process.stdout.isTTY));
   log.info("serving", { port: server.port, internalPort: server.internalPort });
-  log.info("settings that differ from their defaults", describeSettings({ ...process.env, ...forced }));
+  log.info("settings that differ from their defaults", describeSettings(environment));
+}
+
+async function reload(server: RunningServer, log: Log): Promise<void> {
+  if (!(await server.reload())) log.info("SIGHUP: nothing was taken over");
+}
+
+/** Whether this process has a controlling terminal. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
 }

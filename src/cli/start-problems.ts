@@ -1,16 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
-import { type Environment, readSettings, type Settings, SettingsError } from "../config/settings.ts";
-import { TlsFilesError } from "../config/tls-files.ts";
+import { type Environment, type ReadSettings, readSettings, SettingsError } from "../config/settings.ts";
+import { RootKeyRetired } from "../domain/root-key-retired.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { DatabaseRefused } from "../store/postgres/pg-error.ts";
 import { SchemaTooNew } from "../store/sql/migrate.ts";
 import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
 
 /** Reads the environment and its overrides. If anything is wrong, prints all problems and ends the process. */
-export function readSettingsOrExit(
-  title: string,
-  overrides: Environment = {},
-): { settings: Settings; warnings: readonly string[] } {
+export function readSettingsOrExit(title: string, overrides: Environment = {}): ReadSettings {
   try {
     return readSettings({ ...process.env, ...overrides }, (path) => readFileSync(path, "utf8"));
   } catch (error) {
@@ -28,7 +25,7 @@ export function exitWithProblems(title: string, problem: unknown): never {
 }
 
 function describe(problem: unknown): string {
-  const inWords = [DataFolderError, DatabaseRefused, SchemaTooNew, TlsFilesError];
+  const inWords = [DataFolderError, DatabaseRefused, RootKeyRetired, SchemaTooNew];
   if (inWords.some((kind) => problem instanceof kind)) return (problem as Error).message;
   if (problem instanceof Unavailable && !isOfSqlite(problem.cause)) {
     const { code } = (problem.cause ?? {}) as { code?: string };

@@ -1,5 +1,4 @@
 import { isIP } from "node:net";
-import { readTlsIdentity, TlsFilesError } from "./tls-files.ts";
 
 /** The settings that must fit together. Those that were wrong by themselves are undefined and already reported. */
 export interface InternalPortSettings {
@@ -10,31 +9,38 @@ export interface InternalPortSettings {
   readonly internalTlsKey: string | undefined;
   readonly internalPrivate: boolean | undefined;
   readonly internalCa: string | undefined;
+  readonly internalClientCa: string | undefined;
 }
 
 /**
- * What is wrong with the settings of the internal port and of the way to it. Beyond loopback it needs a secret, and
- * TLS or a network that is said to be private.
+ * What is wrong with the settings of the internal port and of the way to it. Beyond loopback it needs a secret or client
+ * certificates, and TLS or a network that is said to be private.
  */
-export function internalPortProblems(
-  settings: InternalPortSettings,
-  hasSecret: boolean,
-  readFile: (path: string) => string,
-): readonly string[] {
-  return [...listenerProblems(settings, hasSecret), ...tlsProblems(settings, readFile), ...edgeProblems(settings)];
+export function internalPortProblems(settings: InternalPortSettings, hasSecret: boolean): readonly string[] {
+  return [
+    ...listenerProblems(settings, hasSecret),
+    ...proofProblems(settings, hasSecret),
+    ...edgeProblems(settings, hasSecret),
+  ];
 }
 
 function listenerProblems(settings: InternalPortSettings, hasSecret: boolean): readonly string[] {
-  const { internalHost, internalTlsCert, internalTlsKey, internalPrivate } = settings;
-  if (internalHost === undefined || isLoopback(internalHost)) return [];
+  const { internalHost, internalPrivate, internalClientCa } = settings;
   const problems: string[] = [];
-  if (!hasSecret) {
+  if (internalClientCa !== undefined && !hasCertificate(settings)) {
     problems.push(
-      "LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET is set: " +
-        "the internal listener would be open to everybody",
+      "LATCHKEY_INTERNAL_CLIENT_CA must not be set unless the internal port speaks TLS " +
+        "(set LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY): nobody could show a certificate",
     );
   }
-  if (internalTlsCert === undefined && internalTlsKey === undefined && internalPrivate === false) {
+  if (internalHost === undefined || isLoopback(internalHost)) return problems;
+  if (!hasSecret && internalClientCa === undefined) {
+    problems.push(
+      "LATCHKEY_INTERNAL_HOST must be a loopback address unless LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_CLIENT_CA " +
+        "is set: the internal listener would be open to everybody",
+    );
+  }
+  if (!hasCertificate(settings) && internalPrivate === false) {
     problems.push(
       "LATCHKEY_INTERNAL_HOST must be a loopback address unless the internal port speaks TLS " +
         "(set LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY) or its network is private " +
@@ -44,24 +50,39 @@ function listenerProblems(settings: InternalPortSettings, hasSecret: boolean): r
   return problems;
 }
 
-function tlsProblems(settings: InternalPortSettings, readFile: (path: string) => string): readonly string[] {
-  const { internalTlsCert: certFile, internalTlsKey: keyFile } = settings;
-  if (certFile === undefined && keyFile === undefined) return [];
-  if (certFile === undefined || keyFile === undefined) {
-    return ["LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY must be set together: only one of them is set"];
+/** Edges prove themselves to coordinators, by the secret or by a certificate. */
+function proofProblems(settings: InternalPortSettings, hasSecret: boolean): readonly string[] {
+  if (hasSecret) return [];
+  if (settings.role === "coordinator" && settings.internalClientCa === undefined) {
+    return [
+      "LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_CLIENT_CA must be set where the role is coordinator: " +
+        "edges show the secret, or a certificate of that CA",
+    ];
   }
-  try {
-    readTlsIdentity({ certFile, keyFile }, readFile);
-    return [];
-  } catch (error) {
-    if (error instanceof TlsFilesError) return error.problems;
-    throw error;
+  if (settings.role === "edge" && !hasCertificate(settings)) {
+    return [
+      "LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_TLS_CERT must be set where the role is edge: " +
+        "it shows one of them to coordinators",
+    ];
   }
+  return [];
 }
 
-function edgeProblems({ role, coordinators, internalPrivate, internalCa }: InternalPortSettings): readonly string[] {
+function hasCertificate({ internalTlsCert, internalTlsKey }: InternalPortSettings): boolean {
+  return internalTlsCert !== undefined || internalTlsKey !== undefined;
+}
+
+function edgeProblems(settings: InternalPortSettings, hasSecret: boolean): readonly string[] {
+  const { role, coordinators, internalPrivate, internalCa } = settings;
   if (coordinators === undefined) return [];
   const problems: string[] = [];
+  const isCleartext = (address: string) => !address.startsWith("https://");
+  if (role === "edge" && !hasSecret && hasCertificate(settings) && coordinators.some(isCleartext)) {
+    problems.push(
+      "LATCHKEY_COORDINATORS must have https:// in front of each unless LATCHKEY_INTERNAL_SECRET is set: " +
+        "a certificate can be shown over TLS only",
+    );
+  }
   if (role === "edge" && internalPrivate === false && coordinators.some(isCleartextElsewhere)) {
     problems.push(
       "LATCHKEY_COORDINATORS must have https:// in front of coordinators on other machines unless their network is " +

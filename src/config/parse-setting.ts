@@ -42,17 +42,26 @@ export function zeroOrOne(text: string): boolean {
 }
 
 export function rootKeys(text: string): readonly Secret[] {
-  if (text === "") return [];
-  const keys = text.split(",").map((key) => key.trim());
-  if (keys.length > 2) throw new Error("must hold one root key, or two separated by a comma while rotating");
-  if (keys.some((key) => !/^[\x21-\x7e]+$/.test(key))) throw new Error("must be of visible ASCII characters");
-  if (keys.some((key) => key.length < secretLengthMin)) {
-    throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
-  }
-  if (keys.some((key) => key.length > rootKeyLengthMax)) {
+  const keys = oneOrTwoSecrets("root key")(text);
+  if (keys.some((key) => key.reveal().length > rootKeyLengthMax)) {
     throw new Error(`must be at most ${rootKeyLengthMax} characters long, each of two`);
   }
-  return keys.map((key) => new Secret(key));
+  return keys;
+}
+
+/** Two while one is being replaced by another. */
+export function oneOrTwoSecrets(what: string): (text: string) => readonly Secret[] {
+  return (text) => {
+    if (text === "") return [];
+    const secrets = text.split(",").map((secret) => secret.trim());
+    if (secrets.length > 2) throw new Error(`must hold one ${what}, or two separated by a comma while rotating`);
+    if (secrets.some((secret) => !/^[\x21-\x7e]+$/.test(secret)))
+      throw new Error("must be of visible ASCII characters");
+    if (secrets.some((secret) => secret.length < secretLengthMin)) {
+      throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
+    }
+    return secrets.map((secret) => new Secret(secret));
+  };
 }
 
 export function databaseUrl(text: string): Secret | undefined {
@@ -96,16 +105,22 @@ export function certificates(name: string): (text: string) => string | undefined
   };
 }
 
-export function optionalSecret(text: string): Secret | undefined {
-  if (text === "") return undefined;
-  if (text.length < secretLengthMin) throw new Error(`must be at least ${secretLengthMin} characters long`);
-  return new Secret(text);
-}
-
 export function publicUrl(text: string): string {
   if (text === "") return "";
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
   if (!isPlain) throw new Error("must be an http or https URL without credentials, query or fragment");
   return url.href.replace(/\/+$/, "");
+}
+
+/** Origins as browsers send them: a scheme, a host and perhaps a port. */
+export function origins(text: string): readonly string[] {
+  if (text === "") return [];
+  const list = text.split(",").map((origin) => origin.trim());
+  for (const origin of list) {
+    if (!URL.canParse(origin) || !/^https?:/.test(origin) || new URL(origin).origin !== origin) {
+      throw new Error("must be origins such as https://app.example.com, separated by commas");
+    }
+  }
+  return list;
 }

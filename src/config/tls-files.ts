@@ -2,12 +2,20 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { Secret } from "../domain/secret.ts";
 
-/** The oldest version of TLS that the internal port speaks. It has no renegotiation. */
-export const tlsVersionMin = "TLSv1.3";
+/** The ports that can speak TLS. */
+export type TlsPort = "public" | "internal";
+
+/** The names of the two settings of each port, for the sentences about them. */
+const settingNames: Readonly<Record<TlsPort, readonly [cert: string, key: string]>> = {
+  public: ["LATCHKEY_TLS_CERT", "LATCHKEY_TLS_KEY"],
+  internal: ["LATCHKEY_INTERNAL_TLS_CERT", "LATCHKEY_INTERNAL_TLS_KEY"],
+};
 
 export interface TlsFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
+  readonly port: TlsPort;
+  /** Undefined: not set. */
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
 }
 
 /** What a server proves itself by. */
@@ -17,9 +25,6 @@ export interface TlsIdentity {
   readonly keyPem: Secret;
   readonly certificate: X509Certificate;
 }
-
-/** The names of the two settings, for the sentences about them. */
-const [certName, keyName] = ["LATCHKEY_INTERNAL_TLS_CERT", "LATCHKEY_INTERNAL_TLS_KEY"];
 
 /** Everything that is wrong with the two files. The sentences repeat nothing of what the files hold. */
 export class TlsFilesError extends Error {
@@ -32,8 +37,19 @@ export class TlsFilesError extends Error {
   }
 }
 
-/** Makes sure that both can be used together. Throws `TlsFilesError`. A certificate that has expired is not an error. */
-export function readTlsIdentity(files: TlsFiles, readFile: (path: string) => string): TlsIdentity {
+/**
+ * Makes sure that both can be used together. Throws `TlsFilesError`. A certificate that has expired is not an error.
+ * Undefined: neither is set.
+ */
+export function readTlsIdentity(
+  { port, certFile, keyFile }: TlsFiles,
+  readFile: (path: string) => string,
+): TlsIdentity | undefined {
+  const [certName, keyName] = settingNames[port];
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  if (certFile === undefined || keyFile === undefined) {
+    throw new TlsFilesError([`${certName} and ${keyName} must be set together: only one of them is set`]);
+  }
   const problems: string[] = [];
   const attempt = <Value>(name: string, path: string, parse: (pem: string) => Value, otherwise: string) => {
     let pem: string;
@@ -50,10 +66,10 @@ export function readTlsIdentity(files: TlsFiles, readFile: (path: string) => str
       return undefined;
     }
   };
-  const cert = attempt(certName, files.certFile, parseCertificate, "must name a file with a certificate in PEM form");
+  const cert = attempt(certName, certFile, parseCertificate, "must name a file with a certificate in PEM form");
   const key = attempt(
     keyName,
-    files.keyFile,
+    keyFile,
     parseKey,
     "must name a file with a private key in PEM form, without a passphrase",
   );
@@ -62,7 +78,7 @@ export function readTlsIdentity(files: TlsFiles, readFile: (path: string) => str
     throw new TlsFilesError([`${keyName} must name the private key of the certificate in ${certName}: it is another`]);
   }
   try {
-    createSecureContext({ cert: cert.pem, key: key.pem, minVersion: tlsVersionMin });
+    createSecureContext({ cert: cert.pem, key: key.pem });
   } catch (error) {
     const { code = "error" } = error as NodeJS.ErrnoException;
     throw new TlsFilesError([`${certName} and ${keyName} cannot be used for TLS: ${code}`]);

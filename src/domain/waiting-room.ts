@@ -8,22 +8,36 @@ const shareOfOneKey = 1 / 10;
  * without a place is rejected immediately, which is better than letting all calls wait too long.
  */
 export class WaitingRoom {
-  readonly #callsMax: number;
-  readonly #callsPerKeyMax: number;
+  #callsMax = 0;
+  #callsPerKeyMax = 0;
+  /** The rooms within this one, with their shares. */
+  readonly #parts = new Map<WaitingRoom, number>();
   readonly #onRejected: () => void;
   readonly #outer: WaitingRoom | undefined;
   #taken = 0;
 
   constructor(callsMax: number, onRejected: () => void = () => {}, outer?: WaitingRoom) {
-    this.#callsMax = callsMax;
     this.#outer = outer;
-    this.#callsPerKeyMax = Math.max(1, Math.floor(callsMax * shareOfOneKey));
     this.#onRejected = onRejected;
+    this.resize(callsMax);
+  }
+
+  /** Calls that have a place keep it. */
+  resize(callsMax: number): void {
+    this.#callsMax = callsMax;
+    this.#callsPerKeyMax = Math.max(1, Math.floor(callsMax * shareOfOneKey));
+    for (const [part, share] of this.#parts) part.resize(this.#placesOf(share));
   }
 
   /** A room within this one, with this part of its places: a call in it takes a place of both. */
   part(share: number): WaitingRoom {
-    return new WaitingRoom(Math.max(1, Math.floor(this.#callsMax * share)), this.#onRejected, this);
+    const part = new WaitingRoom(this.#placesOf(share), this.#onRejected, this);
+    this.#parts.set(part, share);
+    return part;
+  }
+
+  #placesOf(share: number): number {
+    return Math.max(1, Math.floor(this.#callsMax * share));
   }
 
   get taken(): number {

@@ -12,6 +12,9 @@ interface GrpcStreamOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** Certificates in PEM form that replace the ones that Node trusts. */
   readonly ca?: string | undefined;
+  /** A certificate in PEM form, with its private key, for servers that ask for one. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
   readonly onMessage: (message: Buffer) => void;
   /** More can be written. */
   readonly onDrain: () => void;
@@ -126,9 +129,9 @@ export class GrpcStream {
   }
 
   #secure(socket: net.Socket, host: string): tls.TLSSocket {
-    const { ca } = this.#options;
+    const { ca, cert, key } = this.#options;
     const servername = net.isIP(host) ? "" : host;
-    const secured = tls.connect({ socket, host, servername, ALPNProtocols: ["h2"], ...(ca !== undefined && { ca }) });
+    const secured = tls.connect({ socket, host, servername, ALPNProtocols: ["h2"], ca, cert, key });
     // The session hears of the first error. Node can emit another one after it, which would end the process.
     return secured.on("error", () => {});
   }

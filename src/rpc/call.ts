@@ -9,7 +9,7 @@ import { Secret } from "../domain/secret.ts";
 import { type AuthoriseDeps, anyone, type Caller, createAuthorise } from "../usecases/authorise.ts";
 import { ApiError } from "./api-error.ts";
 import { toApiError } from "./to-api-error.ts";
-import { createVerificationLog, type LoggedVerifications, outcomeOf } from "./verification-log.ts";
+import { outcomeOf, type VerificationLog } from "./verification-log.ts";
 
 /** The protocol of a request. */
 export type Protocol = "json" | "connect" | "grpc" | "grpc-web" | "authz";
@@ -65,15 +65,13 @@ export function loggedCall({ call, caller }: CallContext): LogFields {
 export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 
 export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps {
-  /** Default: none. */
-  readonly logVerifications?: LoggedVerifications;
+  /** Absent: none are logged. */
+  readonly verificationLog?: VerificationLog;
 }
 
 /** The steps of every call: authorise, read, answer, log, count. */
 export function createRunCall(deps: RunCallDeps): RunCall {
-  const { clock, log, metrics } = deps;
-  const logVerification = createVerificationLog(deps, deps.logVerifications ?? "none");
-  const isLogging = log.debugEnabled || logVerification !== undefined;
+  const { clock, log, metrics, verificationLog = { logged: "none" } } = deps;
   const authorise = createAuthorise(deps);
 
   function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
@@ -123,10 +121,10 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const method = call.endpoint.name;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
     metrics.called(method, protocol, code, seconds);
-    if (!isLogging) return;
+    if (verificationLog.logged === "none" && !log.debugEnabled) return;
     const outcome = outcomeOf(method, answer);
     if (log.debugEnabled) log.debug("call", { requestId, method, protocol, code, ...outcome?.fields, seconds });
-    if (outcome !== undefined) logVerification?.(call, outcome);
+    if (outcome !== undefined) deps.verificationLog?.add(call, outcome);
   }
 
   return function runCall(call) {

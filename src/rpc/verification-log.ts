@@ -19,14 +19,20 @@ export function outcomeOf(method: string, answer: MessageInitShape<DescMessage> 
 
 export type VerificationOutcome = NonNullable<ReturnType<typeof outcomeOf>>;
 
-/** Logs verifications, a bounded number in a second; undefined if none are logged. */
-export function createVerificationLog(
-  deps: Pick<Ambient, "clock" | "log">,
-  logged: LoggedVerifications,
-): ((call: { requestId: string; protocol: string }, outcome: VerificationOutcome) => void) | undefined {
-  if (logged === "none") return undefined;
-  const log = createPacedLines(deps, "info", "verification", linesPerSecond);
-  return ({ requestId, protocol }, { valid, fields }) => {
-    if (logged === "all" || !valid) log(() => ({ requestId, protocol, ...fields }));
-  };
+/** Logs verifications, a bounded number in a second. */
+export class VerificationLog {
+  /** Which ones. May change at any time. */
+  logged: LoggedVerifications;
+  readonly #log: ReturnType<typeof createPacedLines>;
+
+  constructor(deps: Pick<Ambient, "clock" | "log">, logged: LoggedVerifications) {
+    this.logged = logged;
+    this.#log = createPacedLines(deps, "info", "verification", linesPerSecond);
+  }
+
+  add({ requestId, protocol }: { requestId: string; protocol: string }, { valid, fields }: VerificationOutcome): void {
+    if (this.logged === "all" || (this.logged === "refused" && !valid)) {
+      this.#log(() => ({ requestId, protocol, ...fields }));
+    }
+  }
 }

@@ -3,11 +3,13 @@ import type { Settings } from "../config/settings.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
 import type { Change } from "../store/changes.ts";
+import type { LiveSettings } from "./live-settings.ts";
 import type { OpenedCore } from "./opened-core.ts";
 import type { Teardown } from "./teardown.ts";
 
 export interface RemoteCoreDeps extends Ambient {
   readonly settings: Settings;
+  readonly live: LiveSettings;
   readonly waitingRoom: WaitingRoom;
   readonly teardown: Teardown;
   /** The answer to a look-up must not be remembered: it is older than this change. */
@@ -16,11 +18,14 @@ export interface RemoteCoreDeps extends Ambient {
 
 /** A core behind coordinators. An edge knows no root keys, and makes none. */
 export async function connectRemoteCore(deps: RemoteCoreDeps): Promise<OpenedCore> {
-  const { settings, clock, metrics, teardown } = deps;
+  const { settings, live, clock, metrics, teardown } = deps;
   // Loaded only if used.
   const { RemoteCore } = await import("../core/remote/remote-core.ts");
-  const { coordinators: addresses, internalSecret: secret, internalCa: ca } = settings;
-  const core = new RemoteCore({ ...deps, addresses, secret, ca });
+  const credentials = () => {
+    const { internalSecrets, internalCa: ca, internalTls } = live.current;
+    return { secret: internalSecrets[0], ca, ...internalTls };
+  };
+  const core = new RemoteCore({ ...deps, addresses: settings.coordinators, credentials });
   teardown.add("links to coordinators", () => core.close());
   for (const { address, link } of core.coordinators.links) {
     const help = "Whether the coordinator of this address can be reached: 1 or 0.";

@@ -1,31 +1,39 @@
 import type { IncomingMessage } from "node:http";
+import type { TLSSocket } from "node:tls";
 import type { Ambient } from "../ambient/ambient.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
 import type { MetricsRegistry } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
-import type { TlsFiles } from "../config/tls-files.ts";
 import type { Secret } from "../domain/secret.ts";
 import { ApiError } from "../rpc/api-error.ts";
 import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener } from "../rpc/request-listener.ts";
-import { CertificateFiles } from "./certificate-files.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
+import type { TlsOptions } from "./port/tls-handshakes.ts";
 
 export interface InternalListener {
   readonly port: number;
+  /** For requests and connections from now on. */
+  reload(access: InternalAccess): void;
   close(): Promise<void>;
+}
+
+/** Who may use the internal port, and how it speaks to them. */
+export interface InternalAccess {
+  /** Any of them suffices. Empty, and without client certificates: everybody may. */
+  readonly secrets: readonly Secret[];
+  /** Absent: cleartext. */
+  readonly tls?: TlsOptions | undefined;
 }
 
 export interface InternalListenerOptions extends Pick<Ambient, "clock" | "random" | "log"> {
   readonly host: string;
   readonly port: number;
-  readonly secret: Secret | undefined;
-  /** Absent: cleartext. */
-  readonly tls?: TlsFiles | undefined;
+  readonly access: InternalAccess;
   /** For tests. */
   readonly timeouts?: Timeouts;
   /** The internal services, by path. */
@@ -40,16 +48,24 @@ const closeGraceMs = 100;
 const connectionsMax = 1000;
 /** Connections on which the secret was not shown yet. A handshake takes up to 1 ms of processor time and 70 KB. */
 const strangersMax = 256;
-const certificateEveryMs = 10_000;
 
 /**
- * Metrics and internal services on a separate listener: on loopback, or protected by a shared secret. Rejects if the
- * port cannot be bound.
+ * Metrics and internal services on a separate listener: on loopback, or protected by a shared secret or by client
+ * certificates. Rejects if the port cannot be bound.
  */
 export async function startInternalListener(options: InternalListenerOptions): Promise<InternalListener> {
-  const { host, port, secret, services, metrics, log } = options;
-  const files = options.tls && new CertificateFiles(options.tls, options);
-  const guard = createGuard(secret, metrics, (req) => onePort.trust(req));
+  const { host, port, access, services, metrics, log } = options;
+  let isAllowed = createCheck(access);
+  const guard =
+    (handler: HttpHandler): HttpHandler =>
+    (req, ...rest) => {
+      if (isAllowed(req)) {
+        onePort.trust(req);
+        return handler(req, ...rest);
+      }
+      metrics.internalRefused();
+      throw new ApiError("UNAUTHORIZED", "the internal listener asks for Authorization: Bearer and the shared secret");
+    };
   const handlers = new Map([["/metrics", createMetricsHandler(metrics)] as const, ...services]);
   const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
   const newRequestId = createRequestIds(options);
@@ -64,34 +80,18 @@ export async function startInternalListener(options: InternalListenerOptions): P
       response: () => overloadedResponse(newRequestId()),
       onRejected: () => metrics.shed("connection"),
     },
-    ...(files && { tls: files.identity }),
+    tls: access.tls,
+    onHandshakeFailed: () => metrics.handshakeFailed("internal"),
   });
   const bound = await onePort.listen(port, host);
-  const renewing = files && renewCertificate(files, onePort, options);
   return {
     port: bound,
-    close() {
-      clearInterval(renewing);
-      return onePort.close(closeGraceMs);
+    reload(next) {
+      isAllowed = createCheck(next);
+      if (next.tls !== undefined) onePort.setTls(next.tls);
     },
+    close: () => onePort.close(closeGraceMs),
   };
-}
-
-function renewCertificate(
-  files: CertificateFiles,
-  onePort: OnePort,
-  { metrics }: InternalListenerOptions,
-): NodeJS.Timeout {
-  metrics.gauge(
-    "latchkey_internal_certificate_expires_seconds",
-    "Unix time at which the certificate of the internal port expires.",
-    () => files.expiresMs / 1000,
-  );
-  const renew = async () => {
-    const renewed = await files.refresh();
-    if (renewed !== undefined) onePort.setTls(renewed);
-  };
-  return setInterval(() => void renew(), certificateEveryMs).unref();
 }
 
 function createMetricsHandler(metrics: MetricsRegistry): HttpHandler {
@@ -101,26 +101,27 @@ function createMetricsHandler(metrics: MetricsRegistry): HttpHandler {
   };
 }
 
-/** If a secret is set, rejects and counts requests without it. The others are trusted. */
-function createGuard(
-  secret: Secret | undefined,
-  metrics: MetricsRegistry,
-  trust: (req: IncomingMessage) => void,
-): (handler: HttpHandler) => HttpHandler {
-  const expected = secret && sha256(`Bearer ${secret.reveal()}`);
-  return (handler) =>
-    (req, ...rest) => {
-      if (expected === undefined || equalDigests(sha256(req.headers.authorization ?? ""), expected)) {
-        trust(req);
-        return handler(req, ...rest);
-      }
-      metrics.internalRefused();
-      throw new ApiError("UNAUTHORIZED", "the internal listener asks for Authorization: Bearer and the shared secret");
-    };
+/** Whether a request shows one of the secrets, or came over a connection with a client certificate. */
+function createCheck({ secrets, tls }: InternalAccess): (req: IncomingMessage) => boolean {
+  const expected = secrets.map((secret) => sha256(`Bearer ${secret.reveal()}`));
+  const asksForCertificates = tls?.clientCa !== undefined;
+  if (expected.length === 0 && !asksForCertificates) return () => true;
+  return ({ headers, socket }) => {
+    if (asksForCertificates && (socket as TLSSocket).authorized) return true;
+    const shown = sha256(headers.authorization ?? "");
+    // Every one is compared, also after a match.
+    return expected.filter((known) => equalDigests(known, shown)).length > 0;
+  };
 }
 
-/** The settings take care that both are set or none. */
-export function tlsFilesOf({ internalTlsCert, internalTlsKey }: Settings): TlsFiles | undefined {
-  if (internalTlsCert === undefined || internalTlsKey === undefined) return undefined;
-  return { certFile: internalTlsCert, keyFile: internalTlsKey };
+export function internalAccessOf({ internalSecrets, internalTls, internalClientCa }: Settings): InternalAccess {
+  const tls: TlsOptions | undefined = internalTls && {
+    cert: internalTls.certPem,
+    key: internalTls.keyPem,
+    // It has no renegotiation.
+    versionMin: "TLSv1.3",
+    clientCa: internalClientCa,
+    isClientCertRequired: internalSecrets.length === 0,
+  };
+  return { secrets: internalSecrets, tls };
 }

@@ -1,5 +1,6 @@
 import type { Ambient } from "../ambient/ambient.ts";
 import type { Clock } from "../ambient/clock.ts";
+import { sameValue } from "../config/same-value.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Core } from "../core/core.ts";
 import { LedgerProbe } from "../core/serve/ledger-probe.ts";
@@ -13,6 +14,7 @@ import type { CheckRootKey } from "../store/root-access.ts";
 import type { Store } from "../store/store.ts";
 import { createRootAccess } from "../usecases/root-access.ts";
 import { RootKeys } from "../usecases/root-keys.ts";
+import type { LiveSettings } from "./live-settings.ts";
 import { openStore, untilAvailable } from "./open-store.ts";
 import type { OpenedCore } from "./opened-core.ts";
 import type { Teardown } from "./teardown.ts";
@@ -20,6 +22,7 @@ import { rootKeyFileOf, writeRootKey } from "./write-root-key.ts";
 
 export interface LocalCoreOptions extends Ambient {
   readonly settings: Settings;
+  readonly live: LiveSettings;
   readonly waitingRoom: WaitingRoom;
   readonly teardown: Teardown;
   readonly onFatal: (cause: unknown) => void;
@@ -39,7 +42,7 @@ const dayMs = 86_400_000;
 
 /** A core in this process: the store with its ledgers, and the root keys. */
 export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCore> {
-  const { settings, waitingRoom, teardown, clock, log, metrics } = options;
+  const { settings, live, waitingRoom, teardown, clock, log, metrics } = options;
   const watch = new LedgerWatch(options);
   const { store, usable } = await openStore({ ...options, watch });
   teardown.add("store", () => store.close());
@@ -50,7 +53,18 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
     await Promise.all([usage.drained(), coordinator.drained()]);
     probe?.stop();
   });
-  const rootKeys = new RootKeys({ ...options, configured: settings.rootKeys, store: store.rootKeys });
+  const { rootKeys: configured, generateRootKey: mayGenerateAgain } = settings;
+  const rootKeys = new RootKeys({ ...options, configured, mayGenerateAgain, store: store.rootKeys });
+  const retireGenerated = () =>
+    rootKeys.retireGenerated().catch((error: Error) => {
+      // It is tried again at the next start. Until then this process does not take it.
+      log.warn("could not retire the generated root key", { reason: error.message });
+    });
+  live.follow(async (next, before) => {
+    if (sameValue(next.rootKeys, before.rootKeys)) return;
+    rootKeys.configure(next.rootKeys);
+    await retireGenerated();
+  });
   const check: CheckRootKey = (presented) => rootKeys.check(presented);
   const verdicts = new CachedVerdicts(check, settings.cacheTtlMs, clock);
   // Edges remember what a coordinator says, and may know of newer changes than it does: it asks the store each time.
@@ -59,7 +73,8 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
   const tidy = () => {
     // After a failure the next run, or another process, does it.
     const nowMs = clock.nowMs();
-    const eventsBeforeMs = settings.auditDays === 0 ? undefined : nowMs - settings.auditDays * dayMs;
+    const { auditDays } = live.current;
+    const eventsBeforeMs = auditDays === 0 ? undefined : nowMs - auditDays * dayMs;
     store
       .tidy(nowMs, eventsBeforeMs)
       .catch((error: Error) => log.warn("could not tidy the store", { reason: error.message }));
@@ -88,6 +103,7 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
     async completeStart() {
       // Only after the port was bound: a generated root key is printed once, and must not be lost by a failed start.
       const generated = await rootKeys.generateFirst((rootKey) => writeRootKey(rootKeyFileOf(settings), rootKey));
+      await retireGenerated();
       tidy();
       tidying = setInterval(tidy, tidyEveryMs).unref();
       return generated;

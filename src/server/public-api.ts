@@ -3,7 +3,9 @@ import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { hotMethods, routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
+import type { AdjustableLog } from "../ambient/log.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
+import { Secret } from "../domain/secret.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import { type ErrorCode, setPublicUrl } from "../rpc/api-error.ts";
 import { createApisEndpoints } from "../rpc/apis-service.ts";
@@ -12,14 +14,16 @@ import { authzPath } from "../rpc/authz/authz-contract.ts";
 import { createAuthzHandler } from "../rpc/authz/authz-handler.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
+import { allowOrigins } from "../rpc/cors.ts";
 import { createDocsHandler } from "../rpc/docs-page.ts";
 import { createGateway } from "../rpc/gateway.ts";
 import { createHealth } from "../rpc/health.ts";
 import { createHealthWatch } from "../rpc/health-watch.ts";
 import { createHotGrpc, type TakeStream } from "../rpc/hot/hot-grpc.ts";
 import { JsonByHand } from "../rpc/hot/json-by-hand.ts";
+import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
-import { routedMethodsOf } from "../rpc/json-call.ts";
+import { type RoutedMethod, routedMethodsOf } from "../rpc/json-call.ts";
 import { createKeysEndpoints } from "../rpc/keys-service.ts";
 import { OpenStreams } from "../rpc/open-streams.ts";
 import { createOwnersEndpoints } from "../rpc/owners-service.ts";
@@ -31,15 +35,18 @@ import { createRequestIds } from "../rpc/request-ids.ts";
 import { createRequestListener, type RequestListener } from "../rpc/request-listener.ts";
 import { createRootKeysEndpoints } from "../rpc/root-keys-service.ts";
 import { prepareRules } from "../rpc/validate.ts";
-import type { LoggedVerifications } from "../rpc/verification-log.ts";
+import { VerificationLog } from "../rpc/verification-log.ts";
 import type { KeyLookup, OwnersOfKeys } from "../store/key-lookup.ts";
 import type { RootAccess } from "../store/root-access.ts";
 import type { UsageLedger } from "../store/usage-ledger.ts";
+import type { ServingSettings } from "../threads/methods.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
+import type { TlsOptions } from "./port/tls-handshakes.ts";
 
 export interface PublicApiDeps extends Ambient {
+  readonly log: AdjustableLog;
   readonly keys: KeyLookup;
   readonly owners: OwnersOfKeys;
   readonly usage: UsageLedger;
@@ -49,13 +56,12 @@ export interface PublicApiDeps extends Ambient {
   readonly fastPath: boolean;
   /** `required`: methods that are public otherwise need a root key with their permission too. */
   readonly verifyAuth: "open" | "required";
-  /** Which verifications are logged. Default: none. */
-  readonly logVerifications?: LoggedVerifications;
   /** Where callers reach the service; empty if that is not known. */
   readonly publicUrl: string;
+  /** The origins whose pages may call public methods. */
+  readonly corsOrigins: readonly string[];
   readonly timeouts?: Timeouts;
-  /** Open connections at most. */
-  readonly connectionsMax: number;
+  readonly settings: ServingSettings;
   /** Updates readiness before it is reported to a caller. */
   readonly refreshReadiness?: () => MaybePromise<void>;
 }
@@ -71,17 +77,19 @@ export interface PublicApi {
   /** Answers the requests that Node's own servers read. */
   readonly listener: RequestListener;
   setReady(ready: boolean): void;
+  reload(settings: ServingSettings): void;
   readonly stopStreams: () => void;
 }
 
 /** Everything that is served on the public port. */
 export function createPublicApi(deps: PublicApiDeps): PublicApi {
-  const { fastPath, timeouts = defaultTimeouts } = deps;
+  const { fastPath, timeouts = defaultTimeouts, settings } = deps;
   setPublicUrl(deps.publicUrl);
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
   const shownServices = [...services, Health];
-  const runCall = createRunCall(deps);
+  const verificationLog = new VerificationLog(deps, settings.logVerifications);
+  const runCall = createRunCall({ ...deps, verificationLog });
   /** The methods of all services. */
   const endpoints = [
     ...createApisEndpoints(deps),
@@ -120,6 +128,12 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     ["/docs", createDocsHandler()] as const,
     [authzPath, createAuthzHandler(verifyKey, runCall, deps)] as const,
   ]);
+  if (deps.corsOrigins.length > 0) {
+    const origins = new Set(deps.corsOrigins);
+    for (const path of publicPathsOf(methods)) {
+      handlers.set(path, allowOrigins(handlers.get(path) as HttpHandler, origins));
+    }
+  }
   const newRequestId = createRequestIds(deps);
   const onRefused = (code: ErrorCode) => deps.metrics.requestRefused(code);
   const watchHealth = createHealthWatch({
@@ -152,8 +166,10 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
     guard: new Guard(deps),
     timeouts,
     onStreamRefused,
+    tls: tlsOptionsOf(settings),
+    onHandshakeFailed: () => deps.metrics.handshakeFailed("public"),
     connectionLimit: {
-      connectionsMax: deps.connectionsMax,
+      connectionsMax: settings.connectionsMax,
       response: () => overloadedResponse(newRequestId()),
       onRejected: () => deps.metrics.shed("connection"),
     },
@@ -165,8 +181,25 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       readiness.set(ready);
       if (ready) prepareLater(endpoints);
     },
+    reload(next) {
+      deps.log.setLevel(next.logLevel);
+      verificationLog.logged = next.logVerifications;
+      onePort.setConnectionsMax(next.connectionsMax);
+      const tls = tlsOptionsOf(next);
+      if (tls !== undefined) onePort.setTls(tls);
+    },
     stopStreams: () => shutdown.abort(),
   };
+}
+
+/** Where methods are called that need no root key, over JSON, and over Connect and gRPC-Web. */
+function publicPathsOf(methods: readonly RoutedMethod[]): string[] {
+  const open = methods.filter(({ endpoint }) => endpoint.isPublic);
+  return open.flatMap(({ path, endpoint: { method } }) => [path, `/${method.parent.typeName}/${method.name}`]);
+}
+
+export function tlsOptionsOf({ tls }: Pick<ServingSettings, "tls">): TlsOptions | undefined {
+  return tls && { cert: tls.cert, key: new Secret(tls.key), versionMin: "TLSv1.2" };
 }
 
 /** Offers a stream to the first, then to the second if the first does not take it. */

@@ -8,7 +8,7 @@ import { createMainThreadMethods, type MainThread } from "../threads/main-thread
 import type { MainThreadMethods, ServingMethods, ServingSetup, WindowMemory } from "../threads/methods.ts";
 import { type Answer, type Args, ThreadLink } from "../threads/thread-link.ts";
 import type { LocalLimits } from "./local-limits.ts";
-import type { Serving } from "./serving.ts";
+import { type Serving, servingSettingsOf } from "./serving.ts";
 
 type Link = ThreadLink<MainThreadMethods, ServingMethods>;
 
@@ -42,12 +42,11 @@ export class ServingThreadPool implements Serving, ChangeAudience, ChangeCache {
         hasListener: mainThread.listener !== undefined,
         cacheTtlMs: settings.cacheTtlMs,
         cacheKeysMax: settings.cacheKeysMax,
-        connectionsMax: Math.ceil(settings.connectionsMax / settings.workers),
         fastPath: settings.fastPath,
         verifyAuth: settings.verifyAuth,
-        logVerifications: settings.logVerifications,
         publicUrl: settings.publicUrl,
-        debug: mainThread.log.debugEnabled,
+        corsOrigins: settings.corsOrigins,
+        settings: servingSettingsOf(settings),
       };
       this.#run(setup, createMainThreadMethods(mainThread, thread));
     }
@@ -69,6 +68,10 @@ export class ServingThreadPool implements Serving, ChangeAudience, ChangeCache {
 
   async setReady(ready: boolean): Promise<void> {
     await this.#askAll("setReady", ready);
+  }
+
+  async reload(settings: Settings): Promise<void> {
+    await this.#askAll("reload", servingSettingsOf(settings));
   }
 
   /** Resolves when no thread serves what was changed as it was. */

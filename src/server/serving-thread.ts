@@ -40,6 +40,7 @@ const metrics = createMetrics();
 const methods: ServingMethods = {
   listen: (port, host) => onePort.listen(port, host, { reusePort: true }),
   setReady: (ready) => setReady(ready),
+  reload: (settings) => reload(settings),
   setUnixOffset: (unixOffsetMs) => localLimiter.setUnixOffset(unixOffsetMs),
   invalidate: (change) => memory.invalidate(change),
   invalidateAll: () => memory.invalidateAll(),
@@ -75,7 +76,7 @@ const localLimiter = new SharedLimiter({
 localLimiter.setUnixOffset(setup.unixOffsetMs);
 setInterval(() => localLimiter.sweep(Math.ceil(localLimiter.size / sweeps)), sweepEveryMs).unref();
 
-const { onePort, setReady, stopStreams } = createPublicApi({
+const { onePort, setReady, reload, stopStreams } = createPublicApi({
   keys: cache.keys,
   owners: cache.owners,
   usage: remoteUsage(mainThread),
@@ -83,13 +84,13 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   rootAccess: { check: verdicts.check, manage: rootAccess.manage },
   clock,
   random,
-  log: remoteLog(mainThread, setup.debug),
+  log: remoteLog(mainThread, setup.settings.logLevel),
   metrics,
   fastPath: setup.fastPath,
   verifyAuth: setup.verifyAuth,
-  logVerifications: setup.logVerifications,
   publicUrl: setup.publicUrl,
-  connectionsMax: setup.connectionsMax,
+  corsOrigins: setup.corsOrigins,
+  settings: setup.settings,
   refreshReadiness: () => mainThread.ask("refreshReadiness"),
 });
 const thread = String(setup.thread);

@@ -15,13 +15,15 @@ import { FeedRelay } from "../store/feed-relay.ts";
 import { becomeReady } from "./become-ready.ts";
 import { ChangeFollower } from "./change-follower.ts";
 import { connectChanges } from "./changes.ts";
-import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
+import { internalAccessOf, startInternalListener } from "./internal-listener.ts";
 import { type LocalCore, openLocalCore } from "./open-local-core.ts";
 import { storeWaitMs } from "./open-store.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
+import { tlsOptionsOf } from "./public-api.ts";
 import { ReadyState } from "./ready-state.ts";
-import type { RunningServer, StartOptions } from "./running-server.ts";
+import type { StartedServer, StartOptions } from "./running-server.ts";
+import { servingSettingsOf } from "./serving.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
 const closeGraceMs = 1000;
@@ -29,8 +31,8 @@ const closeGraceMs = 1000;
 const streamsEndMs = 5000;
 
 /** Serves a core to edges on the internal port, near the ledger. The public port has only probes. */
-export async function startCoordinator(options: StartOptions): Promise<RunningServer> {
-  const { settings, clock, random, teardown } = options;
+export async function startCoordinator(options: StartOptions): Promise<StartedServer> {
+  const { settings, live, clock, random, teardown } = options;
   const opened = await openLocalCore(options);
   const { core, usable, health } = opened;
   const replica = Buffer.from(random.bytes(9)).toString("base64url");
@@ -74,6 +76,11 @@ export async function startCoordinator(options: StartOptions): Promise<RunningSe
   const isLedgerAway = () => !isPrepared || (opened.probe?.isAway ?? false);
   const internal = await listenToEdges(options, opened, { core: served, streams, isLedgerAway });
   const probes = createProbesPort(options, readiness);
+  live.follow((next) => {
+    probes.setConnectionsMax(next.connectionsMax);
+    const tls = tlsOptionsOf(servingSettingsOf(next));
+    if (tls !== undefined) probes.setTls(tls);
+  });
   const port = await probes.listen(settings.port, settings.host);
   teardown.add("public port", () => probes.close(closeGraceMs));
 
@@ -84,7 +91,7 @@ export async function startCoordinator(options: StartOptions): Promise<RunningSe
     async stop() {
       // Edges are told to use another coordinator. Each ends its stream when it has its answers.
       await readyState.close();
-      await Promise.all([delay(settings.drainMs), streams.stop(streamsEndMs)]);
+      await Promise.all([delay(live.current.drainMs), streams.stop(streamsEndMs)]);
       await teardown.run();
     },
   };
@@ -95,14 +102,13 @@ async function listenToEdges(
   opened: LocalCore,
   served: Pick<ServeFrontDeps, "core" | "streams" | "isLedgerAway">,
 ) {
-  const { settings, clock, log, teardown } = options;
+  const { settings, live, clock, log, teardown } = options;
   const shutdown = new AbortController();
   const internal = await startInternalListener({
     ...options,
     host: settings.internalHost,
     port: settings.internalPort,
-    secret: settings.internalSecret,
-    tls: tlsFilesOf(settings),
+    access: internalAccessOf(settings),
     services: createCoreService({
       ...served,
       coordinator: opened.coordinator,
@@ -112,6 +118,7 @@ async function listenToEdges(
       shutdownSignal: shutdown.signal,
     }),
   });
+  live.follow((next) => internal.reload(internalAccessOf(next)));
   teardown.add("internal port", async () => {
     shutdown.abort();
     await internal.close();
@@ -130,6 +137,8 @@ function createProbesPort(options: StartOptions, readiness: Readiness): OnePort 
       return malformedResponse(error, newRequestId());
     },
     guard: new Guard(options),
+    tls: tlsOptionsOf(servingSettingsOf(settings)),
+    onHandshakeFailed: () => metrics.handshakeFailed("public"),
     connectionLimit: {
       connectionsMax: settings.connectionsMax,
       response: () => overloadedResponse(newRequestId()),

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { sameValue } from "../config/same-value.ts";
 import { counterOfOwner } from "../domain/subject.ts";
 import { announceChanges } from "../store/announce-changes.ts";
 import { audienceOf, type Change } from "../store/changes.ts";
@@ -7,15 +8,15 @@ import { becomeReady } from "./become-ready.ts";
 import { ChangeFollower } from "./change-follower.ts";
 import { connectChanges } from "./changes.ts";
 import { connectRemoteCore } from "./connect-remote-core.ts";
-import { startInternalListener, tlsFilesOf } from "./internal-listener.ts";
+import { internalAccessOf, startInternalListener } from "./internal-listener.ts";
 import { cacheKeys } from "./key-cache.ts";
 import { openLocalCore } from "./open-local-core.ts";
 import { storeWaitMs } from "./open-store.ts";
 import { createPublicApi } from "./public-api.ts";
 import { startRateLimits } from "./rate-limits.ts";
 import { ReadyState } from "./ready-state.ts";
-import type { RunningServer, StartOptions } from "./running-server.ts";
-import { serveHere } from "./serving.ts";
+import type { StartedServer, StartOptions } from "./running-server.ts";
+import { serveHere, servingSettingsOf } from "./serving.ts";
 import { ServingThreadPool } from "./serving-thread-pool.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
@@ -25,8 +26,8 @@ const shutdownGraceMs = 10_000;
 const edgeReadsEveryMs = 50;
 
 /** Serves verifications and management calls, with a core in this process or behind coordinators. */
-export async function startFront(options: StartOptions): Promise<RunningServer> {
-  const { settings, metrics, log, teardown } = options;
+export async function startFront(options: StartOptions): Promise<StartedServer> {
+  const { settings, live, metrics, log, teardown } = options;
   const threads = settings.workers > 1 ? new ServingThreadPool(options.onFatal) : undefined;
 
   // The core.
@@ -51,11 +52,15 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   const caches = [verdicts, memory];
   const changes = await connectChanges({ ...options, caches, onChange, replica: rateLimits.local.replica });
   teardown.add("messages about changes", () => changes.close());
+  const here = [audienceOf(verdicts), threads ?? audienceOf(memory)];
   const rootAccess: RootAccess = {
     check: verdicts.check,
-    manage: (rootKey) =>
-      announceChanges(core.manage(rootKey), [audienceOf(verdicts), threads ?? audienceOf(memory), changes]),
+    manage: (rootKey) => announceChanges(core.manage(rootKey), [...here, changes]),
   };
+  live.follow(async (next, before) => {
+    if (sameValue(next.rootKeys, before.rootKeys)) return;
+    for (const audience of here) await audience.broadcast({ kind: "rootKeys" });
+  });
 
   // What serves the public port: this thread, or others.
   const services = {
@@ -66,27 +71,20 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
   };
   threads?.start(settings, { ...services, keys: core.keys, log }, rateLimits.local);
   teardown.add("threads", () => threads?.end());
-  const { fastPath, verifyAuth, logVerifications, publicUrl, connectionsMax } = settings;
-  const served = {
-    ...options,
-    ...services,
-    ...cache,
-    fastPath,
-    verifyAuth,
-    logVerifications,
-    publicUrl,
-    connectionsMax,
-  };
+  const { fastPath, verifyAuth, publicUrl, corsOrigins } = settings;
+  const fixed = { fastPath, verifyAuth, publicUrl, corsOrigins };
+  const served = { ...options, ...services, ...cache, ...fixed, settings: servingSettingsOf(settings) };
   const serving = threads ?? serveHere(createPublicApi(served));
+  live.follow((next) => serving.reload(next));
   const internal = await startInternalListener({
     ...options,
     metrics: threads?.mergeMetrics(metrics) ?? metrics,
     host: settings.internalHost,
     port: settings.internalPort,
-    secret: settings.internalSecret,
-    tls: tlsFilesOf(settings),
+    access: internalAccessOf(settings),
     services: new Map(),
   });
+  live.follow((next) => internal.reload(internalAccessOf(next)));
   teardown.add("internal port", () => internal.close());
 
   const follower = new ChangeFollower({
@@ -122,9 +120,10 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
       // First load balancers see that this replica is not ready, and have time to react while all requests are served.
       // Then clients are told to leave, also those between two requests. Then everything stops, the store last.
       await readyState.close();
-      await delay(settings.drainMs);
+      const { drainMs } = live.current;
+      await delay(drainMs);
       serving.startShutdown();
-      await delay(Math.min(settings.drainMs, lastRequestMs));
+      await delay(Math.min(drainMs, lastRequestMs));
       serving.stopStreams();
       await teardown.run();
     },

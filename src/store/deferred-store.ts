@@ -23,7 +23,8 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
     },
     rootKeys: {
       findByDigest: async (digest) => real().rootKeys.findByDigest(digest),
-      hasAny: async () => real().rootKeys.hasAny(),
+      presence: async (nowMs) => real().rootKeys.presence(nowMs),
+      retireGenerated: async (...args) => real().rootKeys.retireGenerated(...args),
       addFirst: async (...args) => real().rootKeys.addFirst(...args),
     },
     changes: { read: async (since) => real().changes.read(since) },

@@ -68,12 +68,13 @@ export function guardStore(store: Store, health: StoreHealth): Store {
         if (verdict === undefined && health.doubt !== undefined) throw health.doubt;
         return verdict;
       },
-      async hasAny() {
-        const hasAny = await whileUsable(() => rootKeys.hasAny());
+      async presence(nowMs) {
+        const presence = await whileUsable(() => rootKeys.presence(nowMs));
         // This answer would cause a new root key to be generated.
-        if (!hasAny && health.doubt !== undefined) throw health.doubt;
-        return hasAny;
+        if (presence === "none" && health.doubt !== undefined) throw health.doubt;
+        return presence;
       },
+      retireGenerated: (...args) => whileUsable(() => rootKeys.retireGenerated(...args)),
       addFirst: (...args) => whileUsable(() => rootKeys.addFirst(...args)),
     },
     changes: { read: (since) => whileUsable(() => store.changes.read(since)) },

@@ -56,6 +56,7 @@ export interface ServingMethods extends ChangeCache {
   /** Resolves when this thread accepts connections on the port. */
   listen(port: number, host: string): Promise<number>;
   setReady(ready: boolean): void;
+  reload(settings: ServingSettings): void;
   /** The offset from monotonic to Unix time, so that all threads show the same end of a window. */
   setUnixOffset(unixOffsetMs: number): void;
   snapshot(): Promise<MetricsSnapshot>;
@@ -76,12 +77,21 @@ export interface ServingSetup {
   readonly hasListener: boolean;
   readonly cacheTtlMs: number;
   readonly cacheKeysMax: number;
-  readonly connectionsMax: number;
   readonly fastPath: boolean;
   readonly verifyAuth: "open" | "required";
-  readonly logVerifications: "none" | "refused" | "all";
   readonly publicUrl: string;
-  readonly debug: boolean;
+  readonly corsOrigins: readonly string[];
+  readonly settings: ServingSettings;
+}
+
+/** The settings of a serving thread that may change while it runs. */
+export interface ServingSettings {
+  /** Of this thread. */
+  readonly connectionsMax: number;
+  readonly logLevel: LogLevel;
+  readonly logVerifications: "none" | "refused" | "all";
+  /** In PEM; absent: cleartext. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
 }
 
 /** The memory of windows that all threads count in. */

@@ -1,4 +1,4 @@
-import type { Log } from "../ambient/log.ts";
+import type { AdjustableLog, LogLevel } from "../ambient/log.ts";
 import { Forbidden } from "../domain/forbidden.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimitState } from "../domain/rate-limit.ts";
@@ -104,7 +104,9 @@ export function remoteListener(mainThread: MainThreadLink): WindowListener {
   };
 }
 
-export function remoteLog(mainThread: MainThreadLink, debugEnabled: boolean): Log {
+/** Debug lines are left out here, all others in the main thread. */
+export function remoteLog(mainThread: MainThreadLink, level: LogLevel): AdjustableLog {
+  let debugEnabled = level === "debug";
   return {
     debug(message, fields) {
       if (debugEnabled) mainThread.notify("log", "debug", message, fields, undefined);
@@ -112,6 +114,11 @@ export function remoteLog(mainThread: MainThreadLink, debugEnabled: boolean): Lo
     info: (message, fields) => mainThread.notify("log", "info", message, fields, undefined),
     warn: (message, fields) => mainThread.notify("log", "warn", message, fields, undefined),
     error: (message, cause, fields) => mainThread.notify("log", "error", message, fields, toWire(cause)),
-    debugEnabled,
+    get debugEnabled() {
+      return debugEnabled;
+    },
+    setLevel(next) {
+      debugEnabled = next === "debug";
+    },
   };
 }

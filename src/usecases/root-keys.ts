@@ -3,6 +3,7 @@ import { equalDigests, sha256 } from "../ambient/crypto.ts";
 import { formatKey, isWellFormedKey } from "../domain/key-format.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import { type RootKeyVerdict, unlimitedRootKey } from "../domain/root-key.ts";
+import { RootKeyRetired } from "../domain/root-key-retired.ts";
 import { Secret } from "../domain/secret.ts";
 import { generatedRootKeyId, type RootKeyStore } from "../store/root-key-store.ts";
 
@@ -14,21 +15,35 @@ export const rootKeyBytes = 32;
 const configured = unlimitedRootKey("configured");
 
 /**
- * The root keys from the settings, which are never stored, and those of the store. Setting one retires the generated one;
- * others that are stored stay valid.
+ * The root keys from the settings, which are never stored, and those of the store. Setting one retires the generated one
+ * for good; others that are stored stay valid.
  */
 export class RootKeys {
   readonly #deps: RootKeysDeps;
-  readonly #configured: readonly string[];
+  #configured: readonly string[] = [];
 
   constructor(deps: RootKeysDeps) {
     this.#deps = deps;
-    this.#configured = deps.configured.map((key) => sha256(key.reveal()));
+    this.configure(deps.configured);
   }
 
-  /** Whether there is a root key that a caller may have. */
+  /** From now on these are the root keys from the settings. */
+  configure(configured: readonly Secret[]): void {
+    this.#configured = configured.map((key) => sha256(key.reveal()));
+  }
+
+  /** Whether there is a root key that a caller may have. Rejects with `RootKeyRetired` if there cannot be one. */
   async areAny(): Promise<boolean> {
-    return this.#configured.length > 0 || this.#deps.store.hasAny();
+    if (this.#configured.length > 0) return true;
+    const presence = await this.#deps.store.presence(this.#deps.clock.nowMs());
+    if (presence === "retired" && !this.#deps.mayGenerateAgain) throw new RootKeyRetired();
+    return presence === "some";
+  }
+
+  /** If there are root keys from the settings, the generated one is not valid any more, unless it is one of them. */
+  async retireGenerated(): Promise<void> {
+    if (this.#configured.length === 0) return;
+    await this.#deps.store.retireGenerated(this.#deps.clock.nowMs(), this.#configured);
   }
 
   /** As `RootAccess` has it. Garbage costs the store nothing. */
@@ -74,5 +89,7 @@ export interface WrittenRootKey {
 
 interface RootKeysDeps extends Pick<Ambient, "clock" | "random"> {
   readonly configured: readonly Secret[];
+  /** Whether a new root key is generated where the one that was generated is retired. */
+  readonly mayGenerateAgain?: boolean;
   readonly store: RootKeyStore;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { variables } from "../../src/config/settings.ts";
+import { variables } from "../../src/config/variables.ts";
 import { readText, readTree } from "../support/repository.ts";
 
 const linesMax = 320;

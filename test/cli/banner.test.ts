@@ -3,17 +3,18 @@ import { banner } from "../../src/cli/banner.ts";
 import type { Machine } from "../../src/cli/reachable-url.ts";
 import { thisMachine } from "../../src/cli/reachable-url.ts";
 import { readSettings, type Settings } from "../../src/config/settings.ts";
+import { Secret } from "../../src/domain/secret.ts";
 import type { RunningServer } from "../../src/server/running-server.ts";
-import { makeCertificate } from "../support/make-certificate.ts";
+import { identityOf, makeCertificate } from "../support/make-certificate.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
 const machine: Machine = { ...thisMachine, addresses: () => ["10.0.0.5", "fd00::5"], hostname: () => "host-5" };
 const server = { port: 8080, internalPort: 8081 } as RunningServer;
 const folder = tempFolder(afterAll);
 
-function printed(settings: Partial<Settings>, where: Machine = machine): string {
+function printed(settings: Partial<Settings>, where: Machine = machine, generated?: Secret): string {
   const all = { ...readSettings({}, () => "").settings, ...settings };
-  return banner(all, server, undefined, false, where);
+  return banner(all, server, generated, false, where);
 }
 
 function coordinatorsLine(settings: Partial<Settings>, where?: Machine): string | undefined {
@@ -40,13 +41,8 @@ describe("the line that a coordinator prints for edges", () => {
     ["DNS:host-5,DNS:other.example", "https://host-5:8081"],
     ["DNS:*.example,DNS:coordinator-1.example", "https://coordinator-1.example:8081"],
   ])("names what a certificate for %s is valid for: %s", (names, expected) => {
-    const { certificate: internalTlsCert } = makeCertificate(folder, "named", undefined, names);
-    expect(coordinatorsLine({ internalHost: "0.0.0.0", internalTlsCert })).toBe(expected);
-  });
-
-  it("is printed although the certificate's file is just being replaced", () => {
-    const internalTlsCert = "/nowhere/cert.pem";
-    expect(coordinatorsLine({ internalHost: "0.0.0.0", internalTlsCert })).toBe("https://10.0.0.5:8081");
+    const internalTls = identityOf(makeCertificate(folder, "named", undefined, names));
+    expect(coordinatorsLine({ internalHost: "0.0.0.0", internalTls })).toBe(expected);
   });
 });
 
@@ -55,5 +51,13 @@ describe("the lines of a server", () => {
     const text = printed({ host: "0.0.0.0", internalHost: "::" });
     expect(text).toContain("Connect on http://10.0.0.5:8080\n");
     expect(text).toContain("metrics on http://10.0.0.5:8081/metrics, ");
+  });
+
+  it("can be pasted where the port speaks TLS: they name what the certificate is valid for", () => {
+    const tls = identityOf(makeCertificate(folder, "public", undefined, "DNS:host-5"));
+    const text = printed({ host: "0.0.0.0", tls }, machine, new Secret("lk_root_shown"));
+    expect(text).toContain("Connect on https://host-5:8080\n");
+    expect(text).toContain("curl -s https://host-5:8080/v1/keys.verifyKey ");
+    expect(text).toMatch(/buf curl --protocol grpc -d .* https:\/\/host-5:8080/);
   });
 });

@@ -22,9 +22,14 @@ describe("settings", () => {
 
     expect(warnings).toEqual([]);
     expect(settings).toEqual({
+      settingsFile: undefined,
       role: "all",
       host: "127.0.0.1",
       port: 8080,
+      tlsCert: undefined,
+      tlsKey: undefined,
+      tls: undefined,
+      corsOrigins: [],
       workers: 1,
       dataDir: "./data",
       databaseUrl: undefined,
@@ -37,16 +42,19 @@ describe("settings", () => {
       freeWindowsMax: 1_000_000,
       coordinators: [],
       rootKeys: [],
+      generateRootKey: false,
       verifyAuth: "open",
       publicUrl: "",
       apis: "implicit",
       internalHost: "127.0.0.1",
       internalPort: 8081,
-      internalSecret: undefined,
+      internalSecrets: [],
       internalTlsCert: undefined,
       internalTlsKey: undefined,
+      internalTls: undefined,
       internalPrivate: false,
       internalCa: undefined,
+      internalClientCa: undefined,
       cacheTtlMs: 60_000,
       cacheKeysMax: 100_000,
       auditDays: 365,
@@ -173,7 +181,7 @@ describe("settings", () => {
     "keep the internal listener from %s unless it has a secret, and TLS or a private network",
     (LATCHKEY_INTERNAL_HOST) => {
       const noSecret = expect.stringMatching(
-        /^LATCHKEY_INTERNAL_HOST must be .* unless LATCHKEY_INTERNAL_SECRET is set/,
+        /^LATCHKEY_INTERNAL_HOST must be .* unless LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_CLIENT_CA is set/,
       );
       const cleartext = expect.stringMatching(
         /^LATCHKEY_INTERNAL_HOST must be .* LATCHKEY_INTERNAL_TLS_CERT and .*_KEY\) or .* LATCHKEY_INTERNAL_PRIVATE=1\)/,
@@ -214,11 +222,19 @@ describe("settings", () => {
       ["LATCHKEY_APIS must not be set where the role is edge"],
     ],
     ["coordinator", { ...secret, ...database, LATCHKEY_APIS: "explicit" }, []],
-    ["edge", coordinators, ["LATCHKEY_INTERNAL_SECRET must be set where the role is edge"]],
+    [
+      "edge",
+      coordinators,
+      ["LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_TLS_CERT must be set where the role is edge"],
+    ],
     ["edge", secret, ["LATCHKEY_COORDINATORS must name at least one"]],
     ["coordinator", { ...secret, ...database }, []],
     ["coordinator", { ...secret, ...database, ...rootKey }, []],
-    ["coordinator", database, ["LATCHKEY_INTERNAL_SECRET must be set where the role is coordinator"]],
+    [
+      "coordinator",
+      database,
+      ["LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_CLIENT_CA must be set where the role is coordinator"],
+    ],
     [
       "coordinator",
       { ...secret, ...database, LATCHKEY_WORKERS: "2" },

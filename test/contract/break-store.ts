@@ -151,7 +151,8 @@ export function rootKeys(mistake: string, breakIt: (inner: RootKeyStore) => Part
       const inner = createMemoryStore(clock);
       const rootKeys: RootKeyStore = {
         findByDigest: (digest) => inner.rootKeys.findByDigest(digest),
-        hasAny: () => inner.rootKeys.hasAny(),
+        presence: (nowMs) => inner.rootKeys.presence(nowMs),
+        retireGenerated: (...retired) => inner.rootKeys.retireGenerated(...retired),
         addFirst: (...first) => inner.rootKeys.addFirst(...first),
       };
       return { ...inner, rootKeys: { ...rootKeys, ...breakIt(rootKeys) } };

@@ -29,10 +29,20 @@ export const brokenRootKeyStores: readonly BrokenStore[] = [
       },
     };
   }),
-  rootKeys("says that there is a root key when there is none", () => ({ hasAny: async () => true })),
-  rootKeys("says that there is no root key when there is one", () => ({ hasAny: async () => false })),
+  rootKeys("says that there is a root key when there is none", () => ({ presence: async () => "some" })),
+  rootKeys("says that there is no root key when there is one", () => ({ presence: async () => "none" })),
+  rootKeys("forgets that the generated root key was retired", () => ({ retireGenerated: async () => {} })),
+  rootKeys("retires a generated root key that is also configured", (inner) => ({
+    retireGenerated: (nowMs) => inner.retireGenerated(nowMs, []),
+  })),
+  rootKeys("replaces a generated root key that is valid", (inner) => ({
+    async addFirst(digest, start, nowMs) {
+      await inner.retireGenerated(nowMs, []);
+      return inner.addFirst(digest, start, nowMs);
+    },
+  })),
   rootKeys("finds a root key by any digest", (inner) => ({
-    findByDigest: async () => ((await inner.hasAny()) ? unlimitedRootKey("root_generated") : undefined),
+    findByDigest: async () => ((await inner.presence(0)) !== "none" ? unlimitedRootKey("root_generated") : undefined),
   })),
   rootKeyChanges(
     "keeps a root key that was revoked",

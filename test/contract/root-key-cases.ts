@@ -45,7 +45,7 @@ export const rootKeyCases: readonly ContractCase[] = [
     async run(store, clock) {
       const key = sampleKey(clock);
       await createKey(store.management, key);
-      expect(await store.rootKeys.hasAny()).toBe(false);
+      expect(await store.rootKeys.presence(clock.nowMs())).toBe("none");
       expect(await found(store, key.secretDigest, "")).toEqual([undefined, undefined]);
     },
   },
@@ -57,7 +57,38 @@ export const rootKeyCases: readonly ContractCase[] = [
       expect(await add("second")).toBe(false);
       expect(await add("first")).toBe(false);
       expect(await found(store, "first", "second")).toEqual([generated, undefined]);
-      expect(await store.rootKeys.hasAny()).toBe(true);
+      expect(await store.rootKeys.presence(clock.nowMs())).toBe("some");
+    },
+  },
+  {
+    name: "a generated root key that is retired is not valid any more, and only then replaced by another",
+    async run(store, clock) {
+      const { rootKeys } = store;
+      await rootKeys.addFirst("first", "lk_root_abcd", clock.nowMs());
+      await rootKeys.retireGenerated(clock.nowMs(), ["second", "first"]);
+      expect([await found(store, "first"), await rootKeys.presence(clock.nowMs())]).toEqual([[generated], "some"]);
+
+      const retiredAtMs = clock.nowMs();
+      await rootKeys.retireGenerated(retiredAtMs, ["second"]);
+      clock.advance(1000);
+      await rootKeys.retireGenerated(clock.nowMs(), []);
+      expect(await found(store, "first")).toEqual([{ ...generated, expiresAtMs: retiredAtMs }]);
+      expect(await read(store, "root_generated")).toMatchObject({ expiresAtMs: retiredAtMs, version: 2 });
+      expect(await rootKeys.presence(clock.nowMs())).toBe("retired");
+
+      expect(await rootKeys.addFirst("third", "lk_root_efgh", clock.nowMs())).toBe(true);
+      expect(await found(store, "first", "third")).toEqual([undefined, generated]);
+      expect(await rootKeys.addFirst("fourth", "lk_root_ijkl", clock.nowMs())).toBe(false);
+    },
+  },
+  {
+    name: "a retired generated root key is not replaced beside one that was created",
+    async run(store, clock) {
+      await store.rootKeys.addFirst("first", "lk_root_abcd", clock.nowMs());
+      await create(store, newRootKey(clock, "1"));
+      await store.rootKeys.retireGenerated(clock.nowMs(), []);
+      expect(await store.rootKeys.presence(clock.nowMs())).toBe("some");
+      expect(await store.rootKeys.addFirst("second", "start", clock.nowMs())).toBe(false);
     },
   },
   {
@@ -90,7 +121,7 @@ export const rootKeyCases: readonly ContractCase[] = [
         expect(await found(store, digest)).toEqual([{ rootKeyId, permissions, apiIds, expiresAtMs }]);
         expect(await read(store, rootKeyId)).toEqual(asStored(rootKey));
       }
-      expect(await store.rootKeys.hasAny()).toBe(true);
+      expect(await store.rootKeys.presence(clock.nowMs())).toBe("some");
       expect(await store.management.read({ kind: "rootKeys", limit: 10 })).toEqual({
         rootKeys: [asStored(unlimited), asStored(limited)],
       });

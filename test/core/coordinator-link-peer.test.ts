@@ -115,7 +115,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
     const port = await startBeatingProcess();
     const log = createLog("error", () => {});
     const address = `127.0.0.1:${port}`;
-    const link = new CoordinatorLink({ address, secret: undefined, onRecall: () => {}, clock: systemClock, log });
+    const link = new CoordinatorLink({ address, onRecall: () => {}, clock: systemClock, log });
     onTestFinished(() => link.close());
     await vi.waitFor(() => expect(link.isUp).toBe(true));
     let overdue = 0;
@@ -142,7 +142,7 @@ describe("a link to a coordinator, knowing its peer,", () => {
     const log = createLog("error", () => {});
     const address = `127.0.0.1:${port}`;
     const startedMs = performance.now();
-    const link = new CoordinatorLink({ address, secret: undefined, onRecall: () => {}, clock: systemClock, log });
+    const link = new CoordinatorLink({ address, onRecall: () => {}, clock: systemClock, log });
     onTestFinished(() => {
       link.close();
       server.close();

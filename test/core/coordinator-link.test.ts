@@ -23,7 +23,6 @@ describe("a link to a coordinator", () => {
     const log = createLog("error", () => {});
     const link = new CoordinatorLink({
       address: coordinator.address,
-      secret: undefined,
       onRecall: () => {},
       clock: systemClock,
       log,
@@ -148,7 +147,6 @@ describe("a link to a coordinator", () => {
     const log = createLog("info", (line) => logLines.push(line));
     const link = new CoordinatorLink({
       address: `127.0.0.1:${port}`,
-      secret: undefined,
       onRecall: () => {},
       clock: systemClock,
       log,

@@ -29,7 +29,7 @@ class RepeatingCoordinators extends Coordinators {
 
 function edgeOf(addresses: readonly string[], Kind = Coordinators) {
   const log = createLog("error", () => {});
-  const coordinators = new Kind(addresses, { secret: undefined, onRecall: () => {}, clock: systemClock, log });
+  const coordinators = new Kind(addresses, { onRecall: () => {}, clock: systemClock, log });
   onTestFinished(() => coordinators.close());
   return { coordinators, usage: new RemoteUsage(coordinators, new WaitingRoom(50_000), () => 5000) };
 }

@@ -19,7 +19,7 @@ export async function setUpLink(
   const logLines: string[] = [];
   const link = new CoordinatorLink({
     address: `127.0.0.1:${port}`,
-    secret: options.secret,
+    credentials: () => ({ secret: options.secret }),
     onRecall: (subject) => recalls.push(subject),
     clock: systemClock,
     log: createLog("info", (line) => logLines.push(line)),

@@ -77,7 +77,7 @@ export async function startTestCoordinator(options: { store?: Store; port?: numb
     ...ambient,
     host: "127.0.0.1",
     port,
-    secret: secret === undefined ? undefined : new Secret(secret),
+    access: { secrets: secret === undefined ? [] : [new Secret(secret)] },
     services: createCoreService({
       core: served,
       coordinator,
@@ -111,8 +111,7 @@ export function edgeAt(
 ): TestEdge {
   const core = new RemoteCore({
     addresses,
-    secret: secret === undefined ? undefined : new Secret(secret),
-    ca: undefined,
+    credentials: () => ({ secret: secret === undefined ? undefined : new Secret(secret) }),
     waitingRoom: new WaitingRoom(50_000),
     onOldAnswer: () => {},
     clock: systemClock,

@@ -28,8 +28,9 @@ const fence = /^( *)```(\w+)(?: untested: ([^\n]+))?\n(.*?)^\1```$/gms;
 /** What a newcomer follows, by a test of its own: from a folder that is empty, with the packages. */
 export const newcomersPages = ["docs/quickstart.md", "README.md"] as const;
 
-/** What the walk-throughs of regions run, by the headings that they read. */
-const steps = new Set(["Several regions", "Losing the ledger's region"].flatMap(readSteps).map(({ script }) => script));
+/** What tests of their own follow, by the headings that they read. */
+const followed = ["Several regions", "Losing the ledger's region", "Replacing the root key"];
+const steps = new Set(followed.flatMap(readSteps).map(({ script }) => script));
 
 export function readBlocks(file: string): Block[] {
   const page = readText(file);

@@ -8,7 +8,7 @@ import type { Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
-import { makeCertificate } from "../support/make-certificate.ts";
+import { identityOf, makeCertificate } from "../support/make-certificate.ts";
 import { readText } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
@@ -16,7 +16,7 @@ import { pages } from "./blocks.ts";
 import { documentedMetrics, exportedMetrics, type Shapes } from "./documented-metrics.ts";
 
 const headers = { authorization: `Bearer ${testInternalSecret}` };
-const internalSecret = new Secret(testInternalSecret);
+const internalSecrets = [new Secret(testInternalSecret)];
 /** Nothing answers there. The gauges that tell so are exported all the same. */
 const nowhere = "127.0.0.1:1";
 
@@ -33,6 +33,7 @@ const countOnce: { readonly [Method in keyof Omit<Metrics, "gauge">]: (metrics: 
   windowsSynced: (metrics) => metrics.windowsSynced("merged", 1),
   permits: (metrics) => metrics.permits("granted", 1),
   deniedUnsettled: (metrics) => metrics.deniedUnsettled(1),
+  handshakeFailed: (metrics) => metrics.handshakeFailed("public"),
   internalRefused: (metrics) => metrics.internalRefused(),
   keyChange: (metrics) => metrics.keyChange("announced"),
   shed: (metrics) => metrics.shed("call"),
@@ -65,13 +66,12 @@ async function scrapeTls(port: number): Promise<string> {
 async function scrapeAllRoles(): Promise<Record<string, string>> {
   const inProcess = async (settings: Partial<Settings>) => {
     const { internalPort } = await startTestServer({
-      settings: { internalSecret, ...settings },
+      settings: { internalSecrets, ...settings },
       waitUntilReady: false,
     });
     return internalPort;
   };
-  const { certificate, key } = makeCertificate(tempFolder(), "internal");
-  const tls = { internalTlsCert: certificate, internalTlsKey: key };
+  const tls = { internalTls: identityOf(makeCertificate(tempFolder(), "internal")) };
   const redisUrl = new Secret(`redis://${nowhere}`);
   const databaseUrl = new Secret(`postgres://nobody@${nowhere}/none`);
   const [embedded, redis, postgres, coordinator, edge, threads] = await Promise.all([

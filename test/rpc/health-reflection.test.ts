@@ -249,7 +249,7 @@ describe("the internal listener", () => {
 
   it("asks for its secret where it has one", async () => {
     const secret = "secret-of-the-internal-listener-0123";
-    const { internalPort, rootKey } = await startTestServer({ settings: { internalSecret: new Secret(secret) } });
+    const { internalPort, rootKey } = await startTestServer({ settings: { internalSecrets: [new Secret(secret)] } });
     const statusWith = async (authorization?: string) => {
       const headers = authorization === undefined ? {} : { authorization };
       return (await fetch(`http://127.0.0.1:${internalPort}/metrics`, { headers })).status;

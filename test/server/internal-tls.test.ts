@@ -1,50 +1,59 @@
 import { once } from "node:events";
-import { copyFileSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import http2 from "node:http2";
 import https from "node:https";
 import net from "node:net";
-import { join } from "node:path";
-import tls from "node:tls";
-import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { type Clock, systemClock } from "../../src/ambient/clock.ts";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
+import { readSettings, type Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { startInternalListener } from "../../src/server/internal-listener.ts";
-import { type Certificate, makeCertificate } from "../support/make-certificate.ts";
+import { internalAccessOf, startInternalListener } from "../../src/server/internal-listener.ts";
+import { type Certificate, identityOf, makeCertificate } from "../support/make-certificate.ts";
+import { sumMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
 const secret = "shared-secret-of-the-test-0123456789";
+const otherSecret = "another-secret-of-the-test-0123456789";
 const folder = tempFolder(afterAll);
 const ca = makeCertificate(folder, "ca");
-const [first, second] = [makeCertificate(folder, "first", ca), makeCertificate(folder, "second", ca)];
+const clientCa = makeCertificate(folder, "client-ca");
+const server = makeCertificate(folder, "server", ca);
+const edge = makeCertificate(folder, "edge", clientCa);
+const stranger = makeCertificate(folder, "stranger", ca);
 const caPem = readFileSync(ca.certificate, "utf8");
+const clientCaPem = readFileSync(clientCa.certificate, "utf8");
 const authorization = `Bearer ${secret}`;
-const dayMs = 86_400_000;
 
-afterEach(() => void vi.useRealTimers());
-
-/** The internal port with this certificate, in files that the test may replace. */
-async function startListener({ certificate, key }: Certificate, clock: Clock = systemClock) {
-  const folder = tempFolder();
-  const files = { certFile: join(folder, "cert.pem"), keyFile: join(folder, "key.pem") };
-  copyFileSync(certificate, files.certFile);
-  copyFileSync(key, files.keyFile);
-  const logLines: string[] = [];
+async function startListener(settings: Partial<Settings> = {}) {
+  const metrics = createMetrics();
+  const access = (changed: Partial<Settings> = {}) =>
+    internalAccessOf({
+      ...readSettings({}, () => "").settings,
+      internalSecrets: [new Secret(secret)],
+      internalTls: identityOf(server),
+      ...settings,
+      ...changed,
+    });
   const listener = await startInternalListener({
-    clock,
+    clock: systemClock,
     random: createSystemRandom(),
-    log: createLog("info", (line) => logLines.push(line)),
-    metrics: createMetrics(),
+    log: createLog("error", () => {}),
+    metrics,
     host: "127.0.0.1",
     port: 0,
-    secret: new Secret(secret),
-    tls: files,
+    access: access(),
     services: new Map(),
   });
   onTestFinished(() => listener.close());
-  return { port: listener.port, files, logLines };
+  const reload = (changed: Partial<Settings>) => listener.reload(access(changed));
+  return { port: listener.port, metrics, reload };
+}
+
+function shownBy(client: Certificate | undefined) {
+  return client && { cert: readFileSync(client.certificate), key: readFileSync(client.key) };
 }
 
 async function getOver1(port: number, headers = {}, options: https.RequestOptions = {}) {
@@ -57,30 +66,23 @@ async function getOver1(port: number, headers = {}, options: https.RequestOption
 
 async function getOver2(session: http2.ClientHttp2Session, headers: http2.OutgoingHttpHeaders = {}) {
   const stream = session.request({ ":path": "/metrics", ...headers });
-  const [answer] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+  const closed = once(stream, "close").then(() => Promise.reject(new Error("closed")));
+  closed.catch(() => {});
+  const [answer] = (await Promise.race([once(stream, "response"), closed])) as [http2.IncomingHttpHeaders];
   let text = "";
   for await (const chunk of stream) text += chunk;
   return { status: answer[":status"], text };
 }
 
-function connectOver2(port: number): http2.ClientHttp2Session {
-  const session = http2.connect(`https://127.0.0.1:${port}`, { ca: caPem });
+function connectOver2(port: number, client?: Certificate): http2.ClientHttp2Session {
+  const session = http2.connect(`https://127.0.0.1:${port}`, { ca: caPem, ...shownBy(client) });
   onTestFinished(() => session.destroy());
   return session;
 }
 
-/** The name in the certificate that the port shows. */
-async function shownBy(port: number): Promise<string | undefined> {
-  const socket = tls.connect({ host: "127.0.0.1", port, ca: caPem });
-  await once(socket, "secureConnect");
-  const { subject } = socket.getPeerCertificate();
-  socket.destroy();
-  return subject.CN as string;
-}
-
 describe("the internal port over TLS", () => {
   it("serves HTTP/1.1 and HTTP/2 to clients that trust its CA, and asks for the secret", async () => {
-    const { port } = await startListener(first);
+    const { port } = await startListener();
     const session = connectOver2(port);
     expect(await getOver1(port, { authorization })).toMatchObject({
       status: 200,
@@ -96,7 +98,7 @@ describe("the internal port over TLS", () => {
   });
 
   it("serves nothing in cleartext, nor over TLS before 1.3", async () => {
-    const { port } = await startListener(first);
+    const { port, metrics } = await startListener();
     const socket = net.connect(port, "127.0.0.1");
     socket.write(`GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`);
     let heard = "";
@@ -108,46 +110,57 @@ describe("the internal port over TLS", () => {
     expect(heard).not.toContain("HTTP/1.1");
     const old = getOver1(port, { authorization }, { maxVersion: "TLSv1.2" });
     await expect(old).rejects.toThrow(/protocol version/);
+    const failed = 'latchkey_tls_handshakes_failed_total{port="internal"}';
+    expect(sumMetric(await metrics.render(), failed)).toBe(2);
   });
 
-  it("tells when its certificate expires", async () => {
-    const { port } = await startListener(first);
-    const { text } = await getOver1(port, { authorization });
-    const expiresSeconds = Number(/^latchkey_internal_certificate_expires_seconds (\S+)$/m.exec(text)?.[1]);
-    expect(Math.abs(expiresSeconds * 1000 - (Date.now() + 2 * dayMs))).toBeLessThan(dayMs / 2);
-  });
-
-  it.each([
-    ["has expired", 3, /has expired/],
-    ["is not valid yet", -3, /not valid yet/],
-  ])("warns of a certificate that %s, and serves all the same", async (_, days, message) => {
-    const clock = { ...systemClock, nowMs: () => Date.now() + days * dayMs };
-    const { port, logLines } = await startListener(first, clock);
-    expect(logLines).toEqual([expect.stringMatching(message)]);
-    expect(logLines[0]).toContain('"level":"warn"');
-    expect(await getOver1(port, { authorization })).toMatchObject({ status: 200 });
+  it("accepts two secrets while one is replaced by the other, and then only the new one", async () => {
+    const { port, reload } = await startListener();
+    const other = { authorization: `Bearer ${otherSecret}` };
+    const both = async () => [(await getOver1(port, { authorization })).status, (await getOver1(port, other)).status];
+    expect(await both()).toEqual([200, 401]);
+    reload({ internalSecrets: [new Secret(otherSecret), new Secret(secret)] });
+    expect(await both()).toEqual([200, 200]);
+    reload({ internalSecrets: [new Secret(otherSecret)] });
+    expect(await both()).toEqual([401, 200]);
   });
 });
 
-describe("a renewed certificate", () => {
-  it("is used without a restart once both files are there, and open connections go on", async () => {
-    vi.useFakeTimers({ toFake: ["setInterval"] });
-    const { port, files, logLines } = await startListener(first);
-    const session = connectOver2(port);
-    expect(await getOver2(session, { authorization })).toMatchObject({ status: 200 });
+describe("client certificates on the internal port", () => {
+  it("suffice without the secret, over HTTP/1.1 and HTTP/2", async () => {
+    const { port } = await startListener({ internalClientCa: clientCaPem });
+    expect(await getOver1(port, {}, shownBy(edge))).toMatchObject({ status: 200 });
+    expect(await getOver2(connectOver2(port, edge))).toMatchObject({ status: 200 });
+    expect(await getOver1(port), "without a certificate").toMatchObject({ status: 401 });
+    expect(await getOver1(port, { authorization }), "with the secret").toMatchObject({ status: 200 });
+  });
 
-    copyFileSync(second.certificate, files.certFile);
-    vi.advanceTimersByTime(10_000);
-    await vi.waitFor(() => expect(logLines.join()).toContain("keeps its certificate"));
-    vi.advanceTimersByTime(30_000);
-    expect(await shownBy(port)).toBe("first");
-    // Told once, however often it is tried. While the other file is being written it may be told for another reason.
-    expect(logLines.filter((line) => line.includes("keeps its certificate"))).toHaveLength(1);
+  it("are refused if another CA has signed them, whatever else the client shows", async () => {
+    const { port, metrics } = await startListener({ internalClientCa: clientCaPem });
+    await expect(getOver1(port, { authorization }, shownBy(stranger))).rejects.toThrow();
+    await expect(getOver2(connectOver2(port, stranger), { authorization })).rejects.toThrow();
+    const failed = 'latchkey_tls_handshakes_failed_total{port="internal"}';
+    expect(sumMetric(await metrics.render(), failed)).toBe(2);
+  });
 
-    copyFileSync(second.key, files.keyFile);
-    vi.advanceTimersByTime(10_000);
-    await vi.waitFor(() => expect(logLines.join()).toContain("has a new certificate"));
-    expect(await shownBy(port)).toBe("second");
-    expect(await getOver2(session, { authorization })).toMatchObject({ status: 200 });
+  it("are the only way in where there is no secret", async () => {
+    const { port } = await startListener({ internalClientCa: clientCaPem, internalSecrets: [] });
+    expect(await getOver1(port, {}, shownBy(edge))).toMatchObject({ status: 200 });
+    await expect(getOver1(port, { authorization })).rejects.toThrow();
+    await expect(getOver1(port, {}, shownBy(stranger))).rejects.toThrow();
+  });
+
+  it("mean nothing where none are asked for", async () => {
+    const { port } = await startListener();
+    expect(await getOver1(port, {}, shownBy(edge))).toMatchObject({ status: 401 });
+  });
+
+  it("of a CA that is no longer trusted are refused, also if the client resumes its session", async () => {
+    const { port, reload } = await startListener({ internalClientCa: clientCaPem });
+    const agent = new https.Agent({ keepAlive: false, maxCachedSessions: 10 });
+    expect(await getOver1(port, {}, { ...shownBy(edge), agent })).toMatchObject({ status: 200 });
+    reload({ internalClientCa: caPem });
+    await expect(getOver1(port, {}, { ...shownBy(edge), agent })).rejects.toThrow();
+    expect(await getOver1(port, {}, shownBy(stranger))).toMatchObject({ status: 200 });
   });
 });

@@ -49,7 +49,8 @@ export function composePublicApi(
     fastPath: true,
     verifyAuth: "open",
     publicUrl: "",
-    connectionsMax: 20_000,
+    corsOrigins: [],
+    settings: { connectionsMax: 20_000, logLevel, logVerifications: "none", tls: undefined },
   };
   const api = createPublicApi({ ...parts, ...override(parts) });
   return { ...api, store, metrics: ambient.metrics, logLines };

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync } from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readTlsIdentity, type TlsIdentity } from "../../src/config/tls-files.ts";
 import { shellProgram } from "./shell-programs.ts";
 
 export interface Certificate {
@@ -24,4 +25,9 @@ export function makeCertificate(
   execFileSync(shellProgram("openssl"), ["req", "-x509", ...kind, ...subject, ...signed, ...files], { stdio: "pipe" });
   chmodSync(key, 0o600);
   return { certificate, key };
+}
+
+/** As the settings have it. */
+export function identityOf({ certificate: certFile, key: keyFile }: Certificate): TlsIdentity {
+  return readTlsIdentity({ port: "internal", certFile, keyFile }, (path) => readFileSync(path, "utf8")) as TlsIdentity;
 }

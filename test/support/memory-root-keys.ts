@@ -23,12 +23,21 @@ export class MemoryRootKeys implements RootKeyStore {
     return { rootKeyId, permissions, apiIds, expiresAtMs };
   }
 
-  async hasAny() {
-    return this.#kept.size > 0;
+  async presence(nowMs: number) {
+    if (this.#kept.size === 0) return "none";
+    return [...this.#kept.values()].every((kept) => isRetired(kept, nowMs)) ? "retired" : "some";
+  }
+
+  async retireGenerated(nowMs: number, exceptDigests: readonly string[]) {
+    const generated = this.#kept.get(generatedRootKeyId);
+    if (generated === undefined || exceptDigests.includes(generated.digest) || isRetired(generated, nowMs)) return;
+    const version = generated.version + 1;
+    this.#kept.set(generated.id, { ...generated, expiresAtMs: nowMs, updatedAtMs: nowMs, version });
+    this.#onChange();
   }
 
   async addFirst(digest: string, start: string, nowMs: number) {
-    if (this.#kept.size > 0) return false;
+    if ((await this.presence(nowMs)) === "some") return false;
     const nothing = { name: undefined, apiIds: undefined, expiresAtMs: undefined };
     const times = { createdAtMs: nowMs, updatedAtMs: nowMs };
     const id = generatedRootKeyId;
@@ -72,4 +81,8 @@ export class MemoryRootKeys implements RootKeyStore {
     this.#kept.set(before.id, { ...before, ...values, updatedAtMs: atMs, version });
     return { outcome: "done", changed: [], answer: this.read(before.id) as StoredRootKey };
   }
+}
+
+function isRetired({ id, expiresAtMs = Number.POSITIVE_INFINITY }: Kept, nowMs: number): boolean {
+  return id === generatedRootKeyId && expiresAtMs <= nowMs;
 }

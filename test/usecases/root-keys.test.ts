@@ -42,7 +42,8 @@ function newStore(kept = new Map<string, RootKeyVerdict>()) {
       asked.push(digest);
       return kept.get(digest);
     },
-    hasAny: async () => kept.size > 0,
+    presence: async () => (kept.size > 0 ? "some" : "none"),
+    retireGenerated: async () => {},
     addFirst: async (digest) => kept.size === 0 && kept.set(digest, generatedVerdict).size > 0,
   };
   return { ...store, kept, asked };
@@ -54,10 +55,11 @@ function scripted(did: string[], script: { any?: (boolean | Error)[]; first?: bo
   const first = inTurn("first digests", [script.first ?? true]);
   return {
     findByDigest: async () => undefined,
-    async hasAny() {
+    async presence() {
       did.push("look");
-      return any();
+      return any() ? "some" : "none";
     },
+    retireGenerated: async () => {},
     async addFirst(_digest, _start, nowMs) {
       did.push(`add first at ${nowMs - clock.nowMs()}`);
       return first();

@@ -1,7 +1,6 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { LinkRequestSchema, type LinkResponse, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
 import type { Ambient } from "../../ambient/ambient.ts";
-import type { Secret } from "../../domain/secret.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { EndOfTurn } from "../../link/end-of-turn.ts";
 import { GrpcStream } from "../../link/grpc-stream.ts";
@@ -9,13 +8,13 @@ import { PendingCalls } from "../../link/pending-calls.ts";
 import type { OnRecall } from "../../ratelimit/permit-channel.ts";
 import { NotExecuted, type Question, type ReceivedAnswer } from "../wire.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import type { LinkCredentials } from "./link-credentials.ts";
 
 export interface CoordinatorLinkOptions extends Pick<Ambient, "clock" | "log"> {
   /** `host:port`, or `https://host:port` for TLS. */
   readonly address: string;
-  readonly secret: Secret | undefined;
-  /** Certificates in PEM form that replace the ones that Node trusts. */
-  readonly ca?: string | undefined;
+  /** Asked for each connection. Absent: none are needed. */
+  readonly credentials?: (() => LinkCredentials) | undefined;
   readonly onRecall: OnRecall;
   /** Called when it is known whether the coordinator can be asked, each time that it says so or fails. */
   readonly onTried?: () => void;
@@ -151,13 +150,16 @@ export class CoordinatorLink {
   }
 
   #connect(): void {
-    const { address, secret, ca } = this.#options;
+    const { address, credentials } = this.#options;
+    const { secret, ca, certPem: cert, keyPem } = credentials?.() ?? {};
     const stream: GrpcStream = new GrpcStream({
       address,
       firstAddress: this.#timeouts,
       path,
       headers: secret === undefined ? {} : { authorization: `Bearer ${secret.reveal()}` },
       ca,
+      cert,
+      key: keyPem?.reveal(),
       onMessage: (bytes) => this.#onMessage(bytes),
       onDrain: () => this.#flush(),
       onClose: (reason) => this.#onClose(reason),

@@ -1,6 +1,5 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import { stageTimeoutMs } from "../../domain/deadlines.ts";
-import type { Secret } from "../../domain/secret.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import { notExecuted, type OnRecall, type PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed } from "../../store/change-feed.ts";
@@ -12,6 +11,7 @@ import type { Core } from "../core.ts";
 import { answerOf, fromWirePermits, NotExecuted, toWireAsk } from "../wire.ts";
 import { fromWireNews, toWirePosition } from "../wire-feed.ts";
 import { Coordinators } from "./coordinators.ts";
+import type { LinkCredentials } from "./link-credentials.ts";
 import { RemoteKeys } from "./remote-keys.ts";
 import { remoteAccess } from "./remote-management.ts";
 import { RemoteUsage } from "./remote-usage.ts";
@@ -20,8 +20,7 @@ import { within } from "./within.ts";
 
 export interface RemoteCoreOptions extends Pick<Ambient, "clock" | "log"> {
   readonly addresses: readonly string[];
-  readonly secret: Secret | undefined;
-  readonly ca: string | undefined;
+  readonly credentials?: () => LinkCredentials;
   readonly waitingRoom: WaitingRoom;
   /** The answer to a look-up must not be remembered: it is older than this change. */
   readonly onOldAnswer: (change: Change) => void;

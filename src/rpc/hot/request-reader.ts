@@ -156,6 +156,8 @@ const headers = (
     // We never upgrade: the request ends as usual. But Node drops bytes that it is given together with such a request.
     ["upgrade", never],
     ["expect", never, "moves the end"],
+    // Where its answers may be read by pages of this origin, Node's path says so: see `cors.ts`.
+    ["origin", never],
     // Calls may ask for these two: see `callHeaders`.
     ["authorization", isTrimmed],
     ["idempotency-key", isTrimmed],

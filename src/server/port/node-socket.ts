@@ -4,6 +4,8 @@ import { Duplex } from "node:stream";
 interface Connection {
   /** Of the client. */
   remoteAddress(): string | undefined;
+  /** Whether the client has shown a certificate that we trust. */
+  isAuthorized(): boolean;
   /** Returns whether more may be written immediately. */
   write(chunk: Buffer | string, encoding: BufferEncoding): boolean;
   end(): void;
@@ -28,6 +30,11 @@ export class NodeSocket extends Duplex {
   /** As of the sockets that Node opens itself. */
   get remoteAddress(): string | undefined {
     return this.#connection.remoteAddress();
+  }
+
+  /** As of sockets of TLS. */
+  get authorized(): boolean {
+    return this.#connection.isAuthorized();
   }
 
   /** The wire can take more bytes. */

@@ -2,14 +2,14 @@ import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import net from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { TlsIdentity } from "../../config/tls-files.ts";
+import type { TLSSocket } from "node:tls";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import { type ConnectionLimit, rejectConnection, rejectingMax } from "./connection-limit.ts";
 import { type Connections, defaultTimeouts, sweepEveryMs, type Timeouts } from "./connections.ts";
 import { HeapGrowth } from "./heap-growth.ts";
 import { type Http1Options, Http1Server } from "./http1-server.ts";
 import { Http2Connections } from "./http2-connections.ts";
-import { TlsHandshakes } from "./tls-handshakes.ts";
+import { TlsHandshakes, type TlsOptions } from "./tls-handshakes.ts";
 
 /** Every HTTP/2 client sends this first. No HTTP/1.1 request begins like it. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -28,14 +28,16 @@ export interface OnePortOptions extends Http1Options {
   /** Absent: no limit. */
   readonly connectionLimit?: ConnectionLimit;
   /** Absent: cleartext. */
-  readonly tls?: TlsIdentity;
+  readonly tls?: TlsOptions | undefined;
+  /** Called for every handshake that fails. */
+  readonly onHandshakeFailed?: () => void;
   /** Called for every HTTP/2 stream that is refused because too many requests are incomplete. */
   readonly onStreamRefused?: () => void;
 }
 
 /**
- * One TCP port for HTTP/1.1 and HTTP/2, in cleartext or over TLS: the first bytes of a connection, after the handshake if
- * there is one, decide which.
+ * One TCP port for HTTP/1.1 and HTTP/2, in cleartext or over TLS, never both. In cleartext the first bytes of a connection
+ * decide between the two, over TLS its handshake does (ALPN): without a word about it, it is HTTP/1.1.
  */
 export class OnePort {
   readonly #server: net.Server;
@@ -53,6 +55,7 @@ export class OnePort {
    * came. The count restarts when the server closes.
    */
   readonly #undecided = new Map<net.Socket, number>();
+  #connectionLimit: ConnectionLimit | undefined;
   #accepted = 0;
   readonly #sweepTimer: NodeJS.Timeout;
 
@@ -61,11 +64,16 @@ export class OnePort {
     this.#http1 = new Http1Server(options, timeouts);
     this.#http2 = new Http2Connections(listener, takeStream, guard, timeouts, options.onStreamRefused);
     this.#all = [this.#http1, this.#http2];
-    const onSecured = (connection: net.Socket, secured: net.Socket) => {
+    this.#connectionLimit = connectionLimit;
+    const onSecured = (connection: net.Socket, secured: TLSSocket) => {
       this.#connectionOf.set(secured, connection);
-      this.#detectProtocol(connection, secured);
+      secured.once("data", (chunk: Buffer) => {
+        this.#undecided.delete(connection);
+        (secured.alpnProtocol === "h2" ? this.#http2 : this.#http1).serve(secured, chunk);
+      });
     };
-    this.#tls = options.tls && new TlsHandshakes({ identity: options.tls, guard, onSecured });
+    const { onHandshakeFailed: onFailed = () => {} } = options;
+    this.#tls = options.tls && new TlsHandshakes({ tls: options.tls, guard, onSecured, onFailed });
     const heapGrowth = new HeapGrowth();
     let acceptedBefore = 0;
     const sweep = () => {
@@ -81,13 +89,20 @@ export class OnePort {
       guard.watch(socket);
       // Stays for the connection's whole life: Node removes its own listener when it releases a socket.
       socket.on("error", () => socket.destroy());
-      this.#admit(socket, connectionLimit);
+      this.#admit(socket, this.#connectionLimit);
     });
     guard.watch(this.#server);
     if (connectionLimit !== undefined) {
-      this.#server.maxConnections = connectionLimit.connectionsMax + rejectingMax;
       this.#server.on("drop", connectionLimit.onRejected);
+      this.setConnectionsMax(connectionLimit.connectionsMax);
     }
+  }
+
+  /** Connections that are open stay open. */
+  setConnectionsMax(connectionsMax: number): void {
+    if (this.#connectionLimit === undefined) return;
+    this.#connectionLimit = { ...this.#connectionLimit, connectionsMax };
+    this.#server.maxConnections = connectionsMax + rejectingMax;
   }
 
   /** Open connections. */
@@ -105,9 +120,9 @@ export class OnePort {
     if (socket !== undefined) this.#strangers.delete(this.#connectionOf.get(socket) ?? socket);
   }
 
-  /** The certificate for connections from now on. */
-  setTls(identity: TlsIdentity): void {
-    this.#tls?.setIdentity(identity);
+  /** For connections from now on. A port that speaks cleartext goes on to do so. */
+  setTls(options: TlsOptions): void {
+    this.#tls?.set(options);
   }
 
   /** Resolves to the bound port, or rejects. With `reusePort`, several listeners share the connections. */
@@ -202,7 +217,7 @@ export class OnePort {
     this.#strangers.add(connection);
     this.#undecided.set(connection, 0);
     connection.on("close", () => this.#forget(connection));
-    if (this.#tls === undefined) this.#detectProtocol(connection, connection);
+    if (this.#tls === undefined) this.#detectProtocol(connection);
     else this.#tls.start(connection);
   }
 
@@ -213,14 +228,14 @@ export class OnePort {
   }
 
   /** Reads until the protocol is known, then passes the socket on with the bytes read so far. */
-  #detectProtocol(connection: net.Socket, socket: net.Socket): void {
+  #detectProtocol(socket: net.Socket): void {
     let seen: Buffer = Buffer.alloc(0);
     const onData = (chunk: Buffer) => {
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       const compared = Math.min(seen.length, preface.length);
       const looksLikeHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
       if (looksLikeHttp2 && compared < preface.length) return;
-      this.#undecided.delete(connection);
+      this.#undecided.delete(socket);
       socket.off("data", onData);
       (looksLikeHttp2 ? this.#http2 : this.#http1).serve(socket, seen);
     };

@@ -1,6 +1,7 @@
+import { constants } from "node:crypto";
 import type net from "node:net";
 import tls from "node:tls";
-import { type TlsIdentity, tlsVersionMin } from "../../config/tls-files.ts";
+import type { Secret } from "../../domain/secret.ts";
 import type { Guard } from "./guard.ts";
 
 /**
@@ -10,43 +11,98 @@ import type { Guard } from "./guard.ts";
  */
 const overheadBytesMin = 65_536;
 const overheadRatioMax = 3;
+/**
+ * A handshake takes up to 1 ms of processor time and 70 KB. So only some begin in one turn of the event loop, and only
+ * some are under way at a time: all of these can have work for us in the same turn. The others wait.
+ */
+const startsPerTurn = 8;
+const underWayMax = 128;
+/** While others wait, a handshake that was under way in so many sweeps is given up for the next one. */
+const hurriedSweeps = 2;
+/** Of TLS 1.2: those with forward secrecy, where the server's only expensive step is the first. */
+const ciphers = [
+  "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305",
+].join(":");
+
+/** How a port speaks TLS. It may change while the port is open. */
+export interface TlsOptions {
+  /** In PEM form: the certificate with those that vouch for it, and its private key. */
+  readonly cert: string;
+  readonly key: Secret;
+  readonly versionMin: "TLSv1.2" | "TLSv1.3";
+  /** CA certificates in PEM: clients are asked for a certificate of theirs. A wrong one is refused. */
+  readonly clientCa?: string | undefined;
+  /** Whether clients without a certificate are refused too. */
+  readonly isClientCertRequired?: boolean;
+}
 
 export interface TlsHandshakesOptions {
-  readonly identity: TlsIdentity;
+  readonly tls: TlsOptions;
   readonly guard: Guard;
   /** Called after the handshake of `connection`. What is read from and written to `secured` is not encrypted. */
-  readonly onSecured: (connection: net.Socket, secured: net.Socket) => void;
+  readonly onSecured: (connection: net.Socket, secured: tls.TLSSocket) => void;
+  readonly onFailed: () => void;
 }
 
 /** TLS by Node's own server. It never listens: it gets connections that `OnePort` has accepted. */
 export class TlsHandshakes {
-  readonly #server: tls.Server;
+  readonly #options: Omit<TlsHandshakesOptions, "tls">;
+  #server: tls.Server;
   /** Those whose handshake is complete. */
   readonly #secured = new Map<net.Socket, net.Socket>();
+  /** Those that have sent their first bytes and wait for their turn, the oldest first. */
+  readonly #waiting = new Set<net.Socket>();
+  /** The sweeps that each handshake has been under way, the oldest first. */
+  readonly #underWay = new Map<net.Socket, number>();
+  #turn: NodeJS.Immediate | undefined;
 
-  constructor({ identity, guard, onSecured }: TlsHandshakesOptions) {
-    this.#server = tls.createServer({ ...contextOf(identity), ALPNProtocols: ["h2", "http/1.1"] });
-    guard.watch(this.#server);
-    this.#server.on("secureConnection", (secured) => {
+  constructor({ tls, ...options }: TlsHandshakesOptions) {
+    this.#options = options;
+    this.#server = this.#createServer(tls);
+  }
+
+  #createServer(options: TlsOptions): tls.Server {
+    const { guard, onSecured, onFailed } = this.#options;
+    const server = tls.createServer(serverOptionsOf(options));
+    guard.watch(server);
+    server.on("secureConnection", (secured) => {
       guard.watch(secured);
       secured.on("error", () => secured.destroy());
       const connection = connectionOf(secured);
+      this.#leave(connection);
+      if (hasWrongCertificate(secured)) {
+        onFailed();
+        connection.destroy();
+        return;
+      }
       this.#secured.set(connection, secured);
       connection.on("close", () => this.#secured.delete(connection));
       onSecured(connection, secured);
     });
     // After some errors, Node leaves the socket open.
-    this.#server.on("tlsClientError", (_, socket) => socket.destroy());
+    server.on("tlsClientError", (_, socket) => {
+      onFailed();
+      socket.destroy();
+    });
+    return server;
   }
 
-  /** `OnePort` bounds the time that a handshake may take. */
+  /** Begins when the first bytes are there and it is this connection's turn. `OnePort` bounds the time that all this takes. */
   start(connection: net.Socket): void {
-    this.#server.emit("connection", connection);
+    connection.once("data", (chunk: Buffer) => {
+      connection.pause();
+      connection.unshift(chunk);
+      this.#waiting.add(connection);
+      this.#scheduleTurn();
+    });
+    connection.on("close", () => this.#leave(connection));
   }
 
   /** For handshakes from now on. Connections that are open keep their keys. */
-  setIdentity(identity: TlsIdentity): void {
-    this.#server.setSecureContext(contextOf(identity));
+  set(options: TlsOptions): void {
+    this.#server = this.#createServer(options);
   }
 
   /** Closes connections that send little but messages of TLS itself. */
@@ -55,11 +111,67 @@ export class TlsHandshakes {
       const overheadBytes = connection.bytesRead - secured.bytesRead;
       if (overheadBytes > overheadBytesMin + overheadRatioMax * secured.bytesRead) connection.destroy();
     }
+    for (const [connection, sweeps] of this.#underWay) this.#underWay.set(connection, sweeps + 1);
+    this.#takeTurn();
+  }
+
+  #leave(connection: net.Socket): void {
+    this.#waiting.delete(connection);
+    if (this.#underWay.delete(connection) && this.#waiting.size > 0) this.#scheduleTurn();
+  }
+
+  #scheduleTurn(): void {
+    this.#turn ??= setImmediate(() => {
+      this.#turn = undefined;
+      this.#takeTurn();
+    });
+  }
+
+  #takeTurn(): void {
+    let starts = 0;
+    for (const connection of this.#waiting) {
+      if (starts === startsPerTurn) return this.#scheduleTurn();
+      if (this.#underWay.size >= underWayMax && !this.#giveUpOldest()) return;
+      starts++;
+      this.#waiting.delete(connection);
+      this.#underWay.set(connection, 0);
+      this.#server.emit("connection", connection);
+    }
+  }
+
+  /** Whether there was one that has taken too long. */
+  #giveUpOldest(): boolean {
+    const [oldest] = this.#underWay;
+    if (oldest === undefined || oldest[1] < hurriedSweeps) return false;
+    this.#underWay.delete(oldest[0]);
+    this.#options.onFailed();
+    oldest[0].destroy();
+    return true;
   }
 }
 
-function contextOf({ certPem, keyPem }: TlsIdentity): tls.SecureContextOptions {
-  return { cert: certPem, key: keyPem.reveal(), minVersion: tlsVersionMin };
+function serverOptionsOf({
+  cert,
+  key,
+  versionMin,
+  clientCa,
+  isClientCertRequired = false,
+}: TlsOptions): tls.TlsOptions {
+  return {
+    cert,
+    key: key.reveal(),
+    minVersion: versionMin,
+    ALPNProtocols: ["h2", "http/1.1"],
+    ciphers,
+    // TLS 1.2 could be asked for further handshakes.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: isClientCertRequired }),
+  };
+}
+
+/** Where clients may come without one. */
+function hasWrongCertificate(secured: tls.TLSSocket): boolean {
+  return !secured.authorized && Object.keys(secured.getPeerCertificate()).length > 0;
 }
 
 /** There is no public way from a TLS socket to the connection below it. */

@@ -17,13 +17,48 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
       return row && { rootKeyId: row.id, ...allowanceOf(row) };
     },
 
-    async hasAny() {
-      return (await db.selectFrom("root_keys").select("id").limit(1).executeTakeFirst()) !== undefined;
+    async presence(nowMs) {
+      // Two tell whether there is another one than the generated one.
+      const rows = await db.selectFrom("root_keys").select(["id", "expires_at_ms"]).limit(2).execute();
+      if (rows.length === 0) return "none";
+      const isRetired = ({ id, expires_at_ms }: (typeof rows)[number]) =>
+        id === generatedRootKeyId && expires_at_ms !== null && Number(expires_at_ms) <= nowMs;
+      return rows.every(isRetired) ? "retired" : "some";
+    },
+
+    async retireGenerated(nowMs, exceptDigests) {
+      const now = whole(nowMs);
+      const [generated] = await db
+        .selectFrom("root_keys")
+        .select(["digest", "expires_at_ms"])
+        .where("id", "=", generatedRootKeyId)
+        .execute();
+      if (generated === undefined || exceptDigests.includes(generated.digest)) return;
+      if (generated.expires_at_ms !== null && Number(generated.expires_at_ms) <= nowMs) return;
+      await engine.atomically([
+        db
+          .updateTable("root_keys")
+          .set(({ eb }) => ({ expires_at_ms: now, updated_at_ms: now, version: eb("version", "+", 1) }))
+          .where("id", "=", generatedRootKeyId)
+          .where("digest", "=", generated.digest)
+          .compile(),
+        addRootKeyChange(engine, generated.digest),
+      ]);
     },
 
     async addFirst(digest, start, nowMs) {
       const now = whole(nowMs);
-      const [inserted] = await engine.atomically([
+      const [, inserted] = await engine.atomically([
+        db
+          .deleteFrom("root_keys")
+          .where("id", "=", generatedRootKeyId)
+          .where("expires_at_ms", "<=", now)
+          .where(({ not, exists, selectFrom }) =>
+            not(
+              exists(selectFrom("root_keys as other").select("other.id").where("other.id", "<>", generatedRootKeyId)),
+            ),
+          )
+          .compile(),
         db
           .insertInto("root_keys")
           .columns(["id", "digest", "start", "permissions", "created_at_ms", "updated_at_ms", "version", "event_id"])

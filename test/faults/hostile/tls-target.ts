@@ -1,6 +1,7 @@
 // The internal listener over TLS in a process of its own, with little patience, for a test to be hostile to. Run by fork,
 // with --expose-gc, the two files of its certificate and its secret; says where it listens, and what state it is in when it is asked.
 
+import { readFileSync } from "node:fs";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
@@ -29,8 +30,14 @@ const { port } = await startInternalListener({
   metrics,
   host: "127.0.0.1",
   port: 0,
-  secret: new Secret(secret),
-  tls: { certFile, keyFile },
+  access: {
+    secrets: [new Secret(secret)],
+    tls: {
+      cert: readFileSync(certFile, "utf8"),
+      key: new Secret(readFileSync(keyFile, "utf8")),
+      versionMin: "TLSv1.3",
+    },
+  },
   timeouts: {
     firstBytesMs: 500,
     headersMs: 500,

@@ -33,7 +33,7 @@ export async function startCrowded(
 ): Promise<CrowdedServer> {
   const random = createSystemRandom();
   const onRejected = () => metrics.shed("call");
-  const { waitingRoom: makeRoom = (onFull) => new WaitingRoom(100, onFull), ...bounds } = options;
+  const { waitingRoom: makeRoom = (onFull) => new WaitingRoom(100, onFull), fastPath = true, connectionsMax } = options;
   const waitingRoom = makeRoom(onRejected);
   const cache = { ttlMs: 60_000, keysMax: 10_000, waitingRoom };
   let charged = 0;
@@ -48,7 +48,8 @@ export async function startCrowded(
   const { onePort, store, metrics } = composePublicApi((parts) => {
     const keys = new CachedKeyLookup(parts.keys, cache, parts);
     keys.newsIsCurrent(parts.clock.monotonicMs());
-    return { ...bounds, keys, usage: new CoalescingUsageLedger([engine], { ...parts, waitingRoom }) };
+    const settings = { ...parts.settings, ...(connectionsMax !== undefined && { connectionsMax }) };
+    return { fastPath, settings, keys, usage: new CoalescingUsageLedger([engine], { ...parts, waitingRoom }) };
   });
   const port = await onePort.listen(0, "127.0.0.1");
   onTestFinished(() => onePort.close(0));

@@ -1,8 +1,11 @@
+import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { hotMethods } from "../../../gen/latchkey/v1/keys_hot.ts";
 import { RequestReader } from "../../../src/rpc/hot/request-reader.ts";
 import { SeededRandom } from "../../domain/seeded-random.ts";
+import { makeCertificate } from "../../support/make-certificate.ts";
+import { tempFolder } from "../../support/temp-folder.ts";
 import { grpcCorpus } from "./grpc-corpus.ts";
 import { headCorpus } from "./head-corpus.ts";
 import { jsonCorpus } from "./json-corpus.ts";
@@ -15,6 +18,8 @@ import { startTwins, type TwinServers } from "./twin-servers.ts";
 const seed = Number(process.env.LATCHKEY_FUZZ_SEED ?? Date.now() % 2 ** 32);
 const fuzzed = 600;
 const together = 24;
+const own = makeCertificate(tempFolder(afterAll), "port");
+const ca = readFileSync(own.certificate, "utf8");
 const corpora = { JSON: jsonCorpus, gRPC: grpcCorpus, "by hand": headCorpus };
 
 describe("the fast path answers as the reference does", () => {
@@ -58,8 +63,16 @@ describe("the fast path answers as the reference does", () => {
   );
 });
 
-async function expectSame(twins: TwinServers, requests: readonly RawRequest[]): Promise<void> {
-  const [reference, fast] = twins.ports.map(connectRaw) as [Client, Client];
+describe("the fast path over TLS answers as the reference does in cleartext", () => {
+  it.each(["JSON", "gRPC", "by hand"] as const)("to every %s request of the corpus", async (protocol) => {
+    const twins = await startTwins({ fastTls: { cert: ca, key: readFileSync(own.key, "utf8") } });
+    await expectSame(twins, corpora[protocol](twins.secrets), ca);
+    if (protocol !== "gRPC") expect(await twins.readByHand()).toBeGreaterThan(100);
+  });
+});
+
+async function expectSame(twins: TwinServers, requests: readonly RawRequest[], ca?: string): Promise<void> {
+  const [reference, fast] = [connectRaw({ port: twins.ports[0] }), connectRaw({ port: twins.ports[1], ca })];
   for (const group of inGroups(requests, twins)) {
     const sendAll = ({ send }: Client) => Promise.all(group.map(send));
     const [expected, heard] = await Promise.all([sendAll(reference), sendAll(fast)]);

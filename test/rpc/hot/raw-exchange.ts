@@ -1,6 +1,8 @@
 import http from "node:http";
 import http2 from "node:http2";
+import https from "node:https";
 import net from "node:net";
+import tls from "node:tls";
 import { onTestFinished } from "vitest";
 
 /** A request exactly as it is sent. It can be malformed. */
@@ -26,8 +28,16 @@ export interface RawClient {
 const patienceMs = 5000;
 const quietMs = 700;
 
-export function connectRaw(port: number): RawClient {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 24 });
+/** Where to send to. With the certificate of an authority, over TLS. */
+export interface RawTarget {
+  readonly port: number;
+  readonly ca?: string | undefined;
+}
+
+export function connectRaw(target: RawTarget): RawClient {
+  const { port, ca } = target;
+  const options = { keepAlive: true, maxSockets: 24 };
+  const agent = ca === undefined ? new http.Agent(options) : new https.Agent({ ...options, ca });
   let session: http2.ClientHttp2Session | undefined;
   onTestFinished(() => {
     agent.destroy();
@@ -37,10 +47,10 @@ export function connectRaw(port: number): RawClient {
   return {
     heardIds,
     async send(request) {
-      if (request.over === "HTTP/1.1") return withoutIds(await overHttp1(port, agent, request), heardIds);
-      if (request.over === "bytes") return withoutIds(await overSocket(port, request), heardIds);
+      if (request.over === "HTTP/1.1") return withoutIds(await overHttp1(target, agent, request), heardIds);
+      if (request.over === "bytes") return withoutIds(await overSocket(target, request), heardIds);
       if (session === undefined || session.closed || session.destroyed) {
-        session = http2.connect(`http://127.0.0.1:${port}`);
+        session = http2.connect(`${ca === undefined ? "http" : "https"}://127.0.0.1:${port}`, { ca });
         session.on("error", () => {});
       }
       return withoutIds(await overHttp2(session, request), heardIds);
@@ -48,11 +58,12 @@ export function connectRaw(port: number): RawClient {
   };
 }
 
-function overHttp1(port: number, agent: http.Agent, request: RawRequest): Promise<Heard> {
+function overHttp1({ port, ca }: RawTarget, agent: http.Agent, request: RawRequest): Promise<Heard> {
   return new Promise((resolve) => {
     const { method = "POST", path = "/v1/keys.verifyKey", headers = {}, chunks } = request;
     const informed: number[] = [];
-    const req = http.request({ agent, host: "127.0.0.1", port, method, path, headers: headers as never });
+    const { request: open } = ca === undefined ? http : https;
+    const req = open({ agent, host: "127.0.0.1", port, method, path, headers: headers as never });
     req.on("information", ({ statusCode }) => informed.push(statusCode));
     req.on("response", (res) => {
       const body: Buffer[] = [];
@@ -96,10 +107,12 @@ function overHttp2(session: http2.ClientHttp2Session, request: RawRequest): Prom
 }
 
 /** Reads until the server closes, as the sent bytes ask it to. A server that waits for more bytes gets a FIN. */
-function overSocket(port: number, { chunks }: RawRequest): Promise<Heard> {
+function overSocket({ port, ca }: RawTarget, { chunks }: RawRequest): Promise<Heard> {
   return new Promise((resolve) => {
     const heard: Buffer[] = [];
-    const socket = net.connect(port, "127.0.0.1", async () => {
+    const host = "127.0.0.1";
+    const socket = ca === undefined ? net.connect({ port, host }) : tls.connect({ port, host, ca });
+    socket.once(ca === undefined ? "connect" : "secureConnect", async () => {
       for (const chunk of chunks) {
         socket.write(chunk);
         // So that each arrives by itself.

@@ -37,7 +37,7 @@ describe("the codec reads a body once, and only what it leaves is read once more
     const byCodec = [vi.spyOn(codec, "decodeJson"), vi.spyOn(codec, "decodeBinary")];
     const byDecoder = [vi.mocked(decodeJson), vi.mocked(decodeBinary)];
     for (const spy of [...byCodec, ...byDecoder]) spy.mockClear();
-    const heard = await connectRaw(ports[1]).send({ name, ...make(secrets.plain as string) });
+    const heard = await connectRaw({ port: ports[1] }).send({ name, ...make(secrets.plain as string) });
     expect(JSON.stringify(heard)).toContain(name.endsWith("bad") ? "BAD_REQUEST" : "key_of_plain");
     const calls = (spies: typeof byCodec | typeof byDecoder) =>
       spies.reduce((sum, { mock }) => sum + mock.calls.length, 0);

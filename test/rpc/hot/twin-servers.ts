@@ -16,6 +16,7 @@ import { defaultTimeouts } from "../../../src/server/port/connections.ts";
 import { CachedKeyLookup } from "../../../src/store/cached-key-lookup.ts";
 import type { KeyLookup } from "../../../src/store/key-lookup.ts";
 import type { UsageLedger } from "../../../src/store/usage-ledger.ts";
+import type { ServingSettings } from "../../../src/threads/methods.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { type ApiParts, composePublicApi } from "../../support/compose-public-api.ts";
 import { createKey } from "../../support/manage.ts";
@@ -93,10 +94,10 @@ export interface Account {
 }
 
 /**
- * Two servers that differ only in the fast path, with one clock that stands still. Each has its own store with
+ * Two servers that differ only in the fast path, which may be served over TLS, with one clock that stands still. Each has its own store with
  * the same keys: on a shared store, one would use up the counters of the other, and answers would differ.
  */
-export async function startTwins(): Promise<TwinServers> {
+export async function startTwins({ fastTls }: { fastTls?: ServingSettings["tls"] } = {}): Promise<TwinServers> {
   const clock = new TestClock();
   const secrets: Record<string, string> = {};
   const keys = [...Object.keys(kinds), ...failing].map((kind, index) => {
@@ -111,7 +112,9 @@ export async function startTwins(): Promise<TwinServers> {
   secrets.garbage = "not a key at all";
   secrets.typo = `${secrets.plain?.slice(0, -1)}~`;
 
-  const twins = await Promise.all([false, true].map((fastPath) => startOne(fastPath, clock, keys)));
+  const twins = await Promise.all(
+    [false, true].map((fastPath) => startOne(fastPath, clock, keys, fastPath ? fastTls : undefined)),
+  );
   const bare = await startOne(false, clock, keys);
   const accounts = () => Promise.all(twins.map(({ account }) => account()));
   return {
@@ -126,7 +129,7 @@ export async function startTwins(): Promise<TwinServers> {
   };
 }
 
-async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewKey[]) {
+async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewKey[], tls?: ServingSettings["tls"]) {
   let strict: StrictLimiter | undefined;
   const waitingRoom = new WaitingRoom(10_000);
   const cache = { ttlMs: 60_000, keysMax: 1000, waitingRoom };
@@ -137,6 +140,7 @@ async function startOne(fastPath: boolean, clock: TestClock, keys: readonly NewK
       usage: failOnOne(parts.usage),
       limiter: limiterByMode({ local: parts.limiter, strict }),
       fastPath,
+      settings: { ...parts.settings, tls },
     };
   };
   const { onePort, listener, store, metrics, logLines } = composePublicApi(override, { clock, logLevel: "debug" });

@@ -6,24 +6,25 @@ import tls from "node:tls";
 import { afterAll, expect, it, onTestFinished } from "vitest";
 import { createLog } from "../../../src/ambient/log.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
-import { readTlsIdentity, type TlsIdentity } from "../../../src/config/tls-files.ts";
+import { Secret } from "../../../src/domain/secret.ts";
 import { defaultTimeouts } from "../../../src/server/port/connections.ts";
 import { Guard } from "../../../src/server/port/guard.ts";
 import { OnePort } from "../../../src/server/port/one-port.ts";
+import type { TlsOptions } from "../../../src/server/port/tls-handshakes.ts";
 import { hello } from "../../faults/hostile/http2-frames.ts";
 import { makeCertificate } from "../../support/make-certificate.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { TestClock } from "../../support/test-clock.ts";
 
 const { certificate: certFile, key: keyFile } = makeCertificate(tempFolder(afterAll), "port");
-const secured = readTlsIdentity({ certFile, keyFile }, (path) => readFileSync(path, "utf8"));
-const ca = secured.certPem;
+const ca = readFileSync(certFile, "utf8");
+const secured: TlsOptions = { cert: ca, key: new Secret(readFileSync(keyFile, "utf8")), versionMin: "TLSv1.3" };
 /** A sweep each 20 ms: a ping after three silent ones, and the end after four more. */
 const timeouts = { ...defaultTimeouts, headersMs: 20, answerMs: 60 };
 
 it("disconnects an HTTP/2 client that is silent over TLS, unless it answers a ping", async () => {
   const guard = new Guard({ clock: new TestClock(), log: createLog("error", () => {}), metrics: createMetrics() });
-  const listen = (options: { tls?: TlsIdentity }) => {
+  const listen = (options: { tls?: TlsOptions }) => {
     const port = new OnePort({ listener: () => {}, malformed: () => "", guard, timeouts, ...options });
     onTestFinished(() => port.close(0));
     return port.listen(0, "127.0.0.1");

@@ -71,7 +71,7 @@ describe("a data file after a crash, while it is being checked", () => {
     await expect(store.keys.findByDigest(unknown.secretDigest)).rejects.toThrow(Unavailable);
     await expect(deleteKey(store.management, unknown.id)).rejects.toThrow(Unavailable);
     await expect(setRateLimit(store.management, unknown.id, undefined)).rejects.toThrow(Unavailable);
-    await expect(store.rootKeys.hasAny(), "or a root key would be generated").rejects.toThrow(Unavailable);
+    await expect(store.rootKeys.presence(0), "or a root key would be generated").rejects.toThrow(Unavailable);
     await expect(store.rootKeys.findByDigest("unknown")).rejects.toThrow(Unavailable);
     await expect(store.management.read(list), "or a key that is not in it would look deleted").rejects.toThrow(
       Unavailable,
@@ -83,7 +83,10 @@ describe("a data file after a crash, while it is being checked", () => {
     check.end({ outcome: "sound" });
     await vi.waitFor(async () => expect(await store.keys.findByDigest(unknown.secretDigest)).toBeUndefined());
     expect(await deleteKey(store.management, unknown.id)).toBeUndefined();
-    expect([await store.rootKeys.hasAny(), await store.rootKeys.findByDigest("unknown")]).toEqual([false, undefined]);
+    expect([await store.rootKeys.presence(0), await store.rootKeys.findByDigest("unknown")]).toEqual([
+      "none",
+      undefined,
+    ]);
     expect((await store.management.read(list)).keys.length).toBe(3);
     expect(await settle(unknown.id)).toEqual([{ outcome: "missing" }]);
     expect(await exchange(unknown.id)).toEqual([{ outcome: "missing" }]);

@@ -1,0 +1,31 @@
+/** What is wrong with the file of settings. */
+export class SettingsFileError extends Error {
+  override readonly name = "SettingsFileError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.problems = problems;
+  }
+}
+
+/**
+ * Lines of `NAME=value`; a value may stand in quotes. Empty lines and lines that begin with # are skipped. Throws
+ * `SettingsFileError`, whose sentences repeat no value: it may be a secret.
+ */
+export function parseSettingsFile(text: string, isKnown: (name: string) => boolean): Record<string, string> {
+  const problems: string[] = [];
+  const values = new Map<string, string>();
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
+    const line = raw.trim();
+    if (line === "" || line.startsWith("#")) continue;
+    const place = `LATCHKEY_SETTINGS_FILE, line ${index + 1},`;
+    const { name, value = "" } = /^(?<name>[A-Za-z_]\w*)\s*=\s*(?<value>.*)$/.exec(line)?.groups ?? {};
+    if (name === undefined) problems.push(`${place} must be NAME=value`);
+    else if (!isKnown(name)) problems.push(`${place} has ${name}, which is not a setting of Latchkey`);
+    else if (values.has(name)) problems.push(`${place} has ${name} a second time`);
+    else values.set(name, /^(["'])(?<inner>.*)\1$/.exec(value)?.groups?.inner ?? value);
+  }
+  if (problems.length > 0) throw new SettingsFileError(problems);
+  return Object.fromEntries(values);
+}

@@ -1,0 +1,90 @@
+import { readFile } from "node:fs/promises";
+import type { Ambient } from "../ambient/ambient.ts";
+import {
+  type Environment,
+  readSettings,
+  type Settings,
+  SettingsError,
+  settingFiles,
+  withSettingsFile,
+} from "../config/settings.ts";
+import { variables } from "../config/variables.ts";
+import { type LiveSettings, takeOver } from "./live-settings.ts";
+
+const everyMs = 10_000;
+
+export interface ReloadOptions extends Pick<Ambient, "log"> {
+  readonly environment: Environment;
+  readonly live: LiveSettings;
+}
+
+/**
+ * Reads the files of settings, secrets and certificates again while the process runs, and hands on what is new in them.
+ * Where anything is wrong, everything stays as it was.
+ */
+export class Reload {
+  readonly #options: ReloadOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** The last thing that was logged of files that cannot be used, or not without a restart. */
+  #told = "";
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: ReloadOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.check(), everyMs).unref();
+  }
+
+  /** Resolves to whether anything has changed, when it is in force. Never rejects. */
+  check(): Promise<boolean> {
+    const checked = this.#running.then(() => this.#reload());
+    this.#running = checked.then(() => {});
+    return checked;
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  async #reload(): Promise<boolean> {
+    const { environment, live, log } = this.#options;
+    try {
+      const read = await readAgain(environment);
+      const { settings, changed, fixed } = takeOver(live.current, read);
+      const names = fixed.join(", ");
+      if (fixed.length === 0) this.#told = "";
+      else this.#warn("some new settings need a restart: the old ones stay", { settings: names });
+      if (changed.length === 0) return false;
+      await live.replace(settings);
+      log.info("took over new settings", { settings: changed.join(", ") });
+      return true;
+    } catch (error) {
+      if (!(error instanceof SettingsError)) log.error("new settings could not be taken over", error);
+      else this.#warn("the new settings cannot be used: the old ones stay", { problems: error.problems.join("; ") });
+      return false;
+    }
+  }
+
+  /** Once, however often the same is found. */
+  #warn(message: string, fields: Readonly<Record<string, string>>): void {
+    const told = JSON.stringify([message, fields]);
+    if (told === this.#told) return;
+    this.#told = told;
+    this.#options.log.warn(message, fields);
+  }
+}
+
+/** As a start reads them, without holding up the event loop. */
+async function readAgain(environment: Environment): Promise<Settings> {
+  const texts = new Map<string, string | Error>();
+  const load = async (path: string) => texts.set(path, await readFile(path, "utf8").catch((error: Error) => error));
+  const loaded = (path: string) => {
+    const text = texts.get(path);
+    if (typeof text === "string") return text;
+    throw text ?? new Error(`${path} was not loaded`);
+  };
+  const settingsFile = environment[variables.settingsFile.name];
+  if (settingsFile) await load(settingsFile);
+  await Promise.all(settingFiles(withSettingsFile(environment, loaded)).map(load));
+  return readSettings(environment, loaded).settings;
+}
