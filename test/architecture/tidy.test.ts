@@ -53,6 +53,13 @@ describe("the documentation", () => {
     expect(documented).toEqual(Object.fromEntries(read));
   });
 
+  it("marks exactly the settings that a running process takes over", () => {
+    const rows = [...readText("docs/configuration.md").matchAll(/^\| `([A-Z_]+)` \| .*$/gm)];
+    const marked = rows.filter(([row]) => /\*Live\b/.test(row)).map(([, name]) => name);
+    const live = Object.values(variables).flatMap((variable) => ("live" in variable ? variable.name : []));
+    expect(marked.sort()).toEqual(live.sort());
+  });
+
   it("gives a reason for every dependency", () => {
     const manifests = ["package.json", "bench/peers/package.json"].map((file) => JSON.parse(readText(file)));
     const used = manifests

@@ -1,7 +1,11 @@
+import { readFileSync } from "node:fs";
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, it, vi } from "vitest";
 import { askFor } from "../ratelimit/strict/asks.ts";
+import { type Certificate, identityOf, makeCertificate } from "../support/make-certificate.ts";
 import { ones } from "../support/ones.ts";
+import { sumMetric } from "../support/read-metric.ts";
+import { tempFolder } from "../support/temp-folder.ts";
 import { askingFor, openRawStream } from "./raw-stream.ts";
 import {
   edgeAt,
@@ -45,6 +49,27 @@ describe("the internal service", () => {
     await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true));
     expect(await edge.permits.exchange(keyId, askFor({ waiting: ones(3) }))).toMatchObject({ granted: 3, limit: 10 });
     await vi.waitFor(async () => expect(await refusedBy(coordinator)).toBeGreaterThan(1));
+    expect(stranger.core.coordinators.isUp).toBe(false);
+  });
+
+  it("serves an edge that shows a certificate instead of the secret; one of another authority stays away", async () => {
+    const folder = tempFolder();
+    const [ca, otherCa] = [makeCertificate(folder, "ca"), makeCertificate(folder, "other")];
+    const trusted = readFileSync(ca.certificate, "utf8");
+    const { certPem: cert, keyPem: key } = identityOf(makeCertificate(folder, "coordinator", ca));
+    const tls = { cert, key, versionMin: "TLSv1.3", clientCa: trusted, isClientCertRequired: true } as const;
+    const coordinator = await startTestCoordinator({ tls });
+    const keyId = await strictKey(coordinator.store, 10);
+    const at = (issuer: Certificate) =>
+      edgeAt([`https://${coordinator.address}`], {
+        ca: trusted,
+        ...identityOf(makeCertificate(folder, "edge", issuer)),
+      });
+    const [edge, stranger] = [at(ca), at(otherCa)];
+    await vi.waitFor(() => expect(edge.core.coordinators.isUp).toBe(true));
+    expect(await edge.permits.exchange(keyId, askFor({ waiting: ones(3) }))).toMatchObject({ granted: 3, limit: 10 });
+    const failed = "latchkey_tls_handshakes_failed_total";
+    await vi.waitFor(async () => expect(sumMetric(await coordinator.metrics.render(), failed)).toBeGreaterThan(1));
     expect(stranger.core.coordinators.isUp).toBe(false);
   });
 

@@ -3,6 +3,7 @@ import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
+import type { LinkCredentials } from "../../src/core/remote/link-credentials.ts";
 import { RemoteCore } from "../../src/core/remote/remote-core.ts";
 import { FrontStreams } from "../../src/core/serve/front-streams.ts";
 import { Secret } from "../../src/domain/secret.ts";
@@ -11,6 +12,7 @@ import type { OnRecall, PermitChannel } from "../../src/ratelimit/permit-channel
 import { StrictLimiter } from "../../src/ratelimit/strict/strict-limiter.ts";
 import { createCoreService } from "../../src/rpc/core-service.ts";
 import { startInternalListener } from "../../src/server/internal-listener.ts";
+import type { TlsOptions } from "../../src/server/port/tls-handshakes.ts";
 import type { SubjectAsk } from "../../src/store/permit-ledger.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge } from "../../src/store/usage-ledger.ts";
@@ -44,8 +46,10 @@ export async function countedKey(store: Store, remaining: number): Promise<strin
 export type TestCoordinator = Awaited<ReturnType<typeof startTestCoordinator>>;
 
 /** A real coordinator on a real socket, in this process; stopped with the test. */
-export async function startTestCoordinator(options: { store?: Store; port?: number; secret?: string } = {}) {
-  const { store = newStore(), port = 0, secret } = options;
+export async function startTestCoordinator(
+  options: { store?: Store; port?: number; secret?: string; tls?: TlsOptions } = {},
+) {
+  const { store = newStore(), port = 0, secret, tls } = options;
   const metrics = createMetrics();
   const ambient = { clock: systemClock, random, log, metrics };
   /** Everything that the permit ledger was asked here. */
@@ -77,7 +81,7 @@ export async function startTestCoordinator(options: { store?: Store; port?: numb
     ...ambient,
     host: "127.0.0.1",
     port,
-    access: { secrets: secret === undefined ? [] : [new Secret(secret)] },
+    access: { secrets: secret === undefined ? [] : [new Secret(secret)], tls },
     services: createCoreService({
       core: served,
       coordinator,
@@ -107,11 +111,15 @@ export interface TestEdge {
 /** An edge of these coordinators, closed with the test. */
 export function edgeAt(
   addresses: readonly string[],
-  { secret, onRecall = () => {} }: { secret?: string; onRecall?: OnRecall } = {},
+  {
+    secret,
+    onRecall = () => {},
+    ...shown
+  }: { secret?: string; onRecall?: OnRecall } & Omit<LinkCredentials, "secret"> = {},
 ): TestEdge {
   const core = new RemoteCore({
     addresses,
-    credentials: () => ({ secret: secret === undefined ? undefined : new Secret(secret) }),
+    credentials: () => ({ secret: secret === undefined ? undefined : new Secret(secret), ...shown }),
     waitingRoom: new WaitingRoom(50_000),
     onOldAnswer: () => {},
     clock: systemClock,
