@@ -17,11 +17,14 @@ export class SettingsError extends Error {
   readonly problems: readonly string[];
   /** The data folder, if it is used and its own setting was valid: the folder may have another problem. */
   readonly dataDir: string | undefined;
+  /** The settings that were valid by themselves. */
+  readonly valid: Partial<Settings>;
 
-  constructor(problems: readonly string[], dataDir: string | undefined) {
+  constructor(problems: readonly string[], dataDir: string | undefined, valid: Partial<Settings>) {
     super(problems.join("\n"));
     this.problems = problems;
     this.dataDir = dataDir;
+    this.valid = valid;
   }
 }
 
@@ -81,9 +84,18 @@ export function readSettings(ownEnvironment: Environment, readFile: (path: strin
   const hasRootKeys = isSet(variables.rootKeys, environment);
   problems.push(...roleProblems(settings, { hasDatabase, hasRootKeys }));
   const usesFolder = !hasDatabase && settings.role !== "edge";
-  if (problems.length > 0) throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined);
+  if (problems.length > 0) throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined, settings);
   const warnings = unknownNames(environment).map((name) => `${name} is not a setting of Latchkey`);
   return { settings, warnings, environment };
+}
+
+/** One setting alone. Throws an Error whose message completes "<NAME> …". */
+export function readSetting<Setting extends keyof Variables>(
+  setting: Setting,
+  environment: Environment,
+  readFile: (path: string) => string,
+): Variables[Setting] {
+  return variables[setting].parse(textOf(variables[setting], environment, readFile));
 }
 
 /** The environment, with what `LATCHKEY_SETTINGS_FILE` adds to it. Throws `SettingsError`. */
@@ -98,9 +110,9 @@ export function withSettingsFile(environment: Environment, readFile: (path: stri
     const isFree = (name: string) => !isSet({ name: name.replace(/_FILE$/, "") }, environment);
     return { ...Object.fromEntries(Object.entries(added).filter(([name]) => isFree(name))), ...environment };
   } catch (error) {
-    if (error instanceof SettingsFileError) throw new SettingsError(error.problems, undefined);
+    if (error instanceof SettingsFileError) throw new SettingsError(error.problems, undefined, {});
     const { code = "error" } = error as NodeJS.ErrnoException;
-    throw new SettingsError([`LATCHKEY_SETTINGS_FILE names a file that cannot be read: ${code}`], undefined);
+    throw new SettingsError([`LATCHKEY_SETTINGS_FILE names a file that cannot be read: ${code}`], undefined, {});
   }
 }
 

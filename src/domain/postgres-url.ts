@@ -19,3 +19,10 @@ export function splitPostgresUrl(text: string): readonly string[] {
   if (new Set(servers).size < servers.length) throw new Error("must name each server once");
   return servers.map((host) => scheme + login + host + rest);
 }
+
+/** The same for people: without the password and without options, which can hold one too. */
+export function shownPostgresUrl(text: string): string {
+  const { scheme = "", login = "", hosts = "", rest = "" } = urlForm.exec(text)?.groups ?? {};
+  const user = login.replace(/[:@].*$/, "");
+  return `${scheme}${user === "" ? "" : `${user}@`}${hosts}${rest.replace(/[?#].*$/, "")}`;
+}

@@ -1,4 +1,5 @@
 import type { Ambient } from "../ambient/ambient.ts";
+import { certificateValidity } from "../config/certificate-validity.ts";
 import { sameValue } from "../config/same-value.ts";
 import type { Settings } from "../config/settings.ts";
 import type { TlsIdentity, TlsPort } from "../config/tls-files.ts";
@@ -28,11 +29,11 @@ function identityOf(port: TlsPort, { tls, internalTls }: Settings): TlsIdentity 
   return port === "public" ? tls : internalTls;
 }
 
-function warnOfDates(port: TlsPort, { certificate: { validFrom, validTo } }: TlsIdentity, { clock, log }: Deps): void {
-  const nowMs = clock.nowMs();
-  if (nowMs >= Date.parse(validTo)) {
-    log.warn("a certificate has expired: clients refuse it", { port, expired: validTo });
-  } else if (nowMs < Date.parse(validFrom)) {
-    log.warn("a certificate is not valid yet: clients refuse it", { port, from: validFrom });
+function warnOfDates(port: TlsPort, { certificate }: TlsIdentity, { clock, log }: Deps): void {
+  const validity = certificateValidity(certificate, clock.nowMs());
+  if (validity === "expired") {
+    log.warn("a certificate has expired: clients refuse it", { port, expired: certificate.validTo });
+  } else if (validity === "not valid yet") {
+    log.warn("a certificate is not valid yet: clients refuse it", { port, from: certificate.validFrom });
   }
 }

@@ -3,6 +3,9 @@ import { parseRedisUrl } from "../domain/redis-url.ts";
 import type { RedisAccess } from "../ratelimit/redis/locate-server.ts";
 
 /** How to reach Redis; undefined if none is configured. */
-export function redisAccessOf({ redisUrl, redisCa }: Settings): RedisAccess | undefined {
+export function redisAccessOf({
+  redisUrl,
+  redisCa,
+}: Partial<Pick<Settings, "redisUrl" | "redisCa">>): RedisAccess | undefined {
   return redisUrl && { servers: parseRedisUrl(redisUrl.reveal()), ca: redisCa };
 }

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import net from "node:net";
-import { onTestFinished } from "vitest";
+import { atTestEnd } from "./test-end.ts";
 
 const program = `
   const server = require("node:net").createServer();
@@ -15,7 +15,7 @@ const program = `
 export async function startSilentAddress(host = "127.0.0.1", port = 0): Promise<{ port: number; wake(): void }> {
   const child = spawn(process.execPath, ["-e", program, host, String(port)], { stdio: ["ignore", "pipe", "inherit"] });
   const filling: net.Socket[] = [];
-  onTestFinished(() => {
+  atTestEnd(() => {
     for (const socket of filling) socket.destroy();
     child.kill("SIGKILL");
   });

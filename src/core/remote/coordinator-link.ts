@@ -8,7 +8,7 @@ import { PendingCalls } from "../../link/pending-calls.ts";
 import type { OnRecall } from "../../ratelimit/permit-channel.ts";
 import { NotExecuted, type Question, type ReceivedAnswer } from "../wire.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import type { LinkCredentials } from "./link-credentials.ts";
+import { type LinkCredentials, linkStreamOptions } from "./link-credentials.ts";
 
 export interface CoordinatorLinkOptions extends Pick<Ambient, "clock" | "log"> {
   /** `host:port`, or `https://host:port` for TLS. */
@@ -27,7 +27,6 @@ export interface CallOptions {
   readonly isWanted?: () => boolean;
 }
 
-const path = "/latchkey.core.v1.CoreService/Link";
 /** An attempt ends after this, and the next one begins at once: the kernel's own attempts are further and further apart. */
 const connectMs = 2000;
 /** The pause after a refusal, which costs nothing and says that nothing listens there. It grows. */
@@ -151,15 +150,9 @@ export class CoordinatorLink {
 
   #connect(): void {
     const { address, credentials } = this.#options;
-    const { secret, ca, certPem: cert, keyPem } = credentials?.() ?? {};
     const stream: GrpcStream = new GrpcStream({
-      address,
+      ...linkStreamOptions(address, credentials?.() ?? {}),
       firstAddress: this.#timeouts,
-      path,
-      headers: secret === undefined ? {} : { authorization: `Bearer ${secret.reveal()}` },
-      ca,
-      cert,
-      key: keyPem?.reveal(),
       onMessage: (bytes) => this.#onMessage(bytes),
       onDrain: () => this.#flush(),
       onClose: (reason) => this.#onClose(reason),

@@ -9,3 +9,9 @@ export interface LinkCredentials {
   readonly certPem?: string | undefined;
   readonly keyPem?: Secret | undefined;
 }
+
+/** How the stream to a coordinator is asked for. */
+export function linkStreamOptions(address: string, { secret, ca, certPem: cert, keyPem }: LinkCredentials) {
+  const headers: Record<string, string> = secret === undefined ? {} : { authorization: `Bearer ${secret.reveal()}` };
+  return { address, path: "/latchkey.core.v1.CoreService/Link", headers, ca, cert, key: keyPem?.reveal() };
+}

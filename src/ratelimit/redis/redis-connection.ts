@@ -123,12 +123,21 @@ export class RedisConnection {
 
 /** Answers the server's run id. Throws if it is not ready, or if what is written to it could be lost. */
 export async function checkServer(redis: Redis): Promise<string> {
-  const info = await redis.info().catch((error: Error) => {
-    // This user may not call INFO. Errors of later commands will show what is wrong.
+  const info = await readInfo(redis);
+  checkInfo(info);
+  return /^run_id:(\w+)/m.exec(info)?.[1] ?? "";
+}
+
+/** What the server says of itself; empty if this user may not ask. Errors of later commands will show what is wrong. */
+export function readInfo(redis: Redis): Promise<string> {
+  return redis.info().catch((error: Error) => {
     if (reasonOf(error) === "NOPERM") return "";
     throw error;
   });
+}
+
+/** Throws `WrongServer` if it is not ready, or if what is written to it could be lost. */
+export function checkInfo(info: string): void {
   if (/^loading:1/m.test(info)) throw new WrongServer("LOADING");
   if (/^role:slave/m.test(info)) throw new WrongServer("READONLY");
-  return /^run_id:(\w+)/m.exec(info)?.[1] ?? "";
 }

@@ -1,4 +1,5 @@
 import { Unavailable } from "../../domain/unavailable.ts";
+import { isUntrustedCertificate } from "../../domain/untrusted-certificate.ts";
 import { CheckViolation, UniqueViolation } from "../sql/sql-engine.ts";
 
 /** The SQLSTATE of a server error; undefined for a connection error, after which the outcome is unknown. */
@@ -28,8 +29,7 @@ export class DatabaseRefused extends Error {
   override readonly name = "DatabaseRefused";
 }
 
-/** Node's errors for an untrusted certificate, and node-postgres' error for a server without TLS. */
-const untrusted = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
+/** Node-postgres' error for a server without TLS. */
 const withoutTls = "The server does not support SSL connections";
 
 /**
@@ -59,7 +59,7 @@ export function orRefused(error: unknown): unknown {
   const message = cause?.message ?? "";
   const refusal = sqlStateOf(cause ?? {}) === "08P01" && poolerRefusals.find(([said]) => said.test(message));
   if (refusal) return new DatabaseRefused(`${refusal[1]} (it says: ${message})`);
-  if (untrusted.test(String(cause?.code)) || cause?.message === withoutTls)
+  if (isUntrustedCertificate(String(cause?.code)) || cause?.message === withoutTls)
     return new DatabaseRefused(`the database cannot be trusted: ${cause?.message}`);
   return error;
 }

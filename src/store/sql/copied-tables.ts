@@ -22,6 +22,9 @@ const tables: { readonly [Name in Table]: { readonly key: keyof Schema[Name] & s
   schema_migrations: { why: "each engine has its own" },
 };
 
+/** Every table of the schema that both engines share. */
+export const tableNames = Object.keys(tables) as readonly Table[];
+
 export interface CopiedTable {
   readonly table: Table;
   /** Its primary key: one column. */

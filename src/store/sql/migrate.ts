@@ -36,12 +36,19 @@ export async function migrationStatus(
   known: readonly Migration[] = migrations,
 ): Promise<{ applied: readonly string[]; missing: readonly Migration[] }> {
   await ensureTable(engine);
-  const applied = await appliedNames(engine);
-  const unknown = [...applied].filter((name) => !known.some((migration) => migration.name === name));
+  return compareMigrations([...(await appliedNames(engine))], known);
+}
+
+/** Throws `SchemaTooNew` where the data has migrations that this version does not know. */
+export function compareMigrations(
+  applied: readonly string[],
+  known: readonly Migration[],
+): { applied: readonly string[]; missing: readonly Migration[] } {
+  const unknown = applied.filter((name) => !known.some((migration) => migration.name === name));
   if (unknown.length > 0) {
     throw new SchemaTooNew(`the data was written by a newer version of Latchkey (it has ${unknown.join(", ")})`);
   }
-  return { applied: [...applied], missing: known.filter((migration) => !applied.has(migration.name)) };
+  return { applied, missing: known.filter((migration) => !applied.includes(migration.name)) };
 }
 
 async function ensureTable({ db, atomically }: SqlEngine): Promise<void> {

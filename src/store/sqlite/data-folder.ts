@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -34,19 +34,45 @@ export function claimDataFolder(path: string): DataFolder {
   };
 }
 
+/** Whether another process has claimed the folder. Changes nothing, and keeps no lock. */
+export function isDataFolderInUse(path: string): boolean {
+  const file = lockFileIn(path);
+  if (!existsSync(file)) return false;
+  let lock: DatabaseSync | undefined;
+  try {
+    lock = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+    lock.prepare("SELECT count(*) FROM sqlite_master").get();
+    return false;
+  } catch (error) {
+    if (isBusy(error)) return true;
+    throw error;
+  } finally {
+    lock?.close();
+  }
+}
+
+/** `isDataFolderInUse` reads the lock for a moment, which must not look like another service. */
+const lockWaitMs = 100;
 const sqliteBusy = 5;
+
+function isBusy(error: unknown): boolean {
+  return (error as { errcode?: number }).errcode === sqliteBusy;
+}
+
+function lockFileIn(path: string): string {
+  return join(path, "latchkey.lock");
+}
 
 function openLock(path: string): DatabaseSync {
   let lock: DatabaseSync | undefined;
   try {
-    lock = new DatabaseSync(join(path, "latchkey.lock"), { timeout: 0 });
+    lock = new DatabaseSync(lockFileIn(path), { timeout: lockWaitMs });
     lock.exec("BEGIN EXCLUSIVE");
     return lock;
   } catch (error) {
     lock?.close();
-    const inUse = (error as { errcode?: number }).errcode === sqliteBusy;
     throw new DataFolderError(
-      inUse
+      isBusy(error)
         ? `the data folder ${path} is in use by another process`
         : `the data folder ${path} cannot be written to: ${(error as Error).message}`,
     );
