@@ -4,13 +4,13 @@ import { parseArgs } from "node:util";
 import { systemClock } from "../ambient/clock.ts";
 import { backUpDataFolder } from "../store/sqlite/backup.ts";
 import { copy } from "./copy.ts";
-import { serve } from "./serve.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; settings come from the environment
          --role ROLE            all (default), edge or coordinator; the same as LATCHKEY_ROLE
        latchkey backup FILE     copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served
        latchkey copy            copy the data of LATCHKEY_DATA_DIR to the Postgres that LATCHKEY_COPY_TO names
+       latchkey doctor          check these settings, or a service that runs; --help tells more
        latchkey migrate status  list which changes of the schema the store has and lacks
        latchkey migrate up      apply those it lacks, as every start does
        latchkey --version`;
@@ -19,13 +19,16 @@ const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; s
 export async function main(args: readonly string[]): Promise<void> {
   // Other users must not read the data, its copies or a generated root key.
   process.umask(0o077);
+  // Loaded only if used: it needs every engine. It has options of its own.
+  if (args[0] === "doctor") return (await import("./doctor.ts")).doctor(args.slice(1));
   const { command, operands, role } = parseCommand(args);
   if (role !== undefined && command !== "serve") return exitWithUsage("--role is for serve");
   const [target] = operands;
   switch (command) {
     case "serve":
       if (operands.length > 0) return exitWithUsage("serve takes no operands: settings come from the environment");
-      return serve(role);
+      // Loaded only if used: it takes most of the time that other commands would need.
+      return (await import("./serve.ts")).serve(role);
     case "backup": {
       if (target === undefined || operands.length > 1) return exitWithUsage("backup takes one file");
       const { dataDir, databaseUrl } = readSettingsOrExit("latchkey cannot back up").settings;

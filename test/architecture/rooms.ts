@@ -87,12 +87,25 @@ export const rooms: Readonly<Record<string, Room>> = {
     ],
     node: true,
   },
+  doctor: {
+    ours: [
+      "src/domain/",
+      "src/ambient/",
+      "src/config/",
+      "src/store/",
+      "src/ratelimit/redis/",
+      "src/core/remote/",
+      "src/server/",
+    ],
+    node: true,
+  },
   cli: {
     ours: [
       "src/domain/",
       "src/ambient/",
       "src/config/",
       "src/server/",
+      "src/doctor/",
       "src/store/postgres/pg-error.ts",
       "src/store/sql/migrate.ts",
       "src/store/sqlite/backup.ts",

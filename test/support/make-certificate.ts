@@ -16,9 +16,10 @@ export function makeCertificate(
   name: string,
   issuer?: Certificate,
   altNames = "IP:127.0.0.1",
+  days = 2,
 ): Certificate {
   const [certificate, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", String(days)];
   const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${altNames}`];
   const signed = issuer ? ["-CA", issuer.certificate, "-CAkey", issuer.key] : [];
   const files = ["-keyout", key, "-out", certificate];
@@ -30,4 +31,10 @@ export function makeCertificate(
 /** As the settings have it. */
 export function identityOf({ certificate: certFile, key: keyFile }: Certificate): TlsIdentity {
   return readTlsIdentity({ port: "internal", certFile, keyFile }, (path) => readFileSync(path, "utf8")) as TlsIdentity;
+}
+
+/** Signs it again by itself, so that it ended yesterday. */
+export function expireCertificate({ certificate, key }: Certificate): void {
+  const args = ["x509", "-in", certificate, "-signkey", key, "-days", "-1", "-out", certificate];
+  execFileSync(shellProgram("openssl"), args, { stdio: "pipe" });
 }

@@ -51,8 +51,8 @@ describe("the built program", () => {
   });
 
   it("loads only the engine that it uses", () => {
-    const main = scripts.find((name) => /^main-\w+\.js$/.test(name)) as string;
-    for (const first of [main, "serving-thread.js"]) {
+    const serve = scripts.find((name) => sourcesOf(name).includes("src/cli/serve.ts")) as string;
+    for (const first of [serve, "serving-thread.js"]) {
       const packages = packagesIn(loadedWith(first));
       expect(packages).toContain("@bufbuild/protobuf");
       for (const late of ["pg", "ioredis"]) expect(packages, first).not.toContain(late);

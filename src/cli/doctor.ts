@@ -1,0 +1,116 @@
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { systemClock } from "../ambient/clock.ts";
+import { isLoopback } from "../config/internal-port-problems.ts";
+import { readSetting } from "../config/settings.ts";
+import { checkConfiguration } from "../doctor/check-configuration.ts";
+import { checkService, type ServiceAddresses } from "../doctor/check-service.ts";
+import { type Finding, type Severity, worstOf } from "../doctor/findings.ts";
+import type { Diagnosis } from "../doctor/run-checks.ts";
+import { localUrl } from "./reachable-url.ts";
+
+const doctorUsage = `Usage: latchkey doctor                check the settings in the environment and what they name; changes nothing
+         --role ROLE                  all (default), edge or coordinator, as serve takes it
+       latchkey doctor --url URL      check a service that runs, by its public port
+         --internal-url URL           its internal port, for its metrics; the secret comes from LATCHKEY_INTERNAL_SECRET
+       both: --json                   for programs
+       exit code: 0 no problems, or notes only; 3 warnings; 1 errors; 2 wrong usage`;
+
+/** 2 is for a wrong command line. */
+const exitCodes = { error: 1, warning: 3, note: 0 } satisfies Record<Severity, number>;
+
+/** Prints a diagnosis of the configuration, or of a running service, and exits by its worst finding. */
+export async function doctor(args: readonly string[]): Promise<void> {
+  const { json, role, url, internalUrl, help } = parse(args);
+  if (help) return console.log(doctorUsage);
+  const environment = { ...process.env, ...(role !== undefined && { LATCHKEY_ROLE: role }) };
+  const diagnosis =
+    url === undefined
+      ? await checkConfiguration(environment, systemClock)
+      : await checkService(addressesOf(url, internalUrl), systemClock);
+  const worst = worstOf(diagnosis.findings);
+  const hasColours = process.stdout.isTTY && !process.env.NO_COLOR;
+  const subject = url === undefined ? "configuration" : "service";
+  console.log(json ? toJson(subject, diagnosis, worst) : toText(diagnosis, hasColours));
+  // Not `process.exit`: what is printed to a pipe must be written first. A check that hangs must not keep us.
+  process.exitCode = worst === undefined ? 0 : exitCodes[worst];
+  process.stdout.write("", () => process.exit());
+}
+
+/** The shape is documented in docs/doctor.md. */
+function toJson(subject: string, { checked, findings }: Diagnosis, worst: Severity | undefined): string {
+  return JSON.stringify({ subject, worst: worst ?? null, findings, checked }, undefined, 2);
+}
+
+const colours = { error: "31", warning: "33", note: "36" } satisfies Record<Severity, string>;
+
+function toText({ checked, findings }: Diagnosis, hasColours: boolean): string {
+  const paint = (code: string, text: string) => (hasColours ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const width = Math.max(...checked.map(({ area }) => area.length));
+  const lines = checked.map(({ area, text }) => `${paint("2", area.padEnd(width))}  ${text}`);
+  const describe = ({ id, severity, problem, why, fix }: Finding) => [
+    "",
+    `${paint(`1;${colours[severity]}`, severity)}: ${problem}`,
+    `  why:  ${why}`,
+    `  type: ${fix}`,
+    paint("2", `  (${id}, docs/doctor.md)`),
+  ];
+  const order: readonly Severity[] = ["error", "warning", "note"];
+  const sorted = order.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
+  const counts = order.flatMap((severity) => {
+    const count = findings.filter((finding) => finding.severity === severity).length;
+    return count === 0 ? [] : [`${count} ${severity}${count === 1 ? "" : "s"}`];
+  });
+  return [...lines, ...sorted.flatMap(describe), "", counts.join(", ") || paint("32", "no problems")].join("\n");
+}
+
+function parse(args: readonly string[]) {
+  try {
+    const options = {
+      help: { type: "boolean", short: "h" },
+      json: { type: "boolean", default: false },
+      role: { type: "string" },
+      url: { type: "string" },
+      "internal-url": { type: "string" },
+    } as const;
+    const { "internal-url": internalUrl, ...values } = parseArgs({ args: [...args], options }).values;
+    if (internalUrl !== undefined && values.url === undefined) throw new Error("--internal-url goes with --url");
+    if (values.role !== undefined && values.url !== undefined) throw new Error("--role and --url exclude each other");
+    return { ...values, url: urlOf("--url", values.url), internalUrl: urlOf("--internal-url", internalUrl) };
+  } catch (error) {
+    return exitWithUsage((error as Error).message);
+  }
+}
+
+function urlOf(option: string, text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username || url.password)
+    throw new Error(`${option} must be an http or https URL without credentials`);
+  return url;
+}
+
+/** The internal port is the one of the environment's settings if the service is on this machine, or if it is named. */
+function addressesOf(url: URL, named: URL | undefined): ServiceAddresses {
+  const read = <Setting extends Parameters<typeof readSetting>[0]>(setting: Setting) => {
+    try {
+      return readSetting(setting, process.env, (path) => readFileSync(path, "utf8"));
+    } catch (error) {
+      return exitWithUsage(`the setting of the internal port is wrong: ${(error as Error).message}`);
+    }
+  };
+  const isHere = isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
+  const own = new URL(localUrl(read("internalHost"), read("internalPort")));
+  if (read("internalTlsCert") !== undefined) own.protocol = "https:";
+  return {
+    url,
+    internalUrl: named ?? (isHere ? own : undefined),
+    secret: read("internalSecret"),
+    internalCa: read("internalCa"),
+  };
+}
+
+function exitWithUsage(problem: string): never {
+  console.error(`${problem}\n\n${doctorUsage}`);
+  process.exit(2);
+}

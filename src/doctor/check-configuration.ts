@@ -1,0 +1,112 @@
+import { readFileSync } from "node:fs";
+import type { Clock } from "../ambient/clock.ts";
+import {
+  describeSettings,
+  type Environment,
+  readSettings,
+  type Settings,
+  SettingsError,
+  variables,
+} from "../config/settings.ts";
+import { redisAccessOf } from "../server/redis-access.ts";
+import { rootKeyFileOf } from "../server/write-root-key.ts";
+import { databaseFileIn } from "../store/sqlite/data-folder.ts";
+import { checkCertificates, type PortCertificate, portCertificatesOf, tlsProblemsOf } from "./check-certificates.ts";
+import { checkDataFolder } from "./check-data-folder.ts";
+import { checkDisk } from "./check-disk.ts";
+import { checkFiles, type PrivateFile } from "./check-files.ts";
+import { checkOpenFiles } from "./check-open-files.ts";
+import { checkSettings } from "./check-settings.ts";
+import { type Check, type Diagnosis, runChecks } from "./run-checks.ts";
+
+/** Checks what a start with this environment would use. If some settings are wrong, what the others name is checked. */
+export function checkConfiguration(environment: Environment, clock: Clock): Promise<Diagnosis> {
+  const { settings, problems, warnings, dataDir } = read(environment);
+  const certificates = portCertificatesOf(settings);
+  const ofCertificates = new Set(certificates.flatMap(tlsProblemsOf));
+  const set = Object.keys(describeSettings(environment));
+  const { connectionsMax, databaseUrl, databaseConnectionsMax = 1, usageLanes = 1, role } = settings;
+  const redis = redisAccessOf(settings);
+  const { coordinators = [], internalSecret, internalCa } = settings;
+
+  const checks: (Check | false | undefined)[] = [
+    checkSettings({ problems, warnings, set }, ofCertificates),
+    checkFiles(privateFilesOf(environment, settings, certificates)),
+    // A coordinator's public port has probes only.
+    role !== "coordinator" && connectionsMax !== undefined && checkOpenFiles({ connectionsMax }),
+    dataDir !== undefined && checkDataFolder(dataDir.path, dataDir.isEmbedded),
+    dataDir !== undefined && checkDisk(dataDir.path, dataDir.isEmbedded),
+    databaseUrl &&
+      role !== "edge" &&
+      loaded("postgres", async () => {
+        const { checkPostgres } = await import("./check-postgres.ts");
+        return checkPostgres(databaseUrl, { databaseConnectionsMax, usageLanes });
+      }),
+    redis &&
+      loaded("redis", async () => {
+        const { checkRedis } = await import("./check-redis.ts");
+        return checkRedis(redis);
+      }),
+    role === "edge" &&
+      coordinators.length > 0 &&
+      loaded("coordinators", async () => {
+        const { checkCoordinators } = await import("./check-coordinators.ts");
+        return checkCoordinators({ coordinators, internalSecret, internalCa }, clock);
+      }),
+    certificates.length > 0 && checkCertificates(certificates, clock),
+  ];
+  return runChecks(checks.filter((check) => check !== undefined && check !== false));
+}
+
+/** Loaded only if used: an engine takes longer to load than to ask. */
+function loaded(area: string, load: () => Promise<Check>): Check {
+  return { area, run: async (report) => (await load()).run(report) };
+}
+
+interface ReadSettings {
+  /** Those that are valid. */
+  readonly settings: Partial<Settings>;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+  /** Undefined: it is not known whether the store is in it. */
+  readonly dataDir: { readonly path: string; readonly isEmbedded: boolean } | undefined;
+}
+
+function read(environment: Environment): ReadSettings {
+  try {
+    const { settings, warnings } = readSettings(environment, (path) => readFileSync(path, "utf8"));
+    const isEmbedded = settings.databaseUrl === undefined && settings.role !== "edge";
+    return { settings, problems: [], warnings, dataDir: { path: settings.dataDir, isEmbedded } };
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    const dataDir = error.dataDir === undefined ? undefined : { path: error.dataDir, isEmbedded: true };
+    return { settings: error.valid, problems: error.problems, warnings: [], dataDir };
+  }
+}
+
+/** Certificates may come from files like secrets do, and are none. */
+const notSecret: readonly string[] = [variables.redisCa.name, variables.internalCa.name];
+
+function privateFilesOf(
+  environment: Environment,
+  settings: Partial<Settings>,
+  certificates: readonly PortCertificate[],
+): readonly PrivateFile[] {
+  const secrets = Object.values(variables).flatMap(({ name, secret }: { name: string; secret?: true }) => {
+    const path = secret && !notSecret.includes(name) ? environment[`${name}_FILE`] : undefined;
+    return path ? [{ what: `the file of ${name}_FILE`, path }] : [];
+  });
+  const keys = certificates.map(({ port, keyFile }) => ({ what: `the private key of the ${port}`, path: keyFile }));
+  return [...secrets, ...keys, ...dataFilesOf(settings)];
+}
+
+function dataFilesOf({ dataDir, databaseUrl }: Partial<Settings>): readonly PrivateFile[] {
+  if (dataDir === undefined) return [];
+  const database = databaseFileIn(dataDir);
+  return [
+    { what: "the data folder", path: dataDir },
+    { what: "the data file", path: database },
+    { what: "the data file's log", path: `${database}-wal` },
+    { what: "the root key", path: rootKeyFileOf({ dataDir, databaseUrl }) },
+  ];
+}

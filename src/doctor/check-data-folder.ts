@@ -1,0 +1,74 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { migrations } from "../store/sql/migrations.ts";
+import { DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
+import { type DataFileFacts, inspectDataFile } from "../store/sqlite/inspect-data-file.ts";
+import { nearestThatExists } from "./check-disk.ts";
+import { quote } from "./check-files.ts";
+import { reportSchema } from "./report-schema.ts";
+import type { Check, Report } from "./run-checks.ts";
+
+/** The folder can be used, and the file of the embedded store in it, if that is where the data is. */
+export function checkDataFolder(dataDir: string, isEmbedded: boolean): Check {
+  return {
+    area: "data folder",
+    async run(report) {
+      const folder = resolve(dataDir);
+      const problem = problemOf(folder);
+      if (problem !== undefined) {
+        const fix = `sudo install -d -o "$(id -un)" -m 700 ${quote(folder)}, or set LATCHKEY_DATA_DIR to a folder of yours.`;
+        return report.found("data-folder-unusable", problem, fix);
+      }
+      if (!isEmbedded) return report.looked(`${folder} can be written to`);
+      const file = databaseFileIn(folder);
+      try {
+        reportDataFile(file, await inspectDataFile(file, report.signal), report);
+      } catch (error) {
+        if (!(error instanceof DataFolderError)) throw error;
+        const fix = `cp BACKUP ${quote(file)} (a file that latchkey backup has made), or do as it says.`;
+        report.found("data-file-missing", error.message, fix);
+      }
+    },
+  };
+}
+
+/** A folder that is not there is made by the start. */
+function problemOf(folder: string): string | undefined {
+  const nearest = nearestThatExists(folder);
+  if (!statSync(nearest).isDirectory()) return `the data folder ${folder} cannot be made: ${nearest} is a file`;
+  try {
+    accessSync(nearest, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const verb = nearest === folder ? "written to" : `made in ${nearest}`;
+    return `the data folder ${folder} cannot be ${verb}: ${code}`;
+  }
+}
+
+function reportDataFile(file: string, facts: DataFileFacts, report: Report): void {
+  const { state, bytes, isInUse, check, applied } = facts;
+  const use = isInUse ? "; in use by a running service" : "";
+  if (state === "new") {
+    report.looked(`${file} is made by the first start${use}`);
+    return;
+  }
+  const size = `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  report.looked(`${file}, ${size}${check?.outcome === "sound" ? ", read and sound" : ""}${use}`);
+  if (check?.outcome === "damaged") {
+    report.found(
+      "data-file-damaged",
+      `the data file ${file} is damaged: ${check.reason}`,
+      "Stop the service, move the data folder away, and put a backup into an empty one as latchkey.db: " +
+        "docs/operations.md#a-damaged-or-lost-data-file-embedded.",
+    );
+  } else if (check?.outcome !== "sound") {
+    const reason = check?.reason ?? (bytes > 0 ? `it has ${size}` : "it is in use");
+    report.found(
+      "data-file-unchecked",
+      `the data file ${file} was not checked for damage: ${reason}`,
+      "Start the service: it checks the file while it serves, and its log says what it found.",
+    );
+  }
+  if (applied !== undefined) reportSchema(applied, migrations, report);
+}

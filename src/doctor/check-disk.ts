@@ -1,0 +1,30 @@
+import { existsSync, statfsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Check } from "./run-checks.ts";
+
+const mebibyte = 2 ** 20;
+/** The write-ahead log of the embedded store alone takes up to 64 MiB. */
+const fullBelow = 64 * mebibyte;
+const lowBelow = 512 * mebibyte;
+
+/** Room for the data folder, which holds the store, or only a generated root key and saved windows. */
+export function checkDisk(dataDir: string, isEmbedded: boolean): Check {
+  return {
+    area: "disk",
+    run({ looked, found }) {
+      const folder = nearestThatExists(resolve(dataDir));
+      const { bavail, bsize } = statfsSync(folder);
+      const freeBytes = bavail * bsize;
+      const free = `${Math.floor(freeBytes / mebibyte)} MiB`;
+      looked(`${free} free in ${folder}`);
+      const fix = `Make room (du -xh ${folder} | sort -h | tail), or move the folder to a larger disk and set LATCHKEY_DATA_DIR.`;
+      if (isEmbedded && freeBytes < fullBelow) found("disk-full", `${free} are free for the data in ${dataDir}`, fix);
+      else if (freeBytes < (isEmbedded ? lowBelow : fullBelow))
+        found("disk-low", `${free} are free for the data folder ${dataDir}`, fix);
+    },
+  };
+}
+
+export function nearestThatExists(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestThatExists(dirname(path));
+}

@@ -1,0 +1,20 @@
+import { compareMigrations, SchemaTooNew } from "../store/sql/migrate.ts";
+import type { Migration } from "../store/sql/migrations.ts";
+import type { Report } from "./run-checks.ts";
+
+/** Compares the migrations that a store has with those that this version knows, as a start does. */
+export function reportSchema(applied: readonly string[], known: readonly Migration[], report: Report): void {
+  try {
+    const { missing } = compareMigrations(applied, known);
+    if (missing.length === 0) {
+      report.looked("the schema is this version's");
+      return;
+    }
+    const names = missing.map(({ name }) => name).join(", ");
+    report.found("schema-behind", `the schema lacks ${names}`, "latchkey migrate up, or start the service.");
+  } catch (error) {
+    if (!(error instanceof SchemaTooNew)) throw error;
+    const fix = "Install the version of Latchkey that wrote it, or restore a backup of before the upgrade.";
+    report.found("schema-too-new", error.message, fix);
+  }
+}
