@@ -17,6 +17,7 @@ const alone = [
  * them at a time leave the processors idle often enough, but beside others they would be late.
  */
 const inPairs = [
+  "test/doctor/{coordinators,postgres,redis,service}.test.ts",
   "test/e2e/proxies.test.ts",
   "test/faults/{damaged-file,hostile-http1,hostile-streams,hostile-tls,lost-file}.test.ts",
   "test/faults/edges/held-commit.test.ts",

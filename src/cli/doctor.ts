@@ -52,7 +52,7 @@ function toText({ checked, findings }: Diagnosis, hasColours: boolean): string {
     "",
     `${paint(`1;${colours[severity]}`, severity)}: ${problem}`,
     `  why:  ${why}`,
-    `  type: ${fix}`,
+    `  fix:  ${fix}`,
     paint("2", `  (${id}, docs/doctor.md)`),
   ];
   const order: readonly Severity[] = ["error", "warning", "note"];
@@ -99,15 +99,19 @@ function addressesOf(url: URL, named: URL | undefined): ServiceAddresses {
       return exitWithUsage(`the setting of the internal port is wrong: ${(error as Error).message}`);
     }
   };
-  const isHere = isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
+  const isHere = (address: URL) => isLoopback(address.hostname.replace(/^\[|\]$/g, ""));
   const own = new URL(localUrl(read("internalHost"), read("internalPort")));
   if (read("internalTlsCert") !== undefined) own.protocol = "https:";
-  return {
-    url,
-    internalUrl: named ?? (isHere ? own : undefined),
-    secret: read("internalSecret"),
-    internalCa: read("internalCa"),
-  };
+  const internalUrl = named ?? (isHere(url) ? own : undefined);
+  const secret = read("internalSecret");
+  // The rule that edges have.
+  if (secret && internalUrl?.protocol === "http:" && !isHere(internalUrl) && !read("internalPrivate")) {
+    return exitWithUsage(
+      "--internal-url must have https:// for another machine unless its network is private (LATCHKEY_INTERNAL_PRIVATE=1): " +
+        "the shared secret would be sent in cleartext",
+    );
+  }
+  return { url, internalUrl, secret, internalCa: read("internalCa") };
 }
 
 function exitWithUsage(problem: string): never {

@@ -3,8 +3,8 @@ import { resolve } from "node:path";
 import { migrations } from "../store/sql/migrations.ts";
 import { DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
 import { type DataFileFacts, inspectDataFile } from "../store/sqlite/inspect-data-file.ts";
-import { nearestThatExists } from "./check-disk.ts";
 import { quote } from "./check-files.ts";
+import { nearestThatExists } from "./nearest-folder.ts";
 import { reportSchema } from "./report-schema.ts";
 import type { Check, Report } from "./run-checks.ts";
 
@@ -14,10 +14,10 @@ export function checkDataFolder(dataDir: string, isEmbedded: boolean): Check {
     area: "data folder",
     async run(report) {
       const folder = resolve(dataDir);
-      const problem = problemOf(folder);
+      const problem = folderProblem(folder);
       if (problem !== undefined) {
         const fix = `sudo install -d -o "$(id -un)" -m 700 ${quote(folder)}, or set LATCHKEY_DATA_DIR to a folder of yours.`;
-        return report.found("data-folder-unusable", problem, fix);
+        return report.found(isEmbedded ? "data-folder-unusable" : "data-folder-unwritable", problem, fix);
       }
       if (!isEmbedded) return report.looked(`${folder} can be written to`);
       const file = databaseFileIn(folder);
@@ -32,8 +32,8 @@ export function checkDataFolder(dataDir: string, isEmbedded: boolean): Check {
   };
 }
 
-/** A folder that is not there is made by the start. */
-function problemOf(folder: string): string | undefined {
+/** Why the folder cannot be used. One that is not there is made by the start. */
+export function folderProblem(folder: string): string | undefined {
   const nearest = nearestThatExists(folder);
   if (!statSync(nearest).isDirectory()) return `the data folder ${folder} cannot be made: ${nearest} is a file`;
   try {

@@ -1,5 +1,7 @@
-import { existsSync, statfsSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { statfsSync } from "node:fs";
+import { resolve } from "node:path";
+import { folderProblem } from "./check-data-folder.ts";
+import { nearestThatExists } from "./nearest-folder.ts";
 import type { Check } from "./run-checks.ts";
 
 const mebibyte = 2 ** 20;
@@ -12,6 +14,8 @@ export function checkDisk(dataDir: string, isEmbedded: boolean): Check {
   return {
     area: "disk",
     run({ looked, found }) {
+      // A read-only file system says that it has no room, and nothing is written to it.
+      if (!isEmbedded && folderProblem(resolve(dataDir)) !== undefined) return;
       const folder = nearestThatExists(resolve(dataDir));
       const { bavail, bsize } = statfsSync(folder);
       const freeBytes = bavail * bsize;
@@ -23,8 +27,4 @@ export function checkDisk(dataDir: string, isEmbedded: boolean): Check {
         found("disk-low", `${free} are free for the data folder ${dataDir}`, fix);
     },
   };
-}
-
-export function nearestThatExists(path: string): string {
-  return existsSync(path) || dirname(path) === path ? path : nearestThatExists(dirname(path));
 }

@@ -79,6 +79,11 @@ export function reportDatabase(url: string, facts: DatabaseFacts, settings: Post
     const fix = `ALTER ROLE ${facts.role} SET default_transaction_read_only = off; and the same of the database and the server.`;
     found("postgres-read-only", `${url} takes no writes: default_transaction_read_only is on`, fix);
   }
+  if (facts.isStandbyAway) {
+    const fix =
+      "Start the standby, or its line. If it was not promoted and nothing will promote it: ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf();";
+    found("postgres-standby-away", `no synchronous standby of ${url} is connected`, fix);
+  }
   reportCommits(url, facts.unsafeSettings, report);
   reportPooler(url, facts, settings, report);
   const apartMs = Math.abs(facts.clockAheadMs) - facts.roundTripMs / 2;

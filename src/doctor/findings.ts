@@ -12,7 +12,11 @@ export const findingKinds = {
     "warning",
     "Every user of this machine can read or replace it: secrets, root keys and the data itself.",
   ],
-  "data-folder-unusable": ["error", "The embedded store, a generated root key and saved windows need the folder."],
+  "data-folder-unusable": ["error", "The embedded store is in it. The start is refused."],
+  "data-folder-unwritable": [
+    "warning",
+    "Open windows of local limits are not saved over a restart, and no root key can be generated.",
+  ],
   "data-file-missing": [
     "error",
     "There was a data file. A start is refused, so that lost keys are not taken for none.",
@@ -35,6 +39,7 @@ export const findingKinds = {
     "Under load the service finds no further connection: look-ups and changes wait, and further replicas do not become ready.",
   ],
   "postgres-read-only": ["error", "Nothing can be counted or changed on a server that takes no writes."],
+  "postgres-standby-away": ["error", "Every commit waits for the standby: counted keys and changes get 503."],
   "postgres-version": ["error", "Statements of Latchkey need Postgres 13 or newer; it is tested on 15."],
   "postgres-commits-unsafe": ["error", "A power cut can lose acknowledged uses, or damage the whole database."],
   "postgres-synchronous-commit-off": [

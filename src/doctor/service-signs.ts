@@ -1,3 +1,4 @@
+import { type CertificateValidity, certificateValidity } from "../config/certificate-validity.ts";
 import type { FindingId } from "./findings.ts";
 import type { MetricsText } from "./metrics-text.ts";
 
@@ -20,10 +21,8 @@ interface Sign {
 type Wanted = (labels: Readonly<Record<string, string>>) => boolean;
 
 const openFilesFrom = 0.8;
-/** A bound of the histogram. Higher than the one in docs/metrics.md, which is for minutes: this is one second. */
-const lateSeconds = 0.1;
-const lateShareMax = 0.1;
-const certificateSoonSeconds = 14 * 86_400;
+const samplesEverySeconds = 0.02;
+const lateShareMax = 1 / 3;
 
 export const serviceSigns: readonly Sign[] = [
   {
@@ -125,12 +124,12 @@ export const serviceSigns: readonly Sign[] = [
   },
   {
     id: "certificate-ends-soon",
-    problems: (readings) => certificateEnd(readings, (seconds) => seconds > 0 && seconds <= certificateSoonSeconds),
+    problems: (readings) => certificateEnd(readings, "ends soon"),
     fix: "Renew the certificate and replace the files of LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY.",
   },
   {
     id: "certificate-expired",
-    problems: (readings) => certificateEnd(readings, (seconds) => seconds <= 0),
+    problems: (readings) => certificateEnd(readings, "expired"),
     fix: "Renew the certificate and replace the files of LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY.",
   },
 ];
@@ -169,24 +168,24 @@ function zeros(
   return addresses.filter(wanted).map((address) => `${say(address)} (${name} is 0)`);
 }
 
-/** Threads of which many samples between the two readings were late. A few may be: the time is short. */
+/** Threads that were late for a good part of the time between the two readings. A sample is due every 20 ms. */
 function lateThreads(readings: TwoReadings): readonly string[] {
   const name = "latchkey_event_loop_delay_seconds";
   const threads = [...new Set(readings.now.of(`${name}_count`).map(({ labels }) => labels.thread ?? ""))];
   return threads.flatMap((thread) => {
-    const all = grownBy(readings, `${name}_count`, (labels) => labels.thread === thread);
-    const isInTime: Wanted = ({ thread: of, le }) => of === thread && le === String(lateSeconds);
-    const late = all - grownBy(readings, `${name}_bucket`, isInTime);
-    if (late <= lateShareMax * all) return [];
-    const percent = Math.round((100 * late) / all);
-    return [
-      `the event loop of thread ${thread} was late by more than ${lateSeconds * 1000} ms, ${percent} % of the time`,
-    ];
+    const isOfThread: Wanted = (labels) => labels.thread === thread;
+    const lateSeconds = grownBy(readings, `${name}_sum`, isOfThread);
+    const share = lateSeconds / (lateSeconds + samplesEverySeconds * grownBy(readings, `${name}_count`, isOfThread));
+    if (!(share > lateShareMax)) return [];
+    return [`the event loop of thread ${thread} was late for ${Math.round(100 * share)} % of the time`];
   });
 }
 
-function certificateEnd({ now, nowMs }: TwoReadings, wanted: (seconds: number) => boolean): readonly string[] {
+function certificateEnd({ now, nowMs }: TwoReadings, wanted: CertificateValidity): readonly string[] {
   const ends = now.sum("latchkey_internal_certificate_expires_seconds");
-  if (ends === undefined || !wanted(ends - nowMs / 1000)) return [];
-  return [`the certificate of the internal port ends at ${new Date(ends * 1000).toISOString()}`];
+  if (ends === undefined) return [];
+  // The metric does not say when it begins.
+  const [validFrom, validTo] = [0, ends * 1000].map((ms) => new Date(ms).toISOString()) as [string, string];
+  if (certificateValidity({ validFrom, validTo }, nowMs) !== wanted) return [];
+  return [`the certificate of the internal port ends at ${validTo}`];
 }

@@ -19,12 +19,17 @@ async function changedDatabase(...statements: readonly string[]): Promise<{ DATA
   return { DATABASE_URL: url };
 }
 
+let template: Promise<string> | undefined;
+
 /** The same, with the tables of this version. */
 async function migratedDatabase(...statements: readonly string[]): Promise<{ DATABASE_URL: string }> {
-  const database = await changedDatabase();
-  expect(await runLatchkey(["migrate", "up"], database)).toMatchObject({ code: 0 });
-  for (const statement of statements) await query(database.DATABASE_URL, statement);
-  return database;
+  template ??= changedDatabase().then(async (database) => {
+    expect(await runLatchkey(["migrate", "up"], database)).toMatchObject({ code: 0 });
+    return new URL(database.DATABASE_URL).pathname.slice(1);
+  });
+  const DATABASE_URL = await createTestDatabase(`TEMPLATE ${await template}`);
+  for (const statement of statements) await query(DATABASE_URL, statement);
+  return { DATABASE_URL };
 }
 
 let roles = 0;
@@ -137,6 +142,11 @@ const faults: readonly PlantedFault[] = [
     ...{ id: "copy-unfinished", fix: /^latchkey copy/, code: 1 },
   },
   {
+    fault: "a data folder that cannot be made",
+    plant: async () => ({ ...(await changedDatabase()), LATCHKEY_DATA_DIR: "/dev/null/data" }),
+    ...{ id: "data-folder-unwritable", fix: "LATCHKEY_DATA_DIR", code: 3 },
+  },
+  {
     fault: "a pooler by session",
     plant: async () => throughPooler("session", await changedDatabase()),
     ...{ id: "postgres-pooler", fix: /default_pool_size of at least 15/, code: 0 },
@@ -168,8 +178,7 @@ describe.runIf(hasPostgres).concurrent("latchkey doctor, of Postgres", () => {
     const { rows } = await query(database.DATABASE_URL, "SELECT * FROM pg_tables WHERE schemaname = 'public'");
     expect(rows).toEqual([]);
 
-    await runLatchkey(["migrate", "up"], database);
-    const second = await runDoctor(environment);
+    const second = await runDoctor({ ...environment, ...(await migratedDatabase()) });
     expect(second).toMatchObject({ ids: [], code: 0 });
     expect(second.checked.map(({ text }) => text).join("\n")).toContain("the schema is this version's");
   });
@@ -191,6 +200,17 @@ describe.runIf(hasPostgres).concurrent("latchkey doctor, of Postgres", () => {
     expect(alone).toMatchObject({ ids: ["postgres-read-only"], code: 1 });
     expect(alone.findings[0]?.fix).toContain("SELECT pg_promote();");
     expect(together).toMatchObject({ ids: [], code: 0 });
+
+    await primary.query("ALTER SYSTEM SET synchronous_standby_names = 'another'");
+    primary.reload();
+    const waits = "SHOW synchronous_standby_names";
+    await vi.waitFor(async () =>
+      expect((await primary.query(waits)).rows[0]?.synchronous_standby_names).toBe("another"),
+    );
+    const waiting = await check(primary.url());
+    expect(waiting).toMatchObject({ ids: ["postgres-standby-away"], code: 1 });
+    expect(waiting.findings[0]?.fix).toContain("ALTER SYSTEM SET synchronous_standby_names = ''");
+    await primary.query("ALTER SYSTEM SET synchronous_standby_names = 'standby1'");
 
     await primary.query("ALTER SYSTEM SET full_page_writes = off");
     await primary.query("ALTER SYSTEM SET fsync = off");

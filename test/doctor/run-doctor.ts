@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { limitConcurrency } from "../../src/store/sql/limit-concurrency.ts";
 import { runLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
@@ -19,12 +20,15 @@ export function healthyEnvironment(): Record<string, string> {
   return { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_CONNECTIONS_MAX: "200" };
 }
 
+/** More at once would keep each other from the processors until their time-outs. */
+const inTurn = limitConcurrency(3, 1000);
+
 /** Runs the built command with `--json`. */
 export async function runDoctor(
   environment: Record<string, string>,
   args: readonly string[] = [],
 ): Promise<DoctorAnswer> {
-  return readAnswer(await runLatchkey(["doctor", "--json", ...args], environment));
+  return readAnswer(await inTurn(() => runLatchkey(["doctor", "--json", ...args], environment)));
 }
 
 export function readAnswer({ code, stdout, stderr }: { code: number | null; stdout: string; stderr: string }) {

@@ -13,6 +13,8 @@ export interface DatabaseFacts {
   readonly versionNumber: number;
   readonly isStandby: boolean;
   readonly isReadOnly: boolean;
+  /** Commits wait for a synchronous standby, and none is connected. False too where this role may not know. */
+  readonly isStandbyAway: boolean;
   /** Of the settings that commits depend on: those that are off. */
   readonly unsafeSettings: readonly string[];
   readonly isolation: string;
@@ -103,6 +105,9 @@ SELECT current_setting('server_version') AS version,
   current_setting('server_version_num')::integer AS "versionNumber",
   pg_is_in_recovery() AS "isStandby",
   current_setting('default_transaction_read_only')::boolean AS "isReadOnly",
+  current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery() AND NOT EXISTS (
+    SELECT FROM pg_stat_replication WHERE sync_state IS NULL OR sync_state IN ('sync', 'quorum')
+  ) AS "isStandbyAway",
   array_remove(ARRAY[
     CASE WHEN current_setting('fsync') = 'off' THEN 'fsync' END,
     CASE WHEN current_setting('full_page_writes') = 'off' THEN 'full_page_writes' END,
