@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { systemClock } from "../ambient/clock.ts";
 import { isLoopback } from "../config/internal-port-problems.ts";
-import { readSetting } from "../config/settings.ts";
+import { readSetting, withSettingsFile } from "../config/settings.ts";
 import { checkConfiguration } from "../doctor/check-configuration.ts";
 import { checkService, type ServiceAddresses } from "../doctor/check-service.ts";
 import { type Finding, type Severity, worstOf } from "../doctor/findings.ts";
@@ -92,9 +92,10 @@ function urlOf(option: string, text: string | undefined): URL | undefined {
 
 /** The internal port is the one of the environment's settings if the service is on this machine, or if it is named. */
 function addressesOf(url: URL, named: URL | undefined): ServiceAddresses {
+  const readFile = (path: string) => readFileSync(path, "utf8");
   const read = <Setting extends Parameters<typeof readSetting>[0]>(setting: Setting) => {
     try {
-      return readSetting(setting, process.env, (path) => readFileSync(path, "utf8"));
+      return readSetting(setting, withSettingsFile(process.env, readFile), readFile);
     } catch (error) {
       return exitWithUsage(`the setting of the internal port is wrong: ${(error as Error).message}`);
     }
@@ -103,7 +104,7 @@ function addressesOf(url: URL, named: URL | undefined): ServiceAddresses {
   const own = new URL(localUrl(read("internalHost"), read("internalPort")));
   if (read("internalTlsCert") !== undefined) own.protocol = "https:";
   const internalUrl = named ?? (isHere(url) ? own : undefined);
-  const secret = read("internalSecret");
+  const [secret] = read("internalSecrets");
   // The rule that edges have.
   if (secret && internalUrl?.protocol === "http:" && !isHere(internalUrl) && !read("internalPrivate")) {
     return exitWithUsage(

@@ -1,19 +1,22 @@
 import { readFileSync } from "node:fs";
 import type { Clock } from "../ambient/clock.ts";
 import { isLoopback } from "../config/internal-port-problems.ts";
-import { type Settings, variables } from "../config/settings.ts";
-import { readTlsIdentity, type TlsFiles, TlsFilesError } from "../config/tls-files.ts";
+import type { Settings } from "../config/settings.ts";
+import { readTlsIdentity, type TlsFiles, TlsFilesError, type TlsPort } from "../config/tls-files.ts";
+import { variables } from "../config/variables.ts";
 import { certificatesIn, findBrokenLink, isFor, reportValidity } from "./certificates.ts";
 import { quote } from "./check-files.ts";
 import type { Check, Report } from "./run-checks.ts";
 
 /** The ports with a certificate: the settings that name its files, and the address that the port is bound to. */
 const ports = [
-  { port: "internal port", cert: "internalTlsCert", key: "internalTlsKey", host: "internalHost" },
-] as const satisfies readonly { port: string; [role: string]: string }[];
+  { port: "public", cert: "tlsCert", key: "tlsKey", host: "host" },
+  { port: "internal", cert: "internalTlsCert", key: "internalTlsKey", host: "internalHost" },
+] as const satisfies readonly { port: TlsPort; [role: string]: string }[];
 
 export interface PortCertificate extends TlsFiles {
-  readonly port: string;
+  readonly certFile: string;
+  readonly keyFile: string;
   readonly host: string;
   /** The name of the setting. */
   readonly certName: string;
@@ -61,7 +64,7 @@ function checkOne(files: PortCertificate, nowMs: number, report: Report): void {
   const chain = certificatesIn(readFileSync(certFile, "utf8"));
   const [own] = chain;
   if (own === undefined) return;
-  const what = `the certificate of the ${port}`;
+  const what = `the certificate of the ${port} port`;
   const renew = `Renew the certificate and replace both files (${cert}, ${quote(keyFile)}): they are read again without a restart.`;
   reportValidity(what, own, nowMs, renew, report);
   const broken = findBrokenLink(chain);

@@ -6,8 +6,9 @@ import {
   readSettings,
   type Settings,
   SettingsError,
-  variables,
+  withSettingsFile,
 } from "../config/settings.ts";
+import { variables } from "../config/variables.ts";
 import { redisAccessOf } from "../server/redis-access.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
 import { databaseFileIn } from "../store/sqlite/data-folder.ts";
@@ -20,14 +21,14 @@ import { checkSettings } from "./check-settings.ts";
 import { type Check, type Diagnosis, runChecks } from "./run-checks.ts";
 
 /** Checks what a start with this environment would use. If some settings are wrong, what the others name is checked. */
-export function checkConfiguration(environment: Environment, clock: Clock): Promise<Diagnosis> {
-  const { settings, problems, warnings, dataDir } = read(environment);
+export function checkConfiguration(ownEnvironment: Environment, clock: Clock): Promise<Diagnosis> {
+  const { settings, problems, warnings, dataDir, environment } = read(ownEnvironment);
   const certificates = portCertificatesOf(settings);
   const ofCertificates = new Set(certificates.flatMap(tlsProblemsOf));
   const set = Object.keys(describeSettings(environment));
   const { connectionsMax, databaseUrl, databaseConnectionsMax = 1, usageLanes = 1, role } = settings;
   const redis = redisAccessOf(settings);
-  const { coordinators = [], internalSecret, internalCa } = settings;
+  const { coordinators = [], internalSecrets = [], internalCa: ca, internalTls } = settings;
 
   const checks: (Check | false | undefined)[] = [
     checkSettings({ problems, warnings, set }, ofCertificates),
@@ -51,7 +52,7 @@ export function checkConfiguration(environment: Environment, clock: Clock): Prom
       coordinators.length > 0 &&
       loaded("coordinators", async () => {
         const { checkCoordinators } = await import("./check-coordinators.ts");
-        return checkCoordinators({ coordinators, internalSecret, internalCa }, clock);
+        return checkCoordinators(coordinators, { secret: internalSecrets[0], ca, ...internalTls }, clock);
       }),
     certificates.length > 0 && checkCertificates(certificates, clock),
   ];
@@ -68,24 +69,31 @@ interface ReadSettings {
   readonly settings: Partial<Settings>;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
+  /** With what the file of settings adds. */
+  readonly environment: Environment;
   /** Undefined: it is not known whether the store is in it. */
   readonly dataDir: { readonly path: string; readonly isEmbedded: boolean } | undefined;
 }
 
-function read(environment: Environment): ReadSettings {
+function read(ownEnvironment: Environment): ReadSettings {
+  const readFile = (path: string) => readFileSync(path, "utf8");
+  let environment = ownEnvironment;
   try {
-    const { settings, warnings } = readSettings(environment, (path) => readFileSync(path, "utf8"));
+    environment = withSettingsFile(ownEnvironment, readFile);
+    const { settings, warnings } = readSettings(environment, readFile);
     const isEmbedded = settings.databaseUrl === undefined && settings.role !== "edge";
-    return { settings, problems: [], warnings, dataDir: { path: settings.dataDir, isEmbedded } };
+    return { settings, problems: [], warnings, dataDir: { path: settings.dataDir, isEmbedded }, environment };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     const dataDir = error.dataDir === undefined ? undefined : { path: error.dataDir, isEmbedded: true };
-    return { settings: error.valid, problems: error.problems, warnings: [], dataDir };
+    return { settings: error.valid, problems: error.problems, warnings: [], dataDir, environment };
   }
 }
 
 /** Certificates may come from files like secrets do, and are none. */
-const notSecret: readonly string[] = [variables.redisCa.name, variables.internalCa.name];
+const notSecret: readonly string[] = [variables.redisCa, variables.internalCa, variables.internalClientCa].map(
+  ({ name }) => name,
+);
 
 function privateFilesOf(
   environment: Environment,
@@ -96,7 +104,10 @@ function privateFilesOf(
     const path = secret && !notSecret.includes(name) ? environment[`${name}_FILE`] : undefined;
     return path ? [{ what: `the file of ${name}_FILE`, path }] : [];
   });
-  const keys = certificates.map(({ port, keyFile }) => ({ what: `the private key of the ${port}`, path: keyFile }));
+  const keys = certificates.map(({ port, keyFile }) => ({
+    what: `the private key of the ${port} port`,
+    path: keyFile,
+  }));
   return [...secrets, ...keys, ...dataFilesOf(settings)];
 }
 

@@ -1,28 +1,29 @@
 import { connect } from "node:tls";
 import type { Clock } from "../ambient/clock.ts";
-import type { Settings } from "../config/settings.ts";
+import type { LinkCredentials } from "../core/remote/link-credentials.ts";
 import { type CoordinatorState, probeCoordinator } from "../core/remote/probe-coordinator.ts";
 import { isUntrustedCertificate } from "../domain/untrusted-certificate.ts";
 import { reportValidity } from "./certificates.ts";
 import type { Check, Report } from "./run-checks.ts";
-
-type CoordinatorSettings = Pick<Settings, "coordinators" | "internalSecret" | "internalCa">;
 
 const probeMs = 3000;
 /** 0.25 s to the coordinator and 0.16 s from there to the database: see docs/metrics.md. */
 const pathMaxMs = 410;
 
 /** Each of LATCHKEY_COORDINATORS, by the stream that an edge opens. */
-export function checkCoordinators(settings: CoordinatorSettings, clock: Pick<Clock, "nowMs">): Check {
-  const { coordinators, internalSecret: secret, internalCa: ca } = settings;
+export function checkCoordinators(
+  coordinators: readonly string[],
+  credentials: LinkCredentials,
+  clock: Pick<Clock, "nowMs">,
+): Check {
   return {
     area: "coordinators",
     async run(report) {
       const check = async (address: string) => {
-        const state = await probeCoordinator({ address, secret, ca }, probeMs);
+        const state = await probeCoordinator(address, credentials, probeMs);
         reportState(address, state, report);
         if (state.outcome === "answered" && address.startsWith("https://"))
-          await reportCertificate(address, ca, clock.nowMs(), report);
+          await reportCertificate(address, credentials.ca, clock.nowMs(), report);
       };
       await Promise.all(coordinators.map(check));
     },

@@ -182,10 +182,12 @@ function lateThreads(readings: TwoReadings): readonly string[] {
 }
 
 function certificateEnd({ now, nowMs }: TwoReadings, wanted: CertificateValidity): readonly string[] {
-  const ends = now.sum("latchkey_internal_certificate_expires_seconds");
-  if (ends === undefined) return [];
-  // The metric does not say when it begins.
-  const [validFrom, validTo] = [0, ends * 1000].map((ms) => new Date(ms).toISOString()) as [string, string];
-  if (certificateValidity({ validFrom, validTo }, nowMs) !== wanted) return [];
-  return [`the certificate of the internal port ends at ${validTo}`];
+  return ["public", "internal"].flatMap((port) => {
+    const ends = now.sum("latchkey_certificate_expires_seconds", (labels) => labels.port === port);
+    if (ends === undefined) return [];
+    // The metric does not say when it begins.
+    const [validFrom, validTo] = [0, ends * 1000].map((ms) => new Date(ms).toISOString()) as [string, string];
+    if (certificateValidity({ validFrom, validTo }, nowMs) !== wanted) return [];
+    return [`the certificate of the ${port} port ends at ${validTo}`];
+  });
 }

@@ -153,7 +153,7 @@ describe("signs of incidents in metrics", () => {
     ],
     // An edge without Redis has this gauge too: it is about its coordinators.
     ["", "latchkey_rate_limit_sync_up 0", []],
-    ["", `latchkey_internal_certificate_expires_seconds ${nowMs / 1000 - 1}`, ["certificate-expired"]],
+    ["", `latchkey_certificate_expires_seconds{port="internal"} ${nowMs / 1000 - 1}`, ["certificate-expired"]],
   ])("%s, then %s: %j", (before, now, ids) => expect(findingsOf(before, now)).toEqual(ids));
 
   it("use only metrics that are documented", () => {

@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { LinkRequestSchema, LinkResponseSchema } from "../../../gen/latchkey/core/v1/core_pb.js";
 import { GrpcStream } from "../../link/grpc-stream.ts";
-import { type CoordinatorLinkOptions, linkStreamOptions } from "./coordinator-link.ts";
+import { type LinkCredentials, linkStreamOptions } from "./link-credentials.ts";
 
 /** `reason` is a code of the system, of gRPC or of HTTP, never what was sent. */
 export type CoordinatorState =
@@ -13,7 +13,8 @@ export type CoordinatorState =
  * nothing is charged. Never rejects.
  */
 export function probeCoordinator(
-  options: Pick<CoordinatorLinkOptions, "address" | "secret" | "ca">,
+  address: string,
+  credentials: LinkCredentials,
   timeoutMs: number,
 ): Promise<CoordinatorState> {
   return new Promise((resolve) => {
@@ -25,7 +26,7 @@ export function probeCoordinator(
     const timer = setTimeout(() => finish({ outcome: "failed", reason: "no answer in time" }), timeoutMs);
     let isFirst = true;
     const stream: GrpcStream = new GrpcStream({
-      ...linkStreamOptions(options),
+      ...linkStreamOptions(address, credentials),
       firstAddress: 0,
       onMessage(bytes) {
         try {
