@@ -135,6 +135,9 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
   },
 };
 
+/** For the commands that call a service: docs/cli.md. A shell in which they are set may also start one. */
+const namesOfClient = ["LATCHKEY_URL", "LATCHKEY_PROFILE"];
+
 /** Everything that is wrong with the settings. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
@@ -249,8 +252,10 @@ function isSet({ name }: Variable<unknown>, environment: Environment): boolean {
 }
 
 function unknownNames(environment: Environment): string[] {
-  const known = new Set(
-    Object.values(variables).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name])),
-  );
+  const known = new Set(namesOfClient);
+  for (const { name, secret } of Object.values(variables)) {
+    known.add(name);
+    if (secret) known.add(`${name}_FILE`);
+  }
   return Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
 }

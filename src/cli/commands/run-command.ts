@@ -1,0 +1,153 @@
+import { type Command, type CommandGroup, groups } from "../../../gen/latchkey/v1/commands.ts";
+import { createProgress } from "../progress.ts";
+import { buildRequest, secretAsArgument } from "./build-request.ts";
+import { callAllPages, openCall } from "./call-method.ts";
+import { CommandError, type ExitCode, exitCodes, UsageError } from "./command-error.ts";
+import { readConnection } from "./connection.ts";
+import { commonFlagsOf, fieldsOf, flagsOf, kebabCase } from "./flags.ts";
+import { commandHelp, groupHelp } from "./help.ts";
+import { callInBatches, hasError } from "./import-in-batches.ts";
+import { suggest } from "./nearest-name.ts";
+import { type Arguments, type KnownFlag, parseArguments } from "./parse-arguments.ts";
+import { parseDuration } from "./parse-value.ts";
+import { type Printed, printAnswer } from "./print-answer.ts";
+import { printBatch } from "./print-batch.ts";
+import { processInput as input } from "./read-input.ts";
+import { type Screen, screenOf } from "./screen.ts";
+import type { Json } from "./set-field.ts";
+
+/** Runs `latchkey GROUP COMMAND …`: a call of one method. */
+export async function runCommand(group: CommandGroup, args: readonly string[]): Promise<ExitCode> {
+  const [name, ...rest] = args;
+  if (name === undefined || name === "--help" || name === "-h") {
+    const help = `${groupHelp(group)}\n`;
+    (name === undefined ? process.stderr : process.stdout).write(help);
+    return name === undefined ? exitCodes.usage : exitCodes.done;
+  }
+  const command = group.commands.find((each) => each.name === name);
+  if (command === undefined) {
+    const names = group.commands.map((each) => each.name);
+    throw new UsageError(`latchkey ${group.name} has no command ${JSON.stringify(name)}${suggest(name, names)}`);
+  }
+  try {
+    return await callCommand(group, command, rest);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    const path = `latchkey ${group.name} ${command.name}`;
+    throw new UsageError(`${path}: ${error.message}\n${path} --help tells how it is used`);
+  }
+}
+
+export function findGroup(name: string): CommandGroup | undefined {
+  return groups.find((group) => group.name === name);
+}
+
+async function callCommand(group: CommandGroup, command: Command, args: readonly string[]): Promise<ExitCode> {
+  const fieldFlags = flagsOf(command);
+  const common = commonFlagsOf(command);
+  const known: KnownFlag[] = [
+    ...fieldFlags.map(({ name, field, list }) => ({
+      name,
+      needsValue: field.type !== "boolean",
+      canRepeat: Boolean(field.isList || list),
+    })),
+    ...common.map(({ name, value, isList }) => ({ name, needsValue: value !== undefined, canRepeat: Boolean(isList) })),
+  ];
+  refuseRootKey(args);
+  const given = parseArguments(args, known);
+  const valuesOf = (name: string) => given.flags.filter((flag) => flag.name === name).map(({ text }) => text ?? "");
+  const isSet = (name: string) => isSwitchedOn(given, name);
+  if (isSet("help")) {
+    process.stdout.write(`${commandHelp(group, command)}\n`);
+    return exitCodes.done;
+  }
+
+  const [data] = valuesOf("data");
+  const flags = given.flags.filter(({ name }) => fieldFlags.some((flag) => flag.name === name));
+  const parts = { operands: given.operands, flags, data, unset: valuesOf("unset") };
+  const request = await buildRequest(command, fieldFlags, parts, input);
+  const [url] = valuesOf("url");
+  const [profile] = valuesOf("profile");
+  const [idempotencyKey] = valuesOf("idempotency-key");
+  const options = { timeoutMs: readTimeout(valuesOf("timeout")[0]), idempotencyKey };
+  const call = openCall(group, command, readConnection({ url, profile }, process.env), options);
+  await completeRequest(command, request);
+  await confirmDeletion(group, command, request, isSet("yes"));
+
+  const progress = createProgress(process.stderr);
+  const answer =
+    command.batch !== undefined
+      ? await callInBatches(command, call, request, progress)
+      : command.items !== undefined && isSet("all")
+        ? await callAllPages(call, command.items, request)
+        : await call(request);
+  const screen = screenOf(process.stdout, process.env);
+  const { stdout, stderr } = isSet("json")
+    ? printJson(answer, screen)
+    : describeAnswer(command, request, answer, screen);
+  process.stdout.write(stdout);
+  process.stderr.write(stderr);
+  return isRefused(command, answer) ? exitCodes.refused : exitCodes.done;
+}
+
+function isSwitchedOn({ flags }: Arguments, name: string): boolean {
+  const flag = flags.find((each) => each.name === name);
+  if (flag?.text !== undefined) throw new UsageError(`--${name} takes no value`);
+  return flag !== undefined;
+}
+
+/** It is not a flag, but somebody may try. */
+function refuseRootKey(args: readonly string[]): void {
+  if (!args.some((arg) => /^--root-?key(=|$)/i.test(arg))) return;
+  throw new UsageError(
+    "a root key is a secret, and arguments are shown by ps: set LATCHKEY_ROOT_KEY_FILE, or make a profile with latchkey profile set",
+  );
+}
+
+/** Asks for a secret that is needed, and refuses a request that lacks another field. */
+async function completeRequest({ request: message, batch }: Command, request: Json): Promise<void> {
+  for (const { name, isRequired, isSecret } of fieldsOf(message)) {
+    if (!isRequired || name in request) continue;
+    if (!isSecret) {
+      const how = name === batch?.field ? " or --data @FILE" : "";
+      throw new UsageError(`--${kebabCase(name)}${how} is needed`);
+    }
+    const secret = await input.readSecret(`${name} (not shown): `);
+    if (secret === "") throw secretAsArgument(kebabCase(name));
+    request[name] = secret;
+  }
+}
+
+async function confirmDeletion(group: CommandGroup, command: Command, request: Json, isSure: boolean): Promise<void> {
+  if (!command.isDeletion || isSure) return;
+  const what = String(request[command.operand ?? ""] ?? "");
+  const answer = await input.confirm(`${capitalise(command.name)} ${what} (${group.name}) for ever?`);
+  if (answer === undefined) throw new UsageError("there is nobody to ask: --yes says that you are sure");
+  if (!answer) throw new CommandError("nothing was done");
+}
+
+function readTimeout(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const timeoutMs = /^\d+$/.test(text) ? Number(text) : parseDuration(text);
+  if (timeoutMs > 0 && timeoutMs < 2 ** 31) return timeoutMs;
+  throw new UsageError("--timeout must be a length of time such as 500ms, 30s or 5m");
+}
+
+/** For a script in one line, for people in several. */
+function printJson(answer: Json, { columns }: Screen): Printed {
+  return { stdout: `${JSON.stringify(answer, null, columns === undefined ? undefined : 2)}\n`, stderr: "" };
+}
+
+function describeAnswer(command: Command, request: Json, answer: Json, screen: Screen): Printed {
+  if (command.isDeletion) return { stdout: `${command.name}d ${request[command.operand ?? ""]}\n`, stderr: "" };
+  return command.batch === undefined ? printAnswer(command, answer, screen) : printBatch(command, answer, screen);
+}
+
+function isRefused({ outcome, batch }: Command, answer: Json): boolean {
+  if (batch !== undefined) return (answer[batch.results] as unknown[]).some(hasError);
+  return outcome !== undefined && answer[outcome] === false;
+}
+
+function capitalise(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}

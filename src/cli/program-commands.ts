@@ -1,0 +1,47 @@
+/** The flags of the program's own commands. */
+export interface ProgramFlags {
+  readonly role?: string | undefined;
+}
+
+/** A command that works on the settings and the data of this machine. The others call a service: commands/. */
+export interface ProgramCommand {
+  /** How it is typed, and what it does. */
+  readonly usage: readonly (readonly [typed: string, does: string])[];
+  /** Words that can follow it. */
+  readonly operands?: readonly string[];
+  /** What is wrong with the operands, if anything. */
+  check(operands: readonly string[]): string | undefined;
+  /** Loads what it needs, so that no command loads what another one needs. */
+  run(operands: readonly string[], flags: ProgramFlags): Promise<void>;
+}
+
+export const programCommands: Readonly<Record<string, ProgramCommand>> = {
+  serve: {
+    usage: [
+      ["[serve]", "serve until SIGTERM or SIGINT; settings come from the environment"],
+      ["--role ROLE", "all (default), edge or coordinator; the same as LATCHKEY_ROLE"],
+    ],
+    check: ({ length }) => (length > 0 ? "serve takes no operands: settings come from the environment" : undefined),
+    run: async (_, { role }) => (await import("./serve.ts")).serve(role),
+  },
+  backup: {
+    usage: [["backup FILE", "copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served"]],
+    check: ({ length }) => (length === 1 ? undefined : "backup takes one file"),
+    run: async ([file]) => (await import("./backup.ts")).backUp(file as string),
+  },
+  copy: {
+    usage: [["copy", "copy the data of LATCHKEY_DATA_DIR to the Postgres that LATCHKEY_COPY_TO names"]],
+    check: ({ length }) => (length > 0 ? "copy takes no operands: LATCHKEY_COPY_TO names the target" : undefined),
+    run: async () => (await import("./copy.ts")).copy(),
+  },
+  migrate: {
+    usage: [
+      ["migrate status", "list which changes of the schema the store has and lacks"],
+      ["migrate up", "apply those it lacks, as every start does"],
+    ],
+    operands: ["status", "up"],
+    check: ([action, ...others]) =>
+      (action === "status" || action === "up") && others.length === 0 ? undefined : "migrate takes status or up",
+    run: async ([action]) => (await import("./migrate.ts")).migrate(action as "status" | "up"),
+  },
+};
