@@ -6,7 +6,7 @@ import type { Connection } from "./connection.ts";
 import type { Json } from "./set-field.ts";
 
 export interface CallOptions {
-  readonly timeoutMs?: number | undefined;
+  readonly timeoutMs: number;
   readonly idempotencyKey?: string | undefined;
 }
 

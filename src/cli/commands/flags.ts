@@ -69,7 +69,7 @@ export function commonFlagsOf(command: Command): CommonFlag[] {
     {
       name: "timeout",
       value: "TIME",
-      details: "How long the call may take, such as 30s. Default: 10s, of a verification 2s.",
+      details: "How long the call may take, such as 30s. Default: 10s.",
     },
     { name: "json", details: "Prints the service's answer as JSON." },
     { name: "help", details: "Prints this help." },

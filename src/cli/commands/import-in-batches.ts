@@ -1,7 +1,7 @@
 import type { Command } from "../../../gen/latchkey/v1/commands.ts";
 import type { Progress } from "../progress.ts";
 import type { Call } from "./call-method.ts";
-import { CommandError, UsageError } from "./command-error.ts";
+import { CommandError, exitCodes, UsageError } from "./command-error.ts";
 import { parseJson } from "./parse-value.ts";
 import type { Json } from "./set-field.ts";
 
@@ -23,7 +23,8 @@ export async function callInBatches(command: Command, call: Call, request: Json,
     } catch (error) {
       progress.end();
       if (!(error instanceof CommandError)) throw error;
-      throw new CommandError(`${error.message}\n${describeStop(found, batch, all.length)}`, error.exitCode);
+      const isOpen = error.exitCode === exitCodes.unavailable;
+      throw new CommandError(`${error.message}\n${describeStop(found, batch, all.length, isOpen)}`, error.exitCode);
     }
     progress.update(field, found.length, all.length);
   }
@@ -31,11 +32,13 @@ export async function callInBatches(command: Command, call: Call, request: Json,
   return { [results]: found };
 }
 
-function describeStop(found: readonly unknown[], batch: readonly unknown[], total: number): string {
+function describeStop(found: readonly unknown[], batch: readonly unknown[], total: number, isOpen: boolean): string {
   const imported = found.filter((result) => !hasError(result)).length;
+  const last = `numbers ${found.length + 1} to ${found.length + batch.length}`;
   return (
-    `stopped after ${found.length} of ${total}: ${imported} are imported. Of the next ${batch.length} nothing is known, and the ` +
-    "others were not sent. The same command can be given again: what is there already is told as CONFLICT"
+    `stopped: of the first ${found.length} of ${total}, ${imported} are imported. ` +
+    `${isOpen ? `Of ${last} nothing is known` : `None of ${last} is`}, and no others were sent. ` +
+    "The same command can be given again: what is there already is told as CONFLICT"
   );
 }
 

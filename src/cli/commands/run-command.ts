@@ -126,8 +126,7 @@ async function confirmDeletion(group: CommandGroup, command: Command, request: J
   if (!answer) throw new CommandError("nothing was done");
 }
 
-function readTimeout(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+function readTimeout(text = "10s"): number {
   const timeoutMs = /^\d+$/.test(text) ? Number(text) : parseDuration(text);
   if (timeoutMs > 0 && timeoutMs < 2 ** 31) return timeoutMs;
   throw new UsageError("--timeout must be a length of time such as 500ms, 30s or 5m");
