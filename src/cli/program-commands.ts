@@ -29,6 +29,11 @@ export const programCommands: Readonly<Record<string, ProgramCommand>> = {
     check: ({ length }) => (length === 1 ? undefined : "backup takes one file"),
     run: async ([file]) => (await import("./backup.ts")).backUp(file as string),
   },
+  restore: {
+    usage: [["restore FILE", "put a backup into LATCHKEY_DATA_DIR, which must have no data"]],
+    check: ({ length }) => (length === 1 ? undefined : "restore takes one file"),
+    run: async ([file]) => (await import("./restore.ts")).restore(file as string),
+  },
   copy: {
     usage: [["copy", "copy the data of LATCHKEY_DATA_DIR to the Postgres that LATCHKEY_COPY_TO names"]],
     check: ({ length }) => (length > 0 ? "copy takes no operands: LATCHKEY_COPY_TO names the target" : undefined),

@@ -99,6 +99,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       "src/store/sql/migrate.ts",
       "src/store/sqlite/backup.ts",
       "src/store/sqlite/data-folder.ts",
+      "src/store/sqlite/restore.ts",
     ],
     node: true,
   },
