@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { groups } from "../../gen/latchkey/v1/commands.ts";
 import { buildRequest } from "../../src/cli/commands/build-request.ts";
+import { readConnection } from "../../src/cli/commands/connection.ts";
 import { commonFlagsOf, flagsOf } from "../../src/cli/commands/flags.ts";
 import { parseArguments } from "../../src/cli/commands/parse-arguments.ts";
 import type { Input } from "../../src/cli/commands/read-input.ts";
@@ -201,5 +202,28 @@ describe("flags", () => {
         expect(new Set(names).size, `${group.name} ${command.name}: ${names.join(" ")}`).toBe(names.length);
       }
     }
+  });
+});
+
+describe("the service that is called", () => {
+  const file = "/dev/null";
+
+  it.each<[object, Record<string, string>, object]>([
+    [{}, {}, { url: "http://127.0.0.1:8080", rootKey: undefined }],
+    [{}, { LATCHKEY_URL: "http://a", LATCHKEY_ROOT_KEY: "new, old" }, { url: "http://a", rootKey: "new" }],
+    [{ url: "http://b" }, { LATCHKEY_URL: "http://a", LATCHKEY_ROOT_KEY: "x" }, { url: "http://b", rootKey: "x" }],
+    [{ url: "http://b" }, { LATCHKEY_PROFILE: "none" }, { url: "http://b", rootKey: undefined }],
+  ])("is, by %j and %j, %j", (flags, environment, connection) => {
+    const noData = { LATCHKEY_DATA_DIR: "/nonexistent" };
+    expect(readConnection(flags, { ...noData, ...environment })).toMatchObject(connection);
+  });
+
+  it.each<[object, Record<string, string>, string]>([
+    [{}, { LATCHKEY_ROOT_KEY: "x", LATCHKEY_ROOT_KEY_FILE: file }, "are both set"],
+    [{}, { LATCHKEY_ROOT_KEY_FILE: "/nonexistent" }, "cannot be read from LATCHKEY_ROOT_KEY_FILE: ENOENT"],
+    [{}, { LATCHKEY_PROFILE: "a", LATCHKEY_URL: "http://a" }, "LATCHKEY_PROFILE and LATCHKEY_URL are both set"],
+    [{ profile: "a", url: "http://a" }, {}, "cannot be given together"],
+  ])("is refused by %j and %j", (flags, environment, problem) => {
+    expect(() => readConnection(flags, environment)).toThrow(problem);
   });
 });

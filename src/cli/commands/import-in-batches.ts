@@ -9,13 +9,19 @@ import type { Json } from "./set-field.ts";
 const requestBytesMax = 65_536 - 1024;
 
 /** Sends a list that may be longer than one request takes, in several. The answer is that of all together. */
-export async function callInBatches(command: Command, call: Call, request: Json, progress: Progress): Promise<Json> {
+export async function callInBatches(
+  command: Command,
+  call: Call,
+  request: Json,
+  { progress, hasIdempotencyKey }: { readonly progress: Progress; readonly hasIdempotencyKey: boolean },
+): Promise<Json> {
   const { field, max, results } = command.batch as NonNullable<Command["batch"]>;
   const all = request[field];
   // The service says what is wrong with it.
   if (!Array.isArray(all)) return call(request);
   const batches = splitIntoBatches(all, max);
   if (batches.length <= 1) return call(request);
+  if (hasIdempotencyKey) throw new UsageError(`--idempotency-key is for one request, and this takes ${batches.length}`);
   const found: unknown[] = [];
   for (const batch of batches) {
     try {

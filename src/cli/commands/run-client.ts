@@ -12,8 +12,8 @@ const others: Readonly<Record<string, (args: readonly string[]) => Promise<ExitC
 /** Runs a command that calls the service, or prepares such calls. Returns the exit code; undefined: no such command. */
 export async function runClient(args: readonly string[]): Promise<ExitCode | undefined> {
   const [name = "", ...rest] = args;
-  // Whoever reads the output has seen enough, such as `head`.
-  process.stdout.on("error", () => process.exit(0));
+  // A reader that has seen enough, such as `head`, is no failure. A full disk is one.
+  process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
   try {
     const group = findGroup(name);
     return await (group === undefined ? others[name]?.(rest) : runCommand(group, rest));

@@ -74,10 +74,10 @@ async function callCommand(group: CommandGroup, command: Command, args: readonly
   await completeRequest(command, request);
   await confirmDeletion(group, command, request, isSet("yes"));
 
-  const progress = createProgress(process.stderr);
+  const inBatches = { progress: createProgress(process.stderr), hasIdempotencyKey: idempotencyKey !== undefined };
   const answer =
     command.batch !== undefined
-      ? await callInBatches(command, call, request, progress)
+      ? await callInBatches(command, call, request, inBatches)
       : command.items !== undefined && isSet("all")
         ? await callAllPages(call, command.items, request)
         : await call(request);
