@@ -51,11 +51,12 @@ function atService(extra: Record<string, string> = {}): Record<string, string> {
 describe.concurrent("a command", () => {
   it("exits with 1 for what is refused, 2 for wrong use, 3 for what may succeed later", async () => {
     const nobody = { ...atService(), LATCHKEY_URL: `http://127.0.0.1:${await freePort()}` };
-    const [refused, invalid, wrong, away, unauthorised, keyless] = await Promise.all([
+    const [refused, invalid, wrong, away, undecided, unauthorised, keyless] = await Promise.all([
       shell("latchkey keys get key_none", atService()),
       shell("echo nonsense | latchkey keys verify", atService()),
       shell("latchkey keys get --key-id", atService()),
       shell("latchkey keys get key_none", nobody),
+      shell("echo nonsense | latchkey keys verify", nobody),
       shell("latchkey keys get key_none", atService({ LATCHKEY_ROOT_KEY: testRootKey })),
       shell("latchkey keys get key_none", { LATCHKEY_URL: latchkey.baseUrl }),
     ]);
@@ -65,8 +66,10 @@ describe.concurrent("a command", () => {
     expect(invalid.stdout).toMatch(/^valid +false\ncode +NOT_FOUND\n/);
     expect(wrong).toMatchObject({ code: 2, stdout: "" });
     expect(wrong.stderr).toContain("latchkey keys get: --key-id needs a value");
-    expect(away).toMatchObject({ code: 3, stdout: "" });
-    expect(away.stderr).toMatch(/^NETWORK_ERROR: the service could not be reached at http:\S+ \(ECONNREFUSED\)\n$/);
+    for (const { code, stdout, stderr } of [away, undecided]) {
+      expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
+      expect(stderr).toMatch(/^NETWORK_ERROR: the service could not be reached at http:\S+ \(ECONNREFUSED\)\n$/);
+    }
     expect(unauthorised).toMatchObject({ code: 1, stdout: "" });
     expect(unauthorised.stderr).toMatch(
       /^UNAUTHORIZED: .*\nthe root key is from LATCHKEY_ROOT_KEY\nrequest req_\w+\n$/,

@@ -101,7 +101,7 @@ describe.concurrent("the commands", () => {
     }
   });
 
-  it("answer in a pipe what the service answers, as JSON", { timeout: 60_000 }, async () => {
+  it("answer in a pipe what the service answers, as JSON", { timeout: 300_000 }, async () => {
     const env = { PATH: process.env.PATH, ...(await startService()) };
     await tellStory(async (line, path, cwd, { response }) => {
       const script = `${defineLatchkey}\n${line} --json </dev/null`;
@@ -113,7 +113,7 @@ describe.concurrent("the commands", () => {
     });
   });
 
-  it("print tables on a terminal that fit into it, and ask before they delete", { timeout: 60_000 }, async () => {
+  it("print tables on a terminal that fit into it, and ask before they delete", { timeout: 300_000 }, async () => {
     const columns = 80;
     const environment = await startService();
     await tellStory(async (line, path, folder) => {

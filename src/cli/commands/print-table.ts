@@ -21,8 +21,7 @@ export function printTable(
   rows: readonly Json[],
   screen: Screen,
 ): { readonly text: string; readonly leftOut: readonly string[] } {
-  const isSingle = ({ type, isList }: CommandField) => !isList && type !== "object" && type !== "message";
-  const ordered = [...fields.filter(isSingle), ...fields.filter((field) => !isSingle(field))];
+  const ordered = fields.toSorted((a, b) => rankOf(a) - rankOf(b));
   const columns = ordered
     .map((field) => columnOf(field, rows))
     .filter(({ cells }) => cells.some((cell) => cell !== ""));
@@ -34,6 +33,12 @@ export function printTable(
     text: [head, ...lines].map((line) => `${line}\n`).join(""),
     leftOut: leftOut.map((title) => title.toLowerCase()),
   };
+}
+
+/** What people look for comes first: when there is no room, the last are left out. */
+function rankOf({ name, type, isList }: CommandField): number {
+  if (isList || type === "object" || type === "message") return 2;
+  return name === "updatedAt" || name === "version" ? 1 : 0;
 }
 
 function columnOf(field: CommandField, rows: readonly Json[]): Column {

@@ -1,6 +1,6 @@
 import { type Command, type CommandGroup, groups } from "../../../gen/latchkey/v1/commands.ts";
 import { createProgress } from "../progress.ts";
-import { buildRequest, secretAsArgument } from "./build-request.ts";
+import { buildRequest } from "./build-request.ts";
 import { callAllPages, openCall } from "./call-method.ts";
 import { CommandError, type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { readConnection } from "./connection.ts";
@@ -113,7 +113,7 @@ async function completeRequest({ request: message, batch }: Command, request: Js
       throw new UsageError(`--${kebabCase(name)}${how} is needed`);
     }
     const secret = await input.readSecret(`${name} (not shown): `);
-    if (secret === "") throw secretAsArgument(kebabCase(name));
+    if (secret === "") throw new UsageError(`--${kebabCase(name)} @FILE is needed, or the ${name} on standard input`);
     request[name] = secret;
   }
 }
