@@ -51,10 +51,11 @@ function atService(extra: Record<string, string> = {}): Record<string, string> {
 describe.concurrent("a command", () => {
   it("exits with 1 for what is refused, 2 for wrong use, 3 for what may succeed later", async () => {
     const nobody = { ...atService(), LATCHKEY_URL: `http://127.0.0.1:${await freePort()}` };
-    const [refused, invalid, wrong, away, undecided, unauthorised, keyless] = await Promise.all([
+    const [refused, invalid, wrong, unsendable, away, undecided, unauthorised, keyless] = await Promise.all([
       shell("latchkey keys get key_none", atService()),
       shell("echo nonsense | latchkey keys verify", atService()),
       shell("latchkey keys get --key-id", atService()),
+      shell("latchkey apis create --idempotency-key 'a b'", atService()),
       shell("latchkey keys get key_none", nobody),
       shell("echo nonsense | latchkey keys verify", nobody),
       shell("latchkey keys get key_none", atService({ LATCHKEY_ROOT_KEY: testRootKey })),
@@ -66,6 +67,8 @@ describe.concurrent("a command", () => {
     expect(invalid.stdout).toMatch(/^valid +false\ncode +NOT_FOUND\n/);
     expect(wrong).toMatchObject({ code: 2, stdout: "" });
     expect(wrong.stderr).toContain("latchkey keys get: --key-id needs a value");
+    expect(unsendable).toMatchObject({ code: 2, stdout: "" });
+    expect(unsendable.stderr).toContain("--idempotency-key must be 1 to 255 visible ASCII characters");
     for (const { code, stdout, stderr } of [away, undecided]) {
       expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
       expect(stderr).toMatch(/^NETWORK_ERROR: the service could not be reached at http:\S+ \(ECONNREFUSED\)\n$/);
@@ -186,18 +189,6 @@ describe.concurrent("a command", () => {
     expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining("Exit codes: 0 done; 1 refused") });
     expect(same).toEqual(help);
     expect(none).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("latchkey keys reroll") });
-  });
-});
-
-describe.concurrent("what calls no service", () => {
-  it("works on a terminal as in a pipe", async () => {
-    const folder = tempFolder();
-    const environment = { HOME: folder, LATCHKEY_DATA_DIR: join(folder, "data") };
-    const lines = ["migrate up", "migrate status", "backup copy.db", "profile list", "completion bash", "--version"];
-    const typed = [defineLatchkey(), ...lines.map((line) => `latchkey ${line}`)].join("\n");
-    const shown = await runOnTerminal(typed, { environment, folder });
-    for (const text of [/^applied 0/m, /^has {4}0/m, /^backed up to copy\.db$/m, /^NAME {2}URL$/m, /^complete -o/m])
-      expect(shown).toMatchObject({ code: 0, shown: expect.stringMatching(text) });
   });
 });
 

@@ -3,7 +3,7 @@ import { groups } from "../../gen/latchkey/v1/commands.ts";
 import { buildRequest } from "../../src/cli/commands/build-request.ts";
 import { readConnection } from "../../src/cli/commands/connection.ts";
 import { commonFlagsOf, flagsOf } from "../../src/cli/commands/flags.ts";
-import { parseArguments } from "../../src/cli/commands/parse-arguments.ts";
+import { parseCommandLine } from "../../src/cli/commands/parse-command-line.ts";
 import type { Input } from "../../src/cli/commands/read-input.ts";
 
 /** Files that flags can name. */
@@ -34,21 +34,7 @@ function commandNamed(words: string) {
 /** The request that a command makes of its arguments. */
 async function requestOf(words: string, args: readonly string[]): Promise<object> {
   const command = commandNamed(words);
-  const flags = flagsOf(command);
-  const known = [
-    ...flags.map(({ name, field, list }) => ({
-      name,
-      needsValue: field.type !== "boolean",
-      canRepeat: Boolean(field.isList || list),
-    })),
-    { name: "data", needsValue: true, canRepeat: false },
-    { name: "unset", needsValue: true, canRepeat: true },
-  ];
-  const given = parseArguments(args, known);
-  const textsOf = (name: string) => given.flags.filter((flag) => flag.name === name).map(({ text }) => text ?? "");
-  const ofFields = given.flags.filter(({ name }) => flags.some((flag) => flag.name === name));
-  const parts = { operands: given.operands, flags: ofFields, data: textsOf("data")[0], unset: textsOf("unset") };
-  return buildRequest(command, flags, parts, input);
+  return buildRequest(command, parseCommandLine(command, args).request, input);
 }
 
 describe("arguments", () => {
@@ -182,6 +168,10 @@ describe("arguments", () => {
     ["keys verify", ["live_secret"], "--key is a secret, and arguments are shown by ps"],
     ["keys verify", ["--data", '{"key":"live_secret"}'], "is a secret, and arguments are shown by ps"],
     ["keys create", ["--data", "@list.json"], "--data must be a JSON object"],
+    ["keys delete", ["key_1", "--yes=maybe"], "--yes takes no value"],
+    ["keys list", ["--json=x"], "--json takes no value"],
+    ["keys list", ["--timeout", "soon"], "--timeout must be a length of time"],
+    ["keys list", ["--rootKey=live_secret"], "a root key is a secret"],
     ["keys import", ["--data", "@bad.jsonl"], "line 2 of --data must be JSON"],
   ])("of %s %j are refused, and never repeated where they may be a secret", async (words, args, problem) => {
     const error = await requestOf(words, args).then(

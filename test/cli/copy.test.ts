@@ -8,7 +8,6 @@ import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { query } from "../support/run-statement.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { runOnTerminal } from "../support/terminal.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -223,16 +222,6 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
     const served = { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url, LATCHKEY_ROOT_KEY: testRootKey };
     const verified = await serving(served, (keys) => keys.verifyKey({ key }));
     expect(verified).toMatchObject({ code: "VALID", remaining: 99 });
-  });
-
-  it("has a bar for each table on a terminal", async () => {
-    const { dataDir } = largeStore();
-    const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO: await createTestDatabase(), HOME: dataDir };
-    const typed = `'${process.execPath}' '${builtProgram()}' copy`;
-    const { code, shown } = await runOnTerminal(typed, { environment, folder: dataDir });
-    expect(code).toBe(0);
-    expect(shown).toMatch(new RegExp(`keys {13}█{30} 100% {2}${others + 1} of ${others + 1}\n`));
-    expect(shown).toContain(finishedText);
   });
 
   it("begins again if the source was served after it was killed", async () => {

@@ -1,6 +1,6 @@
 import type { Command, CommandField } from "../../../gen/latchkey/v1/commands.ts";
 import { UsageError } from "./command-error.ts";
-import { type Flag, fieldsOf, flagName, kebabCase } from "./flags.ts";
+import { type Flag, fieldsOf, flagName, flagsOf, kebabCase } from "./flags.ts";
 import { parseBatch } from "./import-in-batches.ts";
 import { suggest } from "./nearest-name.ts";
 import type { GivenFlag } from "./parse-arguments.ts";
@@ -8,7 +8,7 @@ import { parseJson, parseValue } from "./parse-value.ts";
 import type { Input } from "./read-input.ts";
 import { createFieldSetter, type Json } from "./set-field.ts";
 
-interface RequestParts {
+export interface RequestParts {
   readonly operands: readonly string[];
   /** Those that set fields. */
   readonly flags: readonly GivenFlag[];
@@ -19,7 +19,6 @@ interface RequestParts {
 /** Makes the request: what `--data` holds, and on top of it what flags and the operand set. */
 export async function buildRequest(
   command: Command,
-  known: readonly Flag[],
   { operands, flags, data, unset }: RequestParts,
   input: Input,
 ): Promise<Json> {
@@ -27,9 +26,9 @@ export async function buildRequest(
   const fromOperands = operandsAsFlags(command, operands);
   const twice = fromOperands.find((operand) => flags.some(({ name }) => name === operand.name));
   if (twice !== undefined) throw new UsageError(`--${twice.name} was given twice`);
-  const given = [...fromOperands, ...flags];
+  const known = flagsOf(command);
   const setField = createFieldSetter(request);
-  for (const { name, text } of given) {
+  for (const { name, text } of [...fromOperands, ...flags]) {
     const flag = known.find((each) => each.name === name) as Flag;
     setField(flag, await readValue(flag, text, input));
   }

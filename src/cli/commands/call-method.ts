@@ -5,16 +5,21 @@ import { CommandError, exitCodes, UsageError } from "./command-error.ts";
 import type { Connection } from "./connection.ts";
 import type { Json } from "./set-field.ts";
 
-export interface CallOptions {
+interface CallOptions {
   readonly timeoutMs: number;
-  readonly idempotencyKey?: string | undefined;
+  readonly idempotencyKey: string | undefined;
 }
 
 /** Calls the method of a command. Fails with a `CommandError`. */
 export type Call = (request: Json) => Promise<Json>;
 
 /** What calls of one command have in common. They repeat what is safe to repeat, as the client for programs does. */
-export function openCall(group: CommandGroup, command: Command, connection: Connection, options: CallOptions): Call {
+export function openCall(
+  group: CommandGroup,
+  command: Command,
+  connection: Connection,
+  { timeoutMs, idempotencyKey }: CallOptions,
+): Call {
   const method = methodOf(group, command, connection);
   if (connection.rootKey === undefined && !command.isPublic) {
     throw new UsageError(
@@ -23,12 +28,15 @@ export function openCall(group: CommandGroup, command: Command, connection: Conn
   }
   return async (request) => {
     try {
-      const answer = (await method(request, options)) as Json & { degraded?: true; cause?: unknown };
+      const answer = (await method(request, { timeoutMs, idempotencyKey })) as Json & {
+        degraded?: true;
+        cause?: unknown;
+      };
       // The client turns an outage into a refusal. Here it is an error.
       if (answer.degraded) throw answer.cause;
       return answer;
     } catch (error) {
-      throw isLatchkeyError(error) ? asCommandError(error, connection) : error;
+      throw isLatchkeyError(error) ? asCommandError(error, connection) : asUsageError(error);
     }
   };
 }
@@ -40,10 +48,15 @@ function methodOf({ client }: CommandGroup, { method }: Command, { url, rootKey 
     const calls = createClient({ baseUrl: url, rootKey }) as unknown as Record<string, Record<string, Method>>;
     return calls[client]?.[method] as Method;
   } catch (error) {
-    // What the client refuses before it sends anything, in words that name its options.
-    const { message } = error as Error;
-    throw new UsageError(message.replace("baseUrl", "the URL of the service").replace("rootKey", "the root key"));
+    throw asUsageError(error);
   }
+}
+
+/** What the client refuses before it sends anything, in words that name its options. */
+function asUsageError(error: unknown): unknown {
+  if (!(error instanceof TypeError || error instanceof RangeError)) return error;
+  const names = { baseUrl: "the URL of the service", rootKey: "the root key", idempotencyKey: "--idempotency-key" };
+  return new UsageError(error.message.replace(/^\w+/, (name) => (names as Record<string, string>)[name] ?? name));
 }
 
 /** The answer of all pages from this request on, as if they were one. */

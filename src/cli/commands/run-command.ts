@@ -1,15 +1,14 @@
 import { type Command, type CommandGroup, groups } from "../../../gen/latchkey/v1/commands.ts";
 import { createProgress } from "../progress.ts";
 import { buildRequest } from "./build-request.ts";
-import { callAllPages, openCall } from "./call-method.ts";
+import { type Call, callAllPages, openCall } from "./call-method.ts";
 import { CommandError, type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { readConnection } from "./connection.ts";
-import { commonFlagsOf, fieldsOf, flagsOf, kebabCase } from "./flags.ts";
+import { fieldsOf, kebabCase } from "./flags.ts";
 import { commandHelp, groupHelp } from "./help.ts";
 import { callInBatches, hasError } from "./import-in-batches.ts";
 import { suggest } from "./nearest-name.ts";
-import { type Arguments, type KnownFlag, parseArguments } from "./parse-arguments.ts";
-import { parseDuration } from "./parse-value.ts";
+import { type CommandLine, parseCommandLine } from "./parse-command-line.ts";
 import { type Printed, printAnswer } from "./print-answer.ts";
 import { printBatch } from "./print-batch.ts";
 import { processInput as input } from "./read-input.ts";
@@ -43,46 +42,18 @@ export function findGroup(name: string): CommandGroup | undefined {
 }
 
 async function callCommand(group: CommandGroup, command: Command, args: readonly string[]): Promise<ExitCode> {
-  const fieldFlags = flagsOf(command);
-  const common = commonFlagsOf(command);
-  const known: KnownFlag[] = [
-    ...fieldFlags.map(({ name, field, list }) => ({
-      name,
-      needsValue: field.type !== "boolean",
-      canRepeat: Boolean(field.isList || list),
-    })),
-    ...common.map(({ name, value, isList }) => ({ name, needsValue: value !== undefined, canRepeat: Boolean(isList) })),
-  ];
-  refuseRootKey(args);
-  const given = parseArguments(args, known);
-  const valuesOf = (name: string) => given.flags.filter((flag) => flag.name === name).map(({ text }) => text ?? "");
-  const isSet = (name: string) => isSwitchedOn(given, name);
-  if (isSet("help")) {
+  const line = parseCommandLine(command, args);
+  if (line.wantsHelp) {
     process.stdout.write(`${commandHelp(group, command)}\n`);
     return exitCodes.done;
   }
-
-  const [data] = valuesOf("data");
-  const flags = given.flags.filter(({ name }) => fieldFlags.some((flag) => flag.name === name));
-  const parts = { operands: given.operands, flags, data, unset: valuesOf("unset") };
-  const request = await buildRequest(command, fieldFlags, parts, input);
-  const [url] = valuesOf("url");
-  const [profile] = valuesOf("profile");
-  const [idempotencyKey] = valuesOf("idempotency-key");
-  const options = { timeoutMs: readTimeout(valuesOf("timeout")[0]), idempotencyKey };
-  const call = openCall(group, command, readConnection({ url, profile }, process.env), options);
+  const request = await buildRequest(command, line.request, input);
+  const call = openCall(group, command, readConnection(line, process.env), line);
   await completeRequest(command, request);
-  await confirmDeletion(group, command, request, isSet("yes"));
-
-  const inBatches = { progress: createProgress(process.stderr), hasIdempotencyKey: idempotencyKey !== undefined };
-  const answer =
-    command.batch !== undefined
-      ? await callInBatches(command, call, request, inBatches)
-      : command.items !== undefined && isSet("all")
-        ? await callAllPages(call, command.items, request)
-        : await call(request);
+  await confirmDeletion(group, command, request, line.isSure);
+  const answer = await answerOf(command, call, request, line);
   const screen = screenOf(process.stdout, process.env);
-  const { stdout, stderr } = isSet("json")
+  const { stdout, stderr } = line.wantsJson
     ? printJson(answer, screen)
     : describeAnswer(command, request, answer, screen);
   process.stdout.write(stdout);
@@ -90,18 +61,14 @@ async function callCommand(group: CommandGroup, command: Command, args: readonly
   return isRefused(command, answer) ? exitCodes.refused : exitCodes.done;
 }
 
-function isSwitchedOn({ flags }: Arguments, name: string): boolean {
-  const flag = flags.find((each) => each.name === name);
-  if (flag?.text !== undefined) throw new UsageError(`--${name} takes no value`);
-  return flag !== undefined;
-}
-
-/** It is not a flag, but somebody may try. */
-function refuseRootKey(args: readonly string[]): void {
-  if (!args.some((arg) => /^--root-?key(=|$)/i.test(arg))) return;
-  throw new UsageError(
-    "a root key is a secret, and arguments are shown by ps: set LATCHKEY_ROOT_KEY_FILE, or make a profile with latchkey profile set",
-  );
+/** The answer of one call, or of several that are told as one. */
+function answerOf(command: Command, call: Call, request: Json, line: CommandLine): Promise<Json> {
+  if (command.batch !== undefined) {
+    const hasIdempotencyKey = line.idempotencyKey !== undefined;
+    return callInBatches(command, call, request, { progress: createProgress(process.stderr), hasIdempotencyKey });
+  }
+  const isList = command.items !== undefined && line.wantsAllPages;
+  return isList ? callAllPages(call, command.items, request) : call(request);
 }
 
 /** Asks for a secret that is needed, and refuses a request that lacks another field. */
@@ -124,12 +91,6 @@ async function confirmDeletion(group: CommandGroup, command: Command, request: J
   const answer = await input.confirm(`${capitalise(command.name)} ${what} (${group.name}) for ever?`);
   if (answer === undefined) throw new UsageError("there is nobody to ask: --yes says that you are sure");
   if (!answer) throw new CommandError("nothing was done");
-}
-
-function readTimeout(text = "10s"): number {
-  const timeoutMs = /^\d+$/.test(text) ? Number(text) : parseDuration(text);
-  if (timeoutMs > 0 && timeoutMs < 2 ** 31) return timeoutMs;
-  throw new UsageError("--timeout must be a length of time such as 500ms, 30s or 5m");
 }
 
 /** For a script in one line, for people in several. */
