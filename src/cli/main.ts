@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { parseArgs } from "node:util";
-import { type ProgramFlags, programCommands } from "./program-commands.ts";
+import { type ProgramCommand, type ProgramFlags, programCommands } from "./program-commands.ts";
 
 /** Parses the command line and runs the command. Exits with 0 on success, otherwise with another code. */
 export async function main(args: readonly string[]): Promise<void> {
@@ -16,7 +16,7 @@ export async function main(args: readonly string[]): Promise<void> {
   if (command === "help") return console.log(await usage());
   const program = programCommands[command];
   if (program === undefined) return exitWithUsage(`flags follow the command: latchkey ${command} …`);
-  const problem = flags.role !== undefined && command !== "serve" ? "--role is for serve" : program.check(operands);
+  const problem = foreignFlag(program, flags) ?? program.check(operands);
   if (problem !== undefined) return exitWithUsage(problem);
   await program.run(operands, flags);
 }
@@ -41,18 +41,27 @@ interface ParsedCommand {
 
 async function parseCommand(args: readonly string[]): Promise<ParsedCommand> {
   try {
+    const ofCommands = Object.values(programCommands).map((command) => command.flags ?? {});
     const options = {
+      ...Object.assign({}, ...ofCommands),
       version: { type: "boolean" },
       help: { type: "boolean", short: "h" },
-      role: { type: "string" },
-    } as const;
+    };
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const { help, version, ...flags } = values as ProgramFlags;
     const [command = "serve", ...operands] = positionals;
-    const name = values.help ? "help" : values.version ? "version" : command;
-    return { command: name, operands, flags: { role: values.role } };
+    return { command: help ? "help" : version ? "version" : command, operands, flags };
   } catch (error) {
     return exitWithUsage((error as Error).message);
   }
+}
+
+/** Says of a flag that it is another command's. */
+function foreignFlag(program: ProgramCommand, flags: ProgramFlags): string | undefined {
+  const foreign = Object.keys(flags).find((name) => !Object.hasOwn(program.flags ?? {}, name));
+  if (foreign === undefined) return undefined;
+  const owners = Object.entries(programCommands).filter(([, command]) => Object.hasOwn(command.flags ?? {}, foreign));
+  return `--${foreign} is for ${owners.map(([name]) => name).join(" and ")}`;
 }
 
 /** The help of the whole program. What calls a service is listed from the contract. */

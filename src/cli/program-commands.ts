@@ -1,12 +1,12 @@
-/** The flags of the program's own commands. */
-export interface ProgramFlags {
-  readonly role?: string | undefined;
-}
+/** The values of flags, by name. */
+export type ProgramFlags = Readonly<Record<string, string | boolean | undefined>>;
 
 /** A command that works on the settings and the data of this machine. The others call a service: commands/. */
 export interface ProgramCommand {
   /** How it is typed, and what it does. */
   readonly usage: readonly (readonly [typed: string, does: string])[];
+  /** Flags of its own, as `parseArgs` takes them. */
+  readonly flags?: Readonly<Record<string, { readonly type: "string" | "boolean" }>>;
   /** Words that can follow it. */
   readonly operands?: readonly string[];
   /** What is wrong with the operands, if anything. */
@@ -21,8 +21,9 @@ export const programCommands: Readonly<Record<string, ProgramCommand>> = {
       ["[serve]", "serve until SIGTERM or SIGINT; settings come from the environment"],
       ["--role ROLE", "all (default), edge or coordinator; the same as LATCHKEY_ROLE"],
     ],
+    flags: { role: { type: "string" } },
     check: ({ length }) => (length > 0 ? "serve takes no operands: settings come from the environment" : undefined),
-    run: async (_, { role }) => (await import("./serve.ts")).serve(role),
+    run: async (_, { role }) => (await import("./serve.ts")).serve(role as string | undefined),
   },
   backup: {
     usage: [["backup FILE", "copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served"]],

@@ -34,7 +34,9 @@ function completions(): Map<string, readonly string[]> {
   const table = new Map<string, readonly string[]>();
   const names = [...own.map(([name]) => name), ...groups.map(({ name }) => name), "profile", "completion", "help"];
   table.set("", [...names, "--help", "--version"]);
-  for (const [name, { operands }] of own) table.set(name, operands ?? []);
+  for (const [name, { operands = [], flags = {} }] of own) {
+    table.set(name, [...operands, ...Object.keys(flags).map((flag) => `--${flag}`)]);
+  }
   table.set("profile", ["set", "list", "remove"]);
   table.set("profile set", ["--url", "--root-key"]);
   table.set("completion", Object.keys(scripts));

@@ -25,6 +25,7 @@ export async function runCommand(group: CommandGroup, args: readonly string[]): 
   }
   const command = group.commands.find((each) => each.name === name);
   if (command === undefined) {
+    if (name.startsWith("-")) throw new UsageError(`flags follow the command: latchkey ${group.name} COMMAND …`);
     const names = group.commands.map((each) => each.name);
     throw new UsageError(`latchkey ${group.name} has no command ${JSON.stringify(name)}${suggest(name, names)}`);
   }
