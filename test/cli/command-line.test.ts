@@ -91,6 +91,7 @@ describe("arguments", () => {
       ["key_1", "--unset", "owner-id", "--unset", "refill"],
       { keyId: "key_1", ownerId: null, refill: null },
     ],
+    ["keys update", ["key_1", "--data", '{"name":"a"}', "--unset", "name"], { keyId: "key_1", name: null }],
     ["keys reroll", ["key_1", "--overlap", "7d"], { keyId: "key_1", overlap: 604_800_000 }],
     [
       "keys create",
@@ -160,6 +161,11 @@ describe("arguments", () => {
       "keys update",
       ["key_1", "--name", "a", "--unset", "name"],
       "--unset name and a value for it contradict each other",
+    ],
+    [
+      "keys update",
+      ["key_1", "--refill.amount", "1", "--unset", "refill"],
+      "--unset refill and a value for it contradict",
     ],
     ["keys get", ["key_1", "key_2"], "it takes one argument without a flag: --key-id"],
     ["keys get", ["key_1", "--key-id", "key_2"], "--key-id was given twice"],

@@ -34,7 +34,8 @@ export async function buildRequest(
   }
   for (const name of unset) {
     const field = nullableField(command, name);
-    if (field.name in request) throw new UsageError(`--unset ${name} and a value for it contradict each other`);
+    const isSet = flags.some((flag) => flag.name === name || flag.name.startsWith(`${name}.`));
+    if (isSet) throw new UsageError(`--unset ${name} and a value for it contradict each other`);
     request[field.name] = null;
   }
   return request;
