@@ -1,5 +1,5 @@
 // The buf plugin that derives everything HTTP from the proto files of latchkey.v1: the gateway's route table, the
-// codecs of hot methods, the JSON types of the SDK and the OpenAPI document. It reads descriptors, and of
+// codecs of hot methods, the JSON types of the SDK, the table of the command line and the OpenAPI document. It reads descriptors, and of
 // `/v1/authz` the table beside its handler; never gen/, which buf has just emptied.
 import { create, createFileRegistry } from "@bufbuild/protobuf";
 import {
@@ -11,6 +11,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { type Plugin, runNodeJs } from "@bufbuild/protoplugin";
 import { emitClient } from "./protoc-gen-latchkey/emit-client.ts";
+import { emitCommands } from "./protoc-gen-latchkey/emit-commands.ts";
 import { emitGateway } from "./protoc-gen-latchkey/emit-gateway.ts";
 import { emitHot } from "./protoc-gen-latchkey/emit-hot.ts";
 import { emitOpenapi } from "./protoc-gen-latchkey/emit-openapi.ts";
@@ -35,6 +36,7 @@ function run(request: CodeGeneratorRequest): CodeGeneratorResponse {
       { name: `${FOLDER}/services.ts`, content: emitServices(services) },
       { name: `${FOLDER}/updates.ts`, content: emitUpdates(contract.messages) },
       { name: `${FOLDER}/client.ts`, content: emitClient(contract) },
+      { name: `${FOLDER}/commands.ts`, content: emitCommands(contract) },
       { name: "openapi.json", content: emitOpenapi(contract) },
       { name: "docs.html", content: emitPage(contract) },
     );

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { isLoopback } from "../config/internal-port-problems.ts";
+import { isLoopback } from "../config/loopback.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
 import type { RunningServer } from "../server/running-server.ts";

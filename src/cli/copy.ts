@@ -1,10 +1,9 @@
 import { systemClock } from "../ambient/clock.ts";
 import { createSystemRandom } from "../ambient/random.ts";
+import { createProgress } from "./progress.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 const title = "latchkey cannot copy";
-/** Between two lines about one table. */
-const progressEveryMs = 1000;
 
 /** Copies the embedded store to Postgres, tells its progress, and prints the number of rows on both sides. */
 export async function copy(): Promise<void> {
@@ -17,8 +16,11 @@ export async function copy(): Promise<void> {
   if (copyTo === undefined || problems.length > 0) return exitWithProblems(title, problems);
 
   const { copyDataFolder } = await import("../server/copy.ts");
-  const options = { settings, copyTo, clock: systemClock, random: createSystemRandom(), onProgress: createReporter() };
-  const counts = await copyDataFolder(options).catch((error: unknown) => exitWithProblems(title, error));
+  const progress = createProgress(process.stderr);
+  const options = { settings, copyTo, clock: systemClock, random: createSystemRandom(), onProgress: progress.update };
+  const counts = await copyDataFolder(options)
+    .finally(progress.end)
+    .catch((error: unknown) => exitWithProblems(title, error));
   const lines = [["table", "source", "target"], ...counts.map(Object.values)] as (string | number)[][];
   for (const [table, source, target] of lines)
     console.log(String(table).padEnd(16) + String(source).padStart(12) + String(target).padStart(12));
@@ -27,15 +29,4 @@ export async function copy(): Promise<void> {
     return exitWithProblems("latchkey has not finished the copy", [problem]);
   }
   console.log("The copy is finished. Serve it with DATABASE_URL, and do not serve this data folder again.");
-}
-
-/** Lines such as `keys: 12000 of 1000000`: one a second at most, and one when a table is complete. */
-function createReporter(): (table: string, copied: number, total: number) => void {
-  let toldMs = Number.NEGATIVE_INFINITY;
-  return (table, copied, total) => {
-    const nowMs = systemClock.monotonicMs();
-    if (copied < total && nowMs - toldMs < progressEveryMs) return;
-    toldMs = nowMs;
-    console.error(`${table}: ${copied} of ${total}`);
-  };
 }

@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { systemClock } from "../ambient/clock.ts";
-import { isLoopback } from "../config/internal-port-problems.ts";
+import { isLoopback } from "../config/loopback.ts";
 import { readSetting, withSettingsFile } from "../config/settings.ts";
 import { checkConfiguration } from "../doctor/check-configuration.ts";
 import { checkService, type ServiceAddresses } from "../doctor/check-service.ts";
 import { type Finding, type Severity, worstOf } from "../doctor/findings.ts";
 import type { Diagnosis } from "../doctor/run-checks.ts";
+import type { ProgramFlags } from "./program-flags.ts";
 import { localUrl } from "./reachable-url.ts";
 
-const doctorUsage = `Usage: latchkey doctor                check the settings in the environment and what they name; changes nothing
+export const doctorUsage = `Usage: latchkey doctor                check the settings in the environment and what they name; changes nothing
          --role ROLE                  all (default), edge or coordinator, as serve takes it
        latchkey doctor --url URL      check a service that runs, by its public port
          --internal-url URL           its internal port, for its metrics; the secret comes from LATCHKEY_INTERNAL_SECRET
@@ -20,9 +20,8 @@ const doctorUsage = `Usage: latchkey doctor                check the settings in
 const exitCodes = { error: 1, warning: 3, note: 0 } satisfies Record<Severity, number>;
 
 /** Prints a diagnosis of the configuration, or of a running service, and exits by its worst finding. */
-export async function doctor(args: readonly string[]): Promise<void> {
-  const { json, role, url, internalUrl, help } = parse(args);
-  if (help) return console.log(doctorUsage);
+export async function doctor(flags: ProgramFlags): Promise<void> {
+  const { json, role, url, internalUrl } = read(flags);
   const environment = { ...process.env, ...(role !== undefined && { LATCHKEY_ROLE: role }) };
   const diagnosis =
     url === undefined
@@ -64,19 +63,12 @@ function toText({ checked, findings }: Diagnosis, hasColours: boolean): string {
   return [...lines, ...sorted.flatMap(describe), "", counts.join(", ") || paint("32", "no problems")].join("\n");
 }
 
-function parse(args: readonly string[]) {
+function read(flags: ProgramFlags) {
+  const { json, role, url, "internal-url": internalUrl } = flags as Record<string, string | undefined>;
   try {
-    const options = {
-      help: { type: "boolean", short: "h" },
-      json: { type: "boolean", default: false },
-      role: { type: "string" },
-      url: { type: "string" },
-      "internal-url": { type: "string" },
-    } as const;
-    const { "internal-url": internalUrl, ...values } = parseArgs({ args: [...args], options }).values;
-    if (internalUrl !== undefined && values.url === undefined) throw new Error("--internal-url goes with --url");
-    if (values.role !== undefined && values.url !== undefined) throw new Error("--role and --url exclude each other");
-    return { ...values, url: urlOf("--url", values.url), internalUrl: urlOf("--internal-url", internalUrl) };
+    if (internalUrl !== undefined && url === undefined) throw new Error("--internal-url goes with --url");
+    if (role !== undefined && url !== undefined) throw new Error("--role and --url exclude each other");
+    return { json, role, url: urlOf("--url", url), internalUrl: urlOf("--internal-url", internalUrl) };
   } catch (error) {
     return exitWithUsage((error as Error).message);
   }

@@ -1,96 +1,84 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { parseArgs } from "node:util";
-import { systemClock } from "../ambient/clock.ts";
-import { backUpDataFolder } from "../store/sqlite/backup.ts";
-import { copy } from "./copy.ts";
-import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
-
-const usage = `Usage: latchkey [serve]          serve until SIGTERM or SIGINT; settings come from the environment
-         --role ROLE            all (default), edge or coordinator; the same as LATCHKEY_ROLE
-       latchkey backup FILE     copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served
-       latchkey copy            copy the data of LATCHKEY_DATA_DIR to the Postgres that LATCHKEY_COPY_TO names
-       latchkey doctor          check these settings, or a service that runs; --help tells more
-       latchkey migrate status  list which changes of the schema the store has and lacks
-       latchkey migrate up      apply those it lacks, as every start does
-       latchkey --version`;
+import { type ProgramCommand, programCommands } from "./program-commands.ts";
+import type { ProgramFlags } from "./program-flags.ts";
 
 /** Parses the command line and runs the command. Exits with 0 on success, otherwise with another code. */
 export async function main(args: readonly string[]): Promise<void> {
-  // Other users must not read the data, its copies or a generated root key.
+  // Other users must not read the data, its copies, a generated root key or a profile.
   process.umask(0o077);
-  // Loaded only if used: it needs every engine. It has options of its own.
-  if (args[0] === "doctor") return (await import("./doctor.ts")).doctor(args.slice(1));
-  const { command, operands, role } = parseCommand(args);
-  if (role !== undefined && command !== "serve") return exitWithUsage("--role is for serve");
-  const [target] = operands;
-  switch (command) {
-    case "serve":
-      if (operands.length > 0) return exitWithUsage("serve takes no operands: settings come from the environment");
-      // Loaded only if used: it takes most of the time that other commands would need.
-      return (await import("./serve.ts")).serve(role);
-    case "backup": {
-      if (target === undefined || operands.length > 1) return exitWithUsage("backup takes one file");
-      const { dataDir, databaseUrl } = readSettingsOrExit("latchkey cannot back up").settings;
-      if (databaseUrl !== undefined) {
-        return exitWithProblems("latchkey cannot back up", ["the data is in Postgres: copy it with pg_dump"]);
-      }
-      return backUpDataFolder(dataDir, target).then(
-        () => console.log(`backed up to ${target}`),
-        (error: unknown) => exitWithProblems("latchkey cannot back up", error),
-      );
-    }
-    case "copy":
-      if (operands.length > 0) return exitWithUsage("copy takes no operands: LATCHKEY_COPY_TO names the target");
-      return copy();
-    case "migrate":
-      if ((target !== "status" && target !== "up") || operands.length > 1) {
-        return exitWithUsage("migrate takes status or up");
-      }
-      return migrate(target).catch((error: unknown) => exitWithProblems("latchkey cannot migrate", error));
-    case "version":
-      return console.log(packageVersion());
-    case "help":
-      return console.log(usage);
-    default:
-      return exitWithUsage(`there is no command ${JSON.stringify(command)}`);
-  }
+  const [first] = args;
+  if (first === "help" && args.length > 1) return main([...args.slice(1), "--help"]);
+  const own = ["help", "version", ...Object.keys(programCommands)];
+  if (first !== undefined && !first.startsWith("-") && !own.includes(first)) return runOther(first, args);
+  const { command, operands, flags, isHelp } = await parseCommand(args);
+  const program = programCommands[command];
+  if (isHelp) return console.log(await (program?.help?.() ?? usage()));
+  if (command === "version") return console.log(packageVersion());
+  if (command === "help") return console.log(await usage());
+  if (program === undefined) return exitWithUsage(`flags follow the command: latchkey ${command} …`);
+  const problem = foreignFlag(program, flags) ?? program.check(operands);
+  if (problem !== undefined) return exitWithUsage(problem);
+  await program.run(operands, flags);
 }
 
-async function migrate(action: "status" | "up"): Promise<void> {
-  const { settings } = readSettingsOrExit("latchkey cannot migrate");
-  // This loads both database engines. A server needs only one of them.
-  const { applyMigrations, readMigrations } = await import("../server/migrations.ts");
-  if (action === "up") {
-    const applied = await applyMigrations(settings, systemClock, (index, by) =>
-      console.error(`the index ${index} is being built by ${by}`),
-    );
-    console.log(applied.length === 0 ? "nothing to apply" : applied.map((name) => `applied ${name}`).join("\n"));
-  } else {
-    const { applied, missing } = await readMigrations(settings, systemClock);
-    for (const name of applied) console.log(`has    ${name}`);
-    for (const name of missing) console.log(`lacks  ${name}`);
+/** Commands that call a service load nothing of the server, and the server nothing of them. */
+async function runOther(name: string, args: readonly string[]): Promise<void> {
+  const { runClient, suggestCommand } = await import("./commands/run-client.ts");
+  const exitCode = await runClient(args);
+  if (exitCode === undefined) {
+    const suggestion = suggestCommand(name, Object.keys(programCommands));
+    return exitWithUsage(`there is no command ${JSON.stringify(name)}${suggestion}`);
   }
+  // Not `process.exit`, which would cut off output that a pipe has not taken yet.
+  process.exitCode = exitCode;
 }
 
-function parseCommand(args: readonly string[]): { command: string; operands: string[]; role?: string | undefined } {
+interface ParsedCommand {
+  readonly command: string;
+  readonly operands: readonly string[];
+  readonly flags: ProgramFlags;
+  readonly isHelp: boolean;
+}
+
+async function parseCommand(args: readonly string[]): Promise<ParsedCommand> {
   try {
+    const ofCommands = Object.values(programCommands).map((command) => command.flags ?? {});
     const options = {
+      ...Object.assign({}, ...ofCommands),
       version: { type: "boolean" },
       help: { type: "boolean", short: "h" },
-      role: { type: "string" },
-    } as const;
+    };
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const { help, version, ...flags } = values as ProgramFlags;
     const [command = "serve", ...operands] = positionals;
-    if (values.help) return { command: "help", operands };
-    return { command: values.version ? "version" : command, operands, role: values.role };
+    return { command: version ? "version" : command, operands, flags, isHelp: help === true };
   } catch (error) {
     return exitWithUsage((error as Error).message);
   }
 }
 
-function exitWithUsage(problem: string): never {
-  console.error(`${problem}\n\n${usage}`);
+/** Says of a flag that it is another command's. */
+function foreignFlag(program: ProgramCommand, flags: ProgramFlags): string | undefined {
+  const foreign = Object.keys(flags).find((name) => !Object.hasOwn(program.flags ?? {}, name));
+  if (foreign === undefined) return undefined;
+  const owners = Object.entries(programCommands).filter(([, command]) => Object.hasOwn(command.flags ?? {}, foreign));
+  return `--${foreign} is for ${owners.map(([name]) => name).join(" and ")}`;
+}
+
+/** The help of the whole program. What calls a service is listed from the contract. */
+async function usage(): Promise<string> {
+  const { clientUsage } = await import("./commands/help.ts");
+  const own = Object.values(programCommands).flatMap((command) => command.usage);
+  const lines = own.map(
+    ([typed, does]) => (typed.startsWith("-") ? `  ${typed}` : `latchkey ${typed}`).padEnd(25) + does,
+  );
+  return `Usage: ${[...lines, "latchkey --version"].join("\n       ")}\n\n${clientUsage()}`;
+}
+
+async function exitWithUsage(problem: string): Promise<never> {
+  console.error(`${problem}\n\n${await usage()}`);
   process.exit(2);
 }
 

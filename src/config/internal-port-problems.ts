@@ -1,4 +1,4 @@
-import { isIP } from "node:net";
+import { isLoopback } from "./loopback.ts";
 
 /** The settings that must fit together. Those that were wrong by themselves are undefined and already reported. */
 export interface InternalPortSettings {
@@ -102,9 +102,4 @@ function isCleartextElsewhere(address: string): boolean {
   if (address.startsWith("https://")) return false;
   const { host = "" } = /^(?:http:\/\/)?\[?(?<host>.*?)\]?:\d+$/.exec(address)?.groups ?? {};
   return !isLoopback(host);
-}
-
-/** Whether only this machine can reach a listener that is bound to it. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }

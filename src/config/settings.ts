@@ -11,6 +11,9 @@ export interface Settings extends Variables {
   readonly internalTls: TlsIdentity | undefined;
 }
 
+/** For the commands that call a service: docs/cli.md. A shell in which they are set may also start one. */
+const namesOfClient = ["LATCHKEY_URL", "LATCHKEY_PROFILE"];
+
 /** Everything that is wrong with the settings. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
@@ -147,7 +150,7 @@ function isSet({ name }: Pick<Variable<unknown>, "name">, environment: Environme
 }
 
 function unknownNames(environment: Environment): string[] {
-  const known = new Set(knownNames());
+  const known = new Set([...namesOfClient, ...knownNames()]);
   return Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
 }
 

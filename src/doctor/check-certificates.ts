@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Clock } from "../ambient/clock.ts";
-import { isLoopback } from "../config/internal-port-problems.ts";
+import { isLoopback } from "../config/loopback.ts";
 import type { Settings } from "../config/settings.ts";
 import { readTlsIdentity, type TlsFiles, TlsFilesError, type TlsPort } from "../config/tls-files.ts";
 import { variables } from "../config/variables.ts";

@@ -23,6 +23,22 @@ describe("imports", () => {
     expect(importsOf(types, readText(types))).toEqual([]);
   });
 
+  it("of commands that call a service reach nothing of the server, so that they start quickly", () => {
+    const reached = new Set<string>();
+    const visit = (file: string) => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      // Static ones only: what is imported later is not loaded at the start.
+      const text = (sources.get(file) ?? "").replaceAll(/\bimport\(/g, "");
+      for (const target of importsOf(file, text)) visit(target);
+    };
+    visit("src/cli/commands/run-client.ts");
+    visit("src/cli/main.ts");
+    const ours = [...reached].filter((file) => /^(src|gen)\//.test(file));
+    expect([...new Set(ours.map(roomOf))].sort()).toEqual(["ambient", "cli", "config", "gen", "sdk"]);
+    expect([...reached].filter((file) => !/^(src|gen|node:)/.test(file))).toEqual([]);
+  });
+
   it.each([
     ["src/domain/a.ts", 'import { readFileSync } from "node:fs";'],
     ["src/domain/a.ts", 'import type { Clock } from "../ambient/clock.ts";'],

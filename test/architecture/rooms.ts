@@ -106,10 +106,13 @@ export const rooms: Readonly<Record<string, Room>> = {
       "src/config/",
       "src/server/",
       "src/doctor/",
+      "src/sdk/",
+      "gen/latchkey/v1/commands.ts",
       "src/store/postgres/pg-error.ts",
       "src/store/sql/migrate.ts",
       "src/store/sqlite/backup.ts",
       "src/store/sqlite/data-folder.ts",
+      "src/store/sqlite/restore.ts",
     ],
     node: true,
   },
@@ -158,7 +161,9 @@ function isAllowed(file: string, target: string): boolean {
 
 /** The targets of static and dynamic imports and re-exports; relative ones as paths from the root. */
 export function importsOf(file: string, text: string): string[] {
-  const specifiers = [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(?\s*)"([^"]+)"/g)].map((match) => match[1] ?? "");
+  const specifiers = [...text.matchAll(/(?:\bfrom\s+|(?<!")\bimport\s*\(?\s*)"([^"]+)"/g)].map(
+    (match) => match[1] ?? "",
+  );
   return specifiers.map((specifier) =>
     specifier.startsWith(".") ? new URL(specifier, `file:///${file}`).pathname.slice(1) : specifier,
   );

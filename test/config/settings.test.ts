@@ -275,7 +275,9 @@ describe("settings", () => {
   });
 
   it("warn of a LATCHKEY_ name they do not know, and of no other", () => {
-    const { warnings } = readSettings({ LATCHKEY_PORT_8080_TCP: "tcp://10.0.0.1", LATCHKEYS: "", OTHER: "x" }, noFiles);
+    const ofClient = { LATCHKEY_URL: "http://127.0.0.1:8080", LATCHKEY_PROFILE: "production" };
+    const others = { LATCHKEY_PORT_8080_TCP: "tcp://10.0.0.1", LATCHKEYS: "", OTHER: "x" };
+    const { warnings } = readSettings({ ...others, ...ofClient }, noFiles);
 
     expect(warnings).toEqual(["LATCHKEY_PORT_8080_TCP is not a setting of Latchkey"]);
   });

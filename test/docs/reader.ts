@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { builtProgram } from "../support/artefact.ts";
 import { bash } from "../support/documented-steps.ts";
 import { freePort } from "../support/local-server.ts";
 import { atTestEnd } from "../support/test-end.ts";
@@ -42,6 +43,9 @@ function own(name: string): string {
   const options = `{ baseUrl: "${documentedUrl}", rootKey: process.env.LATCHKEY_ROOT_KEY }`;
   return `import { createClient } from "@latchkey/client"; const ${name} = createClient(${options});`;
 }
+
+/** The command, as it is typed. */
+const defineLatchkey = `latchkey() { '${process.execPath}' '${builtProgram()}' "$@"; }`;
 
 /** A program that a page has readers write into a file, by the comment in its first line. */
 const file = /^\/\/ ([\w-]+\.mjs)\n/;
@@ -97,8 +101,8 @@ export class Reader {
 
   async #type({ text }: Block, next: Block | undefined): Promise<string[]> {
     for (const command of text.trim().split(/\n(?=\S)(?!done|fi)/)) {
-      const env = { HOME: this.#folder, LATCHKEY_ROOT_KEY: this.#rootKey };
-      this.#printed = await bash(this.#folder, this.#here(command), { env });
+      const env = { HOME: this.#folder, LATCHKEY_ROOT_KEY: this.#rootKey, LATCHKEY_URL: this.#here(documentedUrl) };
+      this.#printed = await bash(this.#folder, `${defineLatchkey}\n${this.#here(command)}`, { env });
       const { error, key } = Object(parse(this.#printed)) as { error?: { message: string }; key?: string };
       if (error && !next?.text.includes('"error"')) return [`${command}: ${error.message}`];
       if (typeof key === "string") this.#learnt.set('"key":"…"', `"key":"${key}"`);

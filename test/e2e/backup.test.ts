@@ -1,9 +1,14 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
+import { claimDataFolder } from "../../src/store/sqlite/data-folder.ts";
+import { builtProgram } from "../support/artefact.ts";
+import { inFile } from "../support/copies.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { runOnTerminal } from "../support/terminal.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 const uses = 1_000_000;
@@ -22,6 +27,10 @@ async function refusalOf(dataDir: string, file: string): Promise<string> {
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toMatch(/^latchkey cannot back up:\n {2}- .*\n$/);
   return stderr;
+}
+
+function epochOf(dataDir: string): unknown {
+  return inFile(dataDir, (db) => db.prepare("SELECT epoch FROM change_feed").get()?.epoch);
 }
 
 // Of the embedded store only: Postgres has tools of its own for it.
@@ -59,8 +68,14 @@ describe("a backup", () => {
     expect(atMost).toBeGreaterThan(atLeast);
     for (const path of [file, join(dataDir, "latchkey.db")]) expect(statSync(path).mode & 0o777, path).toBe(0o600);
 
-    mkdirSync(restoredDir);
-    copyFileSync(file, join(restoredDir, "latchkey.db"));
+    expect(await runLatchkey(["restore", file], { LATCHKEY_DATA_DIR: restoredDir })).toMatchObject({
+      code: 0,
+      stdout: `restored to ${restoredDir}\n`,
+      stderr: expect.stringMatching(/^(pages: \d+ of \d+\n)+$/),
+    });
+    for (const name of ["latchkey.db", "latchkey.db-state"])
+      expect(statSync(join(restoredDir, name)).mode & 0o777, name).toBe(0o600);
+    expect(epochOf(restoredDir)).not.toBe(epochOf(dataDir));
     const restored = clientTo(await serve(restoredDir));
     const { remaining } = await restored.verifyKey({ key: counted.key });
     const used = uses - 1 - (remaining as number);
@@ -114,5 +129,68 @@ describe("a backup", () => {
       stderr: "latchkey cannot back up:\n  - the data is in Postgres: copy it with pg_dump\n",
     });
     expect(existsSync(file)).toBe(false);
+  });
+
+  it("is not restored over data, into a folder that is served, or if it is not a sound backup", async () => {
+    const [dataDir, folder] = [tempFolder(), tempFolder()];
+    const latchkey = await serve(dataDir);
+    await clientTo(latchkey).createKey({ apiId: "api", remaining: 2 });
+    const file = join(folder, "backup.db");
+    expect(await runLatchkey(["backup", file], { LATCHKEY_DATA_DIR: dataDir })).toMatchObject({ code: 0 });
+    const made = (name: string, change: (path: string) => void) => {
+      const path = join(folder, name);
+      writeFileSync(path, readFileSync(file));
+      change(path);
+      return path;
+    };
+    const bytes = readFileSync(file);
+    const foreign = (statement: string) => (path: string) => {
+      const db = new DatabaseSync(path);
+      db.exec(statement);
+      db.close();
+    };
+    const damaged = made("damaged.db", (path) => writeFileSync(path, bytes.fill(0xff, 8192, bytes.length - 4096)));
+    const orphans = made("orphans.db", foreign("PRAGMA foreign_keys = OFF; DELETE FROM apis"));
+    const newer = made("newer.db", foreign("INSERT INTO schema_migrations VALUES ('9999-of-the-future', 0)"));
+    const other = made("other.db", foreign("DROP TABLE schema_migrations"));
+    const text = made("text.db", (path) => writeFileSync(path, "not a database, but a text that is long enough"));
+    const log = join(tempFolder(), "log");
+    mkdirSync(log);
+    writeFileSync(join(log, "latchkey.db-wal"), "of another file");
+    const empty = join(folder, "empty");
+    const postgres = { LATCHKEY_DATA_DIR: empty, DATABASE_URL: "postgres://user:pass@127.0.0.1:1/latchkey" };
+    const refusals: [string, Record<string, string>, string][] = [
+      [file, { LATCHKEY_DATA_DIR: dataDir }, "latchkey.db exists: a backup is restored into a folder without data"],
+      [file, { LATCHKEY_DATA_DIR: log }, "latchkey.db-wal exists"],
+      [join(dataDir, "latchkey.db"), { LATCHKEY_DATA_DIR: empty }, "is a data file in use, not a backup"],
+      [join(folder, "none"), { LATCHKEY_DATA_DIR: empty }, "there is no file"],
+      [damaged, { LATCHKEY_DATA_DIR: empty }, "is not"],
+      [orphans, { LATCHKEY_DATA_DIR: empty }, "is not sound (a row of keys belongs to nothing)"],
+      [newer, { LATCHKEY_DATA_DIR: empty }, "made by a newer version of Latchkey (it has 9999-of-the-future)"],
+      [other, { LATCHKEY_DATA_DIR: empty }, "is not a backup of Latchkey"],
+      [text, { LATCHKEY_DATA_DIR: empty }, "is not a backup of Latchkey"],
+      [file, postgres, "the data is in Postgres: restore it with pg_restore"],
+    ];
+    const runs = refusals.map(([path, environment]) => runLatchkey(["restore", path], environment));
+    for (const [i, { code, stdout, stderr }] of (await Promise.all(runs)).entries()) {
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toMatch(/^latchkey cannot restore:\n {2}- .*\n$/);
+      expect(stderr).toContain(refusals[i]?.[2]);
+    }
+    expect(existsSync(empty)).toBe(false);
+    expect(readdirSync(log)).toEqual(["latchkey.db-wal"]);
+
+    // The file was lost, and the service still has the folder.
+    const served = tempFolder();
+    const lock = claimDataFolder(served);
+    const inUse = await runLatchkey(["restore", file], { LATCHKEY_DATA_DIR: served });
+    lock.release();
+    expect(inUse.stderr).toContain("is in use by another process");
+    expect(existsSync(join(served, "latchkey.db"))).toBe(false);
+    const shown = await runOnTerminal(`'${process.execPath}' '${builtProgram()}' restore '${file}'`, {
+      environment: { LATCHKEY_DATA_DIR: served, HOME: folder },
+      folder,
+    });
+    expect(shown).toMatchObject({ code: 0, shown: expect.stringMatching(/pages +█{30} 100%.*\nrestored to/) });
   });
 });

@@ -6,6 +6,7 @@ import { findOrInstall, isExecutable, pathFolders } from "./debian-programs.ts";
 const packages = {
   curl: "curl",
   openssl: "openssl",
+  zsh: "zsh",
   // The second holds the files of google/protobuf, which other packages of protoc have in themselves.
   protoc: "protobuf-compiler libprotobuf-dev",
 };

@@ -103,7 +103,7 @@ describe("openapi.json", () => {
 describe("protoc-gen-latchkey", () => {
   it("writes the same bytes each time, and the routes and codecs that are checked in", () => {
     const files = new Map(generate().map((file) => [file.name, file.content]));
-    const names = "keys_gateway keys_hot services updates client";
+    const names = "keys_gateway keys_hot services updates client commands";
     const written = names.split(" ").map((name) => `latchkey/v1/${name}.ts`);
     expect([...files.keys()]).toEqual([...written, "openapi.json", "docs.html"]);
     expect(new Map(generate().map((file) => [file.name, file.content]))).toEqual(files);

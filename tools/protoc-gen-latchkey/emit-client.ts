@@ -131,7 +131,10 @@ export interface MethodFacts {
 }`;
 
 /** Of a method that lists, page by page: the field with the items, and what they are. */
-function itemsOf({ response }: Method, messages: readonly Message[]): { name: string; type: string } | undefined {
+export function itemsOf(
+  { response }: Method,
+  messages: readonly Message[],
+): { name: string; type: string } | undefined {
   const fields = messages.find(({ name }) => name === response)?.fields ?? [];
   if (!fields.some(({ name }) => name === "cursor")) return undefined;
   const [items, ...others] = fields.filter(({ type }) => type.kind === "list");

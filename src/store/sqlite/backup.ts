@@ -7,7 +7,7 @@ const pagesMax = 2 ** 31 - 1;
 
 /**
  * Copies the data as of one moment into a new file, also while the service runs on it. The copy is a data file in its
- * own right: put it into an empty data folder under the name `latchkey.db` to restore it.
+ * own right; `restoreDataFolder` puts it into a data folder.
  */
 export async function backUpDataFolder(path: string, targetFile: string): Promise<void> {
   const databaseFile = databaseFileIn(path);

@@ -1,0 +1,94 @@
+import type { Command, CommandField } from "../../../gen/latchkey/v1/commands.ts";
+import { UsageError } from "./command-error.ts";
+import { type Flag, fieldsOf, flagName, flagsOf, kebabCase } from "./flags.ts";
+import { parseBatch } from "./import-in-batches.ts";
+import { suggest } from "./nearest-name.ts";
+import type { GivenFlag } from "./parse-arguments.ts";
+import { parseJson, parseValue } from "./parse-value.ts";
+import type { Input } from "./read-input.ts";
+import { createFieldSetter, type Json } from "./set-field.ts";
+
+export interface RequestParts {
+  readonly operands: readonly string[];
+  /** Those that set fields. */
+  readonly flags: readonly GivenFlag[];
+  readonly data: string | undefined;
+  readonly unset: readonly string[];
+}
+
+/** Makes the request: what `--data` holds, and on top of it what flags and the operand set. */
+export async function buildRequest(
+  command: Command,
+  { operands, flags, data, unset }: RequestParts,
+  input: Input,
+): Promise<Json> {
+  const request = data === undefined ? {} : await readData(command, data, input);
+  const fromOperands = operandsAsFlags(command, operands);
+  const twice = fromOperands.find((operand) => flags.some(({ name }) => name === operand.name));
+  if (twice !== undefined) throw new UsageError(`--${twice.name} was given twice`);
+  const known = flagsOf(command);
+  const setField = createFieldSetter(request);
+  for (const { name, text } of [...fromOperands, ...flags]) {
+    const flag = known.find((each) => each.name === name) as Flag;
+    setField(flag, await readValue(flag, text, input));
+  }
+  for (const name of unset) {
+    const field = nullableField(command, name);
+    const isSet = flags.some((flag) => flag.name === name || flag.name.startsWith(`${name}.`));
+    if (isSet) throw new UsageError(`--unset ${name} and a value for it contradict each other`);
+    request[field.name] = null;
+  }
+  return request;
+}
+
+function operandsAsFlags({ operand, request }: Command, operands: readonly string[]): GivenFlag[] {
+  const [first, ...others] = operands;
+  if (first === undefined) return [];
+  if (operand === undefined) {
+    const secret = fieldsOf(request).find(({ isSecret, isRequired }) => isSecret && isRequired);
+    throw secret ? secretAsArgument(kebabCase(secret.name)) : new UsageError("it takes flags only, no other arguments");
+  }
+  if (others.length > 0) throw new UsageError(`it takes one argument without a flag: --${kebabCase(operand)}`);
+  return [{ name: kebabCase(operand), text: first }];
+}
+
+async function readValue(flag: Flag, text: string | undefined, input: Input): Promise<unknown> {
+  const { name, field } = flag;
+  if (field.isSecret) {
+    if (text === undefined || !/^@./.test(text)) throw secretAsArgument(name);
+    const secret = (await input.read(name, text)).trim();
+    if (secret === "") throw new UsageError(`--${name} is empty`);
+    return secret;
+  }
+  const isJson = field.type === "object" || field.type === "message";
+  return parseValue(name, field, isJson && /^@./.test(text ?? "") ? await input.read(name, text as string) : text);
+}
+
+/** Arguments of a process are shown to every user of the machine, and kept by shells. */
+export function secretAsArgument(name: string): UsageError {
+  return new UsageError(
+    `--${name} is a secret, and arguments are shown by ps: give --${name} @FILE, or --${name} @- to read it from standard input`,
+  );
+}
+
+async function readData(command: Command, source: string, input: Input): Promise<Json> {
+  const isFile = /^@./.test(source);
+  const text = isFile ? await input.read("data", source) : source;
+  const value = command.batch ? parseBatch(command.batch.field, text) : parseJson("--data", text);
+  if (!isObject(value)) throw new UsageError("--data must be a JSON object");
+  const secret = fieldsOf(command.request).find(({ name, isSecret }) => isSecret && name in value);
+  if (secret !== undefined && !isFile) throw secretAsArgument("data");
+  return value;
+}
+
+function nullableField({ request }: Command, name: string): CommandField {
+  const fields = fieldsOf(request).filter(({ canBeNull }) => canBeNull);
+  const field = fields.find((each) => flagName([each.name]) === name);
+  if (field !== undefined) return field;
+  const names = fields.map((each) => flagName([each.name]));
+  throw new UsageError(`--unset cannot remove ${name}, but ${names.join(", ")}${suggest(name, names)}`);
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

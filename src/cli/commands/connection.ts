@@ -1,0 +1,75 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isLoopback } from "../../config/loopback.ts";
+import { CommandError, UsageError } from "./command-error.ts";
+import { readProfile } from "./profiles.ts";
+
+/** Where a command goes, and the root key that it shows there. */
+export interface Connection {
+  readonly url: string;
+  readonly rootKey: string | undefined;
+  /** Where the root key comes from, for messages. */
+  readonly rootKeyFrom: string;
+}
+
+interface ConnectionFlags {
+  readonly url?: string | undefined;
+  readonly profile?: string | undefined;
+}
+
+const defaultUrl = "http://127.0.0.1:8080";
+
+/**
+ * Finds out the address and the root key: from a profile, or else from the environment. They are never mixed, so that the
+ * root key of one service is not sent to another.
+ */
+export function readConnection(flags: ConnectionFlags, environment: NodeJS.ProcessEnv): Connection {
+  const profile = flags.profile ?? (flags.url === undefined ? environment.LATCHKEY_PROFILE : undefined);
+  if (profile) {
+    if (flags.url !== undefined)
+      throw new UsageError("--url and --profile cannot be given together: a profile has a URL");
+    const own = ["LATCHKEY_URL", "LATCHKEY_ROOT_KEY", "LATCHKEY_ROOT_KEY_FILE"].find((name) => environment[name]);
+    if (own !== undefined && flags.profile === undefined) {
+      throw new UsageError(`LATCHKEY_PROFILE and ${own} are both set: unset one of them`);
+    }
+    const { url, rootKey } = readProfile(environment, profile);
+    return { url, rootKey, rootKeyFrom: `the profile ${profile}` };
+  }
+  const url = flags.url ?? (environment.LATCHKEY_URL || defaultUrl);
+  return { url, ...(rootKeyOfEnvironment(environment) ?? rootKeyOfDataFolder(url, environment) ?? none) };
+}
+
+const none = { rootKey: undefined, rootKeyFrom: "nowhere" };
+
+type RootKey = Pick<Connection, "rootKey" | "rootKeyFrom">;
+
+function rootKeyOfEnvironment(environment: NodeJS.ProcessEnv): RootKey | undefined {
+  const { LATCHKEY_ROOT_KEY: text, LATCHKEY_ROOT_KEY_FILE: file } = environment;
+  if (text && file)
+    throw new UsageError("LATCHKEY_ROOT_KEY and LATCHKEY_ROOT_KEY_FILE are both set: unset one of them");
+  // Two keys, while one replaces the other: both are valid, and the new one stays so.
+  if (text) return { rootKey: text.split(",")[0]?.trim(), rootKeyFrom: "LATCHKEY_ROOT_KEY" };
+  if (!file) return undefined;
+  try {
+    return { rootKey: readFirst(file), rootKeyFrom: file };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandError(`the root key cannot be read from LATCHKEY_ROOT_KEY_FILE: ${code}`);
+  }
+}
+
+/** The key that a first start has generated. It is sent to this machine only. */
+function rootKeyOfDataFolder(url: string, environment: NodeJS.ProcessEnv): RootKey | undefined {
+  if (!URL.canParse(url) || !isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ""))) return undefined;
+  const name = environment.DATABASE_URL || environment.DATABASE_URL_FILE ? "root-key-postgres" : "root-key";
+  const file = join(environment.LATCHKEY_DATA_DIR || "./data", name);
+  try {
+    return { rootKey: readFirst(file), rootKeyFrom: file };
+  } catch {
+    return undefined;
+  }
+}
+
+function readFirst(file: string): string | undefined {
+  return readFileSync(file, "utf8").split(",")[0]?.trim();
+}

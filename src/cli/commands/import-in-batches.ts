@@ -1,0 +1,94 @@
+import type { Command } from "../../../gen/latchkey/v1/commands.ts";
+import type { Progress } from "../progress.ts";
+import type { Call } from "./call-method.ts";
+import { CommandError, exitCodes, UsageError } from "./command-error.ts";
+import { parseJson } from "./parse-value.ts";
+import type { Json } from "./set-field.ts";
+
+/** What one request may have, less room for its other fields. */
+const requestBytesMax = 65_536 - 1024;
+
+/** Sends a list that may be longer than one request takes, in several. The answer is that of all together. */
+export async function callInBatches(
+  command: Command,
+  call: Call,
+  request: Json,
+  { progress, hasIdempotencyKey }: { readonly progress: Progress; readonly hasIdempotencyKey: boolean },
+): Promise<Json> {
+  const { field, max, results } = command.batch as NonNullable<Command["batch"]>;
+  const all = request[field];
+  // The service says what is wrong with it.
+  if (!Array.isArray(all)) return call(request);
+  const batches = splitIntoBatches(all, max);
+  if (batches.length <= 1) return call(request);
+  if (hasIdempotencyKey) throw new UsageError(`--idempotency-key is for one request, and this takes ${batches.length}`);
+  const found: unknown[] = [];
+  for (const batch of batches) {
+    try {
+      found.push(...((await call({ ...request, [field]: batch }))[results] as unknown[]));
+    } catch (error) {
+      progress.end();
+      if (!(error instanceof CommandError)) throw error;
+      const isOpen = error.exitCode === exitCodes.unavailable;
+      throw new CommandError(`${error.message}\n${describeStop(found, batch, all.length, isOpen)}`, error.exitCode);
+    }
+    progress.update(field, found.length, all.length);
+  }
+  progress.end();
+  return { [results]: found };
+}
+
+function describeStop(found: readonly unknown[], batch: readonly unknown[], total: number, isOpen: boolean): string {
+  const imported = found.filter((result) => !hasError(result)).length;
+  const last = `numbers ${found.length + 1} to ${found.length + batch.length}`;
+  return (
+    `stopped: of the first ${found.length} of ${total}, ${imported} are imported. ` +
+    `${isOpen ? `Of ${last} nothing is known` : `None of ${last} is`}, and no others were sent. ` +
+    "The same command can be given again: what is there already is told as CONFLICT"
+  );
+}
+
+export function hasError(result: unknown): boolean {
+  return (result as { error?: unknown }).error !== undefined;
+}
+
+function splitIntoBatches(all: readonly unknown[], max: number): unknown[][] {
+  const batches: unknown[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const each of all) {
+    const size = Buffer.byteLength(JSON.stringify(each)) + 1;
+    const last = batches.at(-1);
+    if (last === undefined || last.length === max || bytes + size > requestBytesMax) {
+      batches.push([each]);
+      bytes = size;
+    } else {
+      last.push(each);
+      bytes += size;
+    }
+  }
+  return batches;
+}
+
+/** The list of a file that holds a request, a list, or one JSON object in each line. */
+export function parseBatch(field: string, text: string): Json {
+  const whole = tryParse(text);
+  if (Array.isArray(whole)) return { [field]: whole };
+  const isLine = whole !== undefined && typeof whole === "object" && whole !== null && !(field in whole);
+  if (whole !== undefined && !isLine) return whole as Json;
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return { [field]: lines.map((line, i) => parseObject(line, i + 1)) };
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function parseObject(line: string, number: number): unknown {
+  const value = parseJson(`line ${number} of --data`, line);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw new UsageError(`line ${number} of --data must be a JSON object`);
+}

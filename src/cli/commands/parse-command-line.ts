@@ -1,0 +1,73 @@
+import type { Command } from "../../../gen/latchkey/v1/commands.ts";
+import type { RequestParts } from "./build-request.ts";
+import { UsageError } from "./command-error.ts";
+import { commonFlagsOf, flagsOf } from "./flags.ts";
+import { type Arguments, type KnownFlag, parseArguments } from "./parse-arguments.ts";
+import { parseDuration } from "./parse-value.ts";
+
+/** What the arguments of a command say. */
+export interface CommandLine {
+  readonly request: RequestParts;
+  readonly wantsHelp: boolean;
+  readonly wantsJson: boolean;
+  readonly wantsAllPages: boolean;
+  readonly isSure: boolean;
+  readonly url: string | undefined;
+  readonly profile: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  readonly timeoutMs: number;
+}
+
+/** Reads all of them before anything is done. Throws a `UsageError`. */
+export function parseCommandLine(command: Command, args: readonly string[]): CommandLine {
+  refuseRootKey(args);
+  const ofFields: KnownFlag[] = flagsOf(command).map(({ name, field, list }) => ({
+    name,
+    needsValue: field.type !== "boolean",
+    canRepeat: Boolean(field.isList || list),
+  }));
+  const common: KnownFlag[] = commonFlagsOf(command).map(({ name, value, isList }) => ({
+    name,
+    needsValue: value !== undefined,
+    canRepeat: Boolean(isList),
+  }));
+  const given = parseArguments(args, [...ofFields, ...common]);
+  const textsOf = (name: string) => given.flags.filter((flag) => flag.name === name).map(({ text }) => text ?? "");
+  const textOf = (name: string) => textsOf(name)[0];
+  return {
+    request: {
+      operands: given.operands,
+      flags: given.flags.filter(({ name }) => ofFields.some((flag) => flag.name === name)),
+      data: textOf("data"),
+      unset: textsOf("unset"),
+    },
+    wantsHelp: isSwitchedOn(given, "help"),
+    wantsJson: isSwitchedOn(given, "json"),
+    wantsAllPages: isSwitchedOn(given, "all"),
+    isSure: isSwitchedOn(given, "yes"),
+    url: textOf("url"),
+    profile: textOf("profile"),
+    idempotencyKey: textOf("idempotency-key"),
+    timeoutMs: parseTimeout(textOf("timeout")),
+  };
+}
+
+function isSwitchedOn({ flags }: Arguments, name: string): boolean {
+  const flag = flags.find((each) => each.name === name);
+  if (flag?.text !== undefined) throw new UsageError(`--${name} takes no value`);
+  return flag !== undefined;
+}
+
+/** It is not a flag, but somebody may try. */
+function refuseRootKey(args: readonly string[]): void {
+  if (!args.some((arg) => /^--root-?key(=|$)/i.test(arg))) return;
+  throw new UsageError(
+    "a root key is a secret, and arguments are shown by ps: set LATCHKEY_ROOT_KEY_FILE, or make a profile with latchkey profile set",
+  );
+}
+
+function parseTimeout(text = "10s"): number {
+  const timeoutMs = /^\d+$/.test(text) ? Number(text) : parseDuration(text);
+  if (timeoutMs > 0 && timeoutMs < 2 ** 31) return timeoutMs;
+  throw new UsageError("--timeout must be a length of time such as 500ms, 30s or 5m");
+}

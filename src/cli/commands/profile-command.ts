@@ -1,0 +1,89 @@
+import { openTransport } from "../../sdk/transport.ts";
+import { secretAsArgument } from "./build-request.ts";
+import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
+import { suggest } from "./nearest-name.ts";
+import { parseArguments } from "./parse-arguments.ts";
+import { listProfiles, readProfile, removeProfile, writeProfile } from "./profiles.ts";
+import { processInput as input } from "./read-input.ts";
+import { padEnd } from "./screen.ts";
+
+export const profileHelp = `Usage: latchkey profile set NAME --url URL [--root-key @FILE]
+       latchkey profile list
+       latchkey profile remove NAME
+
+A profile keeps the address of a service and its root key in a file that only you can read. Commands use it with
+--profile NAME, or where LATCHKEY_PROFILE names it. The root key is asked for, or read from standard input; an empty one
+makes a profile that can verify only.
+
+Example:
+  latchkey profile set production --url https://keys.example.com --root-key @root-key.txt`;
+
+const actions = ["set", "list", "remove"];
+
+/** Runs `latchkey profile …`. */
+export async function runProfileCommand(args: readonly string[]): Promise<ExitCode> {
+  const known = ["url", "root-key"].map((name) => ({ name, needsValue: true, canRepeat: false }));
+  const help = { name: "help", needsValue: false, canRepeat: false };
+  const { operands, flags } = parseArguments(args, [...known, help]);
+  const [action = "", name, ...others] = operands;
+  const textOf = (flag: string) => flags.find((given) => given.name === flag)?.text;
+  if (flags.some((given) => given.name === "help")) {
+    process.stdout.write(`${profileHelp}\n`);
+    return exitCodes.done;
+  }
+  if (!actions.includes(action)) throw wrongUse(`set, list or remove${suggest(action, actions)}`);
+  if (action !== "set" && flags.length > 0) throw wrongUse(`${action} without flags`);
+  if (action === "list") {
+    if (name !== undefined) throw wrongUse("list without a name");
+    printProfiles();
+    return exitCodes.done;
+  }
+  if (name === undefined || others.length > 0) throw wrongUse(`${action} with one name`);
+  if (action === "remove") {
+    removeProfile(process.env, name);
+    process.stdout.write(`removed ${name}\n`);
+    return exitCodes.done;
+  }
+  const url = textOf("url");
+  if (url === undefined) throw wrongUse("set with --url");
+  const rootKey = await readRootKey(textOf("root-key"));
+  checkProfile(url, rootKey);
+  process.stdout.write(`written to ${writeProfile(process.env, name, { url, rootKey: rootKey || undefined })}\n`);
+  return exitCodes.done;
+}
+
+async function readRootKey(source: string | undefined): Promise<string> {
+  if (source === undefined) return input.readSecret("root key (not shown): ");
+  if (!/^@./.test(source)) throw secretAsArgument("root-key");
+  return (await input.read("root-key", source)).trim();
+}
+
+/** By what would use them. */
+function checkProfile(baseUrl: string, rootKey: string): void {
+  try {
+    openTransport({ baseUrl, rootKey: rootKey || undefined });
+  } catch (error) {
+    throw new UsageError((error as Error).message.replace("baseUrl", "--url").replace("rootKey", "the root key"));
+  }
+}
+
+function printProfiles(): void {
+  const names = listProfiles(process.env);
+  const width = Math.max(4, ...names.map((name) => name.length));
+  const rows = names.map((name) => [name, describeProfile(name)] as const);
+  for (const [name, text] of [["NAME", "URL"] as const, ...rows])
+    process.stdout.write(`${padEnd(name, width)}  ${text}\n`);
+}
+
+function describeProfile(name: string): string {
+  try {
+    const { url, rootKey } = readProfile(process.env, name);
+    return rootKey === undefined ? `${url} (without root key)` : url;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+function wrongUse(wanted: string): UsageError {
+  return new UsageError(`latchkey profile takes ${wanted}\nlatchkey profile --help tells how it is used`);
+}

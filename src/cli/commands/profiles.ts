@@ -1,0 +1,85 @@
+import { closeSync, fstatSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { claimPrivateFolder } from "../compile-cache.ts";
+import { CommandError, UsageError } from "./command-error.ts";
+import { suggest } from "./nearest-name.ts";
+
+/** Where a service is, and the root key that goes with it: neither is used without the other. */
+export interface Profile {
+  readonly url: string;
+  readonly rootKey?: string | undefined;
+}
+
+type Environment = NodeJS.ProcessEnv;
+
+const ending = ".json";
+
+/** Throws if there is none of that name, or others can read it. */
+export function readProfile(environment: Environment, name: string): Profile {
+  const file = fileOf(environment, name);
+  let fd: number;
+  try {
+    fd = openSync(file, "r");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ENOENT") throw new CommandError(`the profile ${name} cannot be read: ${code}`);
+    throw new UsageError(`there is no profile ${name}${suggest(name, listProfiles(environment))}`);
+  }
+  try {
+    // Of the file that is open, so that nobody can replace it after the check.
+    const { mode, uid } = fstatSync(fd);
+    if ((mode & 0o077) !== 0 || uid !== process.getuid?.()) {
+      throw new CommandError(`other users can read the profile ${name}: type chmod 600 '${file}', as its owner`);
+    }
+    return JSON.parse(readFileSync(fd, "utf8")) as Profile;
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`the profile ${name} is damaged: make it again with latchkey profile set ${name}`);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Writes a profile that only this user can read. One of the same name is replaced. */
+export function writeProfile(environment: Environment, name: string, profile: Profile): string {
+  const file = fileOf(environment, name);
+  const folder = configFolder(environment);
+  if (claimPrivateFolder(folder) === undefined) {
+    throw new CommandError(`${folder} must be a folder of mode 0700 that only you can replace: nothing was written`);
+  }
+  const written = `${file}.new`;
+  rmSync(written, { force: true });
+  writeFileSync(written, `${JSON.stringify(profile)}\n`, { mode: 0o600, flag: "wx", flush: true });
+  renameSync(written, file);
+  return file;
+}
+
+export function removeProfile(environment: Environment, name: string): void {
+  if (!listProfiles(environment).includes(name)) {
+    throw new UsageError(`there is no profile ${name}${suggest(name, listProfiles(environment))}`);
+  }
+  rmSync(fileOf(environment, name));
+}
+
+export function listProfiles(environment: Environment): string[] {
+  try {
+    const files = readdirSync(configFolder(environment)).filter((file) => file.endsWith(ending));
+    return files.map((file) => file.slice(0, -ending.length)).sort();
+  } catch {
+    return [];
+  }
+}
+
+export function configFolder({ XDG_CONFIG_HOME: home }: Environment): string {
+  return join(home && isAbsolute(home) ? home : join(homedir(), ".config"), "latchkey");
+}
+
+function fileOf(environment: Environment, name: string): string {
+  if (!/^\w[\w.-]{0,63}$/.test(name)) {
+    throw new UsageError(
+      "the name of a profile is 1 to 64 of A-Z a-z 0-9 _ . -, beginning with a letter, a digit or _",
+    );
+  }
+  return join(configFolder(environment), `${name}${ending}`);
+}

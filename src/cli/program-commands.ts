@@ -1,0 +1,66 @@
+import type { ProgramFlags } from "./program-flags.ts";
+
+/** A command that works on the settings and the data of this machine. The others call a service: commands/. */
+export interface ProgramCommand {
+  /** How it is typed, and what it does. */
+  readonly usage: readonly (readonly [typed: string, does: string])[];
+  /** Flags of its own, as `parseArgs` takes them. */
+  readonly flags?: Readonly<Record<string, { readonly type: "string" | "boolean" }>>;
+  /** What --help prints, if it is more than its lines of usage. */
+  help?(): Promise<string>;
+  /** Words that can follow it. */
+  readonly operands?: readonly string[];
+  /** What is wrong with the operands, if anything. */
+  check(operands: readonly string[]): string | undefined;
+  /** Loads what it needs, so that no command loads what another one needs. */
+  run(operands: readonly string[], flags: ProgramFlags): Promise<void>;
+}
+
+export const programCommands: Readonly<Record<string, ProgramCommand>> = {
+  serve: {
+    usage: [
+      ["[serve]", "serve until SIGTERM or SIGINT; settings come from the environment"],
+      ["--role ROLE", "all (default), edge or coordinator; the same as LATCHKEY_ROLE"],
+    ],
+    flags: { role: { type: "string" } },
+    check: ({ length }) => (length > 0 ? "serve takes no operands: settings come from the environment" : undefined),
+    run: async (_, { role }) => (await import("./serve.ts")).serve(role as string | undefined),
+  },
+  backup: {
+    usage: [["backup FILE", "copy the data of LATCHKEY_DATA_DIR to FILE, also while it is being served"]],
+    check: ({ length }) => (length === 1 ? undefined : "backup takes one file"),
+    run: async ([file]) => (await import("./backup.ts")).backUp(file as string),
+  },
+  restore: {
+    usage: [["restore FILE", "put a backup into LATCHKEY_DATA_DIR, which must have no data"]],
+    check: ({ length }) => (length === 1 ? undefined : "restore takes one file"),
+    run: async ([file]) => (await import("./restore.ts")).restore(file as string),
+  },
+  copy: {
+    usage: [["copy", "copy the data of LATCHKEY_DATA_DIR to the Postgres that LATCHKEY_COPY_TO names"]],
+    check: ({ length }) => (length > 0 ? "copy takes no operands: LATCHKEY_COPY_TO names the target" : undefined),
+    run: async () => (await import("./copy.ts")).copy(),
+  },
+  doctor: {
+    usage: [["doctor", "check these settings, or a service that runs; --help tells more"]],
+    flags: {
+      role: { type: "string" },
+      json: { type: "boolean" },
+      url: { type: "string" },
+      "internal-url": { type: "string" },
+    },
+    help: async () => (await import("./doctor.ts")).doctorUsage,
+    check: ({ length }) => (length > 0 ? "doctor takes no operands" : undefined),
+    run: async (_, flags) => (await import("./doctor.ts")).doctor(flags),
+  },
+  migrate: {
+    usage: [
+      ["migrate status", "list which changes of the schema the store has and lacks"],
+      ["migrate up", "apply those it lacks, as every start does"],
+    ],
+    operands: ["status", "up"],
+    check: ([action, ...others]) =>
+      (action === "status" || action === "up") && others.length === 0 ? undefined : "migrate takes status or up",
+    run: async ([action]) => (await import("./migrate.ts")).migrate(action as "status" | "up"),
+  },
+};

@@ -1,0 +1,2 @@
+/** The values of flags, by name. */
+export type ProgramFlags = Readonly<Record<string, string | boolean | undefined>>;

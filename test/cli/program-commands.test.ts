@@ -1,0 +1,40 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { builtProgram } from "../support/artefact.ts";
+import { inFile } from "../support/copies.ts";
+import { tempFolder } from "../support/temp-folder.ts";
+import { runOnTerminal } from "../support/terminal.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+
+const defineLatchkey = `latchkey() { '${process.execPath}' '${builtProgram()}' "$@"; }`;
+
+/** Runs the program's commands one after the other on a terminal, on one data folder. */
+function onTerminal(lines: readonly string[], folder: string, environment: Record<string, string> = {}) {
+  const typed = [`set -e; ${defineLatchkey}`, ...lines.map((line) => `latchkey ${line}`)].join("\n");
+  const all = { HOME: folder, LATCHKEY_DATA_DIR: join(folder, "data"), ...environment };
+  return runOnTerminal(typed, { environment: all, folder });
+}
+
+describe("commands that call no service", () => {
+  it("work on a terminal as they do in a pipe", async () => {
+    const lines = ["migrate up", "migrate status", "backup copy.db", "profile list", "completion bash", "--version"];
+    const { code, shown } = await onTerminal(lines, tempFolder());
+    expect(code, shown).toBe(0);
+    for (const text of [/^applied 0/m, /^has {4}0/m, /^backed up to copy\.db$/m, /^NAME {2}URL$/m, /^complete -o/m])
+      expect(shown).toMatch(text);
+  });
+
+  it.runIf(hasPostgres)("have a bar for each table that is copied", async () => {
+    const folder = tempFolder();
+    expect(await onTerminal(["migrate up"], folder)).toMatchObject({ code: 0 });
+    inFile(join(folder, "data"), (db) =>
+      db.exec(
+        `INSERT INTO events (id, at_ms, method, actor, target_id, fields) VALUES ('evt_1', 1, 'm', 'r', 't', '')`,
+      ),
+    );
+    const { code, shown } = await onTerminal(["copy"], folder, { LATCHKEY_COPY_TO: await createTestDatabase() });
+    expect(code, shown).toBe(0);
+    expect(shown).toMatch(/^\S*events {11}█{30} 100% {2}1 of 1$/m);
+    expect(shown).toContain("The copy is finished.");
+  });
+});
