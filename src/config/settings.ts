@@ -5,10 +5,12 @@ import {
   certificates,
   databaseUrl,
   nonEmpty,
+  numberBetween,
   oneOf,
   onOrOff,
   optionalPath,
   optionalSecret,
+  otlpHeaders,
   publicUrl,
   redisUrl,
   rootKeys,
@@ -76,6 +78,14 @@ export interface Settings {
   readonly logFormat: "auto" | "json" | "text";
   /** Which verifications leave a line in the log. */
   readonly logVerifications: "none" | "refused" | "all";
+  /** Where traces are sent: the base URL of all signals, or the URL of traces. Both empty: nothing is traced. */
+  readonly otlpEndpoint: string;
+  readonly otlpTracesEndpoint: string;
+  /** `name=value` pairs that are sent along. */
+  readonly otlpHeaders: Secret | undefined;
+  readonly serviceName: string;
+  /** The share of calls that are traced if their caller has not decided. */
+  readonly traceRatio: number;
 }
 
 /** One environment variable. `docs/configuration.md` is tested against this list. */
@@ -133,6 +143,11 @@ export const variables: { readonly [Setting in keyof Settings]: Variable<Setting
     fallback: "none",
     parse: oneOf("none", "refused", "all"),
   },
+  otlpEndpoint: { name: "OTEL_EXPORTER_OTLP_ENDPOINT", fallback: "", parse: publicUrl },
+  otlpTracesEndpoint: { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", fallback: "", parse: publicUrl },
+  otlpHeaders: { name: "OTEL_EXPORTER_OTLP_HEADERS", fallback: "", secret: true, parse: otlpHeaders },
+  serviceName: { name: "OTEL_SERVICE_NAME", fallback: "latchkey", parse: nonEmpty },
+  traceRatio: { name: "OTEL_TRACES_SAMPLER_ARG", fallback: "1", parse: numberBetween(0, 1) },
 };
 
 /** Everything that is wrong with the settings. */

@@ -3,6 +3,8 @@ import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
 import { hotMethods, routes, services } from "../../gen/latchkey/v1/services.ts";
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
+import { OtlpExporter } from "../ambient/otlp-exporter.ts";
+import type { TracingOptions } from "../ambient/tracing-options.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import { type ErrorCode, setPublicUrl } from "../rpc/api-error.ts";
@@ -11,6 +13,7 @@ import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { authzPath } from "../rpc/authz/authz-contract.ts";
 import { createAuthzHandler } from "../rpc/authz/authz-handler.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
+import { traceCalls } from "../rpc/call-spans.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { createDocsHandler } from "../rpc/docs-page.ts";
 import { createGateway } from "../rpc/gateway.ts";
@@ -56,6 +59,8 @@ export interface PublicApiDeps extends Ambient {
   readonly timeouts?: Timeouts;
   /** Open connections at most. */
   readonly connectionsMax: number;
+  /** Absent: no call is traced. */
+  readonly tracing?: TracingOptions | undefined;
   /** Updates readiness before it is reported to a caller. */
   readonly refreshReadiness?: () => MaybePromise<void>;
 }
@@ -72,16 +77,20 @@ export interface PublicApi {
   readonly listener: RequestListener;
   setReady(ready: boolean): void;
   readonly stopStreams: () => void;
+  /** Stops listening, then sends what was traced. As `Serving.close`. */
+  close(graceMs: number): Promise<void>;
 }
 
 /** Everything that is served on the public port. */
 export function createPublicApi(deps: PublicApiDeps): PublicApi {
-  const { fastPath, timeouts = defaultTimeouts } = deps;
+  const { fastPath, tracing, timeouts = defaultTimeouts } = deps;
   setPublicUrl(deps.publicUrl);
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
   const shownServices = [...services, Health];
-  const runCall = createRunCall(deps);
+  const exporter = tracing && new OtlpExporter(tracing, deps);
+  const plainCall = createRunCall(deps);
+  const runCall = exporter ? traceCalls(plainCall, { ...deps, ...tracing, exporter }) : plainCall;
   /** The methods of all services. */
   const endpoints = [
     ...createApisEndpoints(deps),
@@ -141,6 +150,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
         log: deps.log,
         httpDate: createHttpDate(deps.clock),
         keepAliveMs: timeouts.keepAliveMs,
+        isTracing: tracing !== undefined,
       }),
     }),
     takeStream: fastPath ? either(createHotGrpc({ endpoints, runCall, newRequestId }), watchHealth) : watchHealth,
@@ -166,6 +176,10 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       if (ready) prepareLater(endpoints);
     },
     stopStreams: () => shutdown.abort(),
+    async close(graceMs) {
+      await onePort.close(graceMs);
+      await exporter?.stop();
+    },
   };
 }
 

@@ -9,6 +9,7 @@ import type { MainThreadMethods, ServingMethods, ServingSetup, WindowMemory } fr
 import { type Answer, type Args, ThreadLink } from "../threads/thread-link.ts";
 import type { LocalLimits } from "./local-limits.ts";
 import type { Serving } from "./serving.ts";
+import { tracingOf } from "./tracing.ts";
 
 type Link = ThreadLink<MainThreadMethods, ServingMethods>;
 
@@ -47,6 +48,7 @@ export class ServingThreadPool implements Serving, ChangeAudience, ChangeCache {
         verifyAuth: settings.verifyAuth,
         logVerifications: settings.logVerifications,
         publicUrl: settings.publicUrl,
+        tracing: tracingOf(settings),
         debug: mainThread.log.debugEnabled,
       };
       this.#run(setup, createMainThreadMethods(mainThread, thread));

@@ -47,7 +47,7 @@ const methods: ServingMethods = {
   snapshot: () => metrics.snapshot(),
   startShutdown: () => onePort.startShutdown(),
   stopStreams: () => stopStreams(),
-  close: (graceMs) => onePort.close(graceMs),
+  close: (graceMs) => close(graceMs),
 };
 if (parentPort === null) throw new Error("this runs in a worker thread");
 const mainThread: MainThreadLink = new ThreadLink<ServingMethods, MainThreadMethods>(parentPort, methods);
@@ -75,7 +75,7 @@ const localLimiter = new SharedLimiter({
 localLimiter.setUnixOffset(setup.unixOffsetMs);
 setInterval(() => localLimiter.sweep(Math.ceil(localLimiter.size / sweeps)), sweepEveryMs).unref();
 
-const { onePort, setReady, stopStreams } = createPublicApi({
+const { onePort, setReady, stopStreams, close } = createPublicApi({
   keys: cache.keys,
   owners: cache.owners,
   usage: remoteUsage(mainThread),
@@ -90,6 +90,7 @@ const { onePort, setReady, stopStreams } = createPublicApi({
   logVerifications: setup.logVerifications,
   publicUrl: setup.publicUrl,
   connectionsMax: setup.connectionsMax,
+  tracing: setup.tracing,
   refreshReadiness: () => mainThread.ask("refreshReadiness"),
 });
 const thread = String(setup.thread);

@@ -15,12 +15,12 @@ export interface Serving {
 }
 
 /** In this thread. */
-export function serveHere({ onePort, setReady, stopStreams }: PublicApi): Serving {
+export function serveHere({ onePort, setReady, stopStreams, close }: PublicApi): Serving {
   return {
     listen: (port, host) => onePort.listen(port, host),
     setReady,
     startShutdown: () => onePort.startShutdown(),
     stopStreams,
-    close: (graceMs) => onePort.close(graceMs),
+    close,
   };
 }

@@ -17,6 +17,7 @@ import { ReadyState } from "./ready-state.ts";
 import type { RunningServer, StartOptions } from "./running-server.ts";
 import { serveHere } from "./serving.ts";
 import { ServingThreadPool } from "./serving-thread-pool.ts";
+import { tracingOf } from "./tracing.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
 /** Clients with open connections have this long for one more request, whose answer tells them to leave. */
@@ -76,6 +77,7 @@ export async function startFront(options: StartOptions): Promise<RunningServer> 
     logVerifications,
     publicUrl,
     connectionsMax,
+    tracing: tracingOf(settings),
   };
   const serving = threads ?? serveHere(createPublicApi(served));
   const internal = await startInternalListener({

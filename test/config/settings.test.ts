@@ -57,6 +57,11 @@ describe("settings", () => {
       logLevel: "info",
       logFormat: "auto",
       logVerifications: "none",
+      otlpEndpoint: "",
+      otlpTracesEndpoint: "",
+      otlpHeaders: undefined,
+      serviceName: "latchkey",
+      traceRatio: 1,
     });
     expect(Object.isFrozen(settings)).toBe(true);
   });
@@ -77,6 +82,14 @@ describe("settings", () => {
     ["LATCHKEY_DRAIN_MS", "600001"],
     ["LATCHKEY_LOG_LEVEL", "loud"],
     ["LATCHKEY_FAST_PATH", "yes"],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318"],
+    ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://user:password@127.0.0.1:4318/v1/traces"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "a-token-alone"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "x-token=%zz"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "x token=1"],
+    ["OTEL_SERVICE_NAME", " "],
+    ["OTEL_TRACES_SAMPLER_ARG", "1.5"],
+    ["OTEL_TRACES_SAMPLER_ARG", "half"],
     ["LATCHKEY_APIS", "strict"],
     ["LATCHKEY_PUBLIC_URL", "keys.example.com"],
     ["LATCHKEY_PUBLIC_URL", "https://user:s3cr3t@keys.example.com"],
