@@ -15,9 +15,10 @@ export function makeCertificate(
   name: string,
   issuer?: Certificate,
   altNames = "IP:127.0.0.1",
+  days = 2,
 ): Certificate {
   const [certificate, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", String(days)];
   const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${altNames}`];
   const signed = issuer ? ["-CA", issuer.certificate, "-CAkey", issuer.key] : [];
   const files = ["-keyout", key, "-out", certificate];
