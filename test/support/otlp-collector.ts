@@ -32,8 +32,8 @@ export interface OtlpCollector {
   close(): Promise<void>;
 }
 
-/** Takes what an exporter of OTLP over HTTP sends; ends with the test. */
-export async function startCollector(): Promise<OtlpCollector> {
+/** Takes what an exporter of OTLP over HTTP sends; ends with the test, unless told otherwise. */
+export async function startCollector(atEnd: (undo: () => unknown) => void = atTestEnd): Promise<OtlpCollector> {
   const requests: OtlpCollector["requests"] = [];
   const server = createServer(async (req, res) => {
     const body = (await req.toArray()).join("");
@@ -51,7 +51,7 @@ export async function startCollector(): Promise<OtlpCollector> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  atTestEnd(() => collector.close());
+  atEnd(() => collector.close());
   return collector;
 }
 
