@@ -20,11 +20,19 @@ export interface CollectedSpan {
   readonly resource: Readonly<Record<string, string>>;
 }
 
+interface ReceivedRequest {
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  /** Of the exporter's end of the connection. */
+  readonly port: number | undefined;
+}
+
 export interface OtlpCollector {
   /** As OTEL_EXPORTER_OTLP_ENDPOINT has it. */
   readonly endpoint: string;
   /** What came, undecoded. */
-  readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders; readonly body: string }[];
+  readonly requests: ReceivedRequest[];
   /** Of all requests so far, in the order of their start. Throws if one of them is not what OpenTelemetry's types allow. */
   spans(): CollectedSpan[];
   /** What is answered; 0: nothing. */
@@ -36,8 +44,9 @@ export interface OtlpCollector {
 export async function startCollector(atEnd: (undo: () => unknown) => void = atTestEnd): Promise<OtlpCollector> {
   const requests: OtlpCollector["requests"] = [];
   const server = createServer(async (req, res) => {
-    const body = (await req.toArray()).join("");
-    requests.push({ url: req.url ?? "", headers: req.headers, body });
+    const { url = "", headers, socket } = req;
+    const port = socket.remotePort;
+    requests.push({ url, headers, port, body: (await req.toArray()).join("") });
     if (collector.status !== 0) res.writeHead(collector.status, { "content-type": "application/json" }).end("{}");
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
