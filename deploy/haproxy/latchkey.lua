@@ -7,7 +7,7 @@
 local TIMEOUT_MS = 20000
 
 -- Sent to Latchkey if the request has them.
-local ASKED_WITH = { "authorization", "x-api-key" }
+local ASKED_WITH = { "authorization", "x-api-key", "traceparent", "tracestate" }
 
 -- Passed on to the API with a request whose key is valid, in place of what an end user has sent.
 local TOLD_TO_API = { "x-latchkey-key-id", "x-latchkey-owner-id", "x-latchkey-code" }

@@ -40,6 +40,8 @@ export interface Metrics {
   eventLoopDelayed(thread: string, seconds: number): void;
   /** A root key was presented and is not valid. */
   rootKeyRefused(): void;
+  /** Spans were sent to the collector, could not be sent, or found no room in the queue. */
+  spans(event: "exported" | "failed" | "dropped", count: number): void;
   /** Samples a value whenever the metrics are read. Call it once per name and labels; one name has one set of labels. */
   gauge(name: string, help: string, read: () => number, labels?: Readonly<Record<string, string>>): void;
 }
@@ -209,6 +211,12 @@ export function createMetrics(): MetricsRegistry {
     help: "Calls with a root key that is not valid.",
     registers,
   });
+  const spans = createTally(registry, {
+    name: "latchkey_trace_spans_total",
+    help: "Spans by what became of them: exported, failed (the collector did not take them) or dropped (the queue was full).",
+    label: "event",
+    values: ["exported", "failed", "dropped"],
+  });
   const gauges = new Map<string, { labels: Readonly<Record<string, string>>; read: () => number }[]>();
   return {
     verified,
@@ -234,6 +242,7 @@ export function createMetrics(): MetricsRegistry {
     servingFailed: () => servingFailed.inc(),
     eventLoopDelayed: (thread, seconds) => eventLoopDelay.observe({ thread }, seconds),
     rootKeyRefused: () => rootKeyFailures.inc(),
+    spans,
     gauge(name, help, read, labels = {}) {
       const samples = gauges.get(name) ?? [];
       samples.push({ labels, read });

@@ -25,6 +25,15 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
+/** Also with a fraction. */
+export function numberBetween(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,9}(\.\d{1,15})?$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new Error(`must be a number from ${min} to ${max}`);
+    return value;
+  };
+}
+
 export function oneOf<Choice extends string>(...choices: Choice[]): (text: string) => Choice {
   return (text) => {
     const choice = choices.find((known) => known === text);
@@ -103,6 +112,27 @@ export function certificates(name: string): (text: string) => string | undefined
     }
     return text;
   };
+}
+
+/** `name=value` pairs separated by commas, values percent-encoded: the form that OpenTelemetry gives headers. */
+export function otlpHeaders(text: string): Secret | undefined {
+  if (text === "") return undefined;
+  try {
+    new Headers(parseOtlpHeaders(text));
+  } catch {
+    throw new Error("must be headers such as authorization=Bearer%20token, separated by commas");
+  }
+  return new Secret(text);
+}
+
+/** Throws for a text that `otlpHeaders` refuses. */
+export function parseOtlpHeaders(text: string): Record<string, string> {
+  const pairs = text.split(",").map((pair) => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=(.*)$/.exec(pair) ?? [];
+    if (name === undefined || value === undefined) throw new Error("a header has no value");
+    return [name, decodeURIComponent(value.trim())];
+  });
+  return Object.fromEntries(pairs);
 }
 
 export function publicUrl(text: string): string {

@@ -4,11 +4,13 @@ import {
   certificates,
   databaseUrl,
   nonEmpty,
+  numberBetween,
   oneOf,
   oneOrTwoSecrets,
   onOrOff,
   optionalPath,
   origins,
+  otlpHeaders,
   publicUrl,
   redisUrl,
   rootKeys,
@@ -88,6 +90,14 @@ export interface Variables {
   readonly logFormat: "auto" | "json" | "text";
   /** Which verifications leave a line in the log. */
   readonly logVerifications: "none" | "refused" | "all";
+  /** Where traces are sent: the base URL of all signals, or the URL of traces. Both empty: nothing is traced. */
+  readonly otlpEndpoint: string;
+  readonly otlpTracesEndpoint: string;
+  /** `name=value` pairs that are sent along. */
+  readonly otlpHeaders: Secret | undefined;
+  readonly serviceName: string;
+  /** The share of calls that are traced if their caller has not decided. */
+  readonly traceRatio: number;
 }
 
 /** One environment variable. `docs/configuration.md` is tested against this list. */
@@ -177,4 +187,9 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
     live: true,
     parse: oneOf("none", "refused", "all"),
   },
+  otlpEndpoint: { name: "OTEL_EXPORTER_OTLP_ENDPOINT", fallback: "", parse: publicUrl },
+  otlpTracesEndpoint: { name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", fallback: "", parse: publicUrl },
+  otlpHeaders: { name: "OTEL_EXPORTER_OTLP_HEADERS", fallback: "", secret: true, parse: otlpHeaders },
+  serviceName: { name: "OTEL_SERVICE_NAME", fallback: "latchkey", parse: nonEmpty },
+  traceRatio: { name: "OTEL_TRACES_SAMPLER_ARG", fallback: "1", parse: numberBetween(0, 1) },
 };

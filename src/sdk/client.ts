@@ -114,7 +114,7 @@ export function createClient(client: ClientOptions): Client {
     options: IdempotentCallOptions = {},
     defaultTimeoutMs = TIMEOUT_MS,
   ): Promise<object> {
-    const { signal, timeoutMs = client.timeoutMs ?? defaultTimeoutMs, idempotencyKey } = options;
+    const { signal, timeoutMs = client.timeoutMs ?? defaultTimeoutMs, idempotencyKey, ...trace } = options;
     checkTimeout(timeoutMs);
     // The service would ignore it, and a repeat would not be safe.
     if (idempotencyKey !== undefined && !method.isIdempotent)
@@ -126,6 +126,7 @@ export function createClient(client: ClientOptions): Client {
       method,
       asked,
       method.isIdempotent ? (idempotencyKey ?? randomKey()) : undefined,
+      trace,
     );
     const untilMs = Date.now() + timeoutMs;
     return withDeadline(timeoutMs, signal, (signal) => {

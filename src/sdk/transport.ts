@@ -1,5 +1,5 @@
 // One request, one answer, over fetch. It uses only what browsers, Node, Deno, Bun and workers have in common.
-import type { MethodFacts } from "../../gen/latchkey/v1/client.ts";
+import type { CallOptions, MethodFacts } from "../../gen/latchkey/v1/client.ts";
 import { errorOfAnswer, LatchkeyError } from "./errors.ts";
 
 export interface TransportOptions {
@@ -24,11 +24,16 @@ export interface Prepared {
 /** What has to be known of a method to send it. */
 export type Target = Pick<MethodFacts, "path" | "fields" | "isPublic">;
 
+/** W3C trace context. What does not look like it is left out: tracing makes no call fail. */
+export type Trace = Pick<CallOptions, "traceparent" | "tracestate">;
+
 const VISIBLE_ASCII = /^[!-~]+$/;
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+const TRACESTATE = /^[ -~]{1,512}$/;
 
 export interface Transport {
   /** Prints a request. Throws for what cannot be sent. */
-  prepare(target: Target, request: object, idempotencyKey: string | undefined): Prepared;
+  prepare(target: Target, request: object, idempotencyKey: string | undefined, trace?: Trace): Prepared;
   /** Sends it, once. Throws a `LatchkeyError`, or the signal's reason. */
   exchange(prepared: Prepared, signal: AbortSignal): Promise<object>;
 }
@@ -41,7 +46,7 @@ export function openTransport({ baseUrl, rootKey, fetch = globalThis.fetch }: Tr
   }
   return { prepare, exchange };
 
-  function prepare(target: Target, request: object, idempotencyKey: string | undefined): Prepared {
+  function prepare(target: Target, request: object, idempotencyKey: string | undefined, trace: Trace = {}): Prepared {
     const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
     if (rootKey) headers.set("authorization", `Bearer ${rootKey}`);
     else if (!target.isPublic) {
@@ -52,6 +57,11 @@ export function openTransport({ baseUrl, rootKey, fetch = globalThis.fetch }: Tr
         throw new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters");
       }
       headers.set("idempotency-key", idempotencyKey);
+    }
+    const { traceparent = "", tracestate = "" } = trace;
+    if (TRACEPARENT.test(traceparent)) {
+      headers.set("traceparent", traceparent);
+      if (TRACESTATE.test(tracestate)) headers.set("tracestate", tracestate);
     }
     return { url: base + target.path, headers, body: printRequest(target.fields, request) };
   }

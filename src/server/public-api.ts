@@ -4,6 +4,8 @@ import { hotMethods, routes, services } from "../../gen/latchkey/v1/services.ts"
 import type { Ambient } from "../ambient/ambient.ts";
 import { createHttpDate } from "../ambient/http-date.ts";
 import type { AdjustableLog } from "../ambient/log.ts";
+import { OtlpExporter } from "../ambient/otlp-exporter.ts";
+import type { TracingOptions } from "../ambient/tracing-options.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import { Secret } from "../domain/secret.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
@@ -13,6 +15,7 @@ import { createAuditEndpoints } from "../rpc/audit-service.ts";
 import { authzPath } from "../rpc/authz/authz-contract.ts";
 import { createAuthzHandler } from "../rpc/authz/authz-handler.ts";
 import { createRunCall, type Endpoint } from "../rpc/call.ts";
+import { traceCalls } from "../rpc/call-spans.ts";
 import { createConnectEndpoints } from "../rpc/connect-endpoints.ts";
 import { allowOrigins } from "../rpc/cors.ts";
 import { createDocsHandler } from "../rpc/docs-page.ts";
@@ -62,6 +65,8 @@ export interface PublicApiDeps extends Ambient {
   readonly corsOrigins: readonly string[];
   readonly timeouts?: Timeouts;
   readonly settings: ServingSettings;
+  /** Absent: no call is traced. */
+  readonly tracing?: TracingOptions | undefined;
   /** Updates readiness before it is reported to a caller. */
   readonly refreshReadiness?: () => MaybePromise<void>;
 }
@@ -79,17 +84,21 @@ export interface PublicApi {
   setReady(ready: boolean): void;
   reload(settings: ServingSettings): void;
   readonly stopStreams: () => void;
+  /** Stops listening, then sends what was traced. As `Serving.close`. */
+  close(graceMs: number): Promise<void>;
 }
 
 /** Everything that is served on the public port. */
 export function createPublicApi(deps: PublicApiDeps): PublicApi {
-  const { fastPath, timeouts = defaultTimeouts, settings } = deps;
+  const { fastPath, tracing, timeouts = defaultTimeouts, settings } = deps;
   setPublicUrl(deps.publicUrl);
   const readiness = new Readiness(deps.refreshReadiness);
   const shutdown = new AbortController();
   const shownServices = [...services, Health];
   const verificationLog = new VerificationLog(deps, settings.logVerifications);
-  const runCall = createRunCall({ ...deps, verificationLog });
+  const exporter = tracing && new OtlpExporter(tracing, deps);
+  const plainCall = createRunCall({ ...deps, verificationLog });
+  const runCall = exporter ? traceCalls(plainCall, { ...deps, ...tracing, exporter }) : plainCall;
   /** The methods of all services. */
   const endpoints = [
     ...createApisEndpoints(deps),
@@ -155,6 +164,7 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
         log: deps.log,
         httpDate: createHttpDate(deps.clock),
         keepAliveMs: timeouts.keepAliveMs,
+        isTracing: tracing !== undefined,
       }),
     }),
     takeStream: fastPath ? either(createHotGrpc({ endpoints, runCall, newRequestId }), watchHealth) : watchHealth,
@@ -189,6 +199,10 @@ export function createPublicApi(deps: PublicApiDeps): PublicApi {
       if (tls !== undefined) onePort.setTls(tls);
     },
     stopStreams: () => shutdown.abort(),
+    async close(graceMs) {
+      await onePort.close(graceMs);
+      await exporter?.stop();
+    },
   };
 }
 

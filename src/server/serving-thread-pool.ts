@@ -9,6 +9,7 @@ import type { MainThreadMethods, ServingMethods, ServingSetup, WindowMemory } fr
 import { type Answer, type Args, ThreadLink } from "../threads/thread-link.ts";
 import type { LocalLimits } from "./local-limits.ts";
 import { type Serving, servingSettingsOf } from "./serving.ts";
+import { tracingOf } from "./tracing.ts";
 
 type Link = ThreadLink<MainThreadMethods, ServingMethods>;
 
@@ -46,6 +47,7 @@ export class ServingThreadPool implements Serving, ChangeAudience, ChangeCache {
         verifyAuth: settings.verifyAuth,
         publicUrl: settings.publicUrl,
         corsOrigins: settings.corsOrigins,
+        tracing: tracingOf(settings),
         settings: servingSettingsOf(settings),
       };
       this.#run(setup, createMainThreadMethods(mainThread, thread));

@@ -48,7 +48,7 @@ const methods: ServingMethods = {
   snapshot: () => metrics.snapshot(),
   startShutdown: () => onePort.startShutdown(),
   stopStreams: () => stopStreams(),
-  close: (graceMs) => onePort.close(graceMs),
+  close: (graceMs) => close(graceMs),
 };
 if (parentPort === null) throw new Error("this runs in a worker thread");
 const mainThread: MainThreadLink = new ThreadLink<ServingMethods, MainThreadMethods>(parentPort, methods);
@@ -76,7 +76,7 @@ const localLimiter = new SharedLimiter({
 localLimiter.setUnixOffset(setup.unixOffsetMs);
 setInterval(() => localLimiter.sweep(Math.ceil(localLimiter.size / sweeps)), sweepEveryMs).unref();
 
-const { onePort, setReady, reload, stopStreams } = createPublicApi({
+const { onePort, setReady, reload, stopStreams, close } = createPublicApi({
   keys: cache.keys,
   owners: cache.owners,
   usage: remoteUsage(mainThread),
@@ -90,6 +90,7 @@ const { onePort, setReady, reload, stopStreams } = createPublicApi({
   verifyAuth: setup.verifyAuth,
   publicUrl: setup.publicUrl,
   corsOrigins: setup.corsOrigins,
+  tracing: setup.tracing,
   settings: setup.settings,
   refreshReadiness: () => mainThread.ask("refreshReadiness"),
 });

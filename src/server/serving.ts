@@ -35,13 +35,13 @@ export function servingSettingsOf({
 }
 
 /** In this thread. */
-export function serveHere({ onePort, setReady, reload, stopStreams }: PublicApi): Serving {
+export function serveHere({ onePort, setReady, reload, stopStreams, close }: PublicApi): Serving {
   return {
     listen: (port, host) => onePort.listen(port, host),
     setReady,
     reload: (settings) => reload(servingSettingsOf(settings)),
     startShutdown: () => onePort.startShutdown(),
     stopStreams,
-    close: (graceMs) => onePort.close(graceMs),
+    close,
   };
 }

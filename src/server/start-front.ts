@@ -18,6 +18,7 @@ import { ReadyState } from "./ready-state.ts";
 import type { StartedServer, StartOptions } from "./running-server.ts";
 import { serveHere, servingSettingsOf } from "./serving.ts";
 import { ServingThreadPool } from "./serving-thread-pool.ts";
+import { tracingOf } from "./tracing.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 
 /** Clients with open connections have this long for one more request, whose answer tells them to leave. */
@@ -72,7 +73,7 @@ export async function startFront(options: StartOptions): Promise<StartedServer> 
   threads?.start(settings, { ...services, keys: core.keys, log }, rateLimits.local);
   teardown.add("threads", () => threads?.end());
   const { fastPath, verifyAuth, publicUrl, corsOrigins } = settings;
-  const fixed = { fastPath, verifyAuth, publicUrl, corsOrigins };
+  const fixed = { fastPath, verifyAuth, publicUrl, corsOrigins, tracing: tracingOf(settings) };
   const served = { ...options, ...services, ...cache, ...fixed, settings: servingSettingsOf(settings) };
   const serving = threads ?? serveHere(createPublicApi(served));
   live.follow((next) => serving.reload(next));

@@ -1,5 +1,6 @@
 import type { LogFields, LogLevel } from "../ambient/log.ts";
 import type { MetricsSnapshot } from "../ambient/metrics.ts";
+import type { TracingOptions } from "../ambient/tracing-options.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { RootKeyVerdict } from "../domain/root-key.ts";
@@ -81,6 +82,7 @@ export interface ServingSetup {
   readonly verifyAuth: "open" | "required";
   readonly publicUrl: string;
   readonly corsOrigins: readonly string[];
+  readonly tracing: TracingOptions | undefined;
   readonly settings: ServingSettings;
 }
 

@@ -1,20 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Environment, readSettings, SettingsError } from "../../src/config/settings.ts";
-
-const longEnough = "a-secret-of-thirty-two-characters";
-function noFiles(): string {
-  throw Object.assign(new Error("no such file"), { code: "ENOENT" });
-}
-
-function problemsOf(environment: Environment, readFile: (path: string) => string = noFiles): readonly string[] {
-  try {
-    readSettings(environment, readFile);
-  } catch (error) {
-    if (error instanceof SettingsError) return error.problems;
-    throw error;
-  }
-  return [];
-}
+import { type Environment, readSettings } from "../../src/config/settings.ts";
+import { longEnough, noFiles, problemsOf } from "./problems-of.ts";
 
 describe("settings", () => {
   it("are complete without an environment, and bind to loopback only", () => {
@@ -65,6 +51,11 @@ describe("settings", () => {
       logLevel: "info",
       logFormat: "auto",
       logVerifications: "none",
+      otlpEndpoint: "",
+      otlpTracesEndpoint: "",
+      otlpHeaders: undefined,
+      serviceName: "latchkey",
+      traceRatio: 1,
     });
     expect(Object.isFrozen(settings)).toBe(true);
   });
@@ -85,6 +76,14 @@ describe("settings", () => {
     ["LATCHKEY_DRAIN_MS", "600001"],
     ["LATCHKEY_LOG_LEVEL", "loud"],
     ["LATCHKEY_FAST_PATH", "yes"],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318"],
+    ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://user:password@127.0.0.1:4318/v1/traces"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "a-token-alone"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "x-token=%zz"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "x token=1"],
+    ["OTEL_SERVICE_NAME", " "],
+    ["OTEL_TRACES_SAMPLER_ARG", "1.5"],
+    ["OTEL_TRACES_SAMPLER_ARG", "half"],
     ["LATCHKEY_APIS", "strict"],
     ["LATCHKEY_PUBLIC_URL", "keys.example.com"],
     ["LATCHKEY_PUBLIC_URL", "https://user:s3cr3t@keys.example.com"],
@@ -288,28 +287,5 @@ describe("settings", () => {
     expect(settings.rootKeys.map((key) => key.reveal())).toEqual([longEnough]);
     expect(JSON.stringify(settings)).not.toContain(longEnough);
     expect(`${settings.rootKeys}`).not.toContain(longEnough);
-  });
-});
-
-describe("a secret from a file", () => {
-  const fromFile = { LATCHKEY_ROOT_KEY_FILE: "/run/secrets/root" };
-
-  it("is read without the line break at its end", () => {
-    const { settings, warnings } = readSettings(fromFile, () => `${longEnough}\n`);
-
-    expect(settings.rootKeys.map((key) => key.reveal())).toEqual([longEnough]);
-    expect(warnings).toEqual([]);
-  });
-
-  it.each([
-    ["is missing", {}, undefined, /_FILE: ENOENT$/],
-    ["is empty", {}, "\n", /_FILE: the file is empty$/],
-    ["holds a short key", {}, "s3cr3t", /must be at least 32 characters/],
-    ["competes with the variable", { LATCHKEY_ROOT_KEY: longEnough }, longEnough, /are both set/],
-  ])("that %s is refused", (_, others, content, message) => {
-    const problems = problemsOf({ ...fromFile, ...others }, content === undefined ? noFiles : () => content);
-
-    expect(problems).toEqual([expect.stringMatching(message)]);
-    expect(problems.join()).not.toContain("s3cr3t");
   });
 });

@@ -42,6 +42,7 @@ const countOnce: { readonly [Method in keyof Omit<Metrics, "gauge">]: (metrics: 
   servingFailed: (metrics) => metrics.servingFailed(),
   eventLoopDelayed: (metrics) => metrics.eventLoopDelayed("main", 0.001),
   rootKeyRefused: (metrics) => metrics.rootKeyRefused(),
+  spans: (metrics) => metrics.spans("exported", 1),
 };
 
 /** Of metrics that may have no sample yet. */

@@ -1,9 +1,11 @@
+import { randomBytes } from "node:crypto";
 import http from "node:http";
 import net from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Loss, startGuardedApi, startGuardingLatchkey } from "../support/guarded-api.ts";
 import { createRefusedKeys, guardedApi } from "../support/keys-by-code.ts";
 import type { LatchkeyProcess } from "../support/latchkey-process.ts";
+import { type OtlpCollector, startCollector } from "../support/otlp-collector.ts";
 import type { ProxyName } from "../support/proxy-binaries.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { hasProxy } from "../support/test-proxies.ts";
@@ -71,9 +73,13 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const permissions = ["docs.read"];
 
 let latchkey: LatchkeyProcess;
-const endings: (() => void)[] = [];
+let collector: OtlpCollector;
+const endings: (() => unknown)[] = [];
 beforeAll(async () => {
-  latchkey = await startGuardingLatchkey({}, (undo) => void endings.unshift(undo));
+  const atEnd = (undo: () => unknown) => void endings.unshift(undo);
+  collector = await startCollector(atEnd);
+  const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, OTEL_TRACES_SAMPLER_ARG: "0" };
+  latchkey = await startGuardingLatchkey(traced, atEnd);
 });
 afterAll(() => {
   for (const end of endings) end();
@@ -104,6 +110,16 @@ for (const { name, controls, misconfigured } of proxies) {
       ]);
       expect(JSON.stringify(received)).not.toContain("forged");
       expect(received[0]?.headers["x-latchkey-code"]).toBe("VALID");
+    });
+
+    it("asks within the trace of the request", async () => {
+      const { proxyPort, client } = await startGuardedApi(name, { latchkey });
+      const { key, keyId } = await client.keys.createKey({ apiId: guardedApi, permissions });
+      const traceId = randomBytes(16).toString("hex");
+      const trace = { traceparent: `00-${traceId}-00f067aa0ba902b7-01`, tracestate: "a=1" };
+      expect((await connect(proxyPort).send("/", { ...bearer(key), ...trace })).status).toBe(200);
+      const spans = () => collector.spans().filter((span) => span.traceId === traceId);
+      await expect.poll(spans).toMatchObject([{ traceState: "a=1", attributes: { "latchkey.key_id": keyId } }]);
     });
 
     it("answers every refusal with its status, and lets nothing of it through", async () => {

@@ -7,6 +7,7 @@ import { bytes, entryOf, META, metaEntry, metaOf, text, valueBytes } from "../rp
 import { connectWire, type HeaderValues, type HttpAnswer, type Wire } from "../rpc/exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols } from "../rpc/protocols.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
+import { startCollector } from "../support/otlp-collector.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
@@ -44,11 +45,15 @@ beforeEach(() => {
 describe("of 350 secrets sent along every path", () => {
   // With threads, root keys and messages cross from one to the other.
   it.each([1, 2])(
-    "none turns up in the log, the metrics, an error or the files on disk, with workers: %i",
+    "none turns up in the log, the metrics, a trace, an error or the files on disk, with workers: %i",
     async (workers) => {
       const dataDir = tempFolder();
       const rootKey = canary("the root key").padEnd(40, "x");
-      const server = await startTestServer({ settings: { dataDir, workers, rootKeys: [new Secret(rootKey)] } });
+      const collector = await startCollector();
+      const otlpHeaders = new Secret(`x-token=${canary("a header of the collector")}`);
+      const tracing = { otlpEndpoint: collector.endpoint, otlpHeaders };
+      const rootKeys = [new Secret(rootKey)];
+      const server = await startTestServer({ settings: { dataDir, workers, rootKeys, ...tracing } });
       const wire = connectWire(server.port);
       const refusals: HttpAnswer[] = [];
       for (const protocol of protocols) {
@@ -72,6 +77,8 @@ describe("of 350 secrets sent along every path", () => {
       expect(found(running)).toEqual([]);
       await server.stop();
       expect(found(filesIn(dataDir) + server.logLines.join("\n"))).toEqual([]);
+      expect(collector.spans().length).toBeGreaterThan(200);
+      expect(found(collector.requests.map(({ body }) => body).join("\n"))).toEqual([]);
     },
   );
 

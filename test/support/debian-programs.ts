@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { accessSync, constants, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { delimiter, join } from "node:path";
 
 /** Server programs that the tests need. */
@@ -50,6 +60,26 @@ function withoutStarting(install: () => void): void {
     install();
   } finally {
     if (isOurs) rmSync(policy);
+  }
+}
+
+/**
+ * Copies one program out of Debian's package to `target`, where installing it would bring far more than is needed. Nothing of
+ * it is set up.
+ */
+export function unpackProgram({ name, debianPackage }: Programs, pathInPackage: string, target: string): void {
+  console.log(`The tests need ${name}, which is missing: taking it out of Debian's package ${debianPackage}.`);
+  const folder = mkdtempSync(`${target}-`);
+  try {
+    if (process.getuid?.() === 0) execFileSync("apt-get", ["-q", "update"], { stdio: ["ignore", "ignore", "inherit"] });
+    execFileSync("apt-get", ["-q", "download", debianPackage], { cwd: folder, stdio: "pipe" });
+    execFileSync("sh", ["-c", `dpkg-deb --fsys-tarfile *.deb | tar -x ./${pathInPackage}`], { cwd: folder });
+    renameSync(join(folder, pathInPackage), target);
+  } catch (cause) {
+    const line = `apt-get install -y --no-install-recommends ${debianPackage}`;
+    throw new Error(`The tests need ${name}. As root, type: ${line}`, { cause });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -16,7 +16,7 @@ export async function createRefusedKeys({ keys }: Pick<LatchkeyClient, "keys">):
   const create = (fields: object) => keys.createKey({ apiId: guardedApi, permissions: ["docs.read"], ...fields });
   const limited = await create({ ratelimit: { limit: 1, duration: 600_000 } });
   await keys.verifyKey({ key: limited.key });
-  const expired = await create({ expires: Date.now() + 50 });
+  const expired = await create({ expires: Date.now() + 250 });
   // Refused as soon as it has expired; asking takes nothing that others have.
   while ((await keys.verifyKey({ key: expired.key })).valid);
   return [

@@ -24,6 +24,10 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Gives the call up after this many milliseconds, in place of the client's own setting. */
   timeoutMs?: number | undefined;
+  /** The W3C trace context of what the call is for: the service's span becomes a child of it. Ignored if it is malformed. */
+  traceparent?: string | undefined;
+  /** Sent with a \`traceparent\` only. */
+  tracestate?: string | undefined;
 }`;
 
 const IDEMPOTENT_CALL_OPTIONS = `/** What a call may be told whose repetition is harmless under a key. */

@@ -32,12 +32,11 @@ export function createAuthzHandler(
 
   async function decide(req: IncomingMessage, requestId: string): Promise<AuthzAnswer> {
     const { headers } = req;
-    const rootKey = headerOf(headers, rootKeyHeader.name);
     const call: Call = {
       endpoint: verifyKey,
       protocol: "authz",
       requestId,
-      headers: rootKey === undefined ? {} : { authorization: `Bearer ${rootKey}` },
+      headers: callHeadersOf(headers),
       remoteAddress: () => remoteAddressOf(req),
       read: () => readRequest(parametersOf(queryOf(req)), headers),
     };
@@ -61,6 +60,13 @@ export function createAuthzHandler(
     if (req.httpVersionMajor === 1 && !req.complete) res.setHeader("connection", "close");
     send(res, await decide(req, requestId), requestId);
   };
+}
+
+/** The caller of this method is the proxy: `Authorization` is the end user's. */
+function callHeadersOf(headers: CallHeaders): CallHeaders {
+  const rootKey = headerOf(headers, rootKeyHeader.name);
+  const { traceparent, tracestate } = headers;
+  return { authorization: rootKey === undefined ? undefined : `Bearer ${rootKey}`, traceparent, tracestate };
 }
 
 const needsRootKey = new ApiError("UNAUTHORIZED", "the header X-Latchkey-Root-Key is needed");

@@ -21,6 +21,8 @@ export interface JsonByHandDeps {
   readonly log: Log;
   readonly httpDate: () => string;
   readonly keepAliveMs: number;
+  /** Whether calls are asked for their trace context. */
+  readonly isTracing?: boolean;
 }
 
 /**
@@ -46,10 +48,7 @@ export class JsonByHand {
     const { target, bodyStart, end } = this.reader;
     const method = target as RoutedMethod;
     const requestId = this.#deps.newRequestId();
-    // Of a public call neither headers nor address are needed.
-    const request = method.endpoint.isPublic
-      ? requestByHand
-      : { headers: this.reader.callHeaders(bytes), socket: connection.socket };
+    const request = this.#requestOf(method, bytes, connection);
     try {
       const response = this.#deps.runCall(new JsonCall(method, requestId, request, bytes, bodyStart, end));
       if (response instanceof Promise) return this.#answerLater(method, requestId, response, connection);
@@ -57,6 +56,15 @@ export class JsonByHand {
     } catch (thrown) {
       return this.#fail(thrown, requestId, connection);
     }
+  }
+
+  #requestOf({ endpoint: { isPublic } }: RoutedMethod, bytes: Buffer, { socket }: AnsweredConnection): JsonRequest {
+    const { reader } = this;
+    // Of a public call that is not traced neither headers nor address are needed.
+    const trace = this.#deps.isTracing ? reader.traceHeaders(bytes) : undefined;
+    if (isPublic) return trace === undefined ? requestByHand : { headers: trace, socket };
+    const headers = reader.callHeaders(bytes);
+    return { headers: trace === undefined ? headers : { ...headers, ...trace }, socket };
   }
 
   #answerLater(

@@ -46,6 +46,17 @@ export class RequestReader<Target> {
     };
   }
 
+  /** Its trace context, if it has one. Headers that are there twice are joined, as Node does it. */
+  traceHeaders(bytes: Buffer): Record<"traceparent" | "tracestate", string> | undefined {
+    const lines = bytes.toString("latin1", this.#firstHeader - 2, this.bodyStart);
+    if (!/\r\ntraceparent:/i.test(lines)) return undefined;
+    const valuesOf = (pattern: RegExp) => Array.from(lines.matchAll(pattern), ([, value]) => value).join(", ");
+    return {
+      traceparent: valuesOf(/\r\ntraceparent: *([^\r]*)/gi),
+      tracestate: valuesOf(/\r\ntracestate: *([^\r]*)/gi),
+    };
+  }
+
   /** Looks at the request that begins at `start`. */
   read(bytes: Uint8Array, start: number): ReadResult {
     this.target = undefined;

@@ -1,5 +1,6 @@
 // What all middleware has in common: find the key of a request, have it verified, and say what to answer if it is refused.
 import {
+  type CallOptions,
   type NamedRatelimitState,
   outcomeStatus,
   type RatelimitState,
@@ -12,7 +13,7 @@ import type { Verification } from "../verification.ts";
 
 /** What the middleware needs of a client, as `createClient` makes it. */
 export interface Verifier {
-  readonly keys: { verifyKey(request: VerifyKeyRequest): Promise<Verification> };
+  readonly keys: { verifyKey(request: VerifyKeyRequest, options?: CallOptions): Promise<Verification> };
 }
 
 /** A key that may pass. Without the service (`degraded`) nothing is known of it. */
@@ -77,7 +78,8 @@ export function createGuard<Request>(client: Verifier, options: RefusalOptions<R
       const key = keyOf ? keyOf(request) : keyOfHeaders(headerOf);
       if (!key) return { refusal: missingKey };
       if (key.length > KEY_LENGTH_MAX) return { refusal: refusalOf("NOT_FOUND") };
-      const answer = await client.keys.verifyKey({ ...asked, ...definedOf(perRequest?.(request)), key });
+      const asking = { ...asked, ...definedOf(perRequest?.(request)), key };
+      const answer = await client.keys.verifyKey(asking, traceOf(headerOf));
       if (answer.valid) return { key: answer as VerifiedKey };
       if (answer.degraded) return undecided(answer.cause);
       return { refusal: refusalOf(answer.code, answer) };
@@ -125,6 +127,15 @@ const unavailable: Refusal = {
 function keyOfHeaders(headerOf: (name: string) => string | undefined): string | undefined {
   const [, bearer] = /^Bearer +([^ ]+) *$/i.exec(headerOf("authorization") ?? "") ?? [];
   return bearer ?? headerOf("x-api-key");
+}
+
+/**
+ * The trace that the request belongs to. With OpenTelemetry's SDK loaded there is none: it adds a traceparent of
+ * its own to what `fetch` sends, and two of them are none.
+ */
+function traceOf(headerOf: (name: string) => string | undefined): CallOptions {
+  if (Symbol.for("opentelemetry.js.api.1") in globalThis) return {};
+  return { traceparent: headerOf("traceparent"), tracestate: headerOf("tracestate") };
 }
 
 /** Without what is undefined: it must not take away what the route asks for. */
