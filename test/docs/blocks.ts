@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readSteps } from "../support/documented-steps.ts";
+import { incidentPages, readIncidentPage } from "../support/incident-pages.ts";
 import { readText, root } from "../support/repository.ts";
 
 /** A fenced block of a page. */
@@ -30,7 +31,10 @@ export const newcomersPages = ["docs/quickstart.md", "README.md"] as const;
 
 /** What tests of their own follow, by the headings that they read. */
 const followed = ["Several regions", "Losing the ledger's region", "Replacing the root key"];
-const steps = new Set(followed.flatMap(readSteps).map(({ script }) => script));
+const steps = new Set([
+  ...followed.flatMap(readSteps).map(({ script }) => script),
+  ...incidentPages.map((heading) => `${readIncidentPage(heading).command}\n`),
+]);
 
 export function readBlocks(file: string): Block[] {
   const page = readText(file);
