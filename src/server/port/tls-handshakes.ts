@@ -130,7 +130,10 @@ export class TlsHandshakes {
   #takeTurn(): void {
     let starts = 0;
     for (const connection of this.#waiting) {
-      if (starts === startsPerTurn) return this.#scheduleTurn();
+      if (starts === startsPerTurn) {
+        this.#scheduleTurn();
+        return;
+      }
       if (this.#underWay.size >= underWayMax && !this.#giveUpOldest()) return;
       starts++;
       this.#waiting.delete(connection);
