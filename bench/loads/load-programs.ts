@@ -32,6 +32,10 @@ export interface HttpLoadOptions {
   readonly connections?: number;
   /** `false`: on all cores, beside the server. */
   readonly pinned?: boolean;
+  /** Over TLS. The certificate is not checked. */
+  readonly tls?: boolean;
+  /** Opens a new connection for each request. */
+  readonly closing?: boolean;
   /** Also counts rejected requests. */
   readonly countRefused?: boolean;
 }
@@ -46,7 +50,7 @@ export interface Loads {
   manyKeys(port: number, keys: KeyFile, order: "in turn" | "random", options?: HttpLoadOptions): Load;
   /** Verifies each key once, in the order of the file, over many connections. Counts nothing: the server does. */
   eachKeyOnce(port: number, keys: KeyFile): () => Promise<void>;
-  grpc(port: number, frame: Uint8Array): Load;
+  grpc(port: number, frame: Uint8Array, options?: Pick<HttpLoadOptions, "tls">): Load;
   /** Sends a key along to an API behind a proxy. */
   guarded(port: number, key: string): Load;
   /** The median of the time that one request takes with nothing else under way, in microseconds. */
@@ -64,11 +68,13 @@ export function prepareLoads(folder: string): Loads {
     writeFileSync(path, content);
     return path;
   };
-  const runWrk = (port: number, script: string, { connections = 32, pinned = true }: HttpLoadOptions, ms: number) => {
-    const url = `http://127.0.0.1:${port}/v1/keys.verifyKey`;
+  const baseUrl = (port: number, tls = false) => `${tls ? "https" : "http"}://127.0.0.1:${port}`;
+  const runWrk = (port: number, script: string, options: HttpLoadOptions, ms: number) => {
+    const { connections = 32, pinned = true, tls } = options;
+    const url = `${baseUrl(port, tls)}/v1/keys.verifyKey`;
     // A slow contestant is measured, not given up.
-    const options = ["-t1", `-c${connections}`, `-d${seconds(ms)}`, "--timeout", "10s", "--latency"];
-    return runProgram(pinned, wrk, ...options, "-s", script, url);
+    const flags = ["-t1", `-c${connections}`, `-d${seconds(ms)}`, "--timeout", "10s", "--latency"];
+    return runProgram(pinned, wrk, ...flags, "-s", script, url);
   };
   const wrkLoad = (port: number, source: string, options: HttpLoadOptions): Load => {
     const script = save(source);
@@ -84,7 +90,7 @@ export function prepareLoads(folder: string): Loads {
     };
   };
   return {
-    json: (port, key, options = {}) => wrkLoad(port, oneKeyScript(key), options),
+    json: (port, key, options = {}) => wrkLoad(port, oneKeyScript(key, options.closing), options),
     call: (port, call) => wrkLoad(port, oneCallScript(call), {}),
     manyKeys: (port, keys, order, options = {}) => wrkLoad(port, manyKeysScript(port, keys, order), options),
     eachKeyOnce(port, keys) {
@@ -95,10 +101,10 @@ export function prepareLoads(folder: string): Loads {
         if (report.includes("Requests/sec")) throw new Error(`not all keys were verified:\n${report}`);
       };
     },
-    grpc(port, frame) {
+    grpc(port, frame, { tls } = {}) {
       const data = save(frame);
       const headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"];
-      const url = `http://127.0.0.1:${port}/latchkey.v1.KeysService/VerifyKey`;
+      const url = `${baseUrl(port, tls)}/latchkey.v1.KeysService/VerifyKey`;
       return async (ms) => {
         const report = await runProgram(true, h2load, "-c4", "-m16", "-D", seconds(ms), "-d", data, ...headers, url);
         if (numberIn(report, /(\d+) failed/) > 0) throw new Error(`not everything was served:\n${report}`);

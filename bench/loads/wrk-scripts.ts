@@ -48,8 +48,10 @@ export function oneCallScript({ method, body, rootKey }: RepeatedCall): string {
   return `${lines.join("\n")}\n`;
 }
 
-export function oneKeyScript(key: string): string {
-  return oneCallScript({ method: "keys.verifyKey", body: { key } });
+/** `closing`: on a new connection each time. */
+export function oneKeyScript(key: string, closing = false): string {
+  const script = oneCallScript({ method: "keys.verifyKey", body: { key } });
+  return closing ? `${script}\nwrk.headers["connection"] = "close"\n` : script;
 }
 
 /** A request of an end user to an API behind a proxy. */

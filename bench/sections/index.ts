@@ -14,6 +14,7 @@ import { proxies } from "./proxies.ts";
 import { start } from "./start.ts";
 import { strict } from "./strict.ts";
 import { threads } from "./threads.ts";
+import { tls } from "./tls.ts";
 import { updates } from "./updates.ts";
 
 /** By the names that the command takes, in the order in which they run. */
@@ -26,6 +27,7 @@ export const sections: Readonly<Record<string, Section>> = {
   threads,
   peers,
   proxies,
+  tls,
   growth,
   cold,
   lists,
