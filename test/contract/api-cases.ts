@@ -72,7 +72,7 @@ export const apiCases: readonly ContractCase[] = [
   {
     name: "the first key of an API creates it without name and defaults, and no key changes it",
     async run(store, clock) {
-      const key = sampleKey(clock, { apiId: "new" });
+      const key = sampleKey(clock, { apiId: "new", name: "a name of the key" });
       await createKey(store.management, key);
       const atMs = key.createdAtMs;
       const stored = { id: "new", name: undefined, defaults: {}, createdAtMs: atMs, updatedAtMs: atMs, version: 1 };

@@ -29,7 +29,7 @@ export function createKeyPlan(engine: SqlEngine, command: CreateKey): MaybePromi
     return {
       target: ofKey(key.id),
       first: [
-        ...(apiMustExist ? [] : [insertApi(engine, key, event)]),
+        ...(apiMustExist ? [] : [insertApi(engine, { apiId: key.apiId }, event)]),
         insertKey(engine, key, counter !== undefined, event),
       ],
       rest: [
