@@ -111,7 +111,9 @@ export function withSettingsFile(environment: Environment, readFile: (path: stri
     const added = parseSettingsFile(readFile(path), (name) => names.has(name));
     // A secret of the environment also replaces the file that is named for it, and the other way round.
     const isFree = (name: string) => !isSet({ name: name.replace(/_FILE$/, "") }, environment);
-    return { ...Object.fromEntries(Object.entries(added).filter(([name]) => isFree(name))), ...environment };
+    // An empty variable is one that is not set.
+    const own = Object.entries(environment).filter(([, text]) => text !== "");
+    return Object.fromEntries([...Object.entries(added).filter(([name]) => isFree(name)), ...own]);
   } catch (error) {
     if (error instanceof SettingsFileError) throw new SettingsError(error.problems, undefined, {});
     const { code = "error" } = error as NodeJS.ErrnoException;

@@ -25,7 +25,7 @@ export function checkDataFolder(dataDir: string, isEmbedded: boolean): Check {
         reportDataFile(file, await inspectDataFile(file, report.signal), report);
       } catch (error) {
         if (!(error instanceof DataFolderError)) throw error;
-        const fix = `cp BACKUP ${quote(file)} (a file that latchkey backup has made), or do as it says.`;
+        const fix = "mv the data folder away, then latchkey restore BACKUP (a file that latchkey backup has made).";
         report.found("data-file-missing", error.message, fix);
       }
     },
@@ -59,7 +59,7 @@ function reportDataFile(file: string, facts: DataFileFacts, report: Report): voi
     report.found(
       "data-file-damaged",
       `the data file ${file} is damaged: ${check.reason}`,
-      "Stop the service, move the data folder away, and put a backup into an empty one as latchkey.db: " +
+      "Stop the service, move the data folder away, and latchkey restore BACKUP: " +
         "docs/operations.md#a-damaged-or-lost-data-file-embedded.",
     );
   } else if (check?.outcome !== "sound") {

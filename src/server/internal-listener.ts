@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import type { TLSSocket } from "node:tls";
 import type { Ambient } from "../ambient/ambient.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
 import type { MetricsRegistry } from "../ambient/metrics.ts";
@@ -13,7 +12,7 @@ import { createRequestListener } from "../rpc/request-listener.ts";
 import { defaultTimeouts, type Timeouts } from "./port/connections.ts";
 import { Guard } from "./port/guard.ts";
 import { OnePort } from "./port/one-port.ts";
-import type { TlsOptions } from "./port/tls-handshakes.ts";
+import { hasTrustedCertificate, type TlsOptions } from "./port/tls-handshakes.ts";
 
 export interface InternalListener {
   readonly port: number;
@@ -24,8 +23,10 @@ export interface InternalListener {
 
 /** Who may use the internal port, and how it speaks to them. */
 export interface InternalAccess {
-  /** Any of them suffices. Empty, and without client certificates: everybody may. */
+  /** Any of them suffices. */
   readonly secrets: readonly Secret[];
+  /** Whether a client certificate suffices too. Without secrets and certificates, everybody may use it. */
+  readonly takesCertificates?: boolean;
   /** Absent: cleartext. */
   readonly tls?: TlsOptions | undefined;
 }
@@ -102,12 +103,11 @@ function createMetricsHandler(metrics: MetricsRegistry): HttpHandler {
 }
 
 /** Whether a request shows one of the secrets, or came over a connection with a client certificate. */
-function createCheck({ secrets, tls }: InternalAccess): (req: IncomingMessage) => boolean {
+function createCheck({ secrets, takesCertificates = false }: InternalAccess): (req: IncomingMessage) => boolean {
   const expected = secrets.map((secret) => sha256(`Bearer ${secret.reveal()}`));
-  const asksForCertificates = tls?.clientCa !== undefined;
-  if (expected.length === 0 && !asksForCertificates) return () => true;
+  if (expected.length === 0 && !takesCertificates) return () => true;
   return ({ headers, socket }) => {
-    if (asksForCertificates && (socket as TLSSocket).authorized) return true;
+    if (takesCertificates && hasTrustedCertificate(socket)) return true;
     const shown = sha256(headers.authorization ?? "");
     // Every one is compared, also after a match.
     return expected.filter((known) => equalDigests(known, shown)).length > 0;
@@ -123,5 +123,5 @@ export function internalAccessOf({ internalSecrets, internalTls, internalClientC
     clientCa: internalClientCa,
     isClientCertRequired: internalSecrets.length === 0,
   };
-  return { secrets: internalSecrets, tls };
+  return { secrets: internalSecrets, takesCertificates: internalClientCa !== undefined, tls };
 }

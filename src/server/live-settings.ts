@@ -26,12 +26,37 @@ export class LiveSettings {
     this.#followers.push(apply);
   }
 
-  /** Resolves when every follower has the new settings. */
+  /** Resolves when every follower has the new settings. Rejects if one has not: then they are replaced again later. */
   async replace(next: Settings): Promise<void> {
     const before = this.#current;
     this.#current = next;
-    for (const apply of this.#followers) await apply(next, before);
+    const failures: unknown[] = [];
+    for (const apply of this.#followers) {
+      try {
+        await apply(next, before);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length === 0) return;
+    this.#current = before;
+    throw failures[0];
   }
+}
+
+/**
+ * What only a start may remove, although it is live. Without any root key from the settings, another one would have to
+ * become valid. Without any proof, the internal port would be open: a file that is just being written must not do that.
+ */
+function keptBy(current: Settings, next: Settings): ReadonlySet<string> {
+  const kept = new Set<string>();
+  if (next.rootKeys.length === 0) kept.add("rootKeys");
+  if (asksForProof(current) && !asksForProof(next)) kept.add("internalSecrets").add("internalClientCa");
+  return kept;
+}
+
+function asksForProof({ internalSecrets, internalClientCa }: Settings): boolean {
+  return internalSecrets.length > 0 || internalClientCa !== undefined;
 }
 
 /** What of `next` a running process can take over, and the names of what it cannot. */
@@ -42,13 +67,13 @@ export function takeOver(
   const settings: Record<string, unknown> = { ...current };
   const changed: string[] = [];
   const fixed: string[] = [];
+  const kept = keptBy(current, next);
   for (const [setting, { name, live }] of Object.entries(variables)) {
     const value = next[setting as keyof Settings];
     if (sameValue(value, current[setting as keyof Settings])) continue;
-    // Without any root key from the settings, another one would have to become valid: only a start decides that.
-    const isLast = setting === "rootKeys" && next.rootKeys.length === 0;
-    if (live && !isLast) settings[setting] = value;
-    (live && !isLast ? changed : fixed).push(name);
+    const isTaken = live && !kept.has(setting);
+    if (isTaken) settings[setting] = value;
+    (isTaken ? changed : fixed).push(name);
   }
   for (const [setting, name] of [
     ["tls", "LATCHKEY_TLS_CERT"],

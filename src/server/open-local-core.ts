@@ -60,10 +60,14 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
       // It is tried again at the next start. Until then this process does not take it.
       log.warn("could not retire the generated root key", { reason: error.message });
     });
-  live.follow(async (next, before) => {
+  live.follow((next, before) => {
     if (sameValue(next.rootKeys, before.rootKeys)) return;
     rootKeys.configure(next.rootKeys);
-    await retireGenerated();
+    // Not waited for: a slow store must not delay what this process does with a root key that is left out.
+    void retireGenerated();
+    rootKeys.announceChange().catch((error: Error) => {
+      log.warn("could not tell others that root keys have changed", { reason: error.message });
+    });
   });
   const check: CheckRootKey = (presented) => rootKeys.check(presented);
   const verdicts = new CachedVerdicts(check, settings.cacheTtlMs, clock);

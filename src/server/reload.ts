@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { Ambient } from "../ambient/ambient.ts";
+import { internalPortProblems } from "../config/internal-port-problems.ts";
 import {
   type Environment,
   readSettings,
@@ -27,10 +29,13 @@ export class Reload {
   readonly #timer: NodeJS.Timeout;
   /** The last thing that was logged of files that cannot be used, or not without a restart. */
   #told = "";
+  #wasFileEmpty: boolean;
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: ReloadOptions) {
     this.#options = options;
+    const settingsFile = options.environment[variables.settingsFile.name];
+    this.#wasFileEmpty = Boolean(settingsFile) && readFileSync(settingsFile as string, "utf8") === "";
     this.#timer = setInterval(() => void this.check(), everyMs).unref();
   }
 
@@ -50,7 +55,15 @@ export class Reload {
     const { environment, live, log } = this.#options;
     try {
       const read = await readAgain(environment);
-      const { settings, changed, fixed } = takeOver(live.current, read);
+      const { settings, changed, fixed } = takeOver(live.current, read.settings);
+      if (read.isFileEmpty && !this.#wasFileEmpty) {
+        // Emptied to be written again, most likely.
+        throw new SettingsError(["LATCHKEY_SETTINGS_FILE names a file that is empty"], undefined, {});
+      }
+      // New values beside old ones that stay: the rules have to hold for what is then in force.
+      const problems = internalPortProblems(settings, settings.internalSecrets.length > 0);
+      if (problems.length > 0) throw new SettingsError(problems, undefined, {});
+      this.#wasFileEmpty = read.isFileEmpty;
       const names = fixed.join(", ");
       if (fixed.length === 0) this.#told = "";
       else this.#warn("some new settings need a restart: the old ones stay", { settings: names });
@@ -75,7 +88,7 @@ export class Reload {
 }
 
 /** As a start reads them, without holding up the event loop. */
-async function readAgain(environment: Environment): Promise<Settings> {
+async function readAgain(environment: Environment): Promise<{ settings: Settings; isFileEmpty: boolean }> {
   const texts = new Map<string, string | Error>();
   const load = async (path: string) => texts.set(path, await readFile(path, "utf8").catch((error: Error) => error));
   const loaded = (path: string) => {
@@ -86,5 +99,6 @@ async function readAgain(environment: Environment): Promise<Settings> {
   const settingsFile = environment[variables.settingsFile.name];
   if (settingsFile) await load(settingsFile);
   await Promise.all(settingFiles(withSettingsFile(environment, loaded)).map(load));
-  return readSettings(environment, loaded).settings;
+  const isFileEmpty = settingsFile !== undefined && texts.get(settingsFile) === "";
+  return { settings: readSettings(environment, loaded).settings, isFileEmpty };
 }

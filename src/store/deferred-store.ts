@@ -24,6 +24,7 @@ export function createDeferredStore(lanes: number): { store: Store; fulfil: (rea
     rootKeys: {
       findByDigest: async (digest) => real().rootKeys.findByDigest(digest),
       presence: async (nowMs) => real().rootKeys.presence(nowMs),
+      announceChange: async () => real().rootKeys.announceChange(),
       retireGenerated: async (...args) => real().rootKeys.retireGenerated(...args),
       addFirst: async (...args) => real().rootKeys.addFirst(...args),
     },

@@ -74,6 +74,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
         if (presence === "none" && health.doubt !== undefined) throw health.doubt;
         return presence;
       },
+      announceChange: () => whileUsable(() => rootKeys.announceChange()),
       retireGenerated: (...args) => whileUsable(() => rootKeys.retireGenerated(...args)),
       addFirst: (...args) => whileUsable(() => rootKeys.addFirst(...args)),
     },

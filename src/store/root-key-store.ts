@@ -16,6 +16,9 @@ export interface RootKeyStore {
   /** From now on the generated root key is not valid, on no replica, unless it has one of these digests. */
   retireGenerated(nowMs: number, exceptDigests: readonly string[]): Promise<void>;
 
+  /** Tells all replicas and edges that what they know of root keys may be wrong. */
+  announceChange(): Promise<void>;
+
   /**
    * Stores the generated root key, which may do everything, if there is no root key, or only a generated one that is
    * retired; returns whether it did. Of several concurrent callers one succeeds.

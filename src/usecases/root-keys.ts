@@ -32,6 +32,11 @@ export class RootKeys {
     this.#configured = configured.map((key) => sha256(key.reveal()));
   }
 
+  /** Tells all replicas and edges, which remember what they were told of root keys. */
+  announceChange(): Promise<void> {
+    return this.#deps.store.announceChange();
+  }
+
   /** Whether there is a root key that a caller may have. Rejects with `RootKeyRetired` if there cannot be one. */
   async areAny(): Promise<boolean> {
     if (this.#configured.length > 0) return true;

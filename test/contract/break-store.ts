@@ -152,6 +152,7 @@ export function rootKeys(mistake: string, breakIt: (inner: RootKeyStore) => Part
       const rootKeys: RootKeyStore = {
         findByDigest: (digest) => inner.rootKeys.findByDigest(digest),
         presence: (nowMs) => inner.rootKeys.presence(nowMs),
+        announceChange: () => inner.rootKeys.announceChange(),
         retireGenerated: (...retired) => inner.rootKeys.retireGenerated(...retired),
         addFirst: (...first) => inner.rootKeys.addFirst(...first),
       };

@@ -1,15 +1,5 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
@@ -178,7 +168,11 @@ describe.runIf(hasPostgres && nginx !== undefined)("the compose file", () => {
     expect([read("root-key"), first.length]).toEqual([first, 64]);
     expect(read("database-url")).toBe(`postgres://latchkey:${read("database-password")}@postgres:5432/latchkey`);
     expect(statSync(join(folder, "secrets")).mode & 0o777).toBe(0o700);
-    expect(existsSync(join(root, "deploy/compose/secrets"))).toBe(false);
+    // Whoever makes them in a checkout must not publish them.
+    const made = "deploy/compose/secrets";
+    expect(readText(".gitignore")).toContain(`\n${made}/\n`);
+    expect(readText("deploy/docker/Dockerfile.dockerignore")).toContain(`\n${made}\n`);
+    expect(JSON.parse(readText("package.json")).files).toContain(`!${made}`);
   });
 
   it("counts exactly over two replicas behind its nginx, in JSON and gRPC", async () => {

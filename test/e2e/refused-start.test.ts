@@ -128,10 +128,10 @@ describe("a start that fails", { timeout }, () => {
       "an edge that has a database and a root key, but neither coordinators nor their secret",
       { LATCHKEY_ROLE: "edge", DATABASE_URL: nowhere, LATCHKEY_ROOT_KEY: testRootKey },
       [
+        "LATCHKEY_INTERNAL_SECRET or LATCHKEY_INTERNAL_TLS_CERT must be set where the role is edge: it shows one of them to coordinators",
         "LATCHKEY_COORDINATORS must name at least one coordinator where the role is edge",
         "DATABASE_URL must not be set where the role is edge: only its coordinators reach the database",
         "LATCHKEY_ROOT_KEY must not be set where the role is edge: its coordinators check root keys",
-        "LATCHKEY_INTERNAL_SECRET must be set where the role is edge: edges show it to coordinators",
       ],
     ],
     [

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import http2 from "node:http2";
 import https from "node:https";
 import net from "node:net";
+import tls from "node:tls";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
@@ -153,6 +154,34 @@ describe("client certificates on the internal port", () => {
   it("mean nothing where none are asked for", async () => {
     const { port } = await startListener();
     expect(await getOver1(port, {}, shownBy(edge))).toMatchObject({ status: 401 });
+  });
+
+  it("are closed to whoever shows none, where the port speaks no TLS after all", async () => {
+    const { port } = await startListener({
+      internalTls: undefined,
+      internalClientCa: clientCaPem,
+      internalSecrets: [],
+    });
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(401);
+  });
+
+  it("are not taken for shown by a session that is resumed without one", async () => {
+    const { port } = await startListener({ internalClientCa: clientCaPem });
+    const connect = async (session?: Buffer) => {
+      const socket = tls.connect({ host: "127.0.0.1", port, ca: caPem, ...(session && { session }) });
+      const tickets: Buffer[] = [];
+      socket.on("session", (ticket: Buffer) => tickets.push(ticket));
+      socket.write("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      const text = (await socket.toArray()).join("");
+      return { text, ticket: tickets.at(-1) };
+    };
+    const first = await connect();
+    expect(first.text).toMatch(/^HTTP\/1.1 401/);
+    expect((await connect(first.ticket)).text).toMatch(/^HTTP\/1.1 401/);
+    // One that has shown its certificate may resume.
+    const agent = new https.Agent({ maxCachedSessions: 10 });
+    for (let i = 0; i < 2; i++)
+      expect(await getOver1(port, {}, { ...shownBy(edge), agent })).toMatchObject({ status: 200 });
   });
 
   it("of a CA that is no longer trusted are refused, also if the client resumes its session", async () => {

@@ -70,11 +70,54 @@ describe("a reload", () => {
   });
 
   it("lets the environment win, also over the file of a secret", async () => {
-    const own = { LATCHKEY_CALLS_MAX: "3", LATCHKEY_ROOT_KEY: rootKeys[0] };
+    const own = { LATCHKEY_CALLS_MAX: "3", LATCHKEY_ROOT_KEY: rootKeys[0], LATCHKEY_DRAIN_MS: "" };
     const { reload, live, handedOn, write, path } = setUp("", own);
     write("settings", `LATCHKEY_CALLS_MAX=6\nLATCHKEY_ROOT_KEY_FILE=${path("nowhere")}`);
     expect(await reload.check()).toBe(false);
     expect([live.current.callsMax, handedOn]).toEqual([3, []]);
+    write("settings", "LATCHKEY_DRAIN_MS=8");
+    expect(await reload.check(), "an empty variable is not set").toBe(true);
+    expect(live.current.drainMs).toBe(8);
+  });
+
+  it("never opens the internal port: what is new is judged together with what stays", async () => {
+    const open = "LATCHKEY_INTERNAL_HOST=0.0.0.0\nLATCHKEY_INTERNAL_PRIVATE=1\n";
+    const { reload, live, handedOn, lines, write, path } = setUp(`${open}LATCHKEY_INTERNAL_SECRET=${rootKeys[0]}\n`);
+    // From the secret to client certificates: valid at a start, and a mix without TLS until then.
+    const files = `LATCHKEY_INTERNAL_TLS_CERT=${path("cert.pem")}\nLATCHKEY_INTERNAL_TLS_KEY=${path("key.pem")}\n`;
+    write("settings", `${open}${files}LATCHKEY_INTERNAL_CLIENT_CA_FILE=${path("cert.pem")}\nLATCHKEY_CALLS_MAX=6\n`);
+    expect(await reload.check()).toBe(false);
+    expect([live.current.internalSecrets.length, handedOn]).toEqual([1, []]);
+    expect(lines.join()).toMatch(/the old ones stay.*|LATCHKEY_INTERNAL_CLIENT_CA must not be set/);
+    // On loopback no rule asks for a secret, and still only a start removes the last proof.
+    const onLoopback = setUp(`LATCHKEY_INTERNAL_SECRET=${rootKeys[0]}\n`);
+    onLoopback.write("settings", "LATCHKEY_CALLS_MAX=6\n");
+    expect(await onLoopback.reload.check()).toBe(true);
+    expect(onLoopback.live.current).toMatchObject({ callsMax: 6, internalSecrets: [expect.anything()] });
+    expect(onLoopback.lines.join()).toMatch(/need a restart/);
+  });
+
+  it("takes an emptied file for one that is being written", async () => {
+    const { reload, live, lines, write } = setUp("LATCHKEY_CALLS_MAX=6\n");
+    write("settings", "");
+    expect(await reload.check()).toBe(false);
+    expect(live.current.callsMax).toBe(6);
+    expect(lines.join()).toMatch(/names a file that is empty/);
+  });
+
+  it("is tried again where a part could not take it over", async () => {
+    const { reload, live, lines, write } = setUp("");
+    let isBroken = true;
+    live.follow(() => {
+      if (isBroken) throw new Error("not now");
+    });
+    let heard = 0;
+    live.follow(() => void heard++);
+    write("settings", "LATCHKEY_CALLS_MAX=6");
+    expect([await reload.check(), heard]).toEqual([false, 1]);
+    expect(lines.join()).toMatch(/could not be taken over/);
+    isBroken = false;
+    expect([await reload.check(), live.current.callsMax]).toEqual([true, 6]);
   });
 
   it("takes over a certificate when its key is there too", async () => {

@@ -25,7 +25,15 @@ export class MemoryRootKeys implements RootKeyStore {
 
   async presence(nowMs: number) {
     if (this.#kept.size === 0) return "none";
-    return [...this.#kept.values()].every((kept) => isRetired(kept, nowMs)) ? "retired" : "some";
+    return this.#areAllRetired(nowMs) ? "retired" : "some";
+  }
+
+  #areAllRetired(nowMs: number): boolean {
+    return [...this.#kept.values()].every((kept) => isRetired(kept, nowMs));
+  }
+
+  async announceChange() {
+    this.#onChange();
   }
 
   async retireGenerated(nowMs: number, exceptDigests: readonly string[]) {
@@ -37,7 +45,7 @@ export class MemoryRootKeys implements RootKeyStore {
   }
 
   async addFirst(digest: string, start: string, nowMs: number) {
-    if ((await this.presence(nowMs)) === "some") return false;
+    if (!this.#areAllRetired(nowMs)) return false;
     const nothing = { name: undefined, apiIds: undefined, expiresAtMs: undefined };
     const times = { createdAtMs: nowMs, updatedAtMs: nowMs };
     const id = generatedRootKeyId;

@@ -44,6 +44,7 @@ function newStore(kept = new Map<string, RootKeyVerdict>()) {
     },
     presence: async () => (kept.size > 0 ? "some" : "none"),
     retireGenerated: async () => {},
+    announceChange: async () => {},
     addFirst: async (digest) => kept.size === 0 && kept.set(digest, generatedVerdict).size > 0,
   };
   return { ...store, kept, asked };
@@ -60,6 +61,7 @@ function scripted(did: string[], script: { any?: (boolean | Error)[]; first?: bo
       return any() ? "some" : "none";
     },
     retireGenerated: async () => {},
+    announceChange: async () => {},
     async addFirst(_digest, _start, nowMs) {
       did.push(`add first at ${nowMs - clock.nowMs()}`);
       return first();

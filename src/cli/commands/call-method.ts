@@ -3,6 +3,7 @@ import { createClient } from "../../sdk/client.ts";
 import { isLatchkeyError, type LatchkeyError } from "../../sdk/errors.ts";
 import { CommandError, exitCodes, UsageError } from "./command-error.ts";
 import type { Connection } from "./connection.ts";
+import { printable } from "./screen.ts";
 import type { Json } from "./set-field.ts";
 
 interface CallOptions {
@@ -76,7 +77,7 @@ function asCommandError(error: LatchkeyError, { url, rootKeyFrom }: Connection):
   for (const { path, message } of untold) lines.push(`  ${path === "" ? "the request" : path}: ${message}`);
   if (error.code === "UNAUTHORIZED") lines.push(`the root key is from ${rootKeyFrom}`);
   if (error.requestId !== undefined) lines.push(`request ${error.requestId}`);
-  return new CommandError(lines.join("\n"), error.retryable ? exitCodes.unavailable : exitCodes.refused);
+  return new CommandError(lines.map(printable).join("\n"), error.retryable ? exitCodes.unavailable : exitCodes.refused);
 }
 
 function explain(error: LatchkeyError, url: string): string {

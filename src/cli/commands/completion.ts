@@ -66,7 +66,7 @@ function valuesOfFlags(): Map<string, string> {
   return values;
 }
 
-const profileNames = `$(cd "\${XDG_CONFIG_HOME:-$HOME/.config}/latchkey" 2>/dev/null && printf '%s\\n' *.json | sed -n 's/\\.json$//p')`;
+const profileNames = `$(cd "\${XDG_CONFIG_HOME:-$HOME/.config}/latchkey" 2>/dev/null && printf '%s\\n' *.json | sed -n 's/^\\([A-Za-z0-9_][A-Za-z0-9_.-]*\\)\\.json$/\\1/p')`;
 
 function casesOf(words: string): string {
   const values = [...valuesOfFlags()].map(([flag, list]) => `    ${flag}) ${words}="${list}" ;;`);

@@ -1,9 +1,9 @@
 import type http from "node:http";
 import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import type { Http1ReadBy } from "../../ambient/metrics.ts";
 import type { NodeClient, NodeHttp1 } from "./node-http1.ts";
 import { NodeSocket } from "./node-socket.ts";
+import { hasTrustedCertificate } from "./tls-handshakes.ts";
 
 /** The connection whose requests Node reads. */
 interface Owner {
@@ -45,7 +45,7 @@ export class NodeRequests implements NodeClient {
     const { socket } = owner;
     this.#socket = new NodeSocket({
       remoteAddress: () => socket.remoteAddress,
-      isAuthorized: () => (socket as Partial<TLSSocket>).authorized === true,
+      hasTrustedCertificate: () => hasTrustedCertificate(socket),
       write: (chunk, encoding) => socket.writableEnded || socket.write(chunk, encoding),
       end: () => owner.end(""),
       destroy: () => socket.destroy(),

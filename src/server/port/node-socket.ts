@@ -5,7 +5,7 @@ interface Connection {
   /** Of the client. */
   remoteAddress(): string | undefined;
   /** Whether the client has shown a certificate that we trust. */
-  isAuthorized(): boolean;
+  hasTrustedCertificate(): boolean;
   /** Returns whether more may be written immediately. */
   write(chunk: Buffer | string, encoding: BufferEncoding): boolean;
   end(): void;
@@ -32,9 +32,9 @@ export class NodeSocket extends Duplex {
     return this.#connection.remoteAddress();
   }
 
-  /** As of sockets of TLS. */
-  get authorized(): boolean {
-    return this.#connection.isAuthorized();
+  /** As `hasTrustedCertificate` asks it. */
+  get hasTrustedCertificate(): boolean {
+    return this.#connection.hasTrustedCertificate();
   }
 
   /** The wire can take more bytes. */

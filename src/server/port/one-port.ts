@@ -3,6 +3,7 @@ import type { Http2ServerRequest } from "node:http2";
 import net from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
+import { type Clock, systemClock } from "../../ambient/clock.ts";
 import type { TakeStream } from "../../rpc/hot/hot-grpc.ts";
 import { type ConnectionLimit, rejectConnection, rejectingMax } from "./connection-limit.ts";
 import { type Connections, defaultTimeouts, sweepEveryMs, type Timeouts } from "./connections.ts";
@@ -29,6 +30,8 @@ export interface OnePortOptions extends Http1Options {
   readonly connectionLimit?: ConnectionLimit;
   /** Absent: cleartext. */
   readonly tls?: TlsOptions | undefined;
+  /** Of handshakes. Default: the system's. */
+  readonly clock?: Pick<Clock, "monotonicMs">;
   /** Called for every handshake that fails. */
   readonly onHandshakeFailed?: () => void;
   /** Called for every HTTP/2 stream that is refused because too many requests are incomplete. */
@@ -72,8 +75,8 @@ export class OnePort {
         (secured.alpnProtocol === "h2" ? this.#http2 : this.#http1).serve(secured, chunk);
       });
     };
-    const { onHandshakeFailed: onFailed = () => {} } = options;
-    this.#tls = options.tls && new TlsHandshakes({ tls: options.tls, guard, onSecured, onFailed });
+    const { onHandshakeFailed: onFailed = () => {}, clock = systemClock } = options;
+    this.#tls = options.tls && new TlsHandshakes({ tls: options.tls, guard, clock, onSecured, onFailed });
     const heapGrowth = new HeapGrowth();
     let acceptedBefore = 0;
     const sweep = () => {

@@ -1,6 +1,7 @@
 import { constants } from "node:crypto";
 import type net from "node:net";
 import tls from "node:tls";
+import type { Clock } from "../../ambient/clock.ts";
 import type { Secret } from "../../domain/secret.ts";
 import type { Guard } from "./guard.ts";
 
@@ -16,9 +17,11 @@ const overheadRatioMax = 3;
  * some are under way at a time: all of these can have work for us in the same turn. The others wait.
  */
 const startsPerTurn = 8;
-const underWayMax = 128;
-/** While others wait, a handshake that was under way in so many sweeps is given up for the next one. */
-const hurriedSweeps = 2;
+const underWayMax = 512;
+/** While others wait, a handshake that takes longer than this is given up for the next one. */
+const hurriedMs = 500;
+/** A first message in more bytes than this is none of TLS. */
+const firstRecordMax = 5 + 16_384;
 /** Of TLS 1.2: those with forward secrecy, where the server's only expensive step is the first. */
 const ciphers = [
   "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256",
@@ -41,6 +44,7 @@ export interface TlsOptions {
 export interface TlsHandshakesOptions {
   readonly tls: TlsOptions;
   readonly guard: Guard;
+  readonly clock: Pick<Clock, "monotonicMs">;
   /** Called after the handshake of `connection`. What is read from and written to `secured` is not encrypted. */
   readonly onSecured: (connection: net.Socket, secured: tls.TLSSocket) => void;
   readonly onFailed: () => void;
@@ -54,9 +58,10 @@ export class TlsHandshakes {
   readonly #secured = new Map<net.Socket, net.Socket>();
   /** Those that have sent their first bytes and wait for their turn, the oldest first. */
   readonly #waiting = new Set<net.Socket>();
-  /** The sweeps that each handshake has been under way, the oldest first. */
+  /** When each handshake that is under way has begun, the oldest first. */
   readonly #underWay = new Map<net.Socket, number>();
   #turn: NodeJS.Immediate | undefined;
+  #giveUp: NodeJS.Timeout | undefined;
 
   constructor({ tls, ...options }: TlsHandshakesOptions) {
     this.#options = options;
@@ -89,14 +94,22 @@ export class TlsHandshakes {
     return server;
   }
 
-  /** Begins when the first bytes are there and it is this connection's turn. `OnePort` bounds the time that all this takes. */
+  /**
+   * Begins when the client's first message is there and it is this connection's turn: who sends a few bytes and stops
+   * takes nobody's place. `OnePort` bounds the time that all this takes.
+   */
   start(connection: net.Socket): void {
-    connection.once("data", (chunk: Buffer) => {
+    let seen: Buffer = Buffer.alloc(0);
+    const onData = (chunk: Buffer) => {
+      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+      if (isBeginning(seen)) return;
+      connection.off("data", onData);
       connection.pause();
-      connection.unshift(chunk);
+      connection.unshift(seen);
       this.#waiting.add(connection);
       this.#scheduleTurn();
-    });
+    };
+    connection.on("data", onData);
     connection.on("close", () => this.#leave(connection));
   }
 
@@ -111,8 +124,6 @@ export class TlsHandshakes {
       const overheadBytes = connection.bytesRead - secured.bytesRead;
       if (overheadBytes > overheadBytesMin + overheadRatioMax * secured.bytesRead) connection.destroy();
     }
-    for (const [connection, sweeps] of this.#underWay) this.#underWay.set(connection, sweeps + 1);
-    this.#takeTurn();
   }
 
   #leave(connection: net.Socket): void {
@@ -134,10 +145,13 @@ export class TlsHandshakes {
         this.#scheduleTurn();
         return;
       }
-      if (this.#underWay.size >= underWayMax && !this.#giveUpOldest()) return;
+      if (this.#underWay.size >= underWayMax && !this.#giveUpOldest()) {
+        this.#giveUp ??= setTimeout(() => this.#takeTurnLater(), hurriedMs / 2).unref();
+        return;
+      }
       starts++;
       this.#waiting.delete(connection);
-      this.#underWay.set(connection, 0);
+      this.#underWay.set(connection, this.#options.clock.monotonicMs());
       this.#server.emit("connection", connection);
     }
   }
@@ -145,12 +159,24 @@ export class TlsHandshakes {
   /** Whether there was one that has taken too long. */
   #giveUpOldest(): boolean {
     const [oldest] = this.#underWay;
-    if (oldest === undefined || oldest[1] < hurriedSweeps) return false;
+    if (oldest === undefined || this.#options.clock.monotonicMs() - oldest[1] < hurriedMs) return false;
     this.#underWay.delete(oldest[0]);
-    this.#options.onFailed();
+    // Node tells of it as of every handshake that fails.
     oldest[0].destroy();
     return true;
   }
+
+  #takeTurnLater(): void {
+    this.#giveUp = undefined;
+    this.#takeTurn();
+  }
+}
+
+/** Whether these bytes are the beginning of a first record of TLS, which says how long it is in its first five. */
+function isBeginning(bytes: Buffer): boolean {
+  const isHandshake = bytes[0] === 22;
+  if (!isHandshake || bytes.length > firstRecordMax) return false;
+  return bytes.length < 5 || bytes.length < 5 + bytes.readUInt16BE(3);
 }
 
 function serverOptionsOf({
@@ -174,7 +200,21 @@ function serverOptionsOf({
 
 /** Where clients may come without one. */
 function hasWrongCertificate(secured: tls.TLSSocket): boolean {
-  return !secured.authorized && Object.keys(secured.getPeerCertificate()).length > 0;
+  return !secured.authorized && hasCertificate(secured);
+}
+
+/**
+ * Whether the client has shown a certificate that we trust. `authorized` alone is not enough: on some versions of Node it
+ * is true of a resumed session without any certificate.
+ */
+export function hasTrustedCertificate(socket: object): boolean {
+  const { authorized, hasTrustedCertificate } = socket as Partial<tls.TLSSocket & { hasTrustedCertificate: boolean }>;
+  if (hasTrustedCertificate !== undefined) return hasTrustedCertificate;
+  return authorized === true && hasCertificate(socket as tls.TLSSocket);
+}
+
+function hasCertificate(secured: tls.TLSSocket): boolean {
+  return Object.keys(secured.getPeerCertificate()).length > 0;
 }
 
 /** There is no public way from a TLS socket to the connection below it. */

@@ -58,6 +58,18 @@ export function addOwnerChange(
     .compile();
 }
 
+/** Of root keys that are not stored. */
+export function addChangeOfRootKeys({ db, thisTransaction }: SqlEngine): CompiledQuery {
+  return db
+    .insertInto("changes")
+    .columns(["transaction_id", "kind"])
+    .expression(
+      // `change_feed` has one row.
+      db.selectFrom("change_feed").select([thisTransaction.as("transaction_id"), sql<string>`'rootKeys'`.as("kind")]),
+    )
+    .compile();
+}
+
 /** To be part of the transaction that stores the first root key. One that was not stored adds nothing. */
 export function addRootKeyChange({ db, thisTransaction }: SqlEngine, digest: string): CompiledQuery {
   return db

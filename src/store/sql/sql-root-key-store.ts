@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { generatedRootKeyId, type RootKeyStore } from "../root-key-store.ts";
 import { allowanceOf } from "./change-root-keys.ts";
-import { addRootKeyChange } from "./sql-change-feed.ts";
+import { addChangeOfRootKeys, addRootKeyChange } from "./sql-change-feed.ts";
 import type { SqlEngine } from "./sql-engine.ts";
 import { text, whole } from "./sql-values.ts";
 
@@ -44,6 +44,10 @@ export function createSqlRootKeyStore(engine: SqlEngine): RootKeyStore {
           .compile(),
         addRootKeyChange(engine, generated.digest),
       ]);
+    },
+
+    async announceChange() {
+      await engine.atomically([addChangeOfRootKeys(engine)]);
     },
 
     async addFirst(digest, start, nowMs) {
