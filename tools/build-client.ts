@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { build } from "esbuild";
+import { type BuildOptions, build } from "esbuild";
 import { writeProtoFolder } from "./proto-folder.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -37,7 +37,7 @@ export async function buildClient(folder: string): Promise<string[]> {
     external: ["@connectrpc/connect"],
     logLevel: "warning",
     metafile: true,
-  } as const;
+  } satisfies BuildOptions;
   const builds = [
     await build({ ...common, outdir: esm, format: "esm" }),
     await build({ ...common, outdir: cjs, format: "cjs" }),
