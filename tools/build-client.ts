@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { build } from "esbuild";
+import { type BuildOptions, build } from "esbuild";
 import { writeProtoFolder } from "./proto-folder.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -17,7 +17,8 @@ const entryPoints = {
   connect: "src/sdk/guard/connect.ts",
 };
 
-export async function buildClient(folder: string): Promise<void> {
+/** Returns the paths of the source files that are in its scripts, from the root of the repository. */
+export async function buildClient(folder: string): Promise<string[]> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const file of ["package.json", "README.md"]) copyFileSync(join(root, "client", file), join(folder, file));
@@ -27,13 +28,24 @@ export async function buildClient(folder: string): Promise<void> {
   const esm = join(folder, "dist/esm");
   const cjs = join(folder, "dist/cjs");
   // It needs no Node: it runs wherever there is `fetch`. Each file stands alone, so that each can be loaded alone.
-  const common = { absWorkingDir: root, entryPoints, bundle: true, platform: "neutral", target: "es2022" } as const;
-  const external = ["@connectrpc/connect"];
-  await build({ ...common, external, outdir: esm, format: "esm", logLevel: "warning" });
-  await build({ ...common, external, outdir: cjs, format: "cjs", logLevel: "warning" });
+  const common = {
+    absWorkingDir: root,
+    entryPoints,
+    bundle: true,
+    platform: "neutral",
+    target: "es2022",
+    external: ["@connectrpc/connect"],
+    logLevel: "warning",
+    metafile: true,
+  } satisfies BuildOptions;
+  const builds = [
+    await build({ ...common, outdir: esm, format: "esm" }),
+    await build({ ...common, outdir: cjs, format: "cjs" }),
+  ];
   writeTypes(join(esm, "types"));
   cpSync(join(esm, "types"), join(cjs, "types"), { recursive: true });
   writeFileSync(join(cjs, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
+  return builds.flatMap(({ metafile }) => Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)));
 }
 
 function writeTypes(folder: string): void {

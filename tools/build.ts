@@ -26,8 +26,11 @@ const common = {
   logLevel: "warning",
 } satisfies BuildOptions;
 
-/** Bundles the program into the folder, which is emptied first. The program is its `latchkey.js`. */
-export async function buildProgram(folder: string): Promise<void> {
+/**
+ * Bundles the program into the folder, which is emptied first. The program is its `latchkey.js`. Returns the paths of the
+ * source files that are in it, from the root of the repository.
+ */
+export async function buildProgram(folder: string): Promise<string[]> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const beside = findFilesBeside();
@@ -44,6 +47,8 @@ export async function buildProgram(folder: string): Promise<void> {
     target: "node24",
     // An optional companion of pg, which is not installed.
     external: ["pg-native"],
+    // The names of bundled files do not depend on where node_modules really is.
+    preserveSymlinks: true,
     banner: { js: forCommonJs },
     plugins: [keepFilesBeside],
     metafile: true,
@@ -52,6 +57,7 @@ export async function buildProgram(folder: string): Promise<void> {
   const bundled = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs));
   writeFileSync(join(folder, "THIRD-PARTY-LICENSES"), describeLicences(root, bundled));
   chmodSync(join(folder, "latchkey.js"), 0o755);
+  return bundled;
 }
 
 const keepFilesBeside: Plugin = {

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { buildProgram } from "./build.ts";
 import { buildClient } from "./build-client.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -17,20 +18,29 @@ export interface Packed {
   readonly files: readonly PackedFile[];
 }
 
-export async function pack(destination: string): Promise<{ latchkey: Packed; client: Packed }> {
+/** A package with the source files that its scripts were made of. */
+export interface PackedBuild extends Packed {
+  readonly bundled: readonly string[];
+}
+
+export async function pack(destination: string): Promise<{ latchkey: PackedBuild; client: PackedBuild }> {
   mkdirSync(destination, { recursive: true });
   const folder = mkdtempSync(join(tmpdir(), "latchkey-client-"));
   try {
-    await buildClient(folder);
-    return { latchkey: packFolder(root, destination), client: packFolder(folder, destination) };
+    const program = await buildProgram(join(root, "dist"));
+    const client = await buildClient(folder);
+    return {
+      latchkey: { ...packFolder(root, destination, ["--ignore-scripts"]), bundled: program },
+      client: { ...packFolder(folder, destination), bundled: client },
+    };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-/** Packs the package in the folder. What it has to make before, its `prepack` makes. */
-export function packFolder(folder: string, destination: string): Packed {
-  const output = execFileSync("npm", ["pack", "--json", "--pack-destination", destination], {
+/** Packs the package in the folder. What it has to make before, its `prepack` makes, unless `options` say otherwise. */
+export function packFolder(folder: string, destination: string, options: readonly string[] = []): Packed {
+  const output = execFileSync("npm", ["pack", "--json", "--pack-destination", destination, ...options], {
     cwd: folder,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "ignore"],

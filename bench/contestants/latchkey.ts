@@ -28,7 +28,7 @@ export const rootKey = "root-key-of-the-bench-0123456789abcdef";
 export const vastLimit = { limit: 2_147_483_647, duration: 86_400_000 };
 export const vastCounter = { remaining: 2_147_483_647 };
 
-let built: Promise<void> | undefined;
+let built: Promise<unknown> | undefined;
 
 /** The measured program: the one that ships. Built at its first use. */
 export async function builtProgram(): Promise<string> {

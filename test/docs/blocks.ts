@@ -30,7 +30,7 @@ const fence = /^( *)```(\w+)(?: untested: ([^\n]+))?\n(.*?)^\1```$/gms;
 export const newcomersPages = ["docs/quickstart.md", "README.md"] as const;
 
 /** What tests of their own follow, by the headings that they read. */
-const followed = ["Several regions", "Losing the ledger's region", "Replacing the root key"];
+const followed = ["Several regions", "Losing the ledger's region", "Replacing the root key", "Upgrading"];
 const steps = new Set([
   ...followed.flatMap(readSteps).map(({ script }) => script),
   ...incidentPages.map((heading) => `${readIncidentPage(heading).command}\n`),

@@ -30,6 +30,7 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
   // Installed here if they are missing, and not by several tests at once.
   shellProgram("openssl");
   shellProgram("curl");
+  shellProgram("git");
   shellProgram("zsh");
   const hasServers = process.env.LATCHKEY_TEST_SERVERS !== "off";
   project.provide("hasRedis", hasServers);

@@ -5,6 +5,7 @@ import { findOrInstall, isExecutable, pathFolders } from "./debian-programs.ts";
 /** Debian's packages of these start nothing. */
 const packages = {
   curl: "curl",
+  git: "git",
   openssl: "openssl",
   zsh: "zsh",
   // The second holds the files of google/protobuf, which other packages of protoc have in themselves.
