@@ -63,11 +63,11 @@ describe.runIf(hasPostgres)("an upgrade as docs/operations.md describes it", () 
       const local = { ...(script.includes("curl") && { "http://127.0.0.1:8080": baseUrl }), ...also };
       return bash(folder, substitute(script, local), { env });
     };
-    const start = 'kill "$(cat replica.pid)"\n';
+    const stop = 'kill "$(cat replica.pid)"\n';
     const withOld = { "new/node_modules": "old/node_modules" };
 
     const machines = [await prepareMachine(databaseUrl, oldProgram), await prepareMachine(databaseUrl, oldProgram)];
-    for (const machine of machines) await follow(machine, replace, { ...withOld, [start]: "" });
+    await Promise.all(machines.map((machine) => follow(machine, replace, { ...withOld, [stop]: "" })));
     const caller = await Caller.start(machines.map(({ baseUrl }) => baseUrl));
 
     const [first] = machines as [Machine];
@@ -147,7 +147,7 @@ class Caller {
           this.#failures.push(String(error));
         }
       }
-      await delay(5);
+      await delay(20);
     }
   }
 }
