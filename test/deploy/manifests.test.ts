@@ -154,7 +154,7 @@ describe("the compose file", () => {
     const nginx = readText("deploy/compose/nginx.conf");
     const named = [...nginx.matchAll(/^ +server (\S+):(\d+) /gm)].map(([, host, port]) => `${host}:${port}`);
     const replicas = composeWorkloads().map(({ name, ports }) => `${name.replace("compose ", "")}:${ports[0]}`);
-    expect(named).toEqual(replicas);
+    expect(named, "for JSON and for gRPC").toEqual([...replicas, ...replicas]);
     const listens = [...nginx.matchAll(/^ +listen (\d+)/gm)].map(([, port]) => port);
     expect(services.nginx?.ports?.map((published) => published.split(":").at(-1))).toEqual(listens);
   });
