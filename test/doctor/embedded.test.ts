@@ -87,7 +87,7 @@ const faults: readonly PlantedFault[] = [
       damageEveryFourthPage(join(folder, "latchkey.db"));
       return { LATCHKEY_DATA_DIR: folder };
     },
-    ...{ id: "data-file-damaged", fix: /put a backup/, code: 1 },
+    ...{ id: "data-file-damaged", fix: /latchkey restore BACKUP/, code: 1 },
   },
   {
     fault: "a lost data file",
@@ -97,7 +97,7 @@ const faults: readonly PlantedFault[] = [
       writeFileSync(join(folder, "latchkey.db-state"), "opened\n", { mode: 0o600 });
       return { LATCHKEY_DATA_DIR: folder };
     },
-    ...{ id: "data-file-missing", fix: /^cp BACKUP \S+latchkey\.db/, code: 1 },
+    ...{ id: "data-file-missing", fix: /latchkey restore BACKUP/, code: 1 },
   },
   {
     fault: "data of a newer version",
