@@ -129,7 +129,7 @@ describe("after a handshake", () => {
     await closed(raw);
   });
 
-  it("HTTP/2 is refused to a client that has not asked for it in the handshake", async () => {
+  it("a client that has not asked for HTTP/2 in the handshake is answered over HTTP/1.1", async () => {
     const { secured } = await target.dialSecured([]);
     let heard = "";
     secured.on("data", (chunk) => {
@@ -137,7 +137,7 @@ describe("after a handshake", () => {
     });
     secured.write(Buffer.concat([http2Hello(), getRequest(1, "/metrics")]));
     await closed(secured);
-    expect(heard).toMatch(/^HTTP\/1\.0 403/);
+    expect(heard).toMatch(/^HTTP\/1\.1 400/);
   });
 
   it("a client that sends little but new keys is disconnected", async () => {
@@ -169,16 +169,17 @@ describe("more strangers than there is room for", () => {
   it("do not keep out a client that has the secret, nor an edge's stream", async () => {
     const strangers = await Promise.all(
       Array.from({ length: strangersMax + 50 }, async () => {
-        const { secured } = await target.dialSecured();
-        secured.write(http2Hello());
-        return secured;
+        // The first of them may be gone before their handshake.
+        const dialled = await target.dialSecured().catch(() => undefined);
+        dialled?.secured.write(http2Hello());
+        return dialled?.secured;
       }),
     );
     await target.expectUnharmed();
     // The edge's own is one more; the one of the last question may still be there.
     expect((await target.state()).connections).toBeLessThanOrEqual(strangersMax + 2);
-    expect(strangers.filter((socket) => socket.destroyed).length).toBeGreaterThan(0);
-    for (const socket of strangers) socket.destroy();
+    expect(strangers.filter((socket) => socket?.destroyed ?? true).length).toBeGreaterThan(0);
+    for (const socket of strangers) socket?.destroy();
   });
 });
 
