@@ -16,8 +16,10 @@ it("follows docs/operations.md from the generated root key to one's own, with ev
   const latchkey = await startStep(folder, start as string, 0);
   const generated = read("data/root-key");
   const caller = callAllTheTime(latchkey.baseUrl, generated);
-  const takenOver = (times: number) =>
-    vi.waitFor(() => expect(latchkey.stderr().split("took over new settings")).toHaveLength(times + 1), 60_000);
+  const takenOver = (times: number) => {
+    latchkey.kill("SIGHUP");
+    return vi.waitFor(() => expect(latchkey.stderr().split("took over new settings")).toHaveLength(times + 1), 60_000);
+  };
 
   await bash(folder, both as string);
   await takenOver(1);

@@ -11,6 +11,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KeysService } from "../../gen/latchkey/v1/keys_pb.js";
+import { builtProgram } from "../support/artefact.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { type Certificate, makeCertificate } from "../support/make-certificate.ts";
 import { readMetric } from "../support/read-metric.ts";
@@ -58,7 +59,8 @@ beforeAll(async () => {
       LATCHKEY_TLS_KEY: files.key,
       LATCHKEY_CORS_ORIGINS: "https://app.example.com",
     },
-    undefined,
+    // Without a terminal, so that SIGHUP means a reload.
+    ["setsid", process.execPath, builtProgram(), "serve"],
     (undo) => afterAll(undo),
   );
   port = Number(new URL(latchkey.baseUrl).port);

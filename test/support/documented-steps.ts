@@ -50,5 +50,11 @@ export function startStep(
 ): Promise<LatchkeyProcess> {
   const latchkey = `latchkey() { exec '${process.execPath}' '${builtProgram()}' "$@"; }`;
   const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: String(internalPort) };
-  return startLatchkey({ ...ports, ...environment }, ["bash", "-ec", `cd '${folder}'\n${latchkey}\n${script}`]);
+  // Without a terminal, so that SIGHUP means a reload.
+  return startLatchkey({ ...ports, ...environment }, [
+    "setsid",
+    "bash",
+    "-ec",
+    `cd '${folder}'\n${latchkey}\n${script}`,
+  ]);
 }

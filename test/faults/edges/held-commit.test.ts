@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { createSurely } from "../../support/create-surely.ts";
 import {
   clientOfFront,
   codeOf,
@@ -44,7 +45,7 @@ describe.runIf(hasPostgres)("edges on a database with a synchronous standby", ()
     // Now the standby gets nothing any more. The primary still answers every read.
     const edges = [cluster.edge(0), cluster.edge(1)] as const;
     const [here, there] = [clientOfFront(edges[0]), clientOfFront(edges[1])];
-    const doomed = await here.createKey({ apiId: "api" });
+    const doomed = await createSurely(here, { apiId: "api" });
     const [stays] = (await createSecrets(here, 1)) as [string];
     for (const client of [here, there]) expect(await verifyEach(client, [doomed.key, stays])).toEqual({ VALID: 2 });
     await Promise.all(edges.map((edge) => feedSettles(edge, 1)));
