@@ -13,7 +13,7 @@ import type { Guard } from "./guard.ts";
 const overheadBytesMin = 65_536;
 const overheadRatioMax = 3;
 /**
- * A handshake takes up to 1 ms of processor time and 70 KB. So only some begin in one turn of the event loop, and only
+ * A handshake takes about 1 ms of processor time and 70 KB. So only some begin in one turn of the event loop, and only
  * some are under way at a time: all of these can have work for us in the same turn. The others wait.
  */
 const startsPerTurn = 8;
@@ -56,7 +56,7 @@ export class TlsHandshakes {
   #server: tls.Server;
   /** Those whose handshake is complete. */
   readonly #secured = new Map<net.Socket, net.Socket>();
-  /** Those that have sent their first bytes and wait for their turn, the oldest first. */
+  /** Those that have sent their first message and wait for their turn, the oldest first. */
   readonly #waiting = new Set<net.Socket>();
   /** When each handshake that is under way has begun, the oldest first. */
   readonly #underWay = new Map<net.Socket, number>();
