@@ -47,12 +47,12 @@ const endOfInput = "\u0004";
 
 /**
  * Reads a line from the terminal. Characters are taken one by one, so that a secret is never shown: the terminal's own
- * echo is off in this mode.
+ * echo is off in this mode. It is off before the question appears, for whoever pastes the answer at once.
  */
 function readLine(question: string, isShown: boolean): Promise<string> {
   const { stdin, stderr } = process;
-  stderr.write(question);
   stdin.setRawMode(true);
+  stderr.write(question);
   stdin.setEncoding("utf8");
   return new Promise((resolve, reject) => {
     let line = "";
