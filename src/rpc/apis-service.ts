@@ -1,5 +1,4 @@
 import { ApisService, UpdateApiRequestSchema } from "../../gen/latchkey/v1/apis_pb.js";
-import type { Ambient } from "../ambient/ambient.ts";
 import { createApi } from "../usecases/create-api.ts";
 import { deleteApi } from "../usecases/delete-api.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
@@ -7,24 +6,19 @@ import { getApi, listApis } from "../usecases/read-apis.ts";
 import { updateApi } from "../usecases/update-api.ts";
 import { ApiError } from "./api-error.ts";
 import { fromApisCursor, toApi, toApisCursor, toKeyDefaults } from "./api-messages.ts";
-import { type Endpoint, loggedCall } from "./call.ts";
+import type { Endpoint } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 
-export type ApisServiceDeps = Pick<Ambient, "log"> & EventDeps;
-
 /** The methods of ApisService. Each turns its message into a call of a use case, and the result into a message. */
-export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
-  const { log } = deps;
-
+export function createApisEndpoints(deps: EventDeps): Endpoint[] {
   return createEndpoints(ApisService, {
     async createApi(request, context) {
       const { apiId, name, defaults } = request;
       const asked = { apiId, name, defaults: defaults === undefined ? {} : toKeyDefaults(defaults) };
       const { management } = context.caller;
       const created = await createApi(management, asked, idempotencyKeyOf(context, apiId), deps);
-      log.info("API created", loggedCall(context));
       return toApi(created);
     },
 
@@ -53,7 +47,7 @@ export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
       );
       if (updated === undefined) throw noSuchApi();
       const changed = request.updateMask?.paths.join();
-      log.info("API changed", { ...loggedCall(context), changed });
+      context.note({ changed });
       return toApi(updated);
     },
 
@@ -61,7 +55,6 @@ export function createApisEndpoints(deps: ApisServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const existed = await deleteApi(management, { apiId, force }, idempotencyKeyOf(context, apiId), deps);
       if (!existed) throw noSuchApi();
-      log.info("API deleted", loggedCall(context));
       return {};
     },
   });

@@ -6,7 +6,7 @@ import { FailuresByAddress } from "../domain/failures-by-address.ts";
 import { andThen, type MaybePromise } from "../domain/maybe-promise.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
-import { type AuthoriseDeps, anyone, type Caller, createAuthorise } from "../usecases/authorise.ts";
+import { type AuthoriseDeps, anyone, type Caller, createAuthorise, requirePermission } from "../usecases/authorise.ts";
 import { ApiError } from "./api-error.ts";
 import { toApiError } from "./to-api-error.ts";
 import { outcomeOf, type VerificationLog } from "./verification-log.ts";
@@ -47,6 +47,8 @@ export interface Endpoint {
   readonly permission: string;
   /** Whether callers without a root key may call it too. */
   readonly isPublic: boolean;
+  /** Each call of it by a root key is logged. The others only decide, and are called far more often. */
+  readonly isManagement: boolean;
   handle(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
 }
 
@@ -54,11 +56,18 @@ export interface Endpoint {
 export interface CallContext {
   readonly call: Pick<Call, "requestId" | "headers" | "endpoint">;
   readonly caller: Caller;
+  /** Says what the call was about, for its log line. */
+  note(about: LogFields): void;
 }
 
-/** For the log line of a change: which request, and by which root key. */
-export function loggedCall({ call, caller }: CallContext): LogFields {
-  return { requestId: call.requestId, actor: caller.rootKeyId };
+/** What the log says of a management call beside its outcome. */
+class CallNotes {
+  /** The id of the root key, once it is known. */
+  actor: string | undefined;
+  about: LogFields = {};
+  readonly add = (about: LogFields): void => {
+    this.about = about;
+  };
 }
 
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
@@ -74,12 +83,16 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   const { clock, log, metrics, verificationLog = { logged: "none" } } = deps;
   const authorise = createAuthorise(deps);
 
-  function answer(call: Call): MaybePromise<MessageInitShape<DescMessage>> {
+  function answer(call: Call, notes: CallNotes | undefined): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
-    if (endpoint.isPublic) return endpoint.handle(call.read(), { call, caller: anyone });
-    const caller = authorise(presentedIn(headerOf(call.headers, "authorization")), endpoint.permission);
-    // Only then: an unauthorised caller learns nothing of its message.
-    return andThen(caller, (authorised) => endpoint.handle(call.read(), { call, caller: authorised }));
+    if (endpoint.isPublic) return endpoint.handle(call.read(), { call, caller: anyone, note: noteNothing });
+    const presented = presentedIn(headerOf(call.headers, "authorization"));
+    return andThen(authorise(presented), (caller) => {
+      if (notes !== undefined) notes.actor = caller.rootKeyId;
+      requirePermission(caller, endpoint.permission);
+      // Only now: an unauthorised caller learns nothing of its message.
+      return endpoint.handle(call.read(), { call, caller, note: notes?.add ?? noteNothing });
+    });
   }
 
   /** In an outage every call fails. */
@@ -106,21 +119,32 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     return error;
   }
 
-  function failed(call: Call, startedMs: number, thrown: unknown): ApiError {
+  function failed(call: Call, startedMs: number, thrown: unknown, notes: CallNotes | undefined): ApiError {
     const error = thrown instanceof RootKeyRefused ? refused(call, thrown) : toApiError(thrown);
     if (error.code === "INTERNAL_SERVER_ERROR") log.error("a call failed", error.cause, fieldsOf(call, error));
     else if (error.code === "SERVICE_UNAVAILABLE") {
       warnUndecided(() => ({ ...fieldsOf(call, error), ...reasonsOf(error) }));
     }
-    account(call, startedMs, error.code);
+    account(call, startedMs, error.code, notes);
     return error;
   }
 
-  function account(call: Call, startedMs: number, code: string, answer?: MessageInitShape<DescMessage>): void {
+  function account(
+    call: Call,
+    startedMs: number,
+    code: string,
+    notes: CallNotes | undefined,
+    answer?: MessageInitShape<DescMessage>,
+  ): void {
     const { requestId, protocol } = call;
     const method = call.endpoint.name;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
     metrics.called(method, protocol, code, seconds);
+    // Of a valid root key only: strangers must not be able to fill the log.
+    if (notes?.actor !== undefined) {
+      log.info("call", { requestId, method, protocol, code, actor: notes.actor, ...notes.about, seconds });
+      return;
+    }
     if (verificationLog.logged === "none" && !log.debugEnabled) return;
     const outcome = outcomeOf(method, answer);
     if (log.debugEnabled) log.debug("call", { requestId, method, protocol, code, ...outcome?.fields, seconds });
@@ -129,29 +153,37 @@ export function createRunCall(deps: RunCallDeps): RunCall {
 
   return function runCall(call) {
     const startedMs = clock.monotonicMs();
+    const notes = call.endpoint.isManagement ? new CallNotes() : undefined;
     let answered: ReturnType<typeof answer>;
     try {
-      answered = answer(call);
+      answered = answer(call, notes);
     } catch (thrown) {
-      throw failed(call, startedMs, thrown);
+      throw failed(call, startedMs, thrown, notes);
     }
-    if (answered instanceof Promise) return accountLater(call, startedMs, answered);
-    account(call, startedMs, "OK", answered);
+    if (answered instanceof Promise) return accountLater(call, startedMs, answered, notes);
+    account(call, startedMs, "OK", notes, answered);
     return answered;
   };
 
-  function accountLater(call: Call, startedMs: number, answering: Promise<MessageInitShape<DescMessage>>) {
+  function accountLater(
+    call: Call,
+    startedMs: number,
+    answering: Promise<MessageInitShape<DescMessage>>,
+    notes: CallNotes | undefined,
+  ) {
     return answering.then(
       (answered) => {
-        account(call, startedMs, "OK", answered);
+        account(call, startedMs, "OK", notes, answered);
         return answered;
       },
       (thrown: unknown) => {
-        throw failed(call, startedMs, thrown);
+        throw failed(call, startedMs, thrown, notes);
       },
     );
   }
 }
+
+function noteNothing(): void {}
 
 function presentedIn(authorization: string | undefined): Secret {
   const token = authorization?.match(/^Bearer +([\x21-\x7e]+)$/i)?.[1];

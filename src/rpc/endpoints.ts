@@ -5,7 +5,7 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
-import { permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
+import { hot, permission, public$ } from "../../gen/latchkey/v1/options_pb.js";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { CallContext, Endpoint } from "./call.ts";
 
@@ -27,6 +27,7 @@ export function createEndpoints<Service extends DescService>(
     name: nameOf(method),
     permission: permissionOf(method),
     isPublic: getOption(method, public$),
+    isManagement: !getOption(method, public$) && !getOption(method, hot),
     handle: handlers[method.localName as keyof Service["method"]] as Endpoint["handle"],
   }));
 }

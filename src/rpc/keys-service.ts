@@ -16,7 +16,7 @@ import { updateKey } from "../usecases/update-key.ts";
 import { updateRemaining } from "../usecases/update-remaining.ts";
 import { createVerifyKey, type VerifyKeyDeps } from "../usecases/verify-key.ts";
 import { ApiError } from "./api-error.ts";
-import { type Endpoint, loggedCall } from "./call.ts";
+import type { Endpoint } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
@@ -34,11 +34,11 @@ import {
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** What the service and its use cases need. */
-export type KeysServiceDeps = Pick<Ambient, "log" | "metrics"> & CreateKeyDeps & VerifyKeyDeps & ExplainKeyDeps;
+export type KeysServiceDeps = Pick<Ambient, "metrics"> & CreateKeyDeps & VerifyKeyDeps & ExplainKeyDeps;
 
 /** The methods of KeysService. Each turns its message into a call of a use case, and the result into a message. */
 export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
-  const { metrics, log } = deps;
+  const { metrics } = deps;
   const createKey = createCreateKey(deps);
   const verifyKey = createVerifyKey(deps);
   const parseQuery = createQueryParser();
@@ -64,7 +64,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
         },
         idempotencyKeyOf(context, request.apiId),
       );
-      log.info("key created", { ...loggedCall(context), keyId: created.keyId });
+      context.note({ keyId: created.keyId });
       return created;
     },
 
@@ -82,20 +82,22 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       );
     },
 
-    async explainKey(request, { caller }) {
+    async explainKey(request, { caller, note }) {
       const { apiId, keyId, key = "" } = request;
       const by = keyId === undefined ? { key: new Secret(key) } : { keyId };
       const permissions = readQuery(request.permissions);
       const asked = { by, apiId, permissions, ip: readAddress(request.ip), costs: toCosts(request) };
       const explanation = await explainKey(caller.management, asked, deps);
       if (keyId !== undefined && explanation.code === "NOT_FOUND") throw noSuchKey();
+      note({ keyId });
       return toExplanation(explanation);
     },
 
-    async getKey({ keyId, key = "" }, { caller }) {
+    async getKey({ keyId, key = "" }, { caller, note }) {
       const by = keyId === undefined ? { key: new Secret(key) } : { keyId };
       const found = await getKey(caller.management, by, deps);
       if (found === undefined) throw noSuchKey();
+      note({ keyId: found.id });
       return toKey(found, deps);
     },
 
@@ -113,7 +115,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const updated = await updateKey(management, { keyId, ifVersion, changes }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchKey();
       const changed = request.updateMask?.paths.join();
-      log.info("key changed", { ...loggedCall(context), keyId, changed });
+      context.note({ keyId, changed });
       return toKey(updated, deps);
     },
 
@@ -123,7 +125,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const updated = await updateRemaining(management, { keyId, ...change }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchKey();
-      log.info("key changed", { ...loggedCall(context), keyId, changed: "remaining" });
+      context.note({ keyId, changed: "remaining" });
       return updated;
     },
 
@@ -132,7 +134,7 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const idempotencyKey = idempotencyKeyOf(context);
       const rerolled = await rerollKey(management, { keyId, overlapMs, byteLength }, idempotencyKey, deps);
       if (rerolled === undefined) throw noSuchKey();
-      log.info("key changed", { ...loggedCall(context), keyId, changed: "secrets" });
+      context.note({ keyId, changed: "secrets" });
       return rerolled;
     },
 
@@ -140,14 +142,14 @@ export function createKeysEndpoints(deps: KeysServiceDeps): Endpoint[] {
       const request = { apiId, keys: keys.map(toKeyToImport) };
       const results = await importKeys(context.caller.management, request, idempotencyKeyOf(context, apiId), deps);
       const imported = results.filter((result) => "keyId" in result).length;
-      log.info("keys imported", { ...loggedCall(context), imported, refused: results.length - imported });
+      context.note({ imported, refused: results.length - imported });
       return { results: [...results] };
     },
 
     async deleteKey({ keyId }, context) {
       const existed = await deleteKey(context.caller.management, keyId, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchKey();
-      log.info("key deleted", { ...loggedCall(context), keyId });
+      context.note({ keyId });
       return {};
     },
   });

@@ -3,7 +3,6 @@ import {
   OwnersServiceUpdateRemainingRequestSchema,
   UpdateOwnerRequestSchema,
 } from "../../gen/latchkey/v1/owners_pb.js";
-import type { Ambient } from "../ambient/ambient.ts";
 import { createOwner } from "../usecases/create-owner.ts";
 import { deleteOwner } from "../usecases/delete-owner.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
@@ -11,7 +10,7 @@ import { getOwner, listOwners } from "../usecases/read-owners.ts";
 import { updateOwner } from "../usecases/update-owner.ts";
 import { updateRemaining } from "../usecases/update-remaining.ts";
 import { ApiError } from "./api-error.ts";
-import { type Endpoint, loggedCall } from "./call.ts";
+import type { Endpoint } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
@@ -19,20 +18,15 @@ import { toCounterChange } from "./key-messages.ts";
 import { toNewOwner, toOwner, toOwnerChanges } from "./owner-messages.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
-export type OwnersServiceDeps = Pick<Ambient, "log"> & EventDeps;
-
 /**
  * The methods of OwnersService. Each turns its message into a call of a use case, and the result into a message. The log has
  * no ids of owners: they are callers' own texts.
  */
-export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
-  const { log } = deps;
-
+export function createOwnersEndpoints(deps: EventDeps): Endpoint[] {
   return createEndpoints(OwnersService, {
     async createOwner(request, context) {
       const { management } = context.caller;
       const created = await createOwner(management, toNewOwner(request), idempotencyKeyOf(context), deps);
-      log.info("owner created", loggedCall(context));
       return toOwner(created);
     },
 
@@ -55,7 +49,7 @@ export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
       const updated = await updateOwner(management, { ownerId, ifVersion, changes }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchOwner();
       const changed = request.updateMask?.paths.join();
-      log.info("owner changed", { ...loggedCall(context), changed });
+      context.note({ changed });
       return toOwner(updated);
     },
 
@@ -65,14 +59,13 @@ export function createOwnersEndpoints(deps: OwnersServiceDeps): Endpoint[] {
       const { management } = context.caller;
       const updated = await updateRemaining(management, { ownerId, ...change }, idempotencyKeyOf(context), deps);
       if (updated === undefined) throw noSuchOwner();
-      log.info("owner changed", { ...loggedCall(context), changed: "remaining" });
+      context.note({ changed: "remaining" });
       return updated;
     },
 
     async deleteOwner({ ownerId }, context) {
       const existed = await deleteOwner(context.caller.management, ownerId, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchOwner();
-      log.info("owner deleted", loggedCall(context));
       return {};
     },
   });

@@ -2,27 +2,23 @@ import { type DescService, getOption, type MessageInitShape } from "@bufbuild/pr
 import { permission } from "../../gen/latchkey/v1/options_pb.js";
 import { type RootKeySchema, RootKeysService, UpdateRootKeyRequestSchema } from "../../gen/latchkey/v1/root_keys_pb.js";
 import { services } from "../../gen/latchkey/v1/services.ts";
-import type { Ambient } from "../ambient/ambient.ts";
 import type { StoredRootKey } from "../domain/root-key.ts";
 import { createRootKey } from "../usecases/create-root-key.ts";
 import type { EventDeps } from "../usecases/new-event.ts";
 import { revokeRootKey } from "../usecases/revoke-root-key.ts";
 import { updateRootKey } from "../usecases/update-root-key.ts";
 import { ApiError } from "./api-error.ts";
-import { type Endpoint, loggedCall } from "./call.ts";
+import type { Endpoint } from "./call.ts";
 import { changesOf } from "./decoding/update-fields.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { Violations } from "./invalid-request.ts";
 import { fromCursor, toCursor } from "./page-cursor.ts";
 
-export type RootKeysServiceDeps = Pick<Ambient, "log"> & EventDeps;
-
 const limitDefault = 50;
 
 /** The methods of RootKeysService. */
-export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
-  const { log } = deps;
+export function createRootKeysEndpoints(deps: EventDeps): Endpoint[] {
   const known = knownPermissions(services);
 
   function checkPermissions(permissions: readonly string[]): readonly string[] {
@@ -48,7 +44,7 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
         idempotencyKeyOf(context),
         deps,
       );
-      log.info("root key created", { ...loggedCall(context), rootKeyId: created.rootKeyId });
+      context.note({ rootKeyId: created.rootKeyId });
       return created;
     },
 
@@ -74,14 +70,14 @@ export function createRootKeysEndpoints(deps: RootKeysServiceDeps): Endpoint[] {
       );
       if (updated === undefined) throw noSuchRootKey();
       const changed = request.updateMask?.paths.join();
-      log.info("root key changed", { ...loggedCall(context), rootKeyId, changed });
+      context.note({ rootKeyId, changed });
       return toRootKey(updated);
     },
 
     async revokeRootKey({ rootKeyId }, context) {
       const existed = await revokeRootKey(context.caller.management, rootKeyId, idempotencyKeyOf(context), deps);
       if (!existed) throw noSuchRootKey();
-      log.info("root key revoked", { ...loggedCall(context), rootKeyId });
+      context.note({ rootKeyId });
       return {};
     },
   });

@@ -14,6 +14,7 @@ export interface Caller {
   /** Undefined for public methods, whatever was presented. */
   readonly rootKey: Secret | undefined;
   readonly rootKeyId: string | undefined;
+  readonly permissions: readonly string[];
   /** The APIs that the caller may know of; undefined: all. */
   readonly apiIds: readonly string[] | undefined;
   /** What this caller may do. For public methods every call rejects with `RootKeyRefused`. */
@@ -24,15 +25,21 @@ export interface Caller {
 export const anyone: Caller = {
   rootKey: undefined,
   rootKeyId: undefined,
+  permissions: [],
   apiIds: undefined,
   management: refusedManagement,
 };
 
 /**
- * Throws, or rejects with, `RootKeyRefused`, `Forbidden` or `Unavailable`. Answers synchronously where it is known what the
- * root key allows.
+ * Whose root key this is. Throws, or rejects with, `RootKeyRefused` or `Unavailable`. Answers synchronously where it is known
+ * what the root key allows.
  */
-export type Authorise = (presented: Secret, permission: string) => MaybePromise<Caller>;
+export type Authorise = (presented: Secret) => MaybePromise<Caller>;
+
+/** Throws `Forbidden`. */
+export function requirePermission({ permissions }: Caller, permission: string): void {
+  if (!covers(permissions, permission)) throw lacksPermission(permission);
+}
 
 export interface AuthoriseDeps extends Pick<Ambient, "metrics" | "clock"> {
   readonly rootAccess: RootAccess;
@@ -58,11 +65,10 @@ export function createAuthorise({ rootAccess, metrics, clock }: AuthoriseDeps): 
     return checked.finally(() => checks--);
   }
 
-  return (presented, permission) =>
+  return (presented) =>
     andThen(check(presented), (verdict) => {
       if (!isInForce(verdict, clock.nowMs())) throw new RootKeyRefused();
-      if (!covers(verdict.permissions, permission)) throw lacksPermission(permission);
-      const { rootKeyId, apiIds } = verdict;
-      return { rootKey: presented, rootKeyId, apiIds, management: rootAccess.manage(presented) };
+      const { rootKeyId, permissions, apiIds } = verdict;
+      return { rootKey: presented, rootKeyId, permissions, apiIds, management: rootAccess.manage(presented) };
     });
 }

@@ -76,18 +76,36 @@ describe("the log", () => {
     },
   );
 
-  it("tells of each change which root key made it", async () => {
+  it("tells of each management call which root key made it, also of a refused one, and of decisions nothing", async () => {
     const server = await startTestServer();
     const root = rawClient(server);
-    const made = await root.rootKeys.createRootKey({ permissions: ["keys.*"] });
-    await rawClient({ baseUrl: server.baseUrl, rootKey: made.rootKey }).keys.createKey({ apiId: "weather" });
-    const changes = parse(server.logLines.join("")).filter(({ msg }) => msg.endsWith(" created"));
-    const actors = changes.map(({ msg, actor }) => [msg, actor]);
-    expect(actors).toEqual([
-      ["root key created", expect.any(String)],
-      ["key created", made.rootKeyId],
-    ]);
-    expect(changes[0]?.actor).toBe((await root.audit.listEvents({ targetId: made.rootKeyId })).events[0]?.rootKeyId);
+    const made = await root.rootKeys.createRootKey({ permissions: ["keys.create", "keys.read", "ratelimits.limit"] });
+    const limited = rawClient({ baseUrl: server.baseUrl, rootKey: made.rootKey });
+    const { key, keyId } = await limited.keys.createKey({ apiId: "weather" });
+    await limited.keys.getKey({ key });
+    await limited.keys.verifyKey({ key });
+    await limited.ratelimits.limit({ namespace: "login", identifier: "a", limit: 1, duration: 60_000 });
+    await expect(limited.keys.deleteKey({ keyId })).rejects.toMatchObject({ code: "FORBIDDEN" });
+    await expect(limited.keys.getKey({ keyId: key })).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(
+      rawClient({ baseUrl: server.baseUrl, rootKey: "wrong" }).keys.deleteKey({ keyId }),
+    ).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+    await root.keys.updateKey({ keyId, name: "moved", enabled: false });
+
+    const calls = parse(server.logLines.join("")).filter(({ msg, level }) => msg === "call" && level === "info");
+    const events = await root.audit.listEvents({ targetId: made.rootKeyId });
+    const [first, other] = [{ actor: events.events[0]?.rootKeyId }, { actor: made.rootKeyId }];
+    expect(calls.map(({ time, requestId, seconds, ...told }) => told)).toEqual(
+      [
+        { method: "RootKeysService/CreateRootKey", code: "OK", ...first, rootKeyId: made.rootKeyId },
+        { method: "KeysService/CreateKey", code: "OK", ...other, keyId },
+        { method: "KeysService/GetKey", code: "OK", ...other, keyId },
+        { method: "KeysService/DeleteKey", code: "FORBIDDEN", ...other },
+        { method: "KeysService/GetKey", code: "NOT_FOUND", ...other },
+        { method: "KeysService/UpdateKey", code: "OK", ...first, keyId, changed: "name,enabled" },
+      ].map((told) => ({ level: "info", msg: "call", protocol: "json", ...told })),
+    );
+    expect(calls[0]?.requestId).toMatch(/^req_/);
   });
 
   it("tells at a start which settings differ from their defaults, and of secrets only that they are set", async () => {

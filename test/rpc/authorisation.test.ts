@@ -129,6 +129,7 @@ describe("a hot method that needs a root key", () => {
         name: nameOf(method),
         permission: "keys.verify",
         isPublic: false,
+        isManagement: false,
         handle(request) {
           read.push((request as unknown as { key: string }).key);
           return { valid: true };

@@ -27,7 +27,14 @@ function setUp(known?: RootAccess["check"]) {
       return {};
     };
     const method = KeysService.method.verifyKey;
-    const endpoint: Endpoint = { method, name: nameOf(method), permission: "keys.verify", isPublic, handle };
+    const endpoint: Endpoint = {
+      method,
+      name: nameOf(method),
+      permission: "keys.verify",
+      isPublic,
+      isManagement: false,
+      handle,
+    };
     const headers = { authorization: "Bearer root-key" };
     const call = { endpoint, protocol: "json", requestId: "req", headers } as const;
     return runCall({ ...call, remoteAddress: () => "192.0.2.1", read: () => ({}) as never });
