@@ -1,9 +1,12 @@
+import { deepStrictEqual } from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { npmPackage } from "./npm-programs.ts";
 import { atTestEnd } from "./test-end.ts";
-import { compileTestProtos } from "./test-protos.ts";
+import { compileProtos } from "./test-protos.ts";
 
 /** A span as it arrived. */
 export interface CollectedSpan {
@@ -64,15 +67,21 @@ export async function startCollector(atEnd: (undo: () => unknown) => void = atTe
   return collector;
 }
 
-let compiled: ReturnType<typeof compileTestProtos> | undefined;
+/** The last version that holds OpenTelemetry's own proto files. */
+const packageOfProtos = ["@opentelemetry/otlp-grpc-exporter-base", "0.38.0"] as const;
 
-/** By the rules of protobuf's JSON, so that a field which OpenTelemetry does not have is an error. */
+let compiled: ReturnType<typeof compileProtos> | undefined;
+
+/** Decodes with OpenTelemetry's own types: a field that they do not have is an error. */
 function decode(body: string): CollectedSpan[] {
-  compiled ??= compileTestProtos();
+  compiled ??= compileProtos(join(npmPackage(...packageOfProtos), packageOfProtos[0], "build/protos"));
   const { registry, found } = compiled;
-  const schema = found(registry.getMessage("opentelemetry.ExportTraceServiceRequest"));
-  const message = fromJson(schema, JSON.parse(body, hexToBase64) as JsonValue, { registry });
-  const { resourceSpans } = toJson(schema, message, { registry }) as unknown as ExportedJson;
+  const schema = found(registry.getMessage("opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest"));
+  const json = JSON.parse(body, hexToBase64) as JsonValue;
+  const message = fromJson(schema, json);
+  // OTLP takes less than protobuf's JSON does: neither snake_case nor enums by name.
+  deepStrictEqual(json, toJson(schema, message, { enumAsInteger: true }));
+  const { resourceSpans } = toJson(schema, message) as unknown as ExportedJson;
   return resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
       spans.map((span) => ({
@@ -118,6 +127,7 @@ function toRecord(attributes: KeyValues): Record<string, string> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, String(Object.values(value)[0])]));
 }
 
+/** In OTLP's JSON the ids are in hexadecimal, and not in base64 as bytes are in protobuf's. */
 function hexToBase64(key: string, value: unknown): unknown {
   return /(trace|span)Id$/i.test(key) ? Buffer.from(String(value), "hex").toString("base64") : value;
 }

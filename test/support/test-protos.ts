@@ -20,10 +20,15 @@ export interface TestProtos {
   found<T>(value: T | undefined): T;
 }
 
-/** Compiles the proto files of test/support/proto with buf. */
+/** Compiles the proto files of test/support/proto. */
 export function compileTestProtos(): TestProtos {
   writeValidateProto();
-  const args = ["build", "test/support/proto", "--config", JSON.stringify({ version: "v2", modules }), "-o", "-"];
+  return compileProtos("test/support/proto", "--config", JSON.stringify({ version: "v2", modules }));
+}
+
+/** Compiles the proto files of a folder with buf. */
+export function compileProtos(folder: string, ...options: string[]): TestProtos {
+  const args = ["build", folder, ...options, "-o", "-"];
   const image = execFileSync(join(root, "node_modules/.bin/buf"), args, { cwd: root });
   const set = fromBinary(FileDescriptorSetSchema, image);
   return { files: set.file, registry: createFileRegistry(set), found };
