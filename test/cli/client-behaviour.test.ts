@@ -90,6 +90,25 @@ describe.concurrent("a command", () => {
     expect(elsewhere.stderr).toContain("there is no root key");
   });
 
+  it("warns once where the root key goes over plain http to another machine", async () => {
+    const { keys } = rawClient({ baseUrl: latchkey.baseUrl, rootKey: generatedRootKey() });
+    for (let i = 0; i < 2; i++) await keys.createKey({ apiId: "warned" });
+    // It reaches this machine, and is no loopback address.
+    const elsewhere = latchkey.baseUrl.replace("127.0.0.1", "0.0.0.0");
+    const list = "latchkey keys list --api-id warned --limit 1 --all --json";
+    const [sent, byName, keyless, refused] = await Promise.all([
+      shell(list, atService({ LATCHKEY_URL: elsewhere })),
+      shell(list, atService({ LATCHKEY_URL: latchkey.baseUrl.replace("127.0.0.1", "localhost") })),
+      shell("echo nonsense | latchkey keys verify", { LATCHKEY_URL: elsewhere }),
+      shell("latchkey keys delete key_none", atService({ LATCHKEY_URL: elsewhere })),
+    ]);
+    const warning = `warning: the root key is sent to ${new URL(elsewhere).host} in cleartext: use an https:// address unless the network is private\n`;
+    expect(sent).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\{"keys"/), stderr: warning });
+    expect(byName).toMatchObject({ code: 0, stderr: "" });
+    expect(keyless).toMatchObject({ code: 1, stderr: "" });
+    expect(refused).toMatchObject({ code: 2, stderr: expect.not.stringContaining("warning") });
+  });
+
   it("never takes a secret as an argument, and does not repeat it", async () => {
     const lines = ["keys verify lk_secret", "keys verify --key=lk_secret", "keys get --key lk_secret"];
     const rootKeys = ["keys list --root-key lk_secret", "profile set x --url http://127.0.0.1 --root-key lk_secret"];

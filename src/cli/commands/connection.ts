@@ -39,6 +39,17 @@ export function readConnection(flags: ConnectionFlags, environment: NodeJS.Proce
   return { url, ...(rootKeyOfEnvironment(environment) ?? rootKeyOfDataFolder(url, environment) ?? none) };
 }
 
+/** Undefined where the root key is encrypted, stays on this machine or is not sent. The URL is one that the client takes. */
+export function cleartextWarning({ url, rootKey }: Connection): string | undefined {
+  const { protocol, host } = new URL(url);
+  if (!rootKey || protocol !== "http:" || isThisMachine(url)) return undefined;
+  return `warning: the root key is sent to ${host} in cleartext: use an https:// address unless the network is private`;
+}
+
+function isThisMachine(url: string): boolean {
+  return URL.canParse(url) && isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ""));
+}
+
 const none = { rootKey: undefined, rootKeyFrom: "nowhere" };
 
 type RootKey = Pick<Connection, "rootKey" | "rootKeyFrom">;
@@ -60,7 +71,7 @@ function rootKeyOfEnvironment(environment: NodeJS.ProcessEnv): RootKey | undefin
 
 /** The key that a first start has generated. It is sent to this machine only. */
 function rootKeyOfDataFolder(url: string, environment: NodeJS.ProcessEnv): RootKey | undefined {
-  if (!URL.canParse(url) || !isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ""))) return undefined;
+  if (!isThisMachine(url)) return undefined;
   const name = environment.DATABASE_URL || environment.DATABASE_URL_FILE ? "root-key-postgres" : "root-key";
   const file = join(environment.LATCHKEY_DATA_DIR || "./data", name);
   try {

@@ -3,7 +3,7 @@ import { createProgress } from "../progress.ts";
 import { buildRequest } from "./build-request.ts";
 import { type Call, callAllPages, openCall } from "./call-method.ts";
 import { CommandError, type ExitCode, exitCodes, UsageError } from "./command-error.ts";
-import { readConnection } from "./connection.ts";
+import { cleartextWarning, readConnection } from "./connection.ts";
 import { fieldsOf, kebabCase } from "./flags.ts";
 import { commandHelp, groupHelp } from "./help.ts";
 import { callInBatches, hasError } from "./import-in-batches.ts";
@@ -49,9 +49,12 @@ async function callCommand(group: CommandGroup, command: Command, args: readonly
     return exitCodes.done;
   }
   const request = await buildRequest(command, line.request, input);
-  const call = openCall(group, command, readConnection(line, process.env), line);
+  const connection = readConnection(line, process.env);
+  const call = openCall(group, command, connection, line);
   await completeRequest(command, request);
   await confirmDeletion(group, command, request, line.isSure);
+  const warning = cleartextWarning(connection);
+  if (warning !== undefined) process.stderr.write(`${warning}\n`);
   const answer = await answerOf(command, call, request, line);
   const screen = screenOf(process.stdout, process.env);
   const { stdout, stderr } = line.wantsJson
