@@ -142,11 +142,20 @@ describe.concurrent("a command", () => {
     for (const text of [plain.shown, piped.stdout]) expect(text).not.toContain("\u001b");
   });
 
-  it("shows texts that would control the terminal as escapes", async () => {
+  it("shows texts that would control the terminal as escapes, and leaves them as they are in JSON for a pipe", async () => {
     const { apis } = rawClient({ baseUrl: latchkey.baseUrl, rootKey: generatedRootKey() });
-    await apis.createApi({ apiId: "hostile", name: "a\u001b[31m\nb\u202e" });
-    const { stdout } = await shell("latchkey apis get hostile", atService());
-    expect(stdout).toContain("name        a\\u001b[31m\\u000ab\\u202e\n");
+    const name = "a\u001b[31m\nb\u202e\u009b31m\u0085\u007f";
+    await apis.createApi({ apiId: "hostile", name });
+    const options = { environment: atService({ HOME: tempFolder() }), folder: tempFolder() };
+    const [table, piped, json] = await Promise.all([
+      shell("latchkey apis get hostile", atService()),
+      shell("latchkey apis get hostile --json", atService()),
+      runOnTerminal(`${defineLatchkey()}\nlatchkey apis get hostile --json`, options),
+    ]);
+    expect(table.stdout).toContain("name        a\\u001b[31m\\u000ab\\u202e\\u009b31m\\u0085\\u007f\n");
+    expect(piped.stdout).toContain(JSON.stringify(name));
+    expect(json.shown).toContain('\n  "name": "a\\u001b[31m\\nb\\u202e\\u009b31m\\u0085\\u007f",\n');
+    expect(JSON.parse(json.shown)).toEqual(JSON.parse(piped.stdout));
   });
 
   it("deletes nothing unless somebody said so", async () => {

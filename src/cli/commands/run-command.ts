@@ -12,7 +12,7 @@ import { type CommandLine, parseCommandLine } from "./parse-command-line.ts";
 import { type Printed, printAnswer } from "./print-answer.ts";
 import { printBatch } from "./print-batch.ts";
 import { processInput as input } from "./read-input.ts";
-import { type Screen, screenOf } from "./screen.ts";
+import { printable, type Screen, screenOf } from "./screen.ts";
 import type { Json } from "./set-field.ts";
 
 /** Runs `latchkey GROUP COMMAND …`: a call of one method. */
@@ -97,9 +97,11 @@ async function confirmDeletion(group: CommandGroup, command: Command, request: J
   if (!answer) throw new CommandError("nothing was done");
 }
 
-/** For a script in one line, for people in several. */
+/** For a script in one line, for people in several, in which nothing controls their terminal. */
 function printJson(answer: Json, { columns }: Screen): Printed {
-  return { stdout: `${JSON.stringify(answer, null, columns === undefined ? undefined : 2)}\n`, stderr: "" };
+  if (columns === undefined) return { stdout: `${JSON.stringify(answer)}\n`, stderr: "" };
+  const lines = JSON.stringify(answer, null, 2).split("\n");
+  return { stdout: lines.map((line) => `${printable(line)}\n`).join(""), stderr: "" };
 }
 
 function describeAnswer(command: Command, request: Json, answer: Json, screen: Screen): Printed {
