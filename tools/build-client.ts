@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type BuildOptions, build } from "esbuild";
+import { build } from "esbuild";
 import { writeProtoFolder } from "./proto-folder.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -27,8 +27,16 @@ export async function buildClient(folder: string): Promise<string[]> {
 
   const esm = join(folder, "dist/esm");
   const cjs = join(folder, "dist/cjs");
-  // It needs no Node: it runs wherever there is `fetch`. Each file stands alone, so that each can be loaded alone.
-  const common = {
+  const builds = [await buildScripts(esm, "esm"), await buildScripts(cjs, "cjs")];
+  writeTypes(join(esm, "types"));
+  cpSync(join(esm, "types"), join(cjs, "types"), { recursive: true });
+  writeFileSync(join(cjs, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
+  return builds.flatMap(({ metafile }) => Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)));
+}
+
+/** It needs no Node: it runs wherever there is `fetch`. Each file stands alone, so that each can be loaded alone. */
+export function buildScripts(folder: string, format: "esm" | "cjs") {
+  return build({
     absWorkingDir: root,
     entryPoints,
     bundle: true,
@@ -37,15 +45,9 @@ export async function buildClient(folder: string): Promise<string[]> {
     external: ["@connectrpc/connect"],
     logLevel: "warning",
     metafile: true,
-  } satisfies BuildOptions;
-  const builds = [
-    await build({ ...common, outdir: esm, format: "esm" }),
-    await build({ ...common, outdir: cjs, format: "cjs" }),
-  ];
-  writeTypes(join(esm, "types"));
-  cpSync(join(esm, "types"), join(cjs, "types"), { recursive: true });
-  writeFileSync(join(cjs, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
-  return builds.flatMap(({ metafile }) => Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)));
+    outdir: folder,
+    format,
+  });
 }
 
 function writeTypes(folder: string): void {
