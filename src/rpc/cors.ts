@@ -7,6 +7,8 @@ const requestHeaders = [
   "Connect-Protocol-Version",
   "Connect-Timeout-Ms",
   "Grpc-Timeout",
+  "Traceparent",
+  "Tracestate",
   "X-Grpc-Web",
   "X-User-Agent",
 ].join(", ");

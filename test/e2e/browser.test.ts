@@ -89,9 +89,12 @@ describe("in a browser", () => {
     };
     expect(await page.evaluate(post(verifyPath, { key }))).toEqual(verified);
     expect(await page.evaluate(post(connectPath, { key }, { "connect-protocol-version": "1" }))).toEqual(verified);
-    const options = JSON.stringify({ baseUrl: latchkey.baseUrl });
+    const trace = { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, tracestate: "vendor=1" };
+    const [options, request, callOptions] = [{ baseUrl: latchkey.baseUrl }, { key }, trace].map((each) =>
+      JSON.stringify(each),
+    );
     const withClient = `import("/client.js").then(({ createClient }) =>
-      createClient(${options}).keys.verifyKey({ key: ${JSON.stringify(key)} }))`;
+      createClient(${options}).keys.verifyKey(${request}, ${callOptions}))`;
     expect(await page.evaluate(withClient)).toMatchObject({ valid: true, keyId, remaining: usesMax - 3 });
     expect(page.problems).toEqual([]);
     // The answer to the first is remembered for the third.

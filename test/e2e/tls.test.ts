@@ -48,6 +48,9 @@ async function curl(...options: string[]): Promise<string> {
   return run(shellProgram("curl"), [...always, ...body, ...options, `https://${host}:${port}/v1/keys.verifyKey`]);
 }
 
+const undos: (() => unknown)[] = [];
+afterAll(() => Promise.all(undos.map((undo) => undo())));
+
 beforeAll(async () => {
   put(first);
   latchkey = await startLatchkey(
@@ -61,7 +64,7 @@ beforeAll(async () => {
     },
     // Without a terminal, so that SIGHUP means a reload.
     ["setsid", process.execPath, builtProgram(), "serve"],
-    (undo) => afterAll(undo),
+    (undo) => void undos.push(undo),
   );
   port = Number(new URL(latchkey.baseUrl).port);
   const created = await post("/v1/keys.createKey", { apiId: "demo" }, { authorization: `Bearer ${testRootKey}` });
