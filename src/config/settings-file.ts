@@ -1,19 +1,11 @@
-/** What is wrong with the file of settings. */
-export class SettingsFileError extends Error {
-  override readonly name = "SettingsFileError";
+/** What a file of settings says, and sentences about what is wrong with it. They repeat no value: it may be a secret. */
+export interface SettingsFile {
+  readonly values: Readonly<Record<string, string>>;
   readonly problems: readonly string[];
-
-  constructor(problems: readonly string[]) {
-    super(problems.join("\n"));
-    this.problems = problems;
-  }
 }
 
-/**
- * Lines of `NAME=value`; a value may stand in quotes. Empty lines and lines that begin with # are skipped. Throws
- * `SettingsFileError`, whose sentences repeat no value: it may be a secret.
- */
-export function parseSettingsFile(text: string, isKnown: (name: string) => boolean): Record<string, string> {
+/** Lines of `NAME=value`; a value may stand in quotes. Empty lines and lines that begin with # are skipped. */
+export function parseSettingsFile(text: string, isKnown: (name: string) => boolean): SettingsFile {
   const problems: string[] = [];
   const values = new Map<string, string>();
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
@@ -26,6 +18,5 @@ export function parseSettingsFile(text: string, isKnown: (name: string) => boole
     else if (values.has(name)) problems.push(`${place} has ${name} a second time`);
     else values.set(name, /^(["'])(?<inner>.*)\1$/.exec(value)?.groups?.inner ?? value);
   }
-  if (problems.length > 0) throw new SettingsFileError(problems);
-  return Object.fromEntries(values);
+  return { values: Object.fromEntries(values), problems };
 }

@@ -1,6 +1,6 @@
 import { internalPortProblems } from "./internal-port-problems.ts";
 import { roleProblems } from "./role-problems.ts";
-import { parseSettingsFile, SettingsFileError } from "./settings-file.ts";
+import { parseSettingsFile } from "./settings-file.ts";
 import { readTlsIdentity, type TlsFiles, TlsFilesError, type TlsIdentity } from "./tls-files.ts";
 import { type Variable, type Variables, variables } from "./variables.ts";
 
@@ -107,15 +107,19 @@ export function withSettingsFile(environment: Environment, readFile: (path: stri
   if (!path) return environment;
   const names = new Set(knownNames());
   names.delete(variables.settingsFile.name);
+  const { values, problems } = parseSettingsFile(textOfFile(path, readFile), (name) => names.has(name));
+  if (problems.length > 0) throw new SettingsError(problems, undefined, {});
+  // A secret of the environment also replaces the file that is named for it, and the other way round.
+  const isFree = (name: string) => !isSet({ name: name.replace(/_FILE$/, "") }, environment);
+  // An empty variable is one that is not set.
+  const own = Object.entries(environment).filter(([, text]) => text !== "");
+  return Object.fromEntries([...Object.entries(values).filter(([name]) => isFree(name)), ...own]);
+}
+
+function textOfFile(path: string, readFile: (path: string) => string): string {
   try {
-    const added = parseSettingsFile(readFile(path), (name) => names.has(name));
-    // A secret of the environment also replaces the file that is named for it, and the other way round.
-    const isFree = (name: string) => !isSet({ name: name.replace(/_FILE$/, "") }, environment);
-    // An empty variable is one that is not set.
-    const own = Object.entries(environment).filter(([, text]) => text !== "");
-    return Object.fromEntries([...Object.entries(added).filter(([name]) => isFree(name)), ...own]);
+    return readFile(path);
   } catch (error) {
-    if (error instanceof SettingsFileError) throw new SettingsError(error.problems, undefined, {});
     const { code = "error" } = error as NodeJS.ErrnoException;
     throw new SettingsError([`LATCHKEY_SETTINGS_FILE names a file that cannot be read: ${code}`], undefined, {});
   }
