@@ -142,12 +142,16 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     metrics.called(method, protocol, code, seconds);
     // Of a valid root key only: strangers must not be able to fill the log.
     if (notes?.actor !== undefined) {
-      log.info("call", { requestId, method, protocol, code, actor: notes.actor, ...notes.about, seconds });
+      const told = { requestId, method, protocol, code, actor: notes.actor, ...notes.about };
+      log.info("call", { ...told, seconds: roundToMicroseconds(seconds) });
       return;
     }
     if (verificationLog.logged === "none" && !log.debugEnabled) return;
     const outcome = outcomeOf(method, answer);
-    if (log.debugEnabled) log.debug("call", { requestId, method, protocol, code, ...outcome?.fields, seconds });
+    if (log.debugEnabled) {
+      const told = { requestId, method, protocol, code, ...outcome?.fields };
+      log.debug("call", { ...told, seconds: roundToMicroseconds(seconds) });
+    }
     if (outcome !== undefined) deps.verificationLog?.add(call, outcome);
   }
 
@@ -184,6 +188,11 @@ export function createRunCall(deps: RunCallDeps): RunCall {
 }
 
 function noteNothing(): void {}
+
+/** Further digits mean nothing. */
+function roundToMicroseconds(seconds: number): number {
+  return Number(seconds.toFixed(6));
+}
 
 function presentedIn(authorization: string | undefined): Secret {
   const token = authorization?.match(/^Bearer +([\x21-\x7e]+)$/i)?.[1];
