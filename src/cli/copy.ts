@@ -28,5 +28,5 @@ export async function copy(): Promise<void> {
     const problem = "the target does not have the rows of the source, and is not served: empty it, and copy again";
     return exitWithProblems("latchkey has not finished the copy", [problem]);
   }
-  console.log("The copy is finished. Serve it with DATABASE_URL, and do not serve this data folder again.");
+  console.log("The copy is finished. Serve it with DATABASE_URL: this data folder is not served any more.");
 }

@@ -1,6 +1,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { migrations } from "../store/sql/migrations.ts";
+import { copiedProblem } from "../store/sqlite/copied-mark.ts";
 import { DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
 import { type DataFileFacts, inspectDataFile } from "../store/sqlite/inspect-data-file.ts";
 import { quote } from "./check-files.ts";
@@ -20,6 +21,8 @@ export function checkDataFolder(dataDir: string, isEmbedded: boolean): Check {
         return report.found(isEmbedded ? "data-folder-unusable" : "data-folder-unwritable", problem, fix);
       }
       if (!isEmbedded) return report.looked(`${folder} can be written to`);
+      const copied = copiedProblem(folder);
+      if (copied !== undefined) report.found("data-folder-copied", copied.problem, copied.fix);
       const file = databaseFileIn(folder);
       try {
         reportDataFile(file, await inspectDataFile(file, report.signal), report);

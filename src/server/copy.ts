@@ -7,6 +7,7 @@ import { type CopyOptions, copyStore, type TableCounts } from "../store/copy-sto
 import { CopyTarget } from "../store/postgres/copy-target.ts";
 import { migrateUp } from "../store/sql/migrate.ts";
 import { noteClosed } from "../store/sqlite/clean-stop.ts";
+import { markCopied } from "../store/sqlite/copied-mark.ts";
 import { claimDataFolder, DataFolderError, databaseFileIn } from "../store/sqlite/data-folder.ts";
 import { openSqliteEngine, type SqliteEngine } from "../store/sqlite/open-sqlite-store.ts";
 
@@ -30,7 +31,8 @@ export async function copyDataFolder(options: CopyDataOptions): Promise<readonly
     source = await openSound(folder.databaseFile, options);
     target = new CopyTarget(copyTo.reveal());
     const newId = () => Buffer.from(random.bytes(12)).toString("base64url");
-    return await copyStore(source, target, { nowMs: clock.nowMs(), newId, onProgress });
+    const onServable = () => markCopied(dataDir);
+    return await copyStore(source, target, { nowMs: clock.nowMs(), newId, onServable, onProgress });
   } finally {
     await target?.close();
     await source?.close();

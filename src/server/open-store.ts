@@ -6,7 +6,8 @@ import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 import { createDeferredStore } from "../store/deferred-store.ts";
 import type { LedgerWatch } from "../store/ledger-watch.ts";
-import { claimDataFolder } from "../store/sqlite/data-folder.ts";
+import { copiedProblem } from "../store/sqlite/copied-mark.ts";
+import { claimDataFolder, DataFolderError } from "../store/sqlite/data-folder.ts";
 import type { Store } from "../store/store.ts";
 import { DatabaseWatch, reasonOf } from "./database-watch.ts";
 
@@ -39,6 +40,8 @@ export function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
 async function openEmbedded({ settings, onFatal, ...ambient }: OpenStoreOptions): Promise<OpenedStore> {
   const folder = claimDataFolder(settings.dataDir);
   try {
+    const copied = copiedProblem(settings.dataDir);
+    if (copied !== undefined) throw new DataFolderError(`${copied.problem}. ${copied.fix}`);
     const { openSqliteStore } = await import("../store/sqlite/open-sqlite-store.ts");
     const store = await openSqliteStore({ ...ambient, file: folder.databaseFile, onDeath: onFatal });
     const close = () => store.close().finally(() => folder.release());

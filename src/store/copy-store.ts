@@ -13,6 +13,8 @@ export interface TableCounts {
 export interface CopyOptions {
   readonly nowMs: number;
   readonly newId: () => string;
+  /** Called before the target can be served. */
+  readonly onServable: () => void;
   /** Told after every batch. */
   readonly onProgress: (table: string, copied: number, total: number) => void;
 }
@@ -56,7 +58,10 @@ export async function copyStore(
     const [inSource, inTarget] = await Promise.all([countRows(source, copied), target.count(copied)]);
     counts.push({ table: copied.table, source: inSource, target: inTarget });
   }
-  if (counts.every((count) => count.source === count.target)) await target.finish(id, feed.has_imported_keys);
+  if (counts.every((count) => count.source === count.target)) {
+    options.onServable();
+    await target.finish(id, feed.has_imported_keys);
+  }
   return counts;
 
   /** A copy is continued if the source was not served since it was begun. Otherwise it begins again. */

@@ -14,7 +14,7 @@ import { testRootKey } from "../support/test-root-key.ts";
 const minuteMs = 60_000;
 const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
 /** The last line of a copy that is finished. */
-const finishedText = "The copy is finished. Serve it with DATABASE_URL, and do not serve this data folder again.";
+const finishedText = "The copy is finished. Serve it with DATABASE_URL: this data folder is not served any more.";
 
 function copy(dataDir: string, url: string, killed?: Promise<unknown>) {
   const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO: url };
