@@ -30,6 +30,7 @@ describe("the log", () => {
     const { key, keyId } = await keys.createKey({ apiId: "weather", permissions: ["docs.read"] });
     await keys.verifyKey({ key });
     await keys.verifyKey({ key, permissions: "docs.write" });
+    await keys.verifyKey({ key, permissions: key });
     await keys.verifyKey({ key: "not_a_key" });
     await expect(keys.verifyKey({ key: "" })).rejects.toThrow();
     const calls = parse(server.logLines.join("")).filter(
@@ -37,7 +38,8 @@ describe("the log", () => {
     );
     expect(calls.map(({ code, keyId: id, reason }) => [code, id, reason])).toEqual([
       ["VALID", keyId, undefined],
-      ["INSUFFICIENT_PERMISSIONS", keyId, "the key lacks docs.write"],
+      ["INSUFFICIENT_PERMISSIONS", keyId, "the key lacks a permission"],
+      ["INSUFFICIENT_PERMISSIONS", keyId, "the key lacks a permission"],
       ["NOT_FOUND", undefined, undefined],
       ["BAD_REQUEST", undefined, undefined],
     ]);
