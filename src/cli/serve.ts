@@ -6,6 +6,7 @@ import { describeSettings } from "../config/settings.ts";
 import type { RunningServer } from "../server/running-server.ts";
 import { startServer } from "../server/start.ts";
 import { banner } from "./banner.ts";
+import { ignoreLostReader, LogOutput } from "./log-output.ts";
 import { exitWithProblems, readSettingsOrExit } from "./start-problems.ts";
 
 /** Serves until a signal arrives: the first signal shuts down gracefully, a second one immediately. */
@@ -13,7 +14,11 @@ export async function serve(role: string | undefined): Promise<void> {
   const forced = role ? { LATCHKEY_ROLE: role } : {};
   const { settings, warnings, environment } = readSettingsOrExit("latchkey cannot start", forced);
   const format = settings.logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : settings.logFormat;
-  const log = createLog(settings.logLevel, (line) => process.stderr.write(line), format);
+  const output = new LogOutput(process.stderr, (dropped) =>
+    log.warn("lines of the log were dropped: nobody read them", { dropped }),
+  );
+  const log = createLog(settings.logLevel, (line) => output.write(line), format);
+  ignoreLostReader(process.stdout);
   for (const warning of warnings) log.warn(warning);
 
   const onFatal = (cause: unknown) => {
