@@ -96,9 +96,9 @@ export class OtlpExporter {
     const headers = { ...this.#options.headers, "content-type": "application/json" };
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(exportWithinMs)]);
     try {
-      // A redirect is not followed: it could carry the headers to another host.
+      // A redirect is not followed: it could carry the headers to another host. The answer's body is not read, however long.
       const answer = await fetch(this.#options.url, { method: "POST", headers, body, signal, redirect: "error" });
-      await answer.arrayBuffer();
+      await answer.body?.cancel();
       return answer.ok ? undefined : `status ${answer.status}`;
     } catch (error) {
       const { cause, name } = error as Error & { cause?: { code?: string } };

@@ -69,6 +69,14 @@ describe.concurrent("the exporter of traces", () => {
     },
   );
 
+  it("reads no answer that has no end", async () => {
+    const { collector, exporter, addAll, counts } = await setUp();
+    collector.isEndless = true;
+    addAll(1);
+    await exporter.stop();
+    expect(await counts()).toEqual({ exported: 1, failed: 0, dropped: 0 });
+  });
+
   it("exports again after a failure", async () => {
     const { collector, exporter, addAll, counts } = await setUp();
     collector.status = 503;

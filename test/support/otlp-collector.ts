@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { npmPackage } from "./npm-programs.ts";
 import { atTestEnd } from "./test-end.ts";
@@ -40,6 +41,8 @@ export interface OtlpCollector {
   spans(): CollectedSpan[];
   /** What is answered; 0: nothing. */
   status: number;
+  /** Whether an answer has no end. */
+  isEndless: boolean;
   close(): Promise<void>;
 }
 
@@ -50,7 +53,10 @@ export async function startCollector(atEnd: (undo: () => unknown) => void = atTe
     const { url = "", headers, socket } = req;
     const port = socket.remotePort;
     requests.push({ url, headers, port, body: (await req.toArray()).join("") });
-    if (collector.status !== 0) res.writeHead(collector.status, { "content-type": "application/json" }).end("{}");
+    if (collector.status === 0) return;
+    res.writeHead(collector.status, { "content-type": "application/json" });
+    if (collector.isEndless) Readable.from(endlessly(Buffer.alloc(2 ** 16))).pipe(res);
+    else res.end("{}");
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const collector: OtlpCollector = {
@@ -58,6 +64,7 @@ export async function startCollector(atEnd: (undo: () => unknown) => void = atTe
     requests,
     spans: () => requests.flatMap(({ body }) => decode(body)).sort((a, b) => Number(a.startNanos - b.startNanos)),
     status: 200,
+    isEndless: false,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -65,6 +72,10 @@ export async function startCollector(atEnd: (undo: () => unknown) => void = atTe
   };
   atEnd(() => collector.close());
   return collector;
+}
+
+function* endlessly(chunk: Buffer): Generator<Buffer> {
+  for (;;) yield chunk;
 }
 
 /** The last version that holds OpenTelemetry's own proto files. */
