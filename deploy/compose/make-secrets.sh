@@ -3,7 +3,8 @@
 # because the processes in the containers are users of their own.
 set -eu
 cd "$(dirname "$0")"
-mkdir -p -m 0700 secrets
+mkdir -p secrets
+chmod 0700 secrets
 umask 022
 make() {
   [ -s "secrets/$1" ] || printf '%s' "$2" > "secrets/$1"

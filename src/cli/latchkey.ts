@@ -3,7 +3,9 @@
 const major = Number(process.versions.node.split(".", 1)[0]);
 if (major < 24) {
   console.error(`latchkey needs Node.js 24 or newer; this is ${process.version}.`);
-  console.error("`npm install node@24` in the same folder brings one along for `npx latchkey`.");
+  console.error(
+    "`npm install node@24` in the same folder brings one along: for `npx latchkey`, or with PATH=$PWD/node_modules/.bin:$PATH.",
+  );
   process.exit(1);
 }
 // Before the imports that it caches.

@@ -30,7 +30,7 @@ describe("the package", () => {
 
   it("ships what it needs and nothing else", () => {
     const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.md|deploy\/[\w./-]+|dist\/(openapi\.json|docs\.html|THIRD-PARTY-LICENSES|[\w-]+\.js(\.map)?))$/;
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md|examples\/[\w-]+\.mjs|docs\/[\w-]+\.md|deploy\/[\w./-]+|dist\/(openapi\.json|docs\.html|THIRD-PARTY-LICENSES|[\w-]+\.js(\.map)?))$/;
     expect(files.map(({ path }) => path).filter((path) => !expected.test(path))).toEqual([]);
     const modes = new Map(files.map(({ path, mode }) => [path, mode]));
     expect(modes.get("dist/latchkey.js")).toBe(0o755);

@@ -58,7 +58,9 @@ describe.runIf(hasPostgres)("an upgrade as docs/operations.md describes it", () 
     const [backUp, check, migrate, replace, askOld] = scripts as [string, string, string, string, string];
     const databaseUrl = await createTestDatabase();
     const oldProgram = unpackArtefact(keptVersions.at(-1) as string, tempFolder());
-    const env = { PATH: userEnvironment.PATH, HOME: tempFolder(), DATABASE_URL: databaseUrl };
+    const { hostname, port, username, pathname } = new URL(databaseUrl);
+    const address = { PGHOST: hostname, PGPORT: port, PGUSER: username, PGDATABASE: pathname.slice(1) };
+    const env = { PATH: userEnvironment.PATH, HOME: tempFolder(), ...address };
     const follow = ({ folder, baseUrl }: Machine, script: string, also: Record<string, string> = {}) => {
       const local = { ...(script.includes("curl") && { "http://127.0.0.1:8080": baseUrl }), ...also };
       return bash(folder, substitute(script, local), { env });
