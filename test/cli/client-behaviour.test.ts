@@ -275,7 +275,7 @@ describe.concurrent("a profile", () => {
 
   it("asks for its root key on a terminal without showing it", async () => {
     const folder = tempFolder();
-    const replies = [{ when: /root key \(not shown\): $/, type: `${testRootKey}\r` }];
+    const replies = [{ when: /root key \(not shown\): $/, type: `\u001b[200~${testRootKey} \u001b[201~\r` }];
     const typed = `${defineLatchkey()}\nlatchkey profile set mine --url https://keys.example.com`;
     const { code, shown } = await runOnTerminal(typed, { environment: { HOME: folder }, folder, replies });
     expect({ code, hidden: !shown.includes(testRootKey) }).toEqual({ code: 0, hidden: true });

@@ -25,11 +25,12 @@ export const processInput: Input = {
 
   async readSecret(question) {
     if (!process.stdin.isTTY) return (await readStdin()).trim();
-    return readLine(question, false);
+    const line = await readLine(question, false);
+    return pasteMarks.reduce((text, mark) => text.replaceAll(mark, ""), line).trim();
   },
 
   async confirm(question) {
-    if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
+    if (!process.stdin.isTTY || !process.stderr.isTTY || stdinIsRead) return undefined;
     return /^y(es)?$/i.test((await readLine(`${question} [y/N] `, true)).trim());
   },
 };
@@ -44,6 +45,8 @@ function readStdin(): Promise<string> {
 
 const interrupt = "\u0003";
 const endOfInput = "\u0004";
+/** Some terminals put them around what is pasted. */
+const pasteMarks = ["\u001b[200~", "\u001b[201~"];
 
 /**
  * Reads a line from the terminal. Characters are taken one by one, so that a secret is never shown: the terminal's own
