@@ -6,6 +6,7 @@ import { checkConfiguration } from "../doctor/check-configuration.ts";
 import { checkService, type ServiceAddresses } from "../doctor/check-service.ts";
 import { type Finding, type Severity, worstOf } from "../doctor/findings.ts";
 import type { Diagnosis } from "../doctor/run-checks.ts";
+import { printable } from "./commands/screen.ts";
 import type { ProgramFlags } from "./program-flags.ts";
 import { localUrl } from "./reachable-url.ts";
 
@@ -46,12 +47,12 @@ const colours = { error: "31", warning: "33", note: "36" } satisfies Record<Seve
 function toText({ checked, findings }: Diagnosis, hasColours: boolean): string {
   const paint = (code: string, text: string) => (hasColours ? `\u001b[${code}m${text}\u001b[0m` : text);
   const width = Math.max(...checked.map(({ area }) => area.length));
-  const lines = checked.map(({ area, text }) => `${paint("2", area.padEnd(width))}  ${text}`);
+  const lines = checked.map(({ area, text }) => `${paint("2", area.padEnd(width))}  ${printable(text)}`);
   const describe = ({ id, severity, problem, why, fix }: Finding) => [
     "",
-    `${paint(`1;${colours[severity]}`, severity)}: ${problem}`,
-    `  why:  ${why}`,
-    `  fix:  ${fix}`,
+    `${paint(`1;${colours[severity]}`, severity)}: ${printable(problem)}`,
+    `  why:  ${printable(why)}`,
+    `  fix:  ${printable(fix)}`,
     paint("2", `  (${id}, docs/doctor.md)`),
   ];
   const order: readonly Severity[] = ["error", "warning", "note"];

@@ -2,7 +2,7 @@ import type { Command, CommandField } from "../../../gen/latchkey/v1/commands.ts
 import { fieldsOf, flagName, kebabCase } from "./flags.ts";
 import { printTable } from "./print-table.ts";
 import { printValue } from "./print-value.ts";
-import { padEnd, paint, type Screen } from "./screen.ts";
+import { padEnd, paint, printable, type Screen } from "./screen.ts";
 import type { Json } from "./set-field.ts";
 
 export interface Printed {
@@ -37,7 +37,7 @@ export function printAnswer(command: Command, answer: Json, screen: Screen): Pri
   if (typeof answer.cursor === "string")
     remarks.push(`There is more: --cursor ${answer.cursor} for the next page, --all for everything.`);
   const stdout = [lines, ...tables].filter((text) => text !== "").join("\n");
-  return { stdout, stderr: remarks.map((remark) => `${remark}\n`).join("") };
+  return { stdout, stderr: remarks.map((remark) => `${printable(remark)}\n`).join("") };
 }
 
 function isCursor(command: Command, { name }: CommandField): boolean {

@@ -91,10 +91,15 @@ async function completeRequest({ request: message, batch }: Command, request: Js
 
 async function confirmDeletion(group: CommandGroup, command: Command, request: Json, isSure: boolean): Promise<void> {
   if (!command.isDeletion || isSure) return;
-  const what = String(request[command.operand ?? ""] ?? "");
-  const answer = await input.confirm(`${capitalise(command.name)} ${what} (${group.name}) for ever?`);
+  const what = `${capitalise(command.name)} ${operandOf(command, request)} (${group.name})`;
+  const answer = await input.confirm(`${what} for ever?`);
   if (answer === undefined) throw new UsageError("there is nobody to ask: --yes says that you are sure");
   if (!answer) throw new CommandError("nothing was done");
+}
+
+/** What the command is about, which may come from a file. */
+function operandOf({ operand = "" }: Command, request: Json): string {
+  return printable(String(request[operand] ?? ""));
 }
 
 /** For a script in one line, for people in several, in which nothing controls their terminal. */
@@ -105,7 +110,7 @@ function printJson(answer: Json, { columns }: Screen): Printed {
 }
 
 function describeAnswer(command: Command, request: Json, answer: Json, screen: Screen): Printed {
-  if (command.isDeletion) return { stdout: `${command.name}d ${request[command.operand ?? ""]}\n`, stderr: "" };
+  if (command.isDeletion) return { stdout: `${command.name}d ${operandOf(command, request)}\n`, stderr: "" };
   return command.batch === undefined ? printAnswer(command, answer, screen) : printBatch(command, answer, screen);
 }
 
