@@ -1,3 +1,5 @@
+import { requireEncodedLogin } from "./url-login.ts";
+
 const urlForm = /^(?<scheme>postgres(?:ql)?:\/\/)(?<login>[^\s/?#]*@)?(?<hosts>[^\s/?#@]*)(?<rest>[/?#]\S*)?$/;
 const sessionAttributes = /[?&]target_session_attrs=(?<value>[^&#]*)/;
 
@@ -6,6 +8,7 @@ const sessionAttributes = /[?&]target_session_attrs=(?<value>[^&#]*)/;
  * two. Throws an Error whose message completes "DATABASE_URL …" and repeats nothing of the text.
  */
 export function splitPostgresUrl(text: string): readonly string[] {
+  requireEncodedLogin(text);
   const { scheme, login = "", hosts = "", rest = "" } = urlForm.exec(text)?.groups ?? {};
   if (scheme === undefined || hosts + rest === "") {
     throw new Error("must be a URL such as postgres://user:password@host:5432/database");
@@ -20,9 +23,13 @@ export function splitPostgresUrl(text: string): readonly string[] {
   return servers.map((host) => scheme + login + host + rest);
 }
 
-/** The same for people: without the password and without options, which can hold one too. */
+/**
+ * The same for people: without the password and without options, which can hold one too. An @ behind the host may be
+ * the end of a password such as `a/b?c=d`, so nothing of such a URL is shown.
+ */
 export function shownPostgresUrl(text: string): string {
   const { scheme = "", login = "", hosts = "", rest = "" } = urlForm.exec(text)?.groups ?? {};
+  if (rest.includes("@")) return `${scheme}…`;
   const user = login.replace(/[:@].*$/, "");
   return `${scheme}${user === "" ? "" : `${user}@`}${hosts}${rest.replace(/[?#].*$/, "")}`;
 }

@@ -1,4 +1,5 @@
 import { Secret } from "./secret.ts";
+import { requireEncodedLogin } from "./url-login.ts";
 
 export interface RedisAddress {
   readonly host: string;
@@ -31,6 +32,7 @@ const hostForm = /^(?<host>\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(?<port>\d{1,5}))?$/;
 
 /** Throws an Error whose message completes "REDIS_URL …" and repeats nothing of the text. */
 export function parseRedisUrl(text: string): RedisServers {
+  requireEncodedLogin(text);
   const { scheme, kind = "single", login, hosts = "", path = "", query } = urlForm.exec(text)?.groups ?? {};
   if (scheme === undefined) throw new Error(`must be a URL such as ${example}`);
   const addresses = hosts.split(",").map((host) => parseAddress(host, kind === "sentinel" ? 26_379 : 6379));

@@ -9,7 +9,7 @@ import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { expireCertificate, makeCertificate } from "../support/make-certificate.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
-import { expectFound, healthyEnvironment, type PlantedFault, readAnswer, runDoctor } from "./run-doctor.ts";
+import { expectFound, healthyEnvironment, type PlantedFault, password, readAnswer, runDoctor } from "./run-doctor.ts";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -213,6 +213,19 @@ describe.concurrent("latchkey doctor, of an embedded store", () => {
     });
     expect(answer).toMatchObject({ ids: ["settings-invalid", "certificate-ends-soon"], code: 1 });
   });
+
+  it.each(["DATABASE_URL", "LATCHKEY_COPY_TO", "REDIS_URL"])(
+    "shows nothing of a password in %s that is not percent-encoded",
+    async (name) => {
+      const scheme = name === "REDIS_URL" ? "redis" : "postgres";
+      const answer = await runDoctor({
+        ...healthyEnvironment(),
+        [name]: `${scheme}://latchkey:a@${password}/${password}#a@127.0.0.1:1/1`,
+      });
+      expect(answer).toMatchObject({ ids: ["settings-invalid"], code: 1 });
+      expect(answer.findings[0]?.problem).toMatch(/ must have special characters .* percent-encoded: @ is %40, /);
+    },
+  );
 
   it("finds too low a bound of open files", async () => {
     const { LATCHKEY_DATA_DIR = "" } = healthyEnvironment();

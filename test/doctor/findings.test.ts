@@ -86,6 +86,8 @@ describe("checks", () => {
       ["postgres://user:pass@a:1,b:2/name?sslmode=require&password=pass", "postgres://user@a:1,b:2/name"],
       ["postgresql://:pass@a/name", "postgresql://a/name"],
       ["postgres://user@a", "postgres://user@a"],
+      // The password may be `pa@ss/w?x=y`.
+      ["postgres://user:pa@ss/w?x=y@a/name", "postgres://…"],
     ] as const)
       expect(shownPostgresUrl(url)).toBe(shown);
   });

@@ -51,6 +51,7 @@ describe("the URL of a Redis", () => {
         sentinelPassword: "x&y",
       },
     ],
+    ["redis+sentinel://a/main?sentinelPassword=x@y", { masterName: "main", sentinelPassword: "x@y" }],
     ["rediss+sentinel://a/my-master", { kind: "sentinel", isTls: true, masterName: "my-master", database: 0 }],
   ])("is understood: %s", (text, expected) => {
     expect(partsOf(parseRedisUrl(text))).toMatchObject(expected);
@@ -83,6 +84,18 @@ describe("the URL of a Redis", () => {
     `redis+sentinel://a/main?password=${secret}`,
   ])("is refused without repeating it: %s", (text) => {
     expect(() => parseRedisUrl(text)).toThrow(/^must /);
+    expect(() => parseRedisUrl(text)).not.toThrow(secret);
+  });
+
+  it.each([
+    `redis://u:p@ss/${secret}#rd@h`,
+    `redis://u:12/${secret}@h`,
+    `redis://u:12?${secret}@h`,
+    `redis+cluster://u:p@${secret}/a@a,b`,
+    `redis+sentinel://u:p@ss/${secret}@a`,
+    `redis+sentinel://u:p@ss/${secret}@a/1`,
+  ])("is refused because the password has to be percent-encoded: %s", (text) => {
+    expect(() => parseRedisUrl(text)).toThrow(/^must have special characters .* percent-encoded: @ is %40/);
     expect(() => parseRedisUrl(text)).not.toThrow(secret);
   });
 });
