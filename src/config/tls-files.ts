@@ -6,7 +6,7 @@ import { Secret } from "../domain/secret.ts";
 export type TlsPort = "public" | "internal";
 
 /** The names of the two settings of each port, for the sentences about them. */
-const settingNames: Readonly<Record<TlsPort, readonly [cert: string, key: string]>> = {
+export const tlsSettingNames: Readonly<Record<TlsPort, readonly [cert: string, key: string]>> = {
   public: ["LATCHKEY_TLS_CERT", "LATCHKEY_TLS_KEY"],
   internal: ["LATCHKEY_INTERNAL_TLS_CERT", "LATCHKEY_INTERNAL_TLS_KEY"],
 };
@@ -45,7 +45,7 @@ export function readTlsIdentity(
   { port, certFile, keyFile }: TlsFiles,
   readFile: (path: string) => string,
 ): TlsIdentity | undefined {
-  const [certName, keyName] = settingNames[port];
+  const [certName, keyName] = tlsSettingNames[port];
   if (certFile === undefined && keyFile === undefined) return undefined;
   if (certFile === undefined || keyFile === undefined) {
     throw new TlsFilesError([`${certName} and ${keyName} must be set together: only one of them is set`]);

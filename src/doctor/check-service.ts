@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../ambient/clock.ts";
+import { tlsSettingNames } from "../config/tls-files.ts";
 import type { Secret } from "../domain/secret.ts";
 import { isUntrustedCertificate } from "../domain/untrusted-certificate.ts";
 import { reportValidity } from "./certificates.ts";
@@ -51,7 +52,6 @@ function checkProbes(url: URL, clock: Clock): Check {
         found("service-unreachable", `${url.href} answers /readyz with ${status}, as Latchkey never does`, fix);
       }
       if (certificate !== undefined) {
-        const renew = "Renew it where TLS ends: in the proxy before Latchkey, or in the files that its settings name.";
         reportValidity(`the certificate of ${url.host}`, certificate, clock.nowMs(), renew, report);
       }
       reportClock(url, headers.date, roundTripMs, clock.nowMs(), report);
@@ -59,15 +59,22 @@ function checkProbes(url: URL, clock: Clock): Check {
   };
 }
 
+const renew = "Renew it where TLS ends: in the proxy before Latchkey, or in the files that its settings name.";
+
 function reportUnreachable(url: URL, code: string, found: Report["found"]): void {
   if (isUntrustedCertificate(code)) {
-    const fix =
-      "NODE_EXTRA_CA_CERTS=/path/ca.pem latchkey doctor …, if the authority is your own; else renew the certificate, with this name in it.";
-    found("service-untrusted", `the certificate of ${url.host} is not trusted: ${code}`, fix);
+    found("service-untrusted", `the certificate of ${url.host} is not trusted: ${code}`, untrustedFix(code));
     return;
   }
   const fix = `curl -v ${new URL("livez", url).href} from this machine; then start it, or correct --url, HOST and PORT of the service, or the firewall.`;
   found("service-unreachable", `${url.href} does not answer: ${code}`, fix);
+}
+
+function untrustedFix(code: string): string {
+  if (code === "CERT_HAS_EXPIRED") return renew;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return "Correct --url to a name that is in the certificate, or request a certificate with this name in it.";
+  return "NODE_EXTRA_CA_CERTS=/path/ca.pem latchkey doctor …, if the authority is your own; else a certificate of an authority that clients trust.";
 }
 
 /** The header has whole seconds, and is made before the answer comes. */
@@ -113,11 +120,18 @@ function checkMetrics(internalUrl: URL, { secret, internalCa: ca }: ServiceAddre
           for (const problem of problems(readings)) found(id, problem, fix);
       } catch (error) {
         const code = codeOf(error);
-        const fix = isUntrustedCertificate(code)
-          ? "LATCHKEY_INTERNAL_CA_FILE=/path/ca.pem must name the authority of the internal port's certificate."
-          : "Name it with --internal-url (https:// if it speaks TLS), or run doctor on the service's machine: the port is bound to loopback by default.";
-        found("internal-port-unreachable", `${internalUrl.href} does not answer: ${code}`, fix);
+        found("internal-port-unreachable", `${internalUrl.href} does not answer: ${code}`, internalPortFix(code));
       }
     },
   };
+}
+
+function internalPortFix(code: string): string {
+  if (code === "CERT_HAS_EXPIRED")
+    return `Renew its certificate and replace the files of ${tlsSettingNames.internal.join(" and ")}.`;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return "Correct --internal-url to a name that is in the certificate, or request a certificate with this name in it.";
+  if (isUntrustedCertificate(code))
+    return "LATCHKEY_INTERNAL_CA_FILE=/path/ca.pem must name the authority of the internal port's certificate.";
+  return "Name it with --internal-url (https:// if it speaks TLS), or run doctor on the service's machine: the port is bound to loopback by default.";
 }

@@ -1,4 +1,5 @@
 import { type CertificateValidity, certificateValidity } from "../config/certificate-validity.ts";
+import { type TlsPort, tlsSettingNames } from "../config/tls-files.ts";
 import type { FindingId } from "./findings.ts";
 import type { MetricsText } from "./metrics-text.ts";
 
@@ -122,16 +123,10 @@ export const serviceSigns: readonly Sign[] = [
     },
     fix: "ulimit -n 65536 before the start (systemd: LimitNOFILE=65536), or a lower LATCHKEY_CONNECTIONS_MAX.",
   },
-  {
-    id: "certificate-ends-soon",
-    problems: (readings) => certificateEnd(readings, "ends soon"),
-    fix: "Renew the certificate and replace the files of LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY.",
-  },
-  {
-    id: "certificate-expired",
-    problems: (readings) => certificateEnd(readings, "expired"),
-    fix: "Renew the certificate and replace the files of LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY.",
-  },
+  ...(["public", "internal"] as const).flatMap((port) => [
+    certificateSign(port, "certificate-ends-soon", "ends soon"),
+    certificateSign(port, "certificate-expired", "expired"),
+  ]),
 ];
 
 function isUndecided({ code }: Readonly<Record<string, string>>): boolean {
@@ -181,13 +176,17 @@ function lateThreads(readings: TwoReadings): readonly string[] {
   });
 }
 
-function certificateEnd({ now, nowMs }: TwoReadings, wanted: CertificateValidity): readonly string[] {
-  return ["public", "internal"].flatMap((port) => {
-    const ends = now.sum("latchkey_certificate_expires_seconds", (labels) => labels.port === port);
-    if (ends === undefined) return [];
-    // The metric does not say when it begins.
-    const [validFrom, validTo] = [0, ends * 1000].map((ms) => new Date(ms).toISOString()) as [string, string];
-    if (certificateValidity({ validFrom, validTo }, nowMs) !== wanted) return [];
-    return [`the certificate of the ${port} port ends at ${validTo}`];
-  });
+function certificateSign(port: TlsPort, id: FindingId, wanted: CertificateValidity): Sign {
+  return {
+    id,
+    problems({ now, nowMs }) {
+      const ends = now.sum("latchkey_certificate_expires_seconds", (labels) => labels.port === port);
+      if (ends === undefined) return [];
+      // The metric does not say when it begins.
+      const [validFrom, validTo] = [0, ends * 1000].map((ms) => new Date(ms).toISOString()) as [string, string];
+      if (certificateValidity({ validFrom, validTo }, nowMs) !== wanted) return [];
+      return [`the certificate of the ${port} port ${wanted === "expired" ? "ended" : "ends"} at ${validTo}`];
+    },
+    fix: `Renew the certificate and replace the files of ${tlsSettingNames[port].join(" and ")}.`,
+  };
 }

@@ -158,6 +158,25 @@ describe("signs of incidents in metrics", () => {
     ["", `latchkey_certificate_expires_seconds{port="internal"} ${nowMs / 1000 - 1}`, ["certificate-expired"]],
   ])("%s, then %s: %j", (before, now, ids) => expect(findingsOf(before, now)).toEqual(ids));
 
+  it.each([
+    ["public", "LATCHKEY_TLS_CERT and LATCHKEY_TLS_KEY"],
+    ["internal", "LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY"],
+  ])("name the files of the %s port's certificate, and say whether it has ended", (port, files) => {
+    const toldOf = (endsMs: number) => {
+      const now = new MetricsText(`latchkey_certificate_expires_seconds{port="${port}"} ${endsMs / 1000}`);
+      const readings = { before: now, now, nowMs };
+      return serviceSigns.flatMap(({ id, problems, fix }) => problems(readings).map((problem) => [id, problem, fix]));
+    };
+    const fix = `Renew the certificate and replace the files of ${files}.`;
+    const sentence = `the certificate of the ${port} port`;
+    expect(toldOf(nowMs - 1000)).toEqual([
+      ["certificate-expired", `${sentence} ended at 2027-01-15T07:59:59.000Z`, fix],
+    ]);
+    expect(toldOf(nowMs + 1000)).toEqual([
+      ["certificate-ends-soon", `${sentence} ends at 2027-01-15T08:00:01.000Z`, fix],
+    ]);
+  });
+
   it("use only metrics that are documented", () => {
     const source = readText("src/doctor/service-signs.ts");
     const used = [...source.matchAll(/"((?:latchkey|process)_\w+)"/g)].map(([, name = ""]) => name);

@@ -10,7 +10,7 @@ import { builtProgram } from "../support/artefact.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
-import { makeCertificate } from "../support/make-certificate.ts";
+import { type Certificate, expireCertificate, makeCertificate } from "../support/make-certificate.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
@@ -121,6 +121,31 @@ describe.concurrent("latchkey doctor --url", () => {
     expect(untrusted).toMatchObject({ ids: ["service-untrusted", "internal-port-unreachable"], code: 1 });
     expect(untrusted.findings[0]?.fix).toContain("NODE_EXTRA_CA_CERTS=");
     expect(soon).toMatchObject({ ids: ["certificate-ends-soon"], code: 3 });
+  });
+
+  it("names the right fix for a certificate that has expired, and for one of another name", async () => {
+    const folder = tempFolder();
+    const [expired, elsewhere] = [
+      makeCertificate(folder, "expired"),
+      makeCertificate(folder, "elsewhere", undefined, "IP:10.0.0.1"),
+    ];
+    expireCertificate(expired);
+    const fixesFor = async ({ certificate, key }: Certificate) => {
+      const port = await startServer(https.createServer({ cert: readFileSync(certificate), key: readFileSync(key) }));
+      const args = ["--url", `https://127.0.0.1:${port}`, "--internal-url", `https://127.0.0.1:${port}`];
+      const answer = await runDoctor({ NODE_EXTRA_CA_CERTS: certificate }, args);
+      expect(answer).toMatchObject({ ids: ["service-untrusted", "internal-port-unreachable"], code: 1 });
+      return answer.findings.map(({ fix }) => fix);
+    };
+    const [ofExpired, ofElsewhere] = await Promise.all([fixesFor(expired), fixesFor(elsewhere)]);
+    expect(ofExpired).toEqual([
+      expect.stringMatching(/^Renew it where TLS ends/),
+      expect.stringMatching(/^Renew its certificate .* LATCHKEY_INTERNAL_TLS_CERT and LATCHKEY_INTERNAL_TLS_KEY/),
+    ]);
+    expect(ofElsewhere).toEqual([
+      expect.stringMatching(/^Correct --url to a name/),
+      expect.stringMatching(/^Correct --internal-url to a name/),
+    ]);
   });
 
   it("finds the certificate of the internal port that ends soon, by its metric", async () => {
