@@ -8,6 +8,7 @@ import {
   SettingsError,
   withSettingsFile,
 } from "../config/settings.ts";
+import { parseSettingsFile } from "../config/settings-file.ts";
 import { variables } from "../config/variables.ts";
 import { redisAccessOf } from "../server/redis-access.ts";
 import { rootKeyFileOf } from "../server/write-root-key.ts";
@@ -94,21 +95,38 @@ function read(ownEnvironment: Environment): ReadSettings {
 const notSecret: readonly string[] = [variables.redisCa, variables.internalCa, variables.internalClientCa].map(
   ({ name }) => name,
 );
+const secretNames = Object.values(variables).flatMap(({ name, secret }: { name: string; secret?: true }) =>
+  secret && !notSecret.includes(name) ? [name] : [],
+);
 
 function privateFilesOf(
   environment: Environment,
   settings: Partial<Settings>,
   certificates: readonly PortCertificate[],
 ): readonly PrivateFile[] {
-  const secrets = Object.values(variables).flatMap(({ name, secret }: { name: string; secret?: true }) => {
-    const path = secret && !notSecret.includes(name) ? environment[`${name}_FILE`] : undefined;
+  const secrets = secretNames.flatMap((name) => {
+    const path = environment[`${name}_FILE`];
     return path ? [{ what: `the file of ${name}_FILE`, path }] : [];
   });
+  const { name } = variables.settingsFile;
+  const path = environment[name];
+  const settingsFile = path && hasSecrets(path) ? [{ what: `the file of ${name}, which has secrets,`, path }] : [];
   const keys = certificates.map(({ port, keyFile }) => ({
     what: `the private key of the ${port} port`,
     path: keyFile,
   }));
-  return [...secrets, ...keys, ...dataFilesOf(settings)];
+  return [...settingsFile, ...secrets, ...keys, ...dataFilesOf(settings)];
+}
+
+/** Whether the file of settings has a secret itself. One that names the files of secrets has none. */
+function hasSecrets(settingsFile: string): boolean {
+  try {
+    const { values } = parseSettingsFile(readFileSync(settingsFile, "utf8"), (name) => secretNames.includes(name));
+    return Object.values(values).some((value) => value !== "");
+  } catch {
+    // A file that cannot be read is a wrong setting, and reported as one.
+    return false;
+  }
 }
 
 function dataFilesOf({ dataDir, databaseUrl }: Partial<Settings>): readonly PrivateFile[] {

@@ -33,6 +33,14 @@ function internalTls(files: { certificate: string; key: string }): Record<string
   return { LATCHKEY_INTERNAL_TLS_CERT: files.certificate, LATCHKEY_INTERNAL_TLS_KEY: files.key };
 }
 
+/** A file of settings that everybody can read. */
+function settingsFile(text: string): Record<string, string> {
+  const file = join(tempFolder(), "settings");
+  writeFileSync(file, text);
+  chmodSync(file, 0o644);
+  return { LATCHKEY_SETTINGS_FILE: file };
+}
+
 /** Everything about the files of a folder that a change would show. */
 function filesOf(folder: string) {
   return readdirSync(folder).map((name) => {
@@ -62,6 +70,13 @@ const faults: readonly PlantedFault[] = [
     },
     ...{ id: "file-open-to-others", fix: /^chmod 600 \/\S+\/root-key$/, code: 3 },
   },
+  ...["LATCHKEY_ROOT_KEY", "LATCHKEY_INTERNAL_SECRET"].map(
+    (name): PlantedFault => ({
+      fault: `a file of settings with ${name} that everybody can read`,
+      plant: () => settingsFile(`LATCHKEY_CALLS_MAX=500\n${name}="${testRootKey}"\n`),
+      ...{ id: "file-open-to-others", fix: /^chmod 600 \/\S+\/settings$/, code: 3 },
+    }),
+  ),
   {
     fault: "a data folder that everybody can read",
     plant() {
@@ -204,6 +219,19 @@ describe.concurrent("latchkey doctor, of an embedded store", () => {
   });
 
   it.each(faults)("finds $fault, names the fix, and finds nothing else", expectFound);
+
+  it("finds nothing in a file of settings that everybody can read and that has no secret", async () => {
+    const secret = join(tempFolder(), "root-key");
+    writeFileSync(secret, testRootKey, { mode: 0o600 });
+    const text = `LATCHKEY_CALLS_MAX=500\nLATCHKEY_ROOT_KEY_FILE=${secret}\nLATCHKEY_INTERNAL_SECRET=\n`;
+    expect(await runDoctor({ ...healthyEnvironment(), ...settingsFile(text) })).toMatchObject({ ids: [], code: 0 });
+  });
+
+  it("finds a file of settings with secrets also if a line of it is wrong", async () => {
+    const text = `LATCHKEY_CALL_MAX=500\nLATCHKEY_ROOT_KEY=${testRootKey}\n`;
+    const answer = await runDoctor({ ...healthyEnvironment(), ...settingsFile(text) });
+    expect(answer).toMatchObject({ ids: ["settings-invalid", "file-open-to-others"], code: 1 });
+  });
 
   it("finds what the valid settings name, beside those that are wrong", async () => {
     const answer = await runDoctor({
