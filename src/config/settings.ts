@@ -22,12 +22,20 @@ export class SettingsError extends Error {
   readonly dataDir: string | undefined;
   /** The settings that were valid by themselves. */
   readonly valid: Partial<Settings>;
+  /** As `ReadSettings` has them. A misspelt setting is often why another one is wrong. */
+  readonly warnings: readonly string[];
 
-  constructor(problems: readonly string[], dataDir: string | undefined, valid: Partial<Settings>) {
+  constructor(
+    problems: readonly string[],
+    dataDir: string | undefined,
+    valid: Partial<Settings>,
+    warnings: readonly string[] = [],
+  ) {
     super(problems.join("\n"));
     this.problems = problems;
     this.dataDir = dataDir;
     this.valid = valid;
+    this.warnings = warnings;
   }
 }
 
@@ -87,8 +95,9 @@ export function readSettings(ownEnvironment: Environment, readFile: (path: strin
   const hasRootKeys = isSet(variables.rootKeys, environment);
   problems.push(...roleProblems(settings, { hasDatabase, hasRootKeys }));
   const usesFolder = !hasDatabase && settings.role !== "edge";
-  if (problems.length > 0) throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined, settings);
-  const warnings = unknownNames(environment).map((name) => `${name} is not a setting of Latchkey`);
+  const warnings = warningsAbout(environment);
+  if (problems.length > 0)
+    throw new SettingsError(problems, usesFolder ? settings.dataDir : undefined, settings, warnings);
   return { settings, warnings, environment };
 }
 
@@ -107,8 +116,9 @@ export function withSettingsFile(environment: Environment, readFile: (path: stri
   if (!path) return environment;
   const names = new Set(knownNames());
   names.delete(variables.settingsFile.name);
-  const { values, problems } = parseSettingsFile(textOfFile(path, readFile), (name) => names.has(name));
-  if (problems.length > 0) throw new SettingsError(problems, undefined, {});
+  const text = textOfFile(path, environment, readFile);
+  const { values, problems } = parseSettingsFile(text, (name) => names.has(name));
+  if (problems.length > 0) throw new SettingsError(problems, undefined, {}, warningsAbout(environment));
   // A secret of the environment also replaces the file that is named for it, and the other way round.
   const isFree = (name: string) => !isSet({ name: name.replace(/_FILE$/, "") }, environment);
   // An empty variable is one that is not set.
@@ -116,12 +126,13 @@ export function withSettingsFile(environment: Environment, readFile: (path: stri
   return Object.fromEntries([...Object.entries(values).filter(([name]) => isFree(name)), ...own]);
 }
 
-function textOfFile(path: string, readFile: (path: string) => string): string {
+function textOfFile(path: string, environment: Environment, readFile: (path: string) => string): string {
   try {
     return readFile(path);
   } catch (error) {
     const { code = "error" } = error as NodeJS.ErrnoException;
-    throw new SettingsError([`LATCHKEY_SETTINGS_FILE names a file that cannot be read: ${code}`], undefined, {});
+    const problem = `LATCHKEY_SETTINGS_FILE names a file that cannot be read: ${code}`;
+    throw new SettingsError([problem], undefined, {}, warningsAbout(environment));
   }
 }
 
@@ -155,9 +166,10 @@ function isSet({ name }: Pick<Variable<unknown>, "name">, environment: Environme
   return Boolean(environment[name] || environment[`${name}_FILE`]);
 }
 
-function unknownNames(environment: Environment): string[] {
+function warningsAbout(environment: Environment): readonly string[] {
   const known = new Set([...namesOfClient, ...knownNames()]);
-  return Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
+  const unknown = Object.keys(environment).filter((name) => name.startsWith("LATCHKEY_") && !known.has(name));
+  return unknown.map((name) => `${name} is not a setting of Latchkey`);
 }
 
 function knownNames(): string[] {

@@ -87,7 +87,8 @@ function read(ownEnvironment: Environment): ReadSettings {
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     const dataDir = error.dataDir === undefined ? undefined : { path: error.dataDir, isEmbedded: true };
-    return { settings: error.valid, problems: error.problems, warnings: [], dataDir, environment };
+    const { valid, problems, warnings } = error;
+    return { settings: valid, problems, warnings, dataDir, environment };
   }
 }
 

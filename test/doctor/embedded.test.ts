@@ -233,6 +233,16 @@ describe.concurrent("latchkey doctor, of an embedded store", () => {
     expect(answer).toMatchObject({ ids: ["settings-invalid", "file-open-to-others"], code: 1 });
   });
 
+  it("finds a misspelt setting also if another setting, or the file of settings, is wrong", async () => {
+    const misspelt = { ...healthyEnvironment(), LATCHKEY_VERIFYAUTH: "required" };
+    const wrong = [{ PORT: "x" }, settingsFile("PORT 80"), { LATCHKEY_SETTINGS_FILE: "/nowhere/settings" }];
+    const answers = await Promise.all(wrong.map((each) => runDoctor({ ...misspelt, ...each })));
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ ids: ["settings-invalid", "settings-unknown"], code: 1 });
+      expect(answer.findings[1]?.problem).toBe("LATCHKEY_VERIFYAUTH is not a setting of Latchkey");
+    }
+  });
+
   it("finds what the valid settings name, beside those that are wrong", async () => {
     const answer = await runDoctor({
       ...healthyEnvironment(),
