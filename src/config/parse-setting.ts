@@ -1,5 +1,6 @@
 // Texts of the environment into values. What a parser throws says what the variable must be, never what it is.
 import { X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
 import { splitPostgresUrl } from "../domain/postgres-url.ts";
 import { parseRedisUrl } from "../domain/redis-url.ts";
 import { Secret } from "../domain/secret.ts";
@@ -10,6 +11,13 @@ const rootKeyLengthMax = 4096;
 
 export function nonEmpty(text: string): string {
   if (text.trim() === "") throw new Error("must not be blank");
+  return text;
+}
+
+export function host(text: string): string {
+  if (isIP(text) === 0 && !/^[^\s:/@[\]]+$/.test(text)) {
+    throw new Error("must be an address or a name without a port, such as 127.0.0.1, :: or keys.internal");
+  }
   return text;
 }
 

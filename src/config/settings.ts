@@ -1,4 +1,5 @@
 import { internalPortProblems } from "./internal-port-problems.ts";
+import { portProblems } from "./port-problems.ts";
 import { roleProblems } from "./role-problems.ts";
 import { parseSettingsFile } from "./settings-file.ts";
 import { readTlsIdentity, type TlsFiles, TlsFilesError, type TlsIdentity } from "./tls-files.ts";
@@ -86,6 +87,7 @@ export function readSettings(ownEnvironment: Environment, readFile: (path: strin
   const internalTls = identityOf({ port: "internal", certFile, keyFile });
   const settings: Settings = Object.freeze({ ...values, tls, internalTls });
   problems.push(...internalPortProblems(settings, isSet(variables.internalSecrets, environment)));
+  problems.push(...portProblems(settings));
   // A wrong URL has already been reported.
   const redisUrlIsRight = settings.redisUrl !== undefined || !isSet(variables.redisUrl, environment);
   if (settings.redisCa !== undefined && redisUrlIsRight && !settings.redisUrl?.reveal().startsWith("rediss")) {

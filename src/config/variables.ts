@@ -3,6 +3,7 @@ import {
   addresses,
   certificates,
   databaseUrl,
+  host,
   nonEmpty,
   numberBetween,
   oneOf,
@@ -115,7 +116,7 @@ export interface Variable<Value> {
 export const variables: { readonly [Setting in keyof Variables]: Variable<Variables[Setting]> } = {
   settingsFile: { name: "LATCHKEY_SETTINGS_FILE", fallback: "", parse: optionalPath },
   role: { name: "LATCHKEY_ROLE", fallback: "all", parse: oneOf("all", "edge", "coordinator") },
-  host: { name: "HOST", fallback: "127.0.0.1", parse: nonEmpty },
+  host: { name: "HOST", fallback: "127.0.0.1", parse: host },
   port: { name: "PORT", fallback: "8080", parse: wholeNumber(0, 65_535) },
   tlsCert: { name: "LATCHKEY_TLS_CERT", fallback: "", parse: optionalPath },
   tlsKey: { name: "LATCHKEY_TLS_KEY", fallback: "", parse: optionalPath },
@@ -141,7 +142,7 @@ export const variables: { readonly [Setting in keyof Variables]: Variable<Variab
   verifyAuth: { name: "LATCHKEY_VERIFY_AUTH", fallback: "open", parse: oneOf("open", "required") },
   publicUrl: { name: "LATCHKEY_PUBLIC_URL", fallback: "", parse: publicUrl },
   apis: { name: "LATCHKEY_APIS", fallback: "implicit", parse: oneOf("implicit", "explicit") },
-  internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: nonEmpty },
+  internalHost: { name: "LATCHKEY_INTERNAL_HOST", fallback: "127.0.0.1", parse: host },
   internalPort: { name: "LATCHKEY_INTERNAL_PORT", fallback: "8081", parse: wholeNumber(0, 65_535) },
   internalSecrets: {
     name: "LATCHKEY_INTERNAL_SECRET",

@@ -69,6 +69,12 @@ describe("settings", () => {
     ["PORT", " 80"],
     ["LATCHKEY_INTERNAL_PORT", "1e3"],
     ["HOST", "  "],
+    ["HOST", "localhost:8080"],
+    ["HOST", "127.0.0.1:8080"],
+    ["HOST", "[::1]"],
+    ["HOST", "http://localhost"],
+    ["PORT", "8081"],
+    ["LATCHKEY_INTERNAL_HOST", "localhost:8081"],
     ["LATCHKEY_DATA_DIR", " "],
     ["LATCHKEY_INTERNAL_HOST", "\t"],
     ["LATCHKEY_CACHE_TTL_MS", "86400001"],
@@ -142,6 +148,9 @@ describe("settings", () => {
     ["PORT", "0", { port: 0 }],
     ["PORT", "65535", { port: 65_535 }],
     ["PORT", "", { port: 8080 }],
+    ["HOST", "0.0.0.0", { host: "0.0.0.0" }],
+    ["HOST", "fe80::1%eth0", { host: "fe80::1%eth0" }],
+    ["HOST", "keys_1.example.com", { host: "keys_1.example.com" }],
     ["LATCHKEY_WORKERS", "64", { workers: 64 }],
     ["LATCHKEY_CACHE_TTL_MS", "0", { cacheTtlMs: 0 }],
     ["LATCHKEY_LOG_LEVEL", "debug", { logLevel: "debug" }],
@@ -174,6 +183,27 @@ describe("settings", () => {
       "PORT",
       "REDIS_URL",
     ]);
+  });
+
+  it.each([
+    ["127.0.0.1", "127.0.0.1", "127.0.0.1"],
+    ["localhost", "LOCALHOST", "LOCALHOST"],
+    ["0.0.0.0", "127.0.0.1", "127.0.0.1"],
+    ["::", "127.0.0.1", "127.0.0.1"],
+    ["::", "localhost", "localhost"],
+    ["::1", "::", "::1"],
+    ["0.0.0.0", "::", "0.0.0.0"],
+    ["127.0.0.1", "127.0.0.2", undefined],
+    ["0.0.0.0", "::1", undefined],
+    // It may be ::1.
+    ["localhost", "127.0.0.1", undefined],
+  ])("with one port for both on %s and %s: both would listen on %s", (HOST, LATCHKEY_INTERNAL_HOST, shared) => {
+    const trusted = { LATCHKEY_INTERNAL_SECRET: longEnough, LATCHKEY_INTERNAL_PRIVATE: "1" };
+    const problemsWith = (port: string) =>
+      problemsOf({ ...trusted, HOST, LATCHKEY_INTERNAL_HOST, PORT: port, LATCHKEY_INTERNAL_PORT: port });
+    const problem = `PORT must differ from LATCHKEY_INTERNAL_PORT: both would listen on ${shared}`;
+    expect(problemsWith("9000")).toEqual(shared === undefined ? [] : [problem]);
+    expect(problemsWith("0")).toEqual([]);
   });
 
   it.each(["0.0.0.0", "::", "10.0.0.1", "keys.internal", "127.evil.example"])(

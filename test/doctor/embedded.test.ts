@@ -56,6 +56,16 @@ const faults: readonly PlantedFault[] = [
     ...{ id: "settings-invalid", fix: "Set LATCHKEY_CALLS_MAX", code: 1 },
   },
   {
+    fault: "one port for both listeners",
+    plant: () => ({ PORT: "8081" }),
+    ...{ id: "settings-invalid", fix: "Set PORT", code: 1 },
+  },
+  {
+    fault: "a port in the host",
+    plant: () => ({ HOST: "localhost:8080" }),
+    ...{ id: "settings-invalid", fix: "Set HOST", code: 1 },
+  },
+  {
     fault: "a setting that is misspelt",
     plant: () => ({ LATCHKEY_CALL_MAX: "100" }),
     ...{ id: "settings-unknown", fix: "unset LATCHKEY_CALL_MAX", code: 3 },
