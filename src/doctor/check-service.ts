@@ -115,7 +115,7 @@ function checkMetrics(internalUrl: URL, { secret, internalCa: ca }: ServiceAddre
           now: new MetricsText(second.text),
           nowMs: clock.nowMs(),
         };
-        looked(`${serviceSigns.length} signs of incidents in the metrics of ${internalUrl.host}`);
+        looked(`looked for ${serviceSigns.length} signs of incidents in the metrics of ${internalUrl.host}`);
         for (const { id, problems, fix } of serviceSigns)
           for (const problem of problems(readings)) found(id, problem, fix);
       } catch (error) {

@@ -63,7 +63,9 @@ describe.concurrent("latchkey doctor --url", () => {
       check({ ...latchkey, internalUrl: "http://127.0.0.1:1" }),
     ]);
     expect(healthy).toMatchObject({ ids: [], code: 0 });
-    expect(healthy.checked.map(({ text }) => text).join("\n")).toMatch(/ is ready, .*\n\d+ signs of incidents/);
+    expect(healthy.checked.map(({ text }) => text).join("\n")).toMatch(
+      / is ready, .*\nlooked for \d+ signs of incidents/,
+    );
     expect(refused).toMatchObject({ ids: ["internal-port-refused"], code: 3 });
     expect(refused.findings[0]?.fix).toContain("LATCHKEY_INTERNAL_SECRET");
     expect(unread).toMatchObject({ ids: ["internal-port-unreachable"], code: 3 });
