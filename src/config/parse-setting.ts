@@ -61,7 +61,7 @@ export function zeroOrOne(text: string): boolean {
 export function rootKeys(text: string): readonly Secret[] {
   const keys = oneOrTwoSecrets("root key")(text);
   if (keys.some((key) => key.reveal().length > rootKeyLengthMax)) {
-    throw new Error(`must be at most ${rootKeyLengthMax} characters long, each of two`);
+    throw new Error(`must be at most ${rootKeyLengthMax} characters long${whichOf(keys)}`);
   }
   return keys;
 }
@@ -75,10 +75,15 @@ export function oneOrTwoSecrets(what: string): (text: string) => readonly Secret
     if (secrets.some((secret) => !/^[\x21-\x7e]+$/.test(secret)))
       throw new Error("must be of visible ASCII characters");
     if (secrets.some((secret) => secret.length < secretLengthMin)) {
-      throw new Error(`must be at least ${secretLengthMin} characters long, each of two`);
+      throw new Error(`must be at least ${secretLengthMin} characters long${whichOf(secrets)}`);
     }
     return secrets.map((secret) => new Secret(secret));
   };
+}
+
+/** A comma within one secret makes two of it, so the sentence has the comma too. */
+function whichOf({ length }: readonly unknown[]): string {
+  return length > 1 ? ", both before and after the comma" : "";
 }
 
 export function databaseUrl(text: string): Secret | undefined {

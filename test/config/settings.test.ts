@@ -166,6 +166,19 @@ describe("settings", () => {
     expect(readSettings({ [name]: value }, noFiles).settings).toMatchObject(expected);
   });
 
+  it.each([
+    ["LATCHKEY_ROOT_KEY", "short", "must be at least 32 characters long"],
+    [
+      "LATCHKEY_ROOT_KEY",
+      `${longEnough},short`,
+      "must be at least 32 characters long, both before and after the comma",
+    ],
+    ["LATCHKEY_ROOT_KEY", "long".repeat(1025), "must be at most 4096 characters long"],
+    ["LATCHKEY_INTERNAL_SECRET", "short", "must be at least 32 characters long"],
+  ])("speak of two secrets only if %s has two", (name, value, problem) => {
+    expect(problemsOf({ [name]: value })).toEqual([`${name} ${problem}`]);
+  });
+
   it("tell of all problems at once", () => {
     const problems = problemsOf({
       PORT: "x",
