@@ -55,7 +55,8 @@ export async function serve(role: string | undefined): Promise<void> {
   // Printed last: a script that reads it may send a signal immediately.
   process.stdout.write(banner(settings, server, generatedRootKey, process.stdout.isTTY));
   log.info("serving", { port: server.port, internalPort: server.internalPort });
-  log.info("settings that differ from their defaults", describeSettings(environment));
+  const changed = describeSettings(environment);
+  if (Object.keys(changed).length > 0) log.info("settings that differ from their defaults", changed);
 }
 
 async function reload(server: RunningServer, log: Log): Promise<void> {

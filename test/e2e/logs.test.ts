@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -125,6 +125,20 @@ describe("the log", () => {
     });
     for (const name of ["REDIS_URL", "LATCHKEY_DRAIN_MS"]) expect(told()).not.toHaveProperty(name);
     expect(latchkey.stderr()).not.toContain(testRootKey);
+  });
+
+  const hasNetworkOfItsOwn = spawnSync("unshare", ["--net", "true"]).status === 0;
+  it.runIf(hasNetworkOfItsOwn)("has no line about settings if all have their defaults", async () => {
+    // The default ports may be taken on the machine of the test.
+    const inFolder = ["unshare", "--net", "sh", "-c", 'cd "$0" && exec "$@"', tempFolder()] as const;
+    const defaults = { PORT: "8080", LATCHKEY_INTERNAL_PORT: "8081" };
+    const latchkey = await startLatchkey(defaults, [...inFolder, process.execPath, builtProgram(), "serve"]);
+    await expect.poll(latchkey.stderr).toContain('"serving"');
+    latchkey.kill("SIGTERM");
+    expect(await latchkey.exited).toBe(0);
+    const messages = parse(latchkey.stderr()).map(({ msg }) => msg);
+    expect(messages).toEqual(expect.arrayContaining(["serving", "stopped"]));
+    expect(messages.filter((msg) => msg.startsWith("settings"))).toEqual([]);
   });
 
   it("is text on a terminal, and JSON elsewhere, unless it is told otherwise", async () => {
