@@ -13,7 +13,7 @@ export function readSettingsOrExit(title: string, overrides: Environment = {}): 
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     const folderProblem = error.dataDir === undefined ? undefined : problemWithFolder(error.dataDir);
-    return exitWithProblems(title, [...error.problems, ...(folderProblem ?? [])]);
+    return exitWithProblems(title, [...error.problems, ...error.warnings, ...(folderProblem ?? [])]);
   }
 }
 
