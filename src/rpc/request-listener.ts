@@ -6,6 +6,8 @@ import { type Fail, type HttpHandler, pathOf } from "./http-handler.ts";
 import { sendError } from "./respond.ts";
 import { toApiError } from "./to-api-error.ts";
 
+const publicPortHint = "POST /v1/keys.verifyKey verifies a key, and GET /docs shows all methods";
+
 export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** Finds the handler of a path. Every request gets an answer, also if its handler fails. */
@@ -14,11 +16,13 @@ export function createRequestListener(
   deps: {
     newRequestId: () => string;
     log: Log;
+    /** What is there instead, for callers of a path that is not. */
+    notFoundHint?: string;
     /** A request was answered with an error without having become a call. */
     onRefused?: (code: ErrorCode) => void;
   },
 ): RequestListener {
-  const { newRequestId, log, onRefused = ignore } = deps;
+  const { newRequestId, log, notFoundHint = publicPortHint, onRefused = ignore } = deps;
 
   return function answer(req, res) {
     const requestId = newRequestId();
@@ -70,10 +74,7 @@ export function createRequestListener(
       stream.respond({ ":status": 200, ...headers, "x-request-id": requestId }, { endStream: true });
       return;
     }
-    throw new ApiError(
-      "NOT_FOUND",
-      "there is nothing at this path; POST /v1/keys.verifyKey verifies a key, and GET /docs shows all methods",
-    );
+    throw new ApiError("NOT_FOUND", `there is nothing at this path; ${notFoundHint}`);
   }
 }
 

@@ -49,6 +49,7 @@ const closeGraceMs = 100;
 const connectionsMax = 1000;
 /** Connections on which the secret was not shown yet. A handshake takes up to 1 ms of processor time and 70 KB. */
 const strangersMax = 256;
+const notFoundHint = "this is the internal port, with GET /metrics; keys and probes are served on the public port";
 
 /**
  * Metrics and internal services on a separate listener: on loopback, or protected by a shared secret or by client
@@ -71,7 +72,7 @@ export async function startInternalListener(options: InternalListenerOptions): P
   const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
   const newRequestId = createRequestIds(options);
   const onePort: OnePort = new OnePort({
-    listener: createRequestListener(guarded, { newRequestId, log }),
+    listener: createRequestListener(guarded, { newRequestId, log, notFoundHint }),
     malformed: (error) => malformedResponse(error, newRequestId()),
     guard: new Guard(options),
     timeouts: options.timeouts ?? internalTimeouts,
