@@ -85,11 +85,13 @@ describe.concurrent("completion", () => {
     }
   });
 
-  it("knows no other shells", async () => {
-    const { code, stderr } = await runLatchkey(["completion", "bahs"]);
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: "latchkey completion takes bash or zsh; did you mean bash?\n",
-    });
+  it("knows no other shells, and suggests none to their users", async () => {
+    for (const args of [["fish"], [], ["bash", "zsh"]]) {
+      const { code, stderr } = await runLatchkey(["completion", ...args]);
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr: "there is completion for bash and zsh\nlatchkey completion --help tells how it is used\n",
+      });
+    }
   });
 });

@@ -2,7 +2,6 @@ import { type Command, groups } from "../../../gen/latchkey/v1/commands.ts";
 import { programCommands } from "../program-commands.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
 import { commonFlagsOf, flagsOf } from "./flags.ts";
-import { suggest } from "./nearest-name.ts";
 
 const completionHelp = `Usage: latchkey completion bash|zsh
 
@@ -20,7 +19,7 @@ export async function runCompletion(args: readonly string[]): Promise<ExitCode> 
   }
   const script = scripts[shell];
   if (script === undefined || others.length > 0) {
-    throw new UsageError(`latchkey completion takes bash or zsh${suggest(shell, Object.keys(scripts))}`);
+    throw new UsageError("there is completion for bash and zsh\nlatchkey completion --help tells how it is used");
   }
   process.stdout.write(script());
   return exitCodes.done;
