@@ -14,12 +14,12 @@ export async function main(args: readonly string[]): Promise<void> {
   if (first !== undefined && !first.startsWith("-") && !own.includes(first)) return runOther(first, args);
   const { command, operands, flags, isHelp } = await parseCommand(args);
   const program = programCommands[command];
-  if (isHelp) return console.log(await (program?.help?.() ?? usage()));
+  if (isHelp) return console.log(await (program === undefined ? usage() : helpOf(program)));
   if (command === "version") return console.log(packageVersion());
   if (command === "help") return console.log(await usage());
   if (program === undefined) return exitWithUsage(`flags follow the command: latchkey ${command} …`);
   const problem = foreignFlag(program, flags) ?? program.check(operands);
-  if (problem !== undefined) return exitWithUsage(problem);
+  if (problem !== undefined) return exitWithUsage(problem, command);
   await program.run(operands, flags);
 }
 
@@ -52,11 +52,19 @@ async function parseCommand(args: readonly string[]): Promise<ParsedCommand> {
     };
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     const { help, version, ...flags } = values as ProgramFlags;
-    const [command = "serve", ...operands] = positionals;
+    const [command = help ? "help" : "serve", ...operands] = positionals;
     return { command: version ? "version" : command, operands, flags, isHelp: help === true };
   } catch (error) {
-    return exitWithUsage((error as Error).message);
+    return exitWithUsage(describeParseError(error as NodeJS.ErrnoException), args[0]);
   }
+}
+
+/** Node's own words for an unknown flag are about arguments that begin with a dash, which no command takes. */
+function describeParseError({ code, message }: NodeJS.ErrnoException): string {
+  const [, flag] = /^Unknown option '([^']+)'/.exec(message) ?? [];
+  if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION" || flag === undefined) return message;
+  const settings = "settings come from the environment, such as PORT=8080: docs/configuration.md lists them";
+  return `there is no flag ${flag} here. Flags follow their command; ${settings}`;
 }
 
 /** Says of a flag that it is another command's. */
@@ -67,18 +75,26 @@ function foreignFlag(program: ProgramCommand, flags: ProgramFlags): string | und
   return `--${foreign} is for ${owners.map(([name]) => name).join(" and ")}`;
 }
 
+/** The help of one command. */
+async function helpOf({ help, usage: own, details = "" }: ProgramCommand): Promise<string> {
+  return help === undefined ? `Usage: ${usageLines(own).join("\n       ")}\n\n${details}`.trimEnd() : help();
+}
+
 /** The help of the whole program. What calls a service is listed from the contract. */
 async function usage(): Promise<string> {
   const { clientUsage } = await import("./commands/help.ts");
   const own = Object.values(programCommands).flatMap((command) => command.usage);
-  const lines = own.map(
-    ([typed, does]) => (typed.startsWith("-") ? `  ${typed}` : `latchkey ${typed}`).padEnd(25) + does,
-  );
-  return `Usage: ${[...lines, "latchkey --version"].join("\n       ")}\n\n${clientUsage()}`;
+  return `Usage: ${[...usageLines(own), "latchkey --version"].join("\n       ")}\n\n${clientUsage()}`;
 }
 
-async function exitWithUsage(problem: string): Promise<never> {
-  console.error(`${problem}\n\n${await usage()}`);
+function usageLines(usage: ProgramCommand["usage"]): string[] {
+  return usage.map(([typed, does]) => (typed.startsWith("-") ? `  ${typed}` : `latchkey ${typed}`).padEnd(25) + does);
+}
+
+/** Says how to get the help of the command, if it is one of ours, or that of the program. */
+function exitWithUsage(problem: string, command = ""): never {
+  const typed = Object.hasOwn(programCommands, command) ? `latchkey ${command}` : "latchkey";
+  console.error(`${problem}\n${typed} --help tells how it is used`);
   process.exit(2);
 }
 

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { builtProgram } from "../support/artefact.ts";
 import { inFile } from "../support/copies.ts";
+import { runLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { runOnTerminal } from "../support/terminal.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
@@ -36,5 +37,27 @@ describe("commands that call no service", () => {
     expect(code, shown).toBe(0);
     expect(shown).toMatch(/^\S*events {11}█{30} 100% {2}1 of 1$/m);
     expect(shown).toContain("The copy is finished.");
+  });
+
+  it.each(["serve", "backup", "restore", "copy", "migrate", "doctor"])("have a help of their own: %s", async (name) => {
+    const { code, stdout, stderr } = await runLatchkey([name, "--help"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(name === "serve" ? /^Usage: latchkey \[serve\]/ : RegExp(`^Usage: latchkey ${name}`));
+    expect(stdout).not.toContain("latchkey keys");
+    expect(await runLatchkey(["help", name])).toEqual({ code, stdout, stderr });
+  });
+
+  it("say where settings come from to whoever gives them as flags, in two lines", async () => {
+    for (const [args, command] of [
+      ["serve --port 99", "latchkey serve"] as const,
+      ["--port=99", "latchkey"] as const,
+    ]) {
+      const { code, stdout, stderr } = await runLatchkey(args.split(" "));
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      const lines = stderr.split("\n");
+      expect(lines[0]).toContain("there is no flag --port here");
+      expect(lines[0]).toContain("settings come from the environment, such as PORT=8080: docs/configuration.md");
+      expect(lines.slice(1)).toEqual([`${command} --help tells how it is used`, ""]);
+    }
   });
 });
