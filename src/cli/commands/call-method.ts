@@ -23,9 +23,7 @@ export function openCall(
 ): Call {
   const method = methodOf(group, command, connection);
   if (connection.rootKey === undefined && !command.isPublic) {
-    throw new UsageError(
-      "there is no root key: set LATCHKEY_ROOT_KEY_FILE to a file that holds it, or make a profile with latchkey profile set",
-    );
+    throw new UsageError(connection.aboutRootKey);
   }
   return async (request) => {
     try {
@@ -71,11 +69,11 @@ export async function callAllPages(call: Call, items: string, request: Json): Pr
   }
 }
 
-function asCommandError(error: LatchkeyError, { url, rootKeyFrom }: Connection): CommandError {
+function asCommandError(error: LatchkeyError, { url, aboutRootKey }: Connection): CommandError {
   const lines = [`${error.code}: ${explain(error, url)}`];
   const untold = error.violations.filter(({ message }) => !error.message.includes(message));
   for (const { path, message } of untold) lines.push(`  ${path === "" ? "the request" : path}: ${message}`);
-  if (error.code === "UNAUTHORIZED") lines.push(`the root key is from ${rootKeyFrom}`);
+  if (error.code === "UNAUTHORIZED") lines.push(aboutRootKey);
   if (error.requestId !== undefined) lines.push(`request ${error.requestId}`);
   return new CommandError(lines.map(printable).join("\n"), error.retryable ? exitCodes.unavailable : exitCodes.refused);
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { isLoopback } from "../../config/loopback.ts";
 import { CommandError, UsageError } from "./command-error.ts";
 import { readProfile } from "./profiles.ts";
@@ -8,8 +8,8 @@ import { readProfile } from "./profiles.ts";
 export interface Connection {
   readonly url: string;
   readonly rootKey: string | undefined;
-  /** Where the root key comes from, for messages. */
-  readonly rootKeyFrom: string;
+  /** For messages: where the root key comes from, or else why there is none and what to do. */
+  readonly aboutRootKey: string;
 }
 
 interface ConnectionFlags {
@@ -33,10 +33,12 @@ export function readConnection(flags: ConnectionFlags, environment: NodeJS.Proce
       throw new UsageError(`LATCHKEY_PROFILE and ${own} are both set: unset one of them`);
     }
     const { url, rootKey } = readProfile(environment, profile);
-    return { url, rootKey, rootKeyFrom: `the profile ${profile}` };
+    if (rootKey !== undefined) return { url, rootKey, aboutRootKey: `the root key is from the profile ${profile}` };
+    const remedy = `latchkey profile set ${profile} --url ${url} writes it with one`;
+    return { url, rootKey, aboutRootKey: `the profile ${profile} has no root key: ${remedy}` };
   }
   const url = flags.url ?? (environment.LATCHKEY_URL || defaultUrl);
-  return { url, ...(rootKeyOfEnvironment(environment) ?? rootKeyOfDataFolder(url, environment) ?? none) };
+  return { url, ...(rootKeyOfEnvironment(environment) ?? rootKeyOfDataFolder(url, environment)) };
 }
 
 /** Undefined where the root key is encrypted, stays on this machine or is not sent. The URL is one that the client takes. */
@@ -50,19 +52,17 @@ function isThisMachine(url: string): boolean {
   return URL.canParse(url) && isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ""));
 }
 
-const none = { rootKey: undefined, rootKeyFrom: "nowhere" };
-
-type RootKey = Pick<Connection, "rootKey" | "rootKeyFrom">;
+type RootKey = Pick<Connection, "rootKey" | "aboutRootKey">;
 
 function rootKeyOfEnvironment(environment: NodeJS.ProcessEnv): RootKey | undefined {
   const { LATCHKEY_ROOT_KEY: text, LATCHKEY_ROOT_KEY_FILE: file } = environment;
   if (text && file)
     throw new UsageError("LATCHKEY_ROOT_KEY and LATCHKEY_ROOT_KEY_FILE are both set: unset one of them");
   // Two keys, while one replaces the other: both are valid, and the new one stays so.
-  if (text) return { rootKey: text.split(",")[0]?.trim(), rootKeyFrom: "LATCHKEY_ROOT_KEY" };
+  if (text) return { rootKey: text.split(",")[0]?.trim(), aboutRootKey: "the root key is from LATCHKEY_ROOT_KEY" };
   if (!file) return undefined;
   try {
-    return { rootKey: readFirst(file), rootKeyFrom: file };
+    return { rootKey: readFirst(file), aboutRootKey: `the root key is from ${file}` };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new CommandError(`the root key cannot be read from LATCHKEY_ROOT_KEY_FILE: ${code}`);
@@ -70,15 +70,21 @@ function rootKeyOfEnvironment(environment: NodeJS.ProcessEnv): RootKey | undefin
 }
 
 /** The key that a first start has generated. It is sent to this machine only. */
-function rootKeyOfDataFolder(url: string, environment: NodeJS.ProcessEnv): RootKey | undefined {
-  if (!isThisMachine(url)) return undefined;
+function rootKeyOfDataFolder(url: string, environment: NodeJS.ProcessEnv): RootKey {
+  if (!isThisMachine(url)) return noRootKey("the key of a data folder is for services on this machine only");
   const name = environment.DATABASE_URL || environment.DATABASE_URL_FILE ? "root-key-postgres" : "root-key";
   const file = join(environment.LATCHKEY_DATA_DIR || "./data", name);
   try {
-    return { rootKey: readFirst(file), rootKeyFrom: file };
-  } catch {
-    return undefined;
+    return { rootKey: readFirst(file), aboutRootKey: `the root key is from ${file}` };
+  } catch (error) {
+    return noRootKey(`${resolve(file)} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
   }
+}
+
+function noRootKey(whyNoFile: string): RootKey {
+  const looked = `LATCHKEY_ROOT_KEY and LATCHKEY_ROOT_KEY_FILE are not set, and ${whyNoFile}`;
+  const remedy = "Set LATCHKEY_ROOT_KEY_FILE to a file that holds it, or make a profile with latchkey profile set";
+  return { rootKey: undefined, aboutRootKey: `there is no root key: ${looked}. ${remedy}` };
 }
 
 function readFirst(file: string): string | undefined {

@@ -49,6 +49,7 @@ export async function runProfileCommand(args: readonly string[]): Promise<ExitCo
   const rootKey = await readRootKey(textOf("root-key"));
   checkProfile(url, rootKey);
   process.stdout.write(`written to ${writeProfile(process.env, name, { url, rootKey: rootKey || undefined })}\n`);
+  if (rootKey === "") process.stderr.write("no root key was given: commands with this profile can verify only\n");
   return exitCodes.done;
 }
 
