@@ -1,7 +1,11 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
+import { type Certificate, expireCertificate, makeCertificate } from "../support/make-certificate.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -54,3 +58,81 @@ describe.concurrent("without a root key", () => {
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 });
+
+describe.concurrent("what the service refuses", () => {
+  it("is told by the flags that have to be typed", async () => {
+    expect(await type("keys create --api-id flags")).toMatchObject({ code: 0 });
+    const lines: [line: string, problem: string][] = [
+      ["keys list", "BAD_REQUEST: --api-id: needs --api-id or --owner-id\n"],
+      ["keys list --api-id flags --limit 9999", "BAD_REQUEST: --limit: must be "],
+      ["apis delete flags --yes", "CONFLICT: the API has keys; delete them first, or give --force\n"],
+      [
+        "keys update key_1",
+        "BAD_REQUEST: the request changes nothing; give at least one of --owner-id, --name, --meta, ",
+      ],
+      [
+        "keys create --api-id flags --ratelimits.name a --refill.interval daily",
+        "BAD_REQUEST: --refill.amount: is required and must not be 0\n" +
+          "  --ratelimits.limit (number 1): is required and must not be 0\n" +
+          "  --ratelimits.duration (number 1): is required and must not be 0\n",
+      ],
+      [
+        "root-keys create --permissions keys.read --permissions x",
+        "BAD_REQUEST: --permissions (number 2): is not known",
+      ],
+    ];
+    for (const [line, problem] of lines) {
+      const { code, stdout, stderr } = await type(line);
+      expect({ code, stdout }, line).toEqual({ code: 1, stdout: "" });
+      expect(stderr.slice(0, problem.length), line).toBe(problem);
+    }
+  });
+});
+
+describe.concurrent("an address", () => {
+  it("without http:// is answered with the whole one, unless it may be a secret", async () => {
+    const [local, remote, profile, secret] = await Promise.all([
+      type("apis list --url 127.0.0.1:8080"),
+      type("apis list", { LATCHKEY_URL: "keys.example.com:443" }),
+      type("profile set x --url localhost:8080 --root-key @/dev/null"),
+      type("apis list --url lk_secret"),
+    ]);
+    expect(local.stderr).toContain("; did you mean http://127.0.0.1:8080?\n");
+    expect(remote.stderr).toContain("; did you mean https://keys.example.com:443?\n");
+    expect(profile.stderr).toContain("; did you mean http://localhost:8080?\n");
+    expect(secret.stderr).not.toContain("lk_secret");
+    for (const { code } of [local, remote, profile, secret]) expect(code).toBe(2);
+  });
+
+  it("that speaks the other protocol, or has a certificate that is not trusted, is told as such", async () => {
+    const own = makeCertificate(folder, "own");
+    const signed = makeCertificate(folder, "signed", makeCertificate(folder, "ca"));
+    const misnamed = makeCertificate(folder, "misnamed", undefined, "DNS:keys.example.com");
+    const expired = makeCertificate(folder, "expired");
+    expireCertificate(expired);
+    const trusted = { NODE_EXTRA_CA_CERTS: misnamed.certificate };
+    const plain = await type(`apis list --url ${latchkey.baseUrl.replace("http:", "https:")}`);
+    expect(plain.code).toBe(1);
+    expect(plain.stderr).toContain("\nthe service speaks http, not https, there\n");
+    const encrypted = await type(`apis list --url ${(await serveTls(own)).replace("https:", "http:")}`);
+    expect(encrypted.code).toBe(3);
+    expect(encrypted.stderr).toContain("\nit closed the connection: maybe it speaks https there\n");
+    const cases: [Certificate, RegExp, Record<string, string>?][] = [
+      [own, /\(DEPTH_ZERO_SELF_SIGNED_CERT\)\n.+NODE_EXTRA_CA_CERTS=/],
+      [signed, /\(UNABLE_TO_VERIFY_LEAF_SIGNATURE\)\n.+NODE_EXTRA_CA_CERTS=/],
+      [misnamed, /\(ERR_TLS_CERT_ALTNAME_INVALID\)\nits certificate is for another name/, trusted],
+      [expired, /\(CERT_HAS_EXPIRED\)\nits certificate has expired/, { NODE_EXTRA_CA_CERTS: expired.certificate }],
+    ];
+    for (const [certificate, problem, environment] of cases) {
+      const { code, stderr } = await type(`apis list --url ${await serveTls(certificate)}`, environment);
+      expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringMatching(problem) });
+    }
+  });
+});
+
+async function serveTls({ certificate, key }: Certificate): Promise<string> {
+  const server = https.createServer({ cert: readFileSync(certificate), key: readFileSync(key) });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  undos.push(() => server.close());
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

@@ -1,9 +1,9 @@
 import type { Command, CommandGroup } from "../../../gen/latchkey/v1/commands.ts";
 import { createClient } from "../../sdk/client.ts";
-import { isLatchkeyError, type LatchkeyError } from "../../sdk/errors.ts";
-import { CommandError, exitCodes, UsageError } from "./command-error.ts";
-import type { Connection } from "./connection.ts";
-import { printable } from "./screen.ts";
+import { isLatchkeyError } from "../../sdk/errors.ts";
+import { UsageError } from "./command-error.ts";
+import { type Connection, proposeUrl } from "./connection.ts";
+import { explainFailure } from "./explain-failure.ts";
 import type { Json } from "./set-field.ts";
 
 interface CallOptions {
@@ -11,8 +11,11 @@ interface CallOptions {
   readonly idempotencyKey: string | undefined;
 }
 
-/** Calls the method of a command. Fails with a `CommandError`. */
-export type Call = (request: Json) => Promise<Json>;
+/**
+ * Calls the method of a command. Fails with a `CommandError`. Of a list that is sent in pieces, `sentBefore` is how many
+ * elements were in the pieces before.
+ */
+export type Call = (request: Json, sentBefore?: number) => Promise<Json>;
 
 /** What calls of one command have in common. They repeat what is safe to repeat, as the client for programs does. */
 export function openCall(
@@ -25,7 +28,7 @@ export function openCall(
   if (connection.rootKey === undefined && !command.isPublic) {
     throw new UsageError(connection.aboutRootKey);
   }
-  return async (request) => {
+  return async (request, sentBefore = 0) => {
     try {
       const answer = (await method(request, { timeoutMs, idempotencyKey })) as Json & {
         degraded?: true;
@@ -35,7 +38,9 @@ export function openCall(
       if (answer.degraded) throw answer.cause;
       return answer;
     } catch (error) {
-      throw isLatchkeyError(error) ? asCommandError(error, connection) : asUsageError(error);
+      throw isLatchkeyError(error)
+        ? explainFailure(error, command, connection, sentBefore)
+        : asUsageError(error, connection.url);
     }
   };
 }
@@ -47,15 +52,16 @@ function methodOf({ client }: CommandGroup, { method }: Command, { url, rootKey 
     const calls = createClient({ baseUrl: url, rootKey }) as unknown as Record<string, Record<string, Method>>;
     return calls[client]?.[method] as Method;
   } catch (error) {
-    throw asUsageError(error);
+    throw asUsageError(error, url);
   }
 }
 
 /** What the client refuses before it sends anything, in words that name its options. */
-function asUsageError(error: unknown): unknown {
+function asUsageError(error: unknown, url: string): unknown {
   if (!(error instanceof TypeError || error instanceof RangeError)) return error;
   const names = { baseUrl: "the URL of the service", rootKey: "the root key", idempotencyKey: "--idempotency-key" };
-  return new UsageError(error.message.replace(/^\w+/, (name) => (names as Record<string, string>)[name] ?? name));
+  const message = error.message.replace(/^\w+/, (name) => (names as Record<string, string>)[name] ?? name);
+  return new UsageError(error.message.startsWith("baseUrl") ? message + proposeUrl(url) : message);
 }
 
 /** The answer of all pages from this request on, as if they were one. */
@@ -67,19 +73,4 @@ export async function callAllPages(call: Call, items: string, request: Json): Pr
     if (cursor === undefined) return { ...page, [items]: found };
     next = { ...request, cursor };
   }
-}
-
-function asCommandError(error: LatchkeyError, { url, aboutRootKey }: Connection): CommandError {
-  const lines = [`${error.code}: ${explain(error, url)}`];
-  const untold = error.violations.filter(({ message }) => !error.message.includes(message));
-  for (const { path, message } of untold) lines.push(`  ${path === "" ? "the request" : path}: ${message}`);
-  if (error.code === "UNAUTHORIZED") lines.push(aboutRootKey);
-  if (error.requestId !== undefined) lines.push(`request ${error.requestId}`);
-  return new CommandError(lines.map(printable).join("\n"), error.retryable ? exitCodes.unavailable : exitCodes.refused);
-}
-
-function explain(error: LatchkeyError, url: string): string {
-  if (error.code !== "NETWORK_ERROR") return error.message;
-  const { code } = (error.cause as { cause?: { code?: string } } | undefined)?.cause ?? {};
-  return `the service could not be reached at ${url}${code === undefined ? "" : ` (${code})`}`;
 }

@@ -48,6 +48,13 @@ export function cleartextWarning({ url, rootKey }: Connection): string | undefin
   return `warning: the root key is sent to ${host} in cleartext: use an https:// address unless the network is private`;
 }
 
+/** A sentence to put behind the refusal of an address without a scheme, or nothing. Other texts may be a secret. */
+export function proposeUrl(typed: string): string {
+  if (!/^([\w-]+(\.[\w-]+)*|\[[\da-f:]+\]):\d{1,5}\/?$/i.test(typed)) return "";
+  const local = `http://${typed}`;
+  return `; did you mean ${isThisMachine(local) ? local : `https://${typed}`}?`;
+}
+
 function isThisMachine(url: string): boolean {
   return URL.canParse(url) && isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ""));
 }

@@ -1,6 +1,7 @@
 import { openTransport } from "../../sdk/transport.ts";
 import { secretAsArgument } from "./build-request.ts";
 import { type ExitCode, exitCodes, UsageError } from "./command-error.ts";
+import { proposeUrl } from "./connection.ts";
 import { suggest } from "./nearest-name.ts";
 import { parseArguments } from "./parse-arguments.ts";
 import { listProfiles, readProfile, removeProfile, writeProfile } from "./profiles.ts";
@@ -64,7 +65,9 @@ function checkProfile(baseUrl: string, rootKey: string): void {
   try {
     openTransport({ baseUrl, rootKey: rootKey || undefined });
   } catch (error) {
-    throw new UsageError((error as Error).message.replace("baseUrl", "--url").replace("rootKey", "the root key"));
+    const { message } = error as Error;
+    const proposal = message.startsWith("baseUrl") ? proposeUrl(baseUrl) : "";
+    throw new UsageError(message.replace("baseUrl", "--url").replace("rootKey", "the root key") + proposal);
   }
 }
 
