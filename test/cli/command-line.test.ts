@@ -16,7 +16,8 @@ const files: Readonly<Record<string, string>> = {
   "@list.json": '[{"digest":"1"},{"digest":"2"}]',
   "@lines.jsonl": '{"digest":"1"}\n\n{"digest":"2"}\n',
   "@one.jsonl": '{"digest":"1"}\n',
-  "@bad.jsonl": '{"digest":"1"}\nlive_secret\n',
+  "@bad.jsonl": '{"digest":"1"}\n\nlive_secret\n',
+  "@number.jsonl": '{"digest":"1"}\n2\n',
 };
 
 const input: Input = {
@@ -121,7 +122,7 @@ describe("arguments", () => {
     expect(await requestOf(words, args)).toEqual(request);
   });
 
-  it.each<[string, string[], string]>([
+  it.each<[string, string[], string | RegExp]>([
     ["keys create", ["--apiId", "a"], "there is no flag --apiId; did you mean --api-id?"],
     ["keys create", ["--remianing=5"], "there is no flag --remianing; did you mean --remaining?"],
     ["keys create", ["-x"], "there is no flag -x"],
@@ -178,14 +179,16 @@ describe("arguments", () => {
     ["keys list", ["--json=x"], "--json takes no value"],
     ["keys list", ["--timeout", "soon"], "--timeout must be a length of time"],
     ["keys list", ["--rootKey=live_secret"], "a root key is a secret"],
-    ["keys import", ["--data", "@bad.jsonl"], "line 2 of --data must be JSON"],
+    ["keys import", ["--data", "@bad.jsonl"], /^line 3 of --data must be JSON$/],
+    ["keys import", ["--data", "@number.jsonl"], /^line 2 of --data must be a JSON object$/],
+    ["keys import", ["--data", "bad.jsonl"], "must be JSON, or @ and the name of a file with JSON"],
   ])("of %s %j are refused, and never repeated where they may be a secret", async (words, args, problem) => {
     const error = await requestOf(words, args).then(
       () => expect.fail("it was accepted"),
       (thrown: Error) => thrown,
     );
     expect(error).toMatchObject({ name: "UsageError", exitCode: 2 });
-    expect(error.message).toContain(problem);
+    expect(error.message).toMatch(problem);
     expect(error.message).not.toContain("live_secret");
   });
 });

@@ -89,6 +89,22 @@ describe.concurrent("what the service refuses", () => {
   });
 });
 
+describe.concurrent("a malformed key of an import", () => {
+  it.each([1, 2, 220])("is told by its number in the whole file: %i", async (wrong) => {
+    const digest = (i: number) => (i + wrong * 1000).toString(16).padStart(64, "0");
+    const keys = Array.from({ length: 250 }, (_, i) => ({ digest: i + 1 === wrong ? "short" : digest(i) }));
+    const file = join(folder, `keys-${wrong}.jsonl`);
+    writeFileSync(file, keys.map((key) => JSON.stringify(key)).join("\n"));
+    const { code, stdout, stderr } = await type(`keys import --api-id import-${wrong} --data @${file}`);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain(`BAD_REQUEST: number ${wrong}: digest: `);
+    const before = Math.floor(wrong / 100) * 100;
+    expect(stderr).toContain(
+      `stopped: of the first ${before} of 250, ${before} are imported. None of numbers ${before + 1} `,
+    );
+  });
+});
+
 describe.concurrent("an address", () => {
   it("without http:// is answered with the whole one, unless it may be a secret", async () => {
     const [local, remote, profile, secret] = await Promise.all([

@@ -74,7 +74,7 @@ export function secretAsArgument(name: string): UsageError {
 async function readData(command: Command, source: string, input: Input): Promise<Json> {
   const isFile = /^@./.test(source);
   const text = isFile ? await input.read("data", source) : source;
-  const value = command.batch ? parseBatch(command.batch.field, text) : parseJson("--data", text);
+  const value = command.batch ? parseBatch(command.batch.field, text, isFile) : parseJson("--data", text);
   if (!isObject(value)) throw new UsageError("--data must be a JSON object");
   const secret = fieldsOf(command.request).find(({ name, isSecret }) => isSecret && name in value);
   if (secret !== undefined && !isFile) throw secretAsArgument("data");

@@ -25,7 +25,7 @@ export async function callInBatches(
   const found: unknown[] = [];
   for (const batch of batches) {
     try {
-      found.push(...((await call({ ...request, [field]: batch }))[results] as unknown[]));
+      found.push(...((await call({ ...request, [field]: batch }, found.length))[results] as unknown[]));
     } catch (error) {
       progress.end();
       if (!(error instanceof CommandError)) throw error;
@@ -69,14 +69,15 @@ function splitIntoBatches(all: readonly unknown[], max: number): unknown[][] {
   return batches;
 }
 
-/** The list of a file that holds a request, a list, or one JSON object in each line. */
-export function parseBatch(field: string, text: string): Json {
+/** The list of a text that holds a request, a list, or one JSON object in each line. */
+export function parseBatch(field: string, text: string, isFile: boolean): Json {
   const whole = tryParse(text);
   if (Array.isArray(whole)) return { [field]: whole };
   const isLine = whole !== undefined && typeof whole === "object" && whole !== null && !(field in whole);
   if (whole !== undefined && !isLine) return whole as Json;
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return { [field]: lines.map((line, i) => parseObject(line, i + 1)) };
+  const lines = text.split("\n").map((line, i) => ({ line, name: `line ${i + 1} of --data` }));
+  const filled = lines.filter(({ line }) => line.trim() !== "");
+  return { [field]: filled.map(({ line, name }) => parseLine(name, line, isFile)) };
 }
 
 function tryParse(text: string): unknown {
@@ -87,8 +88,9 @@ function tryParse(text: string): unknown {
   }
 }
 
-function parseObject(line: string, number: number): unknown {
-  const value = parseJson(`line ${number} of --data`, line);
+function parseLine(name: string, line: string, isFile: boolean): unknown {
+  // Who forgets the @ in front of a file's name is told of it.
+  const value = isFile ? tryParse(line) : parseJson(name, line);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw new UsageError(`line ${number} of --data must be a JSON object`);
+  throw new UsageError(`${name} must be ${value === undefined ? "JSON" : "a JSON object"}`);
 }
