@@ -27,6 +27,15 @@ function type(line: string, environment: Record<string, string> = {}) {
   return runLatchkey(line.split(" "), { ...own, ...environment });
 }
 
+it.concurrent.each(["null", "{}", "[", '{"url":1}'])("a profile that holds %s is damaged", async (text) => {
+  const home = tempFolder();
+  mkdirSync(join(home, ".config/latchkey"), { recursive: true, mode: 0o700 });
+  writeFileSync(join(home, ".config/latchkey/torn.json"), text, { mode: 0o600 });
+  const { code, stderr } = await type("apis list --profile torn", { HOME: home });
+  expect(code).toBe(1);
+  expect(stderr).toBe("the profile torn is damaged: make it again with latchkey profile set torn\n");
+});
+
 describe.concurrent("without a root key", () => {
   it("a profile is written with a remark, and commands that need one say how the profile gets it", async () => {
     writeFileSync(join(folder, "empty"), "\n");

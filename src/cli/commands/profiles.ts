@@ -32,7 +32,9 @@ export function readProfile(environment: Environment, name: string): Profile {
     if ((mode & 0o077) !== 0 || uid !== process.getuid?.()) {
       throw new CommandError(`other users can read the profile ${name}: type chmod 600 '${file}', as its owner`);
     }
-    return JSON.parse(readFileSync(fd, "utf8")) as Profile;
+    const profile = JSON.parse(readFileSync(fd, "utf8")) as Profile | null;
+    if (typeof profile?.url !== "string") throw new Error("a profile has a URL");
+    return profile;
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`the profile ${name} is damaged: make it again with latchkey profile set ${name}`);
