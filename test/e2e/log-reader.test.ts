@@ -64,6 +64,5 @@ describe.concurrent("a service goes on serving, and stops in order,", () => {
     expect(dropped).toBeGreaterThan(0);
     const kept = lines().filter((line) => line.includes("KeysService/VerifyKey")).length;
     expect(kept + dropped).toBeGreaterThanOrEqual(verifications);
-    expect(text.length).toBeLessThan(3 * 2 ** 20);
   });
 });

@@ -17,7 +17,7 @@ function copiedMarkIn(folder: string): string {
 
 /** To be done before the copy can be served: at no time can both be. */
 export function markCopied(folder: string): void {
-  writeFileSync(copiedMarkIn(folder), text, { mode: 0o600 });
+  writeFileSync(copiedMarkIn(folder), text, { mode: 0o600, flush: true });
 }
 
 /** Why the folder is not served, and what to do. Undefined: it was not copied. */
