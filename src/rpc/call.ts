@@ -8,6 +8,7 @@ import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { Secret } from "../domain/secret.ts";
 import { type AuthoriseDeps, anyone, type Caller, createAuthorise, requirePermission } from "../usecases/authorise.ts";
 import { ApiError } from "./api-error.ts";
+import { ManagementQueue, type ManagementQueueDeps } from "./management-queue.ts";
 import { toApiError } from "./to-api-error.ts";
 import { outcomeOf, type VerificationLog } from "./verification-log.ts";
 
@@ -47,7 +48,10 @@ export interface Endpoint {
   readonly permission: string;
   /** Whether callers without a root key may call it too. */
   readonly isPublic: boolean;
-  /** Each call of it by a root key is logged. The others only decide, and are called far more often. */
+  /**
+   * Each call of it by a root key is logged, and waits for its turn behind the others. Those only decide, and are called far
+   * more often.
+   */
   readonly isManagement: boolean;
   handle(request: MessageShape<DescMessage>, context: CallContext): MaybePromise<MessageInitShape<DescMessage>>;
 }
@@ -73,15 +77,16 @@ class CallNotes {
 /** Throws, or rejects with, only `ApiError`. Answers synchronously if the method does. */
 export type RunCall = (call: Call) => MaybePromise<MessageInitShape<DescMessage>>;
 
-export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps {
+export interface RunCallDeps extends Pick<Ambient, "clock" | "log" | "metrics">, AuthoriseDeps, ManagementQueueDeps {
   /** Absent: none are logged. */
   readonly verificationLog?: VerificationLog;
 }
 
-/** The steps of every call: authorise, read, answer, log, count. */
+/** The steps of every call: authorise, read, answer, log, count. A management call first waits for its turn. */
 export function createRunCall(deps: RunCallDeps): RunCall {
   const { clock, log, metrics, verificationLog = { logged: "none" } } = deps;
   const authorise = createAuthorise(deps);
+  const managementQueue = new ManagementQueue(deps);
 
   function answer(call: Call, notes: CallNotes | undefined): MaybePromise<MessageInitShape<DescMessage>> {
     const { endpoint } = call;
@@ -157,17 +162,25 @@ export function createRunCall(deps: RunCallDeps): RunCall {
 
   return function runCall(call) {
     const startedMs = clock.monotonicMs();
-    const notes = call.endpoint.isManagement ? new CallNotes() : undefined;
+    if (call.endpoint.isManagement) return runInTurn(call, startedMs);
+    managementQueue.verificationBegins();
     let answered: ReturnType<typeof answer>;
     try {
-      answered = answer(call, notes);
+      answered = answer(call, undefined);
     } catch (thrown) {
-      throw failed(call, startedMs, thrown, notes);
+      throw failed(call, startedMs, thrown, undefined);
     }
-    if (answered instanceof Promise) return accountLater(call, startedMs, answered, notes);
-    account(call, startedMs, "OK", notes, answered);
+    if (answered instanceof Promise) return accountLater(call, startedMs, answered, undefined);
+    account(call, startedMs, "OK", undefined, answered);
     return answered;
   };
+
+  /** Apart from `runCall`, where the closure would cost every verification. */
+  function runInTurn(call: Call, startedMs: number) {
+    const notes = new CallNotes();
+    const answering = managementQueue.run(() => answer(call, notes));
+    return accountLater(call, startedMs, answering, notes);
+  }
 
   function accountLater(
     call: Call,

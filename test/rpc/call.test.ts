@@ -6,13 +6,14 @@ import { createMetrics } from "../../src/ambient/metrics.ts";
 import { type RootKeyVerdict, unlimitedRootKey } from "../../src/domain/root-key.ts";
 import { createRunCall, type Endpoint } from "../../src/rpc/call.ts";
 import { nameOf } from "../../src/rpc/endpoints.ts";
+import type { ManagementQueueDeps } from "../../src/rpc/management-queue.ts";
 import type { RootAccess } from "../../src/store/root-access.ts";
 import type { Caller } from "../../src/usecases/authorise.ts";
 import { createKey, findKeptAnswer } from "../support/manage.ts";
 import { sumMetric } from "../support/read-metric.ts";
 
 /** Root keys that are known, or whose checks end when the test says so. */
-function setUp(known?: RootAccess["check"]) {
+function setUp(known?: RootAccess["check"], thread: Partial<ManagementQueueDeps> = {}) {
   const checks: ((verdict: RootKeyVerdict | undefined) => void)[] = [];
   const metrics = createMetrics();
   const rootAccess: RootAccess = {
@@ -20,8 +21,9 @@ function setUp(known?: RootAccess["check"]) {
     manage: () => ({}) as ReturnType<RootAccess["manage"]>,
   };
   const callers: Caller[] = [];
-  const runCall = createRunCall({ clock: systemClock, log: createLog("error", () => {}), metrics, rootAccess });
-  const run = (isPublic: boolean) => {
+  const log = createLog("error", () => {});
+  const runCall = createRunCall({ clock: systemClock, log, metrics, rootAccess, ...thread });
+  const run = (isPublic: boolean, isManagement = false) => {
     const handle: Endpoint["handle"] = (_, { caller }) => {
       callers.push(caller);
       return {};
@@ -32,7 +34,7 @@ function setUp(known?: RootAccess["check"]) {
       name: nameOf(method),
       permission: "keys.verify",
       isPublic,
-      isManagement: false,
+      isManagement,
       handle,
     };
     const headers = { authorization: "Bearer root-key" };
@@ -74,6 +76,24 @@ describe("a call of a method that needs a root key", () => {
     const { run, callers } = setUp(() => ({ ...unlimitedRootKey("root"), ...allowed }));
     expect(() => run(false)).toThrow(expect.objectContaining({ code }));
     expect(callers).toEqual([]);
+  });
+});
+
+describe("a management call on a thread that verifications keep busy", () => {
+  it("waits, and learns only then whether its root key is in force", async () => {
+    let isRevoked = false;
+    const verdict = () => (isRevoked ? undefined : unlimitedRootKey("root"));
+    let nowMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => nowMs };
+    const { run, callers } = setUp(verdict, { clock, utilisation: () => 1 });
+    await run(false, true);
+    nowMs = 100;
+    for (let i = 0; i < 1000; i++) run(true);
+    const answered = run(false, true);
+    expect(callers).toHaveLength(1001);
+    isRevoked = true;
+    await expect(answered).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+    expect(callers).toHaveLength(1001);
   });
 });
 

@@ -1,0 +1,190 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../src/ambient/clock.ts";
+import { ManagementQueue } from "../../src/rpc/management-queue.ts";
+
+/** A thread that works so much of its time, with a clock that the test moves. */
+function setUp(thread = { utilisation: 1 }) {
+  let nowMs = 1000;
+  const clock = { ...systemClock, monotonicMs: () => nowMs };
+  const queue = new ManagementQueue({ clock, utilisation: () => thread.utilisation });
+  const begun: string[] = [];
+  /** A call that takes so long. */
+  const call = (name: string, takesMs = 0) =>
+    queue.run(() => {
+      begun.push(name);
+      nowMs += takesMs;
+      return name;
+    });
+  const pass = (ms: number) => {
+    nowMs += ms;
+    vi.advanceTimersByTime(ms);
+  };
+  const verify = (count: number) => {
+    for (let i = 0; i < count; i++) queue.verificationBegins();
+  };
+  return {
+    queue,
+    begun,
+    call,
+    pass,
+    verify,
+    /** Verifications come, and a management call now and then. */
+    async becomeBusy() {
+      await call("first");
+      verify(1000);
+      pass(100);
+      begun.length = 0;
+    },
+  };
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate"] }));
+afterEach(() => void vi.useRealTimers());
+
+describe("on a thread that verifications keep busy", () => {
+  it("management calls wait 100 ms, and are begun together in order", async () => {
+    const { becomeBusy, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    void call("a");
+    verify(1000);
+    pass(60);
+    void call("b");
+    pass(39);
+    expect(begun).toEqual([]);
+    pass(1);
+    expect(begun).toEqual(["a", "b"]);
+    void call("c");
+    expect(begun).toEqual(["a", "b"]);
+    pass(100);
+    expect(begun).toEqual(["a", "b", "c"]);
+  });
+
+  it("they take little of each turn, and those that waited with them do not wait again", async () => {
+    const { becomeBusy, call, pass, begun } = setUp();
+    await becomeBusy();
+    for (const name of ["a", "b", "c", "d", "e"]) void call(name, 0.6);
+    pass(100);
+    expect(begun).toEqual(["a", "b"]);
+    vi.advanceTimersToNextTimer();
+    expect(begun).toEqual(["a", "b", "c", "d"]);
+    vi.advanceTimersToNextTimer();
+    expect(begun).toEqual(["a", "b", "c", "d", "e"]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("they are begun at once where too many wait: each holds its body", async () => {
+    const { becomeBusy, call, pass, begun } = setUp();
+    await becomeBusy();
+    for (let i = 0; i < 100; i++) void call("waits");
+    expect(begun).toEqual([]);
+    void call("one more");
+    expect(begun).toEqual(["one more"]);
+    pass(100);
+    expect(begun).toHaveLength(101);
+  });
+
+  it("those that fail do not keep others waiting", async () => {
+    const { becomeBusy, queue, call, pass } = setUp();
+    await becomeBusy();
+    const thrown = queue.run(() => {
+      throw new Error("refused");
+    });
+    const rejected = queue.run(() => Promise.reject(new Error("later")));
+    const answer = call("a");
+    pass(100);
+    await expect(thrown).rejects.toThrow("refused");
+    await expect(rejected).rejects.toThrow("later");
+    expect(await answer).toBe("a");
+  });
+});
+
+describe("management calls are begun at once", () => {
+  it("on a thread that has time left", async () => {
+    const { becomeBusy, call, begun } = setUp({ utilisation: 0.6 });
+    await becomeBusy();
+    void call("a");
+    expect(begun).toEqual(["a"]);
+  });
+
+  it("where they are what keeps the thread busy", async () => {
+    const { becomeBusy, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    for (let i = 0; i < 10; i++) void call("waits");
+    verify(100);
+    pass(100);
+    begun.length = 0;
+    void call("a");
+    expect(begun).toEqual(["a"]);
+  });
+
+  it("where the thread was not asked for a while: what it did then says nothing about now", async () => {
+    const { becomeBusy, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    verify(1_000_000);
+    pass(5001);
+    void call("a");
+    expect(begun).toEqual(["a"]);
+  });
+
+  it("again, as soon as verifications leave it time", async () => {
+    const thread = { utilisation: 1 };
+    const { becomeBusy, call, pass, verify, begun } = setUp(thread);
+    await becomeBusy();
+    void call("a");
+    void call("b");
+    expect(begun).toEqual([]);
+    thread.utilisation = 0.5;
+    verify(1000);
+    pass(100);
+    void call("c");
+    expect(begun).toEqual(["a", "b", "c"]);
+  });
+
+  it("for a second where two have waited in vain for others: their caller may make one after the other", async () => {
+    const { becomeBusy, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    for (let i = 0; i < 2; i++) {
+      void call("waits");
+      expect(begun).toHaveLength(i);
+      verify(1000);
+      pass(100);
+    }
+    expect(begun).toEqual(["waits", "waits"]);
+    for (let i = 0; i < 9; i++) {
+      verify(1000);
+      pass(100);
+      void call("at once");
+    }
+    expect(begun).toHaveLength(11);
+    verify(1000);
+    pass(100);
+    void call("waits again");
+    expect(begun).toHaveLength(11);
+  });
+});
+
+describe("the time that a thread works", () => {
+  it("is told from the time that it waits", async () => {
+    vi.useRealTimers();
+    const queue = new ManagementQueue({ clock: systemClock });
+    const isBegunAtOnce = () => {
+      let isBegun = false;
+      void queue.run(() => {
+        isBegun = true;
+      });
+      return isBegun;
+    };
+    const verify = () => {
+      for (let i = 0; i < 1000; i++) queue.verificationBegins();
+    };
+    isBegunAtOnce();
+    verify();
+    const workedMs = performance.now();
+    while (performance.now() - workedMs < 100);
+    expect(isBegunAtOnce()).toBe(false);
+    verify();
+    await delay(300);
+    expect(isBegunAtOnce()).toBe(true);
+  });
+});
