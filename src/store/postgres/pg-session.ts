@@ -80,6 +80,6 @@ export function checkUrl(url: string, name = "DATABASE_URL"): void {
 const int8 = 20;
 
 /** 64-bit integers as numbers: ours are times and counts, far below 2^53. */
-function parserOf(oid: number, format?: "text" | "binary"): unknown {
-  return oid === int8 ? Number : pg.types.getTypeParser(oid, format as "text");
+export function parserOf(oid: number): (text: string) => unknown {
+  return oid === int8 ? Number : pg.types.getTypeParser(oid, "text");
 }

@@ -33,6 +33,26 @@ describe.runIf(hasPostgres)("a transaction of the pool", () => {
     expect(read?.rows).toEqual([{ id: "a", n: 2, none: null }]);
   });
 
+  it("is answered the same when it is repeated, and its columns are not asked for again", async () => {
+    const link = await countRoundTrips(url);
+    const engine = openOne(link.url);
+    const transaction = () =>
+      engine.atomically([
+        CompiledQuery.raw("SELECT $1::text AS id, 7::bigint AS n, true AS yes, NULL AS none", ["it's"]),
+        insert("again", 1),
+        CompiledQuery.raw("DELETE FROM things WHERE id = 'again' RETURNING n"),
+        CompiledQuery.raw("SELECT n FROM things WHERE id = 'again'"),
+      ]);
+    await engine.atomically([]);
+    const connected = link.receivedBytes();
+    const first = await transaction();
+    const asked = link.receivedBytes();
+    expect(first[0]?.rows).toEqual([{ id: "it's", n: 7, yes: true, none: null }]);
+    expect(first[2]?.rows).toEqual([{ n: 1 }]);
+    expect(await transaction()).toEqual(first);
+    expect(link.receivedBytes() - asked).toBeLessThan((asked - connected) * 0.7);
+  });
+
   it("is undone as a whole if a statement fails, and its connection can be used again", async () => {
     const engine = openOne(url);
     await engine.atomically([insert("taken", null)]);
@@ -71,8 +91,9 @@ function openOne(url: string): PgEngine {
 }
 
 /** A link to the database that counts how often the client sends something after it was answered. */
-async function countRoundTrips(url: string): Promise<{ url: string; roundTrips: () => number }> {
+async function countRoundTrips(url: string) {
   let roundTrips = 0;
+  let receivedBytes = 0;
   let isAnswered = true;
   const link = net.createServer((near) => {
     const far = net.connect({ host: "127.0.0.1", port: Number(new URL(url).port) }).on("error", () => {});
@@ -80,13 +101,18 @@ async function countRoundTrips(url: string): Promise<{ url: string; roundTrips: 
       if (isAnswered) roundTrips++;
       isAnswered = false;
     });
-    far.on("data", () => {
+    far.on("data", ({ length }) => {
       isAnswered = true;
+      receivedBytes += length;
     });
     near.pipe(far).pipe(near);
     near.on("error", () => {}).on("close", () => far.destroy());
   });
   await new Promise<void>((resolve) => link.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void link.close());
-  return { url: through(url, (link.address() as net.AddressInfo).port), roundTrips: () => roundTrips };
+  return {
+    url: through(url, (link.address() as net.AddressInfo).port),
+    roundTrips: () => roundTrips,
+    receivedBytes: () => receivedBytes,
+  };
 }
