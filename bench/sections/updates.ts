@@ -2,25 +2,30 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePort } from "../../test/support/local-server.ts";
 import { PostgresServer } from "../../test/support/postgres-server.ts";
+import { readMetrics, sumMetric } from "../../test/support/read-metric.ts";
 import { type Latchkey, rootKey, startLatchkey } from "../contestants/latchkey.ts";
-import { compare } from "../harness/compare.ts";
 import type { Bench, Section } from "../harness/section.ts";
 import type { Changed, Order } from "../loads/change-keys-process.ts";
-import { loadCore } from "../loads/load-programs.ts";
+import { type Load, loadCore } from "../loads/load-programs.ts";
 import { writeKeyFile } from "../loads/wrk-scripts.ts";
+import { median } from "../rounds.ts";
 
 const keysCount = 1000;
 const updatesPerSecond = 100;
 const warmUp = { perSecond: 400, ms: 5000 };
-/** A difference of a few per cent has to be told from what other work on the machine does to a round. */
-const moreRounds = 3;
-/** The part of the changes that may come after the load, on a machine that stood still. */
+const sliceMs = 500;
+/** Slices with changes, for each round that others have. */
+const slicesPerRound = 8;
+/** The load goes on for so much longer than the slices should take. It has to be under way in all of them. */
+const loadedLonger = 1.8;
+/** The part of all changes that may come after their slices, on a machine that stands still at times. */
 const lateMax = 0.2;
 
 export const updates: Section<"sqlite" | "pg"> = {
   title: "Changes under load",
-  how: `${keysCount} cached keys verified in turn over 32 connections, once alone and once while ${updatesPerSecond} of them a second are changed by \`keys.updateKey\` (name and metadata), evenly spread. A changed key is looked up again. Before that, ${(warmUp.perSecond * warmUp.ms) / 1000} changes in ${warmUp.ms / 1000} s warm up the code of changes. The server has one core; the load and the caller of \`updateKey\` share the other, and Postgres runs on both. So the throughput also pays for the caller and the database, which are elsewhere in production: the targets go by the server's own processor time for each verification, with that of the changes.`,
+  how: `${keysCount} cached keys verified in turn over 32 connections, without a pause. In every other slice of ${sliceMs} ms, ${updatesPerSecond} of them a second are changed by \`keys.updateKey\` (name and metadata), evenly spread. A changed key is looked up again. Before that, ${(warmUp.perSecond * warmUp.ms) / 1000} changes in ${warmUp.ms / 1000} s warm up the code of changes. The server has one core; the load and the caller of \`updateKey\` share the other, and Postgres runs on both. So the throughput also pays for the caller and the database, which are elsewhere in production: the targets go by the server's own processor time for each verification, with that of the changes. A slice is compared with the one before and the one after it; the ratios are medians.`,
   goals: {
     sqlite: {
       what: "embedded store, verifications for the same processor time, beside those without changes",
@@ -43,46 +48,120 @@ export const updates: Section<"sqlite" | "pg"> = {
 };
 
 async function measureStore(bench: Bench, title: string, environment: Readonly<Record<string, string>>) {
-  const server = await startLatchkey(bench, { environment });
+  const internalPort = await freePort();
+  const server = await startLatchkey(bench, {
+    environment: { ...environment, LATCHKEY_INTERNAL_PORT: `${internalPort}` },
+  });
   const secrets = await server.createKeys(keysCount);
   const keyIds: string[] = [];
   for (const key of secrets) keyIds.push((await server.manage("keys.getKey", { key })).keyId as string);
   const keys = writeKeyFile(join(bench.folder, `updated-on-${title.split(" ")[0]}`), secrets);
   const load = bench.loads.manyKeys(server.port, keys, "in turn");
   const change = startChanging(bench, server, keyIds);
-  await change(warmUp.perSecond, () => delay(warmUp.ms));
-  const { table, cpuRatio } = await compare(
-    title,
-    {
-      alone: { title: "verifications", server, load },
-      changing: {
-        title: "the same, beside changes",
-        server,
-        load: (ms) => change(updatesPerSecond, () => load(ms)),
-      },
-    },
-    { ...bench.turns, rounds: bench.turns.rounds * moreRounds },
-  );
-  return { text: table, ratio: cpuRatio("changing") };
+  await change(warmUp.perSecond, warmUp.ms);
+  await load(bench.turns.warmUpMs);
+  const changed: Changed[] = [];
+  const slices = await measureSlices(bench, internalPort, load, async () => {
+    changed.push(await change(updatesPerSecond, sliceMs));
+  });
+  const sumOf = (what: keyof Changed) => changed.reduce((sum, each) => sum + each[what], 0);
+  if (sumOf("late") > sumOf("asked") * lateMax)
+    throw new Error(`${sumOf("late")} of ${sumOf("asked")} changes came after their slices`);
+
+  // Changes come in every second slice.
+  const compared = slices.flatMap((slice, i) => {
+    const [before, after] = [slices[i - 1], slices[i + 1]];
+    return i % 2 === 1 && before && after ? [{ slice, alone: together(before, after) }] : [];
+  });
+  const cpuRatio = median(compared.map(({ slice, alone }) => cpuMicros(alone) / cpuMicros(slice)));
+  const ratio = median(compared.map(({ slice, alone }) => perSecond(slice) / perSecond(alone)));
+  const line = (name: string, measured: readonly Slice[], ratios: readonly number[]) => {
+    const rates = measured.map(perSecond);
+    const cells = [median(rates).toFixed(0), `${Math.min(...rates).toFixed(0)}–${Math.max(...rates).toFixed(0)}`];
+    const [throughput, cpu] = ratios.map((each) => `${each.toFixed(2)} ×`);
+    return `| ${[name, ...cells, throughput, median(measured.map(cpuMicros)).toFixed(1), cpu].join(" | ")} |`;
+  };
+  const head = `| ${title}: requests per second | median | spread | ratio | CPU µs each | CPU ratio |\n${"|---".repeat(6)}|`;
+  const alone = compared.map((each) => each.alone);
+  const changing = compared.map((each) => each.slice);
+  const text = [
+    head,
+    line("verifications", alone, [1, 1]),
+    line("the same, beside changes", changing, [ratio, cpuRatio]),
+  ];
+  return { text: text.join("\n"), ratio: cpuRatio };
 }
 
-type Change = <Result>(perSecond: number, during: () => Promise<Result>) => Promise<Result>;
+/** What the server did, in all until now or in a slice of time. */
+interface Slice {
+  readonly verified: number;
+  readonly cpuMs: number;
+  readonly ms: number;
+}
 
-/** What it answers changes keys as long as something else is done. Throws if changes failed, or did not keep their pace. */
+function together(a: Slice, b: Slice): Slice {
+  return { verified: a.verified + b.verified, cpuMs: a.cpuMs + b.cpuMs, ms: a.ms + b.ms };
+}
+
+function cpuMicros({ cpuMs, verified }: Slice): number {
+  return (cpuMs * 1000) / verified;
+}
+
+function perSecond({ verified, ms }: Slice): number {
+  return (verified * 1000) / ms;
+}
+
+/** Slices under one load, the first and the last without changes. */
+async function measureSlices({ turns }: Bench, internalPort: number, load: Load, change: () => Promise<void>) {
+  const count = turns.rounds * slicesPerRound * 2 + 1;
+  let isLoaded = true;
+  const loading = load(turns.warmUpMs + count * sliceMs * loadedLonger).finally(() => {
+    isLoaded = false;
+  });
+  await delay(turns.warmUpMs / 2);
+  const slices: Slice[] = [];
+  let before = await readDone(internalPort);
+  for (let i = 0; i < count; i++) {
+    await (i % 2 === 1 ? change() : delay(sliceMs));
+    const now = await readDone(internalPort);
+    slices.push({
+      verified: now.verified - before.verified,
+      cpuMs: now.cpuMs - before.cpuMs,
+      ms: now.ms - before.ms,
+    });
+    before = now;
+  }
+  if (!isLoaded) throw new Error("the load ended before the last slice");
+  await loading;
+  return slices;
+}
+
+/** By the server's own account, which costs every slice the same. */
+async function readDone(internalPort: number): Promise<Slice> {
+  const printed = await readMetrics(internalPort);
+  return {
+    verified: sumMetric(printed, 'latchkey_verifications_total{code="VALID"}'),
+    cpuMs: sumMetric(printed, "process_cpu_seconds_total") * 1000,
+    ms: performance.now(),
+  };
+}
+
+type Change = (perSecond: number, ms: number) => Promise<Changed>;
+
+/** What it answers changes keys for a while. Throws if changes failed. */
 function startChanging(bench: Bench, { port }: Latchkey, keyIds: readonly string[]): Change {
   const script = join(import.meta.dirname, "../loads/change-keys-process.ts");
   const caller = spawn("taskset", ["-c", loadCore, process.execPath, script], {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   bench.atEnd(() => void caller.kill());
-  return async (perSecond, during) => {
+  return async (perSecond, ms) => {
     const order: Order = { port, rootKey, keyIds, perSecond };
     caller.send(order);
-    const result = await during();
-    const { asked, late, done } = await stopped(caller);
-    if (done < asked || late > asked * lateMax)
-      throw new Error(`${done} of ${asked} changes were made, ${late} of them after the load`);
-    return result;
+    await delay(ms);
+    const changed = await stopped(caller);
+    if (changed.done < changed.asked) throw new Error(`${changed.done} of ${changed.asked} changes were made`);
+    return changed;
   };
 }
 
