@@ -43,7 +43,7 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
       ...Array.from({ length: 12 }, () => callOverHttp1(latchkey.baseUrl, key, book)),
       ...Array.from({ length: 3 }, () => callOverGrpc(latchkey.baseUrl, key, book)),
     ];
-    await delay(300);
+    await vi.waitFor(() => expect(book.answered).toBeGreaterThan(100));
     const answeredBefore = book.answered;
 
     await askToStop(latchkey, "SIGTERM");
@@ -56,7 +56,6 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
     expect([readiness.status, liveness.status]).toEqual([503, 200]);
     expect(await latchkey.exited).toBe(0);
     expect(book.dropped).toEqual([]);
-    expect(answeredBefore).toBeGreaterThan(0);
     expect(book.answered).toBeGreaterThan(answeredBefore);
     const { baseUrl } = await start(environment);
     const { remaining } = await rawClient({ baseUrl }).keys.verifyKey({ key });

@@ -128,5 +128,5 @@ function check(name: string, { book, skipped }: StrictLoad, unsettled: number): 
   windows += book.figures.windows;
   console.log(name, JSON.stringify({ ...book.figures, skipped, unsettled }));
   expect(book.problems()).toEqual([]);
-  expect(book.problemsWithFilling(unsettled)).toEqual([]);
+  expect(book.problemsWithFilling(unsettled), "all that was asked for in time").toEqual([]);
 }
