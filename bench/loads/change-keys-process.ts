@@ -1,5 +1,6 @@
-// Changes keys at an even pace, in a process of its own: it starts with an `Order`, and stops with any other message. Requests are
-// written and answers counted by hand, so that it takes little of the core that it shares with the load.
+// Changes keys at random moments, as independent callers would, in a process of its own: it starts with an `Order`, and stops
+// with any other message. Requests are written and answers counted by hand, so that it takes little of the core that it shares
+// with the load.
 import net from "node:net";
 
 export interface Order {
@@ -18,7 +19,7 @@ export interface Changed {
 
 /** One connection is answered in order: a slow change would hold up those behind it. */
 const connections = 8;
-const tickMs = 10;
+const tickMs = 1;
 const answeredMs = 5000;
 
 let stop: (() => void) | undefined;
@@ -44,8 +45,10 @@ async function changeKeys({ port, rootKey, keyIds, perSecond }: Order): Promise<
   const head = `POST /v1/keys.updateKey HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${rootKey}\r\ncontent-type: application/json\r\n`;
   const startedMs = performance.now();
   let asked = 0;
+  let nextMs = 0;
   const ask = () => {
-    for (const due = ((performance.now() - startedMs) * perSecond) / 1000; asked < due; asked++, number++) {
+    for (const nowMs = performance.now() - startedMs; nextMs <= nowMs; asked++, number++) {
+      nextMs -= (Math.log(1 - Math.random()) * 1000) / perSecond;
       const body = JSON.stringify({
         keyId: keyIds[number % keyIds.length],
         name: `name ${number}`,

@@ -2,14 +2,12 @@ import { performance } from "node:perf_hooks";
 import type { Ambient } from "../ambient/ambient.ts";
 import type { MaybePromise } from "../domain/maybe-promise.ts";
 
-/** How long management calls are gathered on a thread that verifications keep busy. */
-const gatherMs = 100;
+/** How long management calls are gathered on a thread that verifications keep busy: until no other comes, and no longer. */
+const gathered = { untilQuietMs: 40, atMostMs: 100 };
 /** How much of its time a busy thread works, and how many verifications it answers for each management call. */
 const busyFrom = { utilisation: 0.7, verificationsPerCall: 20 };
 /** How long a judgement holds. One over a longer time than the maximum says nothing about now. */
 const judgedMs = { min: 50, max: 5000 };
-/** Where calls have waited so many times and no other came, they are begun at once for so long. */
-const inVain = { times: 2, notGatheredMs: 1000 };
 /** Everyone can make calls that wait, and each holds its body: beyond this number they are begun at once. */
 const waitingMax = 100;
 /** In one turn of the event loop, calls that have waited are begun for so long. */
@@ -21,18 +19,18 @@ export interface ManagementQueueDeps extends Pick<Ambient, "clock"> {
 }
 
 /**
- * Verifications come first: where they keep a thread busy, management calls wait up to 100 ms for others and are begun together.
- * One that comes after hundreds of verifications finds none of its code and data in the processor's caches, and takes several
- * times as long as the next one right after it (adr 39). On other threads they are begun at once, and so are most of those of a
- * caller that makes one after the other.
+ * Verifications come first: where they keep a thread busy, management calls wait until none has come for 40 ms, or one waits
+ * for 100 ms, and are begun together. One that comes after hundreds of verifications finds none of its code and data in the
+ * processor's caches, and takes several times as long as the next one right after it (adr 39). On other threads they are begun
+ * at once.
  */
 export class ManagementQueue {
   readonly #clock: Ambient["clock"];
   readonly #utilisation: () => number;
   /** They begin calls, in order of arrival, and do not throw. */
   readonly #waiting: (() => void)[] = [];
-  #timesInVain = 0;
-  #notGatheredUntilMs = Number.NEGATIVE_INFINITY;
+  #gatheredUntilMs = 0;
+  #timer: NodeJS.Timeout | undefined;
   #isBusy = false;
   #judgedAtMs = Number.NEGATIVE_INFINITY;
   /** Since it was judged. */
@@ -62,10 +60,12 @@ export class ManagementQueue {
       this.#calls++;
       const nowMs = this.#clock.monotonicMs();
       this.#judge(nowMs);
-      const isGathered = this.#isBusy && nowMs >= this.#notGatheredUntilMs && this.#waiting.length < waitingMax;
-      if (!isGathered) return begin();
-      if (this.#waiting.length === 0) setTimeout(() => this.#beginGathered(), gatherMs);
+      if (!this.#isBusy || this.#waiting.length >= waitingMax) return begin();
+      if (this.#waiting.length === 0) this.#gatheredUntilMs = nowMs + gathered.atMostMs;
       this.#waiting.push(begin);
+      clearTimeout(this.#timer);
+      const leftMs = Math.min(gathered.untilQuietMs, this.#gatheredUntilMs - nowMs);
+      this.#timer = setTimeout(() => this.#beginSome(), leftMs);
     });
   }
 
@@ -80,12 +80,6 @@ export class ManagementQueue {
     this.#judgedAtMs = nowMs;
     this.#verifications = 0;
     this.#calls = 0;
-  }
-
-  #beginGathered(): void {
-    this.#timesInVain = this.#waiting.length === 1 ? this.#timesInVain + 1 : 0;
-    if (this.#timesInVain >= inVain.times) this.#notGatheredUntilMs = this.#clock.monotonicMs() + inVain.notGatheredMs;
-    this.#beginSome();
   }
 
   /** Those that are left over are begun in the next turn. */

@@ -39,16 +39,16 @@ function setUp(thread = { utilisation: 1 }) {
   };
 }
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate"] }));
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate"] }));
 afterEach(() => void vi.useRealTimers());
 
 describe("on a thread that verifications keep busy", () => {
-  it("management calls wait 100 ms, and are begun together in order", async () => {
+  it("management calls wait until none has come for 40 ms, and are begun together in order", async () => {
     const { becomeBusy, call, pass, verify, begun } = setUp();
     await becomeBusy();
     void call("a");
     verify(1000);
-    pass(60);
+    pass(39);
     void call("b");
     pass(39);
     expect(begun).toEqual([]);
@@ -56,15 +56,32 @@ describe("on a thread that verifications keep busy", () => {
     expect(begun).toEqual(["a", "b"]);
     void call("c");
     expect(begun).toEqual(["a", "b"]);
-    pass(100);
+    pass(40);
     expect(begun).toEqual(["a", "b", "c"]);
+  });
+
+  it("none waits longer than 100 ms, however many come", async () => {
+    const { becomeBusy, call, pass, verify, begun } = setUp();
+    await becomeBusy();
+    for (let i = 0; i < 10; i++) {
+      void call(`${i}`);
+      verify(1000);
+      expect(begun).toEqual([]);
+      pass(10);
+    }
+    expect(begun).toHaveLength(10);
+    void call("of the next ones");
+    pass(39);
+    expect(begun).toHaveLength(10);
+    pass(1);
+    expect(begun).toHaveLength(11);
   });
 
   it("they take little of each turn, and those that waited with them do not wait again", async () => {
     const { becomeBusy, call, pass, begun } = setUp();
     await becomeBusy();
     for (const name of ["a", "b", "c", "d", "e"]) void call(name, 0.6);
-    pass(100);
+    pass(40);
     expect(begun).toEqual(["a", "b"]);
     vi.advanceTimersToNextTimer();
     expect(begun).toEqual(["a", "b", "c", "d"]);
@@ -80,7 +97,7 @@ describe("on a thread that verifications keep busy", () => {
     expect(begun).toEqual([]);
     void call("one more");
     expect(begun).toEqual(["one more"]);
-    pass(100);
+    pass(40);
     expect(begun).toHaveLength(101);
   });
 
@@ -92,7 +109,7 @@ describe("on a thread that verifications keep busy", () => {
     });
     const rejected = queue.run(() => Promise.reject(new Error("later")));
     const answer = call("a");
-    pass(100);
+    pass(40);
     await expect(thrown).rejects.toThrow("refused");
     await expect(rejected).rejects.toThrow("later");
     expect(await answer).toBe("a");
@@ -139,28 +156,6 @@ describe("management calls are begun at once", () => {
     pass(100);
     void call("c");
     expect(begun).toEqual(["a", "b", "c"]);
-  });
-
-  it("for a second where two have waited in vain for others: their caller may make one after the other", async () => {
-    const { becomeBusy, call, pass, verify, begun } = setUp();
-    await becomeBusy();
-    for (let i = 0; i < 2; i++) {
-      void call("waits");
-      expect(begun).toHaveLength(i);
-      verify(1000);
-      pass(100);
-    }
-    expect(begun).toEqual(["waits", "waits"]);
-    for (let i = 0; i < 9; i++) {
-      verify(1000);
-      pass(100);
-      void call("at once");
-    }
-    expect(begun).toHaveLength(11);
-    verify(1000);
-    pass(100);
-    void call("waits again");
-    expect(begun).toHaveLength(11);
   });
 });
 
