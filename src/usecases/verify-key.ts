@@ -115,9 +115,13 @@ export function createVerifyKey(deps: VerifyKeyDeps): VerifyKey {
 }
 
 function decideAfterSpend(taken: TakenLimits, plan: Counted, reason: RefusalReason | undefined): MaybePromise<Verdict> {
-  if (reason !== undefined) return andThen(taken.release(), (states) => verdictOn(plan, reason, states));
+  const verdict = verdictOn(plan, reason, taken);
+  if (reason !== undefined) {
+    // With the balances that refused: while permits are given back, others may spend or change them.
+    return andThen(taken.release(), (limits) => ({ ...verdict, limits }));
+  }
   taken.commit();
-  return verdictOn(plan, undefined, taken);
+  return verdict;
 }
 
 const fresh = { fresh: true };

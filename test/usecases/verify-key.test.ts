@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { Key } from "../../src/domain/key.ts";
+import type { Key, LastKnownBalance } from "../../src/domain/key.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { createVerifyKey } from "../../src/usecases/verify-key.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -91,6 +91,19 @@ describe("verifyKey", () => {
     };
     await settled(() => setUp(script, slowly).verify()).then(() => order.push("told"));
     expect(order).toEqual(["answered", "answered", "answered", "told"]);
+  });
+
+  it("shows the balance that refused, whatever it becomes while the permit is given back", async () => {
+    const key = both();
+    const meanwhile: Answering = async (answer) => {
+      const answered = answer();
+      if (did.at(-1) === "release") (key.counter as LastKnownBalance).remaining = 60;
+      return answered;
+    };
+    const script: Script = { found: [key], permits: ["admitted"], spends: [{ outcome: "exhausted", remaining: 0 }] };
+    const { did, verify } = setUp(script, meanwhile);
+    expect(await verify()).toMatchObject({ code: "USAGE_EXCEEDED", remaining: 0 });
+    expect(key.counter).toEqual({ remaining: 60 });
   });
 });
 
