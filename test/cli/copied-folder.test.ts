@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 const settings = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0", LATCHKEY_DRAIN_MS: "0", LATCHKEY_ROOT_KEY: testRootKey };
@@ -31,7 +31,7 @@ describe.runIf(hasPostgres)("a data folder that was copied to Postgres", () => {
     expect(failed).toMatchObject({ code: 1 });
     expect(await serve(embedded, (keys) => keys.verifyKey({ key }))).toMatchObject({ valid: true, remaining: 1 });
 
-    const url = await createTestDatabase();
+    const url = await createEmptyDatabase();
     expect(await runLatchkey(["copy"], { ...embedded, LATCHKEY_COPY_TO: url })).toMatchObject({ code: 0 });
     const mark = join(folder, "copied-to-postgres");
     const refused = await runLatchkey(["serve"], { ...settings, ...embedded });

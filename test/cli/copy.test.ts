@@ -8,7 +8,7 @@ import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { query } from "../support/run-statement.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 const minuteMs = 60_000;
@@ -96,7 +96,7 @@ function largeStore(): { dataDir: string; key: string } {
 describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
   it("takes keys with everything that they carry to Postgres, where the same root key and secrets go on", async () => {
     const dataDir = join(tempFolder(), "data");
-    const url = await createTestDatabase();
+    const url = await createEmptyDatabase();
     const meta = {
       "k \u2028 'quoted' \"too\" \\ $1": ["ключ", "鍵", "🔑", "\u0001", null, 1e-7, { __proto__x: {} }],
     };
@@ -262,7 +262,7 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
 
   it("writes nothing to a database that holds something else, or is served", async () => {
     const { dataDir } = largeStore();
-    const [used, other, served] = await Promise.all([createTestDatabase(), pausedTarget(), createTestDatabase()]);
+    const [used, other, served] = await Promise.all([createEmptyDatabase(), pausedTarget(), createEmptyDatabase()]);
     const environment = (LATCHKEY_COPY_TO: string) => ({ LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO });
     const stranger = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey };
     await serving({ ...stranger, DATABASE_URL: used }, (keys) => keys.createKey({ apiId: "other" }));
@@ -286,7 +286,7 @@ describe.runIf(hasPostgres).concurrent("latchkey copy", () => {
 
   it("needs a stopped and sound store, an address, and nothing else", async () => {
     const { dataDir } = largeStore();
-    const url = await createTestDatabase();
+    const url = await createEmptyDatabase();
     const environment = { LATCHKEY_DATA_DIR: dataDir, LATCHKEY_COPY_TO: url };
     const empty = join(tempFolder(), "empty");
     expect(await refusalOf(["copy"], { ...environment, LATCHKEY_DATA_DIR: empty })).toContain(

@@ -7,7 +7,7 @@ import { migrations } from "../../src/store/sql/migrations.ts";
 import { engines, type StoreEnvironment } from "../support/engines.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 
 const timeout = 30_000;
 const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
@@ -90,7 +90,7 @@ describe.runIf(hasPostgres)("latchkey migrate, where Postgres", { timeout }, () 
   ];
 
   it.each(faults)("%s, says so", async (_, spoil, says) => {
-    const url = new URL(await createTestDatabase());
+    const url = new URL(await createEmptyDatabase());
     url.password = password;
     spoil(url);
     const store = { LATCHKEY_DATA_DIR: tempFolder(), DATABASE_URL: url.href };

@@ -5,7 +5,7 @@ import { inFile } from "../support/copies.ts";
 import { runLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { runOnTerminal } from "../support/terminal.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 
 const defineLatchkey = `latchkey() { '${process.execPath}' '${builtProgram()}' "$@"; }`;
 
@@ -33,7 +33,7 @@ describe("commands that call no service", () => {
         `INSERT INTO events (id, at_ms, method, actor, target_id, fields) VALUES ('evt_1', 1, 'm', 'r', 't', '')`,
       ),
     );
-    const { code, shown } = await onTerminal(["copy"], folder, { LATCHKEY_COPY_TO: await createTestDatabase() });
+    const { code, shown } = await onTerminal(["copy"], folder, { LATCHKEY_COPY_TO: await createEmptyDatabase() });
     expect(code, shown).toBe(0);
     expect(shown).toMatch(/^\S*events {11}█{30} 100% {2}1 of 1$/m);
     expect(shown).toContain("The copy is finished.");

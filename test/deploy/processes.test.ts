@@ -6,16 +6,16 @@ import { describe, expect, it, vi } from "vitest";
 import { createClient } from "../../src/sdk/index.ts";
 import { artefactFolder } from "../support/artefact.ts";
 import { clientOf } from "../support/clients.ts";
+import { findOrInstall, isExecutable, pathFolders } from "../support/debian-programs.ts";
 import { substitute } from "../support/documented-configuration.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { freePort, LocalServer } from "../support/local-server.ts";
 import { proxyBinary } from "../support/proxy-binaries.ts";
 import { readText, root } from "../support/repository.ts";
-import { systemdAnalyze } from "../support/systemd-analyze.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { atTestEnd } from "../support/test-end.ts";
-import { startTestRedis } from "../support/test-redis.ts";
+import { createRedisDatabase } from "../support/test-redis.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { readDockerfile } from "./manifests.ts";
 
@@ -134,21 +134,24 @@ const nginx = proxyBinary("nginx");
 /** nginx with the configuration of the compose file, on ports of its own. */
 class ComposedNginx extends LocalServer {
   static async start(program: string, replicas: readonly LatchkeyProcess[], grpcPort: number): Promise<ComposedNginx> {
-    const server = new ComposedNginx("composed-nginx", await freePort());
+    const server = new ComposedNginx("composed-nginx");
     const [first, second] = replicas.map(({ baseUrl }) => new URL(baseUrl).host) as [string, string];
-    const configuration = substitute(readText("deploy/compose/nginx.conf"), {
-      "latchkey-1:8080": first,
-      "latchkey-2:8080": second,
-      "listen 8080": `listen 127.0.0.1:${server.port}`,
-      "listen 8090": `listen 127.0.0.1:${grpcPort}`,
-    });
-    const file = join(server.folder, "nginx.conf");
-    const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-      (name) => `${name}_temp_path ${join(server.folder, name)};`,
-    );
-    writeFileSync(file, configuration.replace("access_log off;", `access_log off;\n  ${paths.join("\n  ")}`));
-    const globals = `daemon off; pid ${join(server.folder, "pid")}; error_log stderr;`;
-    await server.launch(program, ["-p", server.folder, "-c", file, "-g", globals], async () => {
+    const prepare = () => {
+      const configuration = substitute(readText("deploy/compose/nginx.conf"), {
+        "latchkey-1:8080": first,
+        "latchkey-2:8080": second,
+        "listen 8080": `listen 127.0.0.1:${server.port}`,
+        "listen 8090": `listen 127.0.0.1:${grpcPort}`,
+      });
+      const file = join(server.folder, "nginx.conf");
+      const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+        (name) => `${name}_temp_path ${join(server.folder, name)};`,
+      );
+      writeFileSync(file, configuration.replace("access_log off;", `access_log off;\n  ${paths.join("\n  ")}`));
+      const globals = `daemon off; pid ${join(server.folder, "pid")}; error_log stderr;`;
+      return ["-p", server.folder, "-c", file, "-g", globals];
+    };
+    await server.launch(program, prepare, async () => {
       const answer = await fetch(`http://127.0.0.1:${server.port}/livez`);
       if (!answer.ok) throw new Error(String(answer.status));
     });
@@ -176,8 +179,8 @@ describe.runIf(hasPostgres && nginx !== undefined)("the compose file", () => {
   });
 
   it("counts exactly over two replicas behind its nginx, in JSON and gRPC", async () => {
-    const [database, redis, grpcPort] = [await createTestDatabase(), await startTestRedis(), await freePort()];
-    const environment = { DATABASE_URL: database, REDIS_URL: redis.url(), LATCHKEY_ROOT_KEY: testRootKey };
+    const [database, REDIS_URL, grpcPort] = [await createTestDatabase(), await createRedisDatabase(), await freePort()];
+    const environment = { DATABASE_URL: database, REDIS_URL, LATCHKEY_ROOT_KEY: testRootKey };
     const start = () => startLatchkey({ ...environment, LATCHKEY_DATA_DIR: tempFolder() });
     const replicas = [await start(), await start()];
     const proxy = await ComposedNginx.start(nginx as string, replicas, grpcPort);
@@ -192,3 +195,12 @@ describe.runIf(hasPostgres && nginx !== undefined)("the compose file", () => {
     expect(answers.filter(({ valid }) => valid)).toHaveLength(20);
   });
 });
+
+/** Where `systemd-analyze` is. It reads units without a systemd that runs. */
+function systemdAnalyze(): string {
+  const find = () =>
+    pathFolders()
+      .map((folder) => join(folder, "systemd-analyze"))
+      .find(isExecutable);
+  return findOrInstall({ name: "systemd-analyze", debianPackage: "systemd", find });
+}

@@ -6,14 +6,14 @@ import type { PostgresServer } from "../support/postgres-server.ts";
 import { query } from "../support/run-statement.ts";
 import { startSilentAddress } from "../support/silent-address.ts";
 import { StandbyPair } from "../support/standby-pair.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { atTestEnd } from "../support/test-end.ts";
-import { startTestRedis } from "../support/test-redis.ts";
+import { createRedisDatabase } from "../support/test-redis.ts";
 import { expectFound, healthyEnvironment, type PlantedFault, password, runDoctor } from "./run-doctor.ts";
 
 /** A database with these statements run in it; `$name` is its name. */
 async function changedDatabase(...statements: readonly string[]): Promise<{ DATABASE_URL: string }> {
-  const url = await createTestDatabase();
+  const url = await createEmptyDatabase();
   const name = new URL(url).pathname.slice(1);
   for (const statement of statements) await query(url, statement.replaceAll("$name", name));
   return { DATABASE_URL: url };
@@ -27,7 +27,7 @@ async function migratedDatabase(...statements: readonly string[]): Promise<{ DAT
     expect(await runLatchkey(["migrate", "up"], database)).toMatchObject({ code: 0 });
     return new URL(database.DATABASE_URL).pathname.slice(1);
   });
-  const DATABASE_URL = await createTestDatabase(`TEMPLATE ${await template}`);
+  const DATABASE_URL = await createEmptyDatabase(`TEMPLATE ${await template}`);
   for (const statement of statements) await query(DATABASE_URL, statement);
   return { DATABASE_URL };
 }
@@ -169,7 +169,7 @@ describe.runIf(hasPostgres).concurrent("latchkey doctor, of Postgres", () => {
     const environment = {
       ...healthyEnvironment(),
       ...database,
-      REDIS_URL: (await startTestRedis()).url(),
+      REDIS_URL: await createRedisDatabase(),
       LATCHKEY_ROLE: "all",
     };
     const first = await runDoctor(environment);

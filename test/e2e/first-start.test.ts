@@ -9,7 +9,7 @@ import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process
 import { rawClient } from "../support/raw-client.ts";
 import { root } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 
 const timeout = 20_000;
 const firstKey = "first-root-key-0123456789-0123456789";
@@ -155,7 +155,7 @@ describe.each(engines)("on $name", (engine) => {
 });
 
 it.runIf(hasPostgres)("a first start on Postgres leaves the embedded store's root key alone", { timeout }, async () => {
-  const [LATCHKEY_DATA_DIR, DATABASE_URL] = [tempFolder(), await createTestDatabase()];
+  const [LATCHKEY_DATA_DIR, DATABASE_URL] = [tempFolder(), await createEmptyDatabase()];
   const own = { LATCHKEY_DATA_DIR, LATCHKEY_DRAIN_MS: "0" };
   await stop(await startLatchkey(own));
   const rootKey = readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8");
@@ -169,7 +169,7 @@ describe.runIf(hasPostgres)("replicas that start together for the first time, on
     ["folders of their own", () => tempFolder()],
     ["one folder", (shared: string) => shared],
   ])("and have %s agree on one root key, which one of them leaves in its folder", async (_, folderFor) => {
-    const [DATABASE_URL, shared] = [await createTestDatabase(), tempFolder()];
+    const [DATABASE_URL, shared] = [await createEmptyDatabase(), tempFolder()];
     const folders = Array.from({ length: 4 }, () => folderFor(shared));
     const replicas = await Promise.all(
       folders.map((LATCHKEY_DATA_DIR) => startLatchkey({ DATABASE_URL, LATCHKEY_DATA_DIR })),

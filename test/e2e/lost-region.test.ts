@@ -10,12 +10,12 @@ import { FleetLoad } from "../support/fleet-load.ts";
 import type { LatchkeyProcess } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { OtherKeys } from "../support/other-keys.ts";
-import { PostgresMachine } from "../support/postgres-machine.ts";
 import { sumMetric } from "../support/read-metric.ts";
 import { demandOf, httpReplicas, StrictLoad } from "../support/strict/index.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { hasPostgres } from "../support/test-database.ts";
 import { testRootKey } from "../support/test-root-key.ts";
+import { PostgresMachine } from "./postgres-machine.ts";
 
 /** What the documentation promises, from the last command to answers on every edge, for a busy machine. */
 const servingAgainMs = 5000;

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { readText } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 
 const timeout = 20_000;
@@ -82,7 +82,7 @@ describe("a start that fails", { timeout }, () => {
 
   it.runIf(hasPostgres)("says that a generated root key cannot be written, before it counts", async () => {
     const folder = tempFolder();
-    const [file, DATABASE_URL] = [join(folder, "a-file"), await createTestDatabase()];
+    const [file, DATABASE_URL] = [join(folder, "a-file"), await createEmptyDatabase()];
     writeFileSync(file, "");
 
     expect(await refusalOf({ LATCHKEY_DATA_DIR: join(file, "below"), DATABASE_URL })).toEqual([

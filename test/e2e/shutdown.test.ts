@@ -2,20 +2,64 @@ import { once } from "node:events";
 import http from "node:http";
 import http2, { type IncomingHttpHeaders } from "node:http2";
 import net from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { createClient as createConnectClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/health/v1/health_pb.js";
+import { getRequest, hello } from "../faults/hostile/http2-frames.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
-import { callOverFreshConnections, type FreshBook } from "../support/fresh-callers.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
+
+/* Callers that open a connection for each request, and keep book. */
+
+interface FreshBook {
+  answered: number;
+  /** Connected, sent a request, and got no answer: what must not happen. */
+  lost: string[];
+}
+
+const alive = '{"status":"alive"}';
+const overHttp1 = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+const overHttp2 = Buffer.concat([hello(), getRequest(1, "/livez")]);
+
+/** Asks over one new connection after the other, until the port takes none. */
+async function callOverFreshConnections(port: number, book: FreshBook, version: 1 | 2): Promise<void> {
+  const request = version === 1 ? overHttp1 : overHttp2;
+  for (;;) {
+    const outcome = await askOnce(port, request);
+    if (outcome === "refused") return;
+    if (outcome === "answered") book.answered++;
+    else book.lost.push(`HTTP/${version}: ${outcome}`);
+    await nextTurn();
+  }
+}
+
+function askOnce(port: number, request: string | Buffer): Promise<string> {
+  return new Promise((resolve) => {
+    let isConnected = false;
+    let heard = "";
+    const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
+    socket.on("connect", () => {
+      isConnected = true;
+      socket.write(request);
+    });
+    socket.on("data", (chunk: Buffer) => {
+      heard += chunk.toString("latin1");
+      if (!heard.includes(alive)) return;
+      socket.destroy();
+      resolve("answered");
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(isConnected ? (error.code ?? "error") : "refused"));
+    socket.on("close", () => resolve("closed without an answer"));
+  });
+}
 
 const uses = 1_000_000;
 

@@ -12,7 +12,7 @@ import { rawClient } from "../support/raw-client.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
-import { hasRedis, startTestRedis } from "../support/test-redis.ts";
+import { createRedisDatabase, hasRedis } from "../support/test-redis.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 
 const threads = 2;
@@ -254,9 +254,9 @@ describe(`${threads} threads of one process`, () => {
 
 describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, () => {
   it("learn of each other's windows and deleted keys", async () => {
-    const [DATABASE_URL, redis] = [await createTestDatabase(), await startTestRedis()];
+    const [DATABASE_URL, REDIS_URL] = [await createTestDatabase(), await createRedisDatabase()];
     const replicas = await Promise.all(
-      [1, 2].map(() => start({ DATABASE_URL, LATCHKEY_DATA_DIR: tempFolder(), REDIS_URL: redis.url() })),
+      [1, 2].map(() => start({ DATABASE_URL, LATCHKEY_DATA_DIR: tempFolder(), REDIS_URL })),
     );
     const [here, there] = replicas as [(typeof replicas)[0], (typeof replicas)[0]];
     const { key, keyId } = await here.client.createKey({ apiId: "api", ratelimit: { limit: 30, duration: 60_000 } });

@@ -9,7 +9,7 @@ import { userEnvironment } from "../support/installed-package.ts";
 import { freePort } from "../support/local-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { keptVersions, unpackArtefact } from "../upgrade/kept-versions.ts";
@@ -56,7 +56,7 @@ describe.runIf(hasPostgres)("an upgrade as docs/operations.md describes it", () 
     const scripts = readSteps("Upgrading").map(({ script }) => script);
     expect(scripts).toHaveLength(5);
     const [backUp, check, migrate, replace, askOld] = scripts as [string, string, string, string, string];
-    const databaseUrl = await createTestDatabase();
+    const databaseUrl = await createEmptyDatabase();
     const oldProgram = unpackArtefact(keptVersions.at(-1) as string, tempFolder());
     const { hostname, port, username, pathname } = new URL(databaseUrl);
     const address = { PGHOST: hostname, PGPORT: port, PGUSER: username, PGDATABASE: pathname.slice(1) };

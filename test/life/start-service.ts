@@ -5,7 +5,7 @@ import { readMetric } from "../support/read-metric.ts";
 import { watchStandstill } from "../support/standstill.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase } from "../support/test-database.ts";
-import { startTestRedis } from "../support/test-redis.ts";
+import { createRedisDatabase } from "../support/test-redis.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { HttpService } from "./http-service.ts";
 import type { History } from "./operations.ts";
@@ -19,8 +19,8 @@ export interface StartedService extends Pick<History, "localWindowsAreShared" | 
 /** Three servers in this process, on one Postgres and one Redis. */
 export async function startReplicas(): Promise<StartedService> {
   const url = await createTestDatabase();
-  const redis = await startTestRedis();
-  const settings = { databaseUrl: new Secret(url), redisUrl: new Secret(redis.url()), logLevel: "error" } as const;
+  const redisUrl = await createRedisDatabase();
+  const settings = { databaseUrl: new Secret(url), redisUrl: new Secret(redisUrl), logLevel: "error" } as const;
   const servers = await Promise.all([1, 2, 3].map(() => startTestServer({ settings })));
   const baseUrls = servers.map(({ baseUrl }) => baseUrl);
   return {

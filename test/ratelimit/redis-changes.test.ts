@@ -9,19 +9,18 @@ import { FaultyProxy } from "../support/faulty-proxy.ts";
 import { redisAccess } from "../support/redis-access.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { atTestEnd } from "../support/test-end.ts";
-import { hasRedis, startTestRedis } from "../support/test-redis.ts";
+import { createRedisDatabase, hasRedis, startTestRedis } from "../support/test-redis.ts";
 
-const channel = "latchkey:key-changes";
 const change: Change = { kind: "key", keyId: "key_1", digests: ["d1", "d2"] };
 /** Bounds a wait for something that comes by itself. */
 const soon = { timeout: 60_000, interval: 10 };
 
 /** A replica that hears. */
-function join(server: { readonly port: number }, replica: string) {
+function join(url: string, replica: string) {
   const heard: Change[] = [];
   const events: string[] = [];
   const changes = new RedisChanges({
-    access: redisAccess(`redis://127.0.0.1:${server.port}`),
+    access: redisAccess(url),
     replica,
     clock: systemClock,
     log: createLog("error", () => {}),
@@ -34,8 +33,8 @@ function join(server: { readonly port: number }, replica: string) {
 
 type Replica = ReturnType<typeof join>;
 
-async function joinAll(server: RedisServer, ...names: string[]): Promise<Replica[]> {
-  const replicas = names.map((name) => join(server, name));
+async function joinAll(url: string, ...names: string[]): Promise<Replica[]> {
+  const replicas = names.map((name) => join(url, name));
   await allUp(replicas);
   return replicas;
 }
@@ -44,15 +43,16 @@ async function allUp(replicas: readonly Replica[]): Promise<void> {
   for (const { changes } of replicas) await vi.waitFor(() => expect(changes.isUp).toBe(true), soon);
 }
 
-function plainClient(server: RedisServer): Redis {
-  const redis = new Redis(server.url());
+/** Publishes in the channel of the database that the URL names. */
+async function publish(url: string, message: string): Promise<void> {
+  const redis = new Redis(url);
   atTestEnd(() => redis.disconnect());
-  return redis;
+  await redis.publish(`latchkey:key-changes:${new URL(url).pathname.slice(1)}`, message);
 }
 
 describe.runIf(hasRedis)("changes over Redis", () => {
   it("are not up before the first connection", async () => {
-    const replica = join(await startTestRedis(), "a");
+    const replica = join(await createRedisDatabase(), "a");
     expect(replica.changes.isUp).toBe(false);
     await allUp([replica]);
     expect(replica.heard).toEqual([]);
@@ -65,13 +65,28 @@ describe.runIf(hasRedis)("changes over Redis", () => {
     ["of root keys", { kind: "rootKeys" }],
     ["of imports", { kind: "imports" }],
   ])("are heard by all others and not by the one that made them, %s", async (_, made) => {
-    const [a, b, c] = (await joinAll(await startTestRedis(), "a", "b", "c")) as [Replica, Replica, Replica];
+    const [a, b, c] = (await joinAll(await createRedisDatabase(), "a", "b", "c")) as [Replica, Replica, Replica];
     await a.changes.broadcast(made);
     for (const { heard } of [b, c]) await vi.waitFor(() => expect(heard).toEqual([made]), soon);
     // A later message on the same channel has arrived, so its own message would have arrived too.
     await b.changes.broadcast(change);
     await vi.waitFor(() => expect(a.heard).toEqual([change]), soon);
     expect([a.events, c.events.slice(0, 1)]).toEqual([["announced", "heard"], ["heard"]]);
+  });
+
+  it("do not reach replicas that use another database of the same Redis", async () => {
+    const [ours, theirs] = [await createRedisDatabase(), await createRedisDatabase()];
+    const [a, b, c] = [join(ours, "a"), join(ours, "b"), join(theirs, "c")];
+    await allUp([a, b, c]);
+    await a.changes.broadcast(change);
+    await vi.waitFor(() => expect(b.heard).toEqual([change]), soon);
+    // A later message on their channel has arrived, so the first one would have arrived too.
+    const other: Change = { kind: "key", keyId: "key_2", digests: [] };
+    const d = join(theirs, "d");
+    await allUp([d]);
+    await d.changes.broadcast(other);
+    await vi.waitFor(() => expect(c.heard).toEqual([other]), soon);
+    expect(b.heard).toEqual([change]);
   });
 
   it.each([
@@ -88,9 +103,9 @@ describe.runIf(hasRedis)("changes over Redis", () => {
     ["no change", '{"from":"z"}'],
     ["a change of another kind", '{"from":"z","change":{"kind":"toString","keyId":"k"}}'],
   ])("are ignored if they cannot be understood: %s", async (_, message) => {
-    const server = await startTestRedis();
-    const [a, b] = (await joinAll(server, "a", "b")) as [Replica, Replica];
-    await plainClient(server).publish(channel, message);
+    const url = await createRedisDatabase();
+    const [a, b] = (await joinAll(url, "a", "b")) as [Replica, Replica];
+    await publish(url, message);
     // What comes after it on the same path has arrived, so it has too.
     await b.changes.broadcast(change);
     await vi.waitFor(() => expect(a.heard).toEqual([change]), soon);
@@ -99,7 +114,7 @@ describe.runIf(hasRedis)("changes over Redis", () => {
 
   // Again where the machine was busy: a process that stands still for a second is right to doubt its link.
   it("stay up without any change: a replica hears its own heartbeats", { retry: 2 }, async () => {
-    const [a] = (await joinAll(await startTestRedis(), "a")) as [Replica];
+    const [a] = (await joinAll(await createRedisDatabase(), "a")) as [Replica];
     // Longer than silence is put up with.
     const untilMs = performance.now() + 1500;
     while (performance.now() < untilMs) {
@@ -117,7 +132,7 @@ describe.runIf(hasRedis).concurrent("while Redis is away", () => {
     ["was killed", (server: RedisServer) => server.kill(), (server: RedisServer) => server.restart()],
   ])("because it %s, isUp says so; when it is back, changes are heard again", async (_, leave, comeBack) => {
     const server = await startTestRedis();
-    const replicas = await joinAll(server, "a", "b");
+    const replicas = await joinAll(server.url(), "a", "b");
     const [a, b] = replicas as [Replica, Replica];
     await leave(server);
     for (const { changes } of replicas) {
@@ -133,7 +148,7 @@ describe.runIf(hasRedis).concurrent("while Redis is away", () => {
 
   it("a change is not kept, in little time, and is counted: the change feed tells it", async () => {
     const server = await startTestRedis();
-    const [a] = (await joinAll(server, "a")) as [Replica];
+    const [a] = (await joinAll(server.url(), "a")) as [Replica];
     await server.kill();
     const startedMs = performance.now();
     for (let i = 0; i < 5; i++) await a.changes.broadcast(change);
@@ -144,7 +159,7 @@ describe.runIf(hasRedis).concurrent("while Redis is away", () => {
   it("a link that loses everything and never closes is given up", async () => {
     const server = await startTestRedis();
     const link = await FaultyProxy.start(server.port);
-    const [a, b] = [join(link, "a"), join(server, "b")];
+    const [a, b] = [join(`redis://127.0.0.1:${link.port}`, "a"), join(server.url(), "b")];
     await allUp([a, b]);
     link.abandonAll();
     await vi.waitFor(() => expect(a.changes.isUp).toBe(false), soon);

@@ -7,8 +7,7 @@ import { MemoryHub, type SubjectReport, type WindowHub } from "../../src/ratelim
 import { RedisWindowHub } from "../../src/ratelimit/redis/redis-window-hub.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
 import { redisAccess } from "../support/redis-access.ts";
-import type { RedisServer } from "../support/redis-server.ts";
-import { hasRedis, startTestRedis } from "../support/test-redis.ts";
+import { createRedisDatabase, hasRedis, startTestRedis } from "../support/test-redis.ts";
 
 const seeds = Array.from({ length: 20 }, (_, i) => i + 1);
 /** Longer than the tests take by so much that the time they take changes no decision. */
@@ -16,11 +15,11 @@ const durationMs = 2_000_000;
 /** Bounds a wait for something that comes by itself. */
 const soon = { timeout: 60_000, interval: 10 };
 
-async function connect(server: RedisServer): Promise<RedisWindowHub & { readonly logged: string[] }> {
+async function connect(url: string): Promise<RedisWindowHub & { readonly logged: string[] }> {
   const logged: string[] = [];
   const log = createLog("debug", (line) => void logged.push(JSON.parse(line).msg));
   const hub = new RedisWindowHub({
-    access: redisAccess(server.url()),
+    access: redisAccess(url),
     log,
     random: createSystemRandom(),
   });
@@ -40,7 +39,7 @@ async function tell(hub: WindowHub, changes: Partial<WindowReport> = {}, subject
 
 describe.runIf(hasRedis)("windows that meet in Redis", () => {
   it("are merged as in memory, with any reports", async () => {
-    const hub = await connect(await startTestRedis());
+    const hub = await connect(await createRedisDatabase());
     for (const seed of seeds) expect(await firstDifference(seed, hub, memoryHub())).toBeUndefined();
   });
 
@@ -52,7 +51,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
   ] satisfies [string, (report: WindowReport) => Partial<WindowReport>][])(
     "would be noticed to %s",
     async (_, mistake) => {
-      const hub = await connect(await startTestRedis());
+      const hub = await connect(await createRedisDatabase());
       const differences = [];
       for (const seed of seeds) differences.push(await firstDifference(seed, hub, memoryHub(mistake)));
       expect(differences.filter((difference) => difference !== undefined)).not.toHaveLength(0);
@@ -60,7 +59,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
   );
 
   it("stay as they are when a report is repeated", async () => {
-    const hub = await connect(await startTestRedis());
+    const hub = await connect(await createRedisDatabase());
     await tell(hub, { count: 3 });
     const once = await tell(hub, { replica: "b", count: 4 });
     for (let i = 0; i < 5; i++) await tell(hub, { count: 3 });
@@ -70,7 +69,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
   });
 
   it("keep names of windows apart up to the largest there are", async () => {
-    const hub = await connect(await startTestRedis());
+    const hub = await connect(await createRedisDatabase());
     const gen = 2 ** 52 - 1;
     expect(await tell(hub, { gen })).toMatchObject({ gen });
     expect(await tell(hub, { gen: gen - 1, replica: "b" })).toMatchObject({ gen });
@@ -81,19 +80,19 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
   });
 
   it("end by Redis' own clock and leave nothing behind", async () => {
-    const server = await startTestRedis();
-    const hub = await connect(server);
+    const url = await createRedisDatabase();
+    const hub = await connect(url);
     expect(await tell(hub, { endsInMs: 150, durationMs: 150 })).toMatchObject({ gen: 1 });
     const later = { replica: "b", gen: 2, count: 1, endsInMs: 100, durationMs: 150 };
     expect(await tell(hub, later)).toMatchObject({ gen: 1, others: 3 });
     await vi.waitFor(async () => expect(await tell(hub, later)).toMatchObject({ gen: 2, others: 0 }), soon);
-    const redis = plainClient(server);
+    const redis = plainClient(url);
     await vi.waitFor(async () => expect(await redis.keys("latchkey:window:*")).toEqual([]), soon);
   });
 
   it("belong to an epoch that all replicas see and that changes only when Redis forgets", async () => {
     const server = await startTestRedis();
-    const [a, b] = [await connect(server), await connect(server)];
+    const [a, b] = [await connect(server.url()), await connect(server.url())];
     const [first, second] = await Promise.all([tell(a), tell(b, { replica: "b" })]);
     expect(second.epoch).toBe(first.epoch);
     expect((await a.exchange([])).epoch).toBe(first.epoch);
@@ -112,18 +111,18 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
 
   it("are merged again after Redis has lost the script; until then reports have no effect", async () => {
     const server = await startTestRedis();
-    const hub = await connect(server);
+    const hub = await connect(server.url());
     await tell(hub);
-    await plainClient(server).script("FLUSH");
+    await plainClient(server.url()).script("FLUSH");
     const { news } = await hub.exchange([{ subject: "k", report: report({ replica: "b" }) }]);
     expect(news).toEqual([undefined]);
     await vi.waitFor(async () => expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 3 }), soon);
   });
 
   it("lose one report, not the batch, where Redis has something else under a window's name", async () => {
-    const server = await startTestRedis();
-    const hub = await connect(server);
-    await plainClient(server).set("latchkey:window:bad", "x");
+    const url = await createRedisDatabase();
+    const hub = await connect(url);
+    await plainClient(url).set("latchkey:window:bad", "x");
     const { news, refusal } = await hub.exchange(["k", "bad", "l"].map((subject) => ({ subject, report: report() })));
     expect(refusal).toBe("WRONGTYPE");
     expect(news.map((told) => told?.counted)).toEqual([true, undefined, true]);
@@ -135,7 +134,7 @@ describe.runIf(hasRedis)("windows that meet in Redis", () => {
 describe.runIf(hasRedis)("a Redis that says nothing", () => {
   it("fails an exchange after a second, is known to be away, delays no verification, and comes back by itself", async () => {
     const server = await startTestRedis();
-    const hub = await connect(server);
+    const hub = await connect(server.url());
     await tell(hub);
     server.pause();
     const startedMs = performance.now();
@@ -155,7 +154,7 @@ describe.runIf(hasRedis)("a Redis that says nothing", () => {
 
   it("that was killed is known to be away at once and found again when it is back, empty", async () => {
     const server = await startTestRedis();
-    const hub = await connect(server);
+    const hub = await connect(server.url());
     await tell(hub);
     await server.kill();
     await vi.waitFor(() => expect(hub.isReachable).toBe(false), { ...soon, timeout: 1000 });
@@ -211,8 +210,8 @@ function memoryHub(mistake: (report: WindowReport) => Partial<WindowReport> = ()
   };
 }
 
-function plainClient(server: RedisServer): Redis {
-  const redis = new Redis(server.url());
+function plainClient(url: string): Redis {
+  const redis = new Redis(url);
   onTestFinished(() => redis.disconnect());
   return redis;
 }

@@ -1,7 +1,11 @@
+import { chownSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { LocalServer, runAs } from "../support/local-server.ts";
+import { redisBinary } from "../support/redis-binary.ts";
+import { answers } from "../support/redis-cluster.ts";
 import { RedisReplica, soon } from "../support/redis-replica.ts";
-import { RedisSentinel, startReplicatedRedis } from "../support/redis-sentinel.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import { RedisServer, redisCommand } from "../support/redis-server.ts";
 import { hasRedis } from "../support/test-redis.ts";
 
 const passwords = { master: "the-masters-passw0rd", own: "the-sentinels-passw0rd" };
@@ -57,3 +61,50 @@ describe.runIf(hasRedis)("a master that a Sentinel knows", () => {
     expect(await replica.command(`AUTH ${passwords.master}\r\nROLE`)).toContain("master");
   });
 });
+
+/** One Sentinel that watches a master, which it knows by this name, and puts its replica in the place of one that is gone. */
+class RedisSentinel extends LocalServer {
+  static readonly masterName = "main";
+
+  private constructor() {
+    super("sentinel");
+  }
+
+  /** Resolves when it knows the master's replica. */
+  static async start(master: RedisServer, passwords: { master: string; own: string }): Promise<RedisSentinel> {
+    const sentinel = new RedisSentinel();
+    const { masterName } = RedisSentinel;
+    const file = join(sentinel.folder, "sentinel.conf");
+    const prepare = () => {
+      const lines = [
+        "bind 127.0.0.1",
+        `port ${sentinel.port}`,
+        `dir ${sentinel.folder}`,
+        `requirepass ${passwords.own}`,
+        `sentinel monitor ${masterName} 127.0.0.1 ${master.port} 1`,
+        `sentinel auth-pass ${masterName} ${passwords.master}`,
+        `sentinel down-after-milliseconds ${masterName} 500`,
+        `sentinel failover-timeout ${masterName} 3000`,
+      ];
+      writeFileSync(file, `${lines.join("\n")}\n`);
+      // It writes down there what it has found out.
+      if (runAs.uid !== undefined) chownSync(file, runAs.uid, runAs.gid);
+      return [file, "--sentinel"];
+    };
+    const ping = () => redisCommand(sentinel.port, "PING");
+    await sentinel.launch(redisBinary(), prepare, ping, "redis-server");
+    const command = (line: string) => redisCommand(sentinel.port, `AUTH ${passwords.own}\r\n${line}`);
+    await answers({ command }, `SENTINEL REPLICAS ${masterName}`, /flags/);
+    return sentinel;
+  }
+}
+
+/** A master and its replica, both with this password. */
+async function startReplicatedRedis(password: string): Promise<{ master: RedisServer; replica: RedisServer }> {
+  const settings = { requirepass: password, masterauth: password, "repl-diskless-sync-delay": "0" };
+  const master = await RedisServer.start(settings);
+  const replica = await RedisServer.start({ ...settings, replicaof: `127.0.0.1 ${master.port}` });
+  const command = (line: string) => replica.command(`AUTH ${password}\r\n${line}`);
+  await answers({ command }, "INFO replication", /master_link_status:up/);
+  return { master, replica };
+}

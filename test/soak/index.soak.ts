@@ -9,7 +9,7 @@ import { addKeysLike, loadDuring, plainIndexText, usageIndex } from "../support/
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { query } from "../support/run-statement.ts";
-import { createTestDatabase } from "../support/test-database.ts";
+import { createEmptyDatabase } from "../support/test-database.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -28,7 +28,7 @@ const indexes: readonly IndexMigration[] = [
 
 describe(`an index on ${rows} rows`, () => {
   it("is built while verifications run, and fails none of them", async () => {
-    const url = await createTestDatabase();
+    const url = await createEmptyDatabase();
     const { baseUrl } = await startLatchkey({ DATABASE_URL: url, LATCHKEY_ROOT_KEY: testRootKey });
     const { keys } = rawClient({ baseUrl, rootKey: testRootKey });
     const refill = { interval: "daily", amount: 10 } as const;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { copiedTables } from "../../src/store/sql/copied-tables.ts";
 import { openTestStore } from "../support/open-test-store.ts";
 import { query } from "../support/run-statement.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { openTestEngine, readRows } from "./sqlite/open-test-engine.ts";
 
 /** Those that the engines keep for themselves, or that begin anew. */
@@ -12,7 +12,7 @@ const ofPostgres = ["change_readers", "usage_writers"];
 describe.runIf(hasPostgres)("latchkey copy", () => {
   it("copies every table of both engines that is not left behind on purpose, with the same columns", async () => {
     const { file } = await openTestEngine();
-    const url = await createTestDatabase();
+    const url = await createEmptyDatabase();
     await openTestStore({ url });
     const embedded = readRows(
       file,

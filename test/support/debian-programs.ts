@@ -1,15 +1,6 @@
-import { execFileSync } from "node:child_process";
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { type ExecFileSyncOptions, execFileSync } from "node:child_process";
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
 /** Server programs that the tests need. */
@@ -23,6 +14,8 @@ export interface Programs {
   /** Done before the package is installed, so that it sets up and starts nothing. */
   prepare?(): void;
 }
+
+const lockFile = join(tmpdir(), "latchkey-apt.lock");
 
 /** Where the programs are. Where they are missing and this user may, Debian's package is installed. */
 export function findOrInstall(programs: Programs): string {
@@ -51,18 +44,6 @@ export function maskService(name: string): void {
   if (!existsSync(unit)) symlinkSync("/dev/null", unit);
 }
 
-/** Without systemd, Debian's packages ask this program whether they may start what they bring. */
-function withoutStarting(install: () => void): void {
-  const policy = "/usr/sbin/policy-rc.d";
-  const isOurs = !existsSync(policy);
-  if (isOurs) writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
-  try {
-    install();
-  } finally {
-    if (isOurs) rmSync(policy);
-  }
-}
-
 /**
  * Copies one program out of Debian's package to `target`, where installing it would bring far more than is needed. Nothing of
  * it is set up.
@@ -71,8 +52,7 @@ export function unpackProgram({ name, debianPackage }: Programs, pathInPackage: 
   console.log(`The tests need ${name}, which is missing: taking it out of Debian's package ${debianPackage}.`);
   const folder = mkdtempSync(`${target}-`);
   try {
-    if (process.getuid?.() === 0) execFileSync("apt-get", ["-q", "update"], { stdio: ["ignore", "ignore", "inherit"] });
-    execFileSync("apt-get", ["-q", "download", debianPackage], { cwd: folder, stdio: "pipe" });
+    aptGet(`apt-get -q download ${debianPackage}`, { cwd: folder, stdio: "pipe" });
     execFileSync("sh", ["-c", `dpkg-deb --fsys-tarfile *.deb | tar -x ./${pathInPackage}`], { cwd: folder });
     renameSync(join(folder, pathInPackage), target);
   } catch (cause) {
@@ -83,6 +63,21 @@ export function unpackProgram({ name, debianPackage }: Programs, pathInPackage: 
   }
 }
 
+/**
+ * Runs a command of apt-get, again with a new list of packages if the list is missing or too old. Several test files may need
+ * a program at the same time, and apt-get does not wait for another one, so `flock` does. Without systemd, Debian's packages
+ * ask policy-rc.d whether they may start what they bring.
+ */
+function aptGet(command: string, options: ExecFileSyncOptions): void {
+  const policy = "/usr/sbin/policy-rc.d";
+  const script = `
+    if [ "$(id -u)" = 0 ] && [ ! -e ${policy} ]; then
+      printf '#!/bin/sh\nexit 101\n' > ${policy} && chmod 755 ${policy} && trap 'rm ${policy}' EXIT
+    fi
+    ${command} 2>/dev/null || { apt-get -q update && ${command}; }`;
+  execFileSync("flock", [lockFile, "sh", "-c", script], options);
+}
+
 function install({ name, debianPackage, find, prepare }: Programs): string {
   const installLine = `apt-get install -y --no-install-recommends ${debianPackage}`;
   const mayInstall = process.getuid?.() === 0 && isExecutable("/usr/bin/apt-get");
@@ -90,11 +85,8 @@ function install({ name, debianPackage, find, prepare }: Programs): string {
   console.log(`The tests need ${name}, which is missing: installing Debian's package.`);
   prepare?.();
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const aptGet = (...args: string[]) =>
-    execFileSync("apt-get", ["-q", ...args], { env, stdio: ["ignore", "ignore", "inherit"] });
-  aptGet("update");
-  const options = ["-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"];
-  withoutStarting(() => aptGet("install", ...options, ...debianPackage.split(" ")));
+  const options = "-y --no-install-recommends -o Dpkg::Options::=--force-confold";
+  aptGet(`apt-get -q install ${options} ${debianPackage}`, { env, stdio: ["ignore", "ignore", "inherit"] });
   const found = find();
   if (found === undefined) throw new Error(`${name} is still missing. Type: ${installLine}`);
   return found;

@@ -4,20 +4,31 @@ import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { MaybePromise } from "../../src/domain/maybe-promise.ts";
 
 const nobody = 65_534;
-const startMs = 30_000;
+/** Ends a hang. */
+const startMs = 120_000;
+const portsTried = 20;
 
-/** A server program of the test's own: a temporary folder, a free loopback port, an unprivileged user. */
+const takenPort = /address already in use/i;
+
+/** A server program of the test's own: a temporary folder, a loopback port of its own, an unprivileged user. */
 export abstract class LocalServer {
-  readonly port: number;
   protected readonly folder: string;
+  #port: number;
   #process: ChildProcess | undefined;
 
-  protected constructor(name: string, port: number) {
-    this.port = port;
+  /** Without a port, the first start finds one. */
+  protected constructor(name: string, port = 0) {
+    this.#port = port;
     this.folder = mkdtempSync(join(tmpdir(), `latchkey-${name}-`));
     if (runAs.uid !== undefined) chownSync(this.folder, runAs.uid, runAs.gid);
+  }
+
+  /** Known when the server starts for the first time, and the same from then on. */
+  get port(): number {
+    return this.#port;
   }
 
   /** Of the first process; the others are its children. */
@@ -45,13 +56,34 @@ export abstract class LocalServer {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Starts the program, under this name and as this user, and resolves when the server answers. */
+  /**
+   * Starts the program, under this name and as this user, and resolves when the server answers. `prepare` writes what depends
+   * on the port and returns the arguments. If the first start finds its port taken, it tries another port.
+   */
   protected async launch(
     program: string,
-    args: readonly string[],
+    prepare: () => MaybePromise<readonly string[]>,
     answers: () => Promise<unknown>,
     argv0 = program,
     user: { uid?: number; gid?: number } = runAs,
+  ): Promise<void> {
+    const isFirst = this.#port === 0;
+    for (let tries = 1; ; tries++) {
+      if (isFirst) this.#port = await freePort();
+      try {
+        return await this.#launch(program, await prepare(), answers, argv0, user);
+      } catch (error) {
+        if (!isFirst || tries === portsTried || !takenPort.test((error as Error).message)) throw error;
+      }
+    }
+  }
+
+  async #launch(
+    program: string,
+    args: readonly string[],
+    answers: () => Promise<unknown>,
+    argv0: string,
+    user: { uid?: number; gid?: number },
   ): Promise<void> {
     const child = spawn(program, args, { ...user, argv0, stdio: ["ignore", "pipe", "pipe"] });
     let log = "";
@@ -100,12 +132,33 @@ export abstract class LocalServer {
 /** For programs that refuse to run as root, and because no test needs a server that does. */
 export const runAs = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
 
-export function freePort(): Promise<number> {
+/** The system gives ports from here on to connections and to servers that ask for any. */
+const systemPortsFrom = Number(readFileSync("/proc/sys/net/ipv4/ip_local_port_range", "utf8").split(/\s/)[0]);
+const portsFrom = systemPortsFrom > 16_000 ? 10_000 : 61_000;
+const portsTo = systemPortsFrom > 16_000 ? systemPortsFrom : 65_536;
+/** Test files that run side by side take their ports from different parts of the range. */
+const parts = 8;
+const portsOfPart = Math.floor((portsTo - portsFrom) / parts);
+const firstOfPart = portsFrom + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsOfPart;
+let nextPort = Math.floor(Math.random() * portsOfPart);
+
+/**
+ * A port for a server that cannot choose one itself, or that is started again on the same. Neither the system nor another
+ * test file gives it to anything else, so it is still free when the server binds it.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = firstOfPart + (nextPort++ % portsOfPart);
+    if (await canBind(port)) return port;
+  }
+}
+
+/** Some other program of this machine may have it. */
+function canBind(port: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const server = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as net.AddressInfo;
-      server.close(() => resolve(port));
-    });
+    const server = net.createServer();
+    server.on("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
 }
 

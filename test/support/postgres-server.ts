@@ -4,21 +4,24 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type pg from "pg";
-import { freePort, LocalServer, runAs } from "./local-server.ts";
+import { LocalServer, runAs } from "./local-server.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
 import { query } from "./run-statement.ts";
 
 const superuser = "latchkey";
 
+/** A database of the shared server with all migrations. Test databases are copies of it: running them takes longer. */
+export const migratedDatabase = "latchkey_migrated";
+
 /** A real Postgres of the test's own. */
 export class PostgresServer extends LocalServer {
-  private constructor(port: number) {
-    super("postgres", port);
+  private constructor() {
+    super("postgres");
   }
 
   /** A new server, running. `settings` go into its configuration file. */
   static async start(settings: Record<string, string> = {}): Promise<PostgresServer> {
-    const server = new PostgresServer(await freePort());
+    const server = new PostgresServer();
     await server.#run("initdb", [
       "-D",
       server.#data,
@@ -39,7 +42,7 @@ export class PostgresServer extends LocalServer {
 
   /** A streaming standby of a running server, under this name; through another port if a link lies in between. */
   static async startStandbyOf(primary: PostgresServer, name: string, port = primary.port): Promise<PostgresServer> {
-    const standby = new PostgresServer(await freePort());
+    const standby = new PostgresServer();
     const source = `host=127.0.0.1 port=${port} user=${superuser} application_name=${name}`;
     await standby.#run("pg_basebackup", ["-D", standby.#data, "-d", source, "-R", "--checkpoint=fast", "--no-sync"]);
     await standby.up();
@@ -74,10 +77,10 @@ export class PostgresServer extends LocalServer {
   /** Starts the server and resolves when it takes connections. */
   async up(): Promise<void> {
     const options = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="];
-    const args = ["-D", this.#data, "-p", String(this.port), ...options];
+    const prepare = () => ["-D", this.#data, "-p", String(this.port), ...options];
     for (let tries = 0; ; tries++) {
       try {
-        return await this.launch(join(postgresBinaries(), "postgres"), args, () => this.query("SELECT 1"));
+        return await this.launch(join(postgresBinaries(), "postgres"), prepare, () => this.query("SELECT 1"));
       } catch (error) {
         // A process of the server that was killed can live a moment longer than the first one.
         if (!(error as Error).message.includes("is still in use") || tries === 50) throw error;

@@ -84,19 +84,22 @@ export class ProxyServer extends LocalServer {
     { latchkey, api, rootKey, edit }: ProxyOptions,
   ): Promise<ProxyServer> {
     const { page, language, listens, prepare } = kinds[name];
-    const proxy = new ProxyServer(name, await freePort());
-    const documented = substitute(readConfiguration(page, language), {
-      "10.0.0.1:8080": latchkey[0],
-      "10.0.0.2:8080": latchkey[1],
-      "10.0.0.9:3000": api,
-      [listens[0]]: listens[1](proxy.port),
-      latchkey_root_key: rootKey,
-    });
-    const { args } = await prepare(
-      proxy.folder,
-      edit === undefined ? documented : substitute(documented, { [edit[0]]: edit[1] }),
-    );
-    await proxy.launch(program, [...programArgs, ...args], () => connectTo(proxy.port));
+    const proxy = new ProxyServer(name);
+    const writeAll = async () => {
+      const documented = substitute(readConfiguration(page, language), {
+        "10.0.0.1:8080": latchkey[0],
+        "10.0.0.2:8080": latchkey[1],
+        "10.0.0.9:3000": api,
+        [listens[0]]: listens[1](proxy.port),
+        latchkey_root_key: rootKey,
+      });
+      const { args } = await prepare(
+        proxy.folder,
+        edit === undefined ? documented : substitute(documented, { [edit[0]]: edit[1] }),
+      );
+      return [...programArgs, ...args];
+    };
+    await proxy.launch(program, writeAll, () => connectTo(proxy.port));
     return proxy;
   }
 

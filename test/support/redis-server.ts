@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import net from "node:net";
-import { freePort, LocalServer } from "./local-server.ts";
+import { LocalServer } from "./local-server.ts";
 import { redisBinary } from "./redis-binary.ts";
 
 const answerMs = 5000;
@@ -9,14 +9,14 @@ const answerMs = 5000;
 export class RedisServer extends LocalServer {
   readonly #settings: Record<string, string>;
 
-  private constructor(port: number, settings: Record<string, string>) {
-    super("redis", port);
+  private constructor(settings: Record<string, string>) {
+    super("redis");
     this.#settings = settings;
   }
 
   /** A new server, running. `settings` are those of its configuration file. */
   static async start(settings: Record<string, string> = {}): Promise<RedisServer> {
-    const server = new RedisServer(await freePort(), settings);
+    const server = new RedisServer(settings);
     await server.restart();
     return server;
   }
@@ -28,17 +28,19 @@ export class RedisServer extends LocalServer {
   /** Starts the server again, with what was saved on disk, after killing it if it runs: without settings that is nothing. */
   async restart(): Promise<void> {
     await this.kill();
-    const settings = {
-      bind: "127.0.0.1",
-      port: String(this.port),
-      "protected-mode": "yes",
-      dir: this.folder,
-      save: "",
-      appendonly: "no",
-      ...this.#settings,
+    const prepare = () => {
+      const settings = {
+        bind: "127.0.0.1",
+        port: String(this.port),
+        "protected-mode": "yes",
+        dir: this.folder,
+        save: "",
+        appendonly: "no",
+        ...this.#settings,
+      };
+      return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
     };
-    const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-    await this.launch(redisBinary(), args, () => this.command("PING"), "redis-server");
+    await this.launch(redisBinary(), prepare, () => this.command("PING"), "redis-server");
   }
 
   /** Sends one command and answers the reply as it is. */

@@ -1,14 +1,23 @@
-import { inject } from "vitest";
+import { askSharedServers, hasServers } from "./ask-shared-servers.ts";
+import { postgresBinaries } from "./postgres-binaries.ts";
+import { migratedDatabase } from "./postgres-server.ts";
 import { query } from "./run-statement.ts";
 
 /** Whether this run has servers. A suite that needs one says `describe.runIf(hasPostgres)`. */
-export const hasPostgres = inject("postgresUrl") !== undefined;
+export const hasPostgres = hasServers;
 
 let made = 0;
 
-/** A new and empty database in the run's Postgres, with these options. It goes with the server, at the end of the run. */
-export async function createTestDatabase(options = ""): Promise<string> {
-  const url = new URL(inject("postgresUrl") ?? "");
+/** A new database in the run's Postgres, with all tables and without rows. It goes with the server, at the end of the run. */
+export function createTestDatabase(): Promise<string> {
+  return createEmptyDatabase(`TEMPLATE ${migratedDatabase}`);
+}
+
+/** The same without tables, with these options. */
+export async function createEmptyDatabase(options = ""): Promise<string> {
+  // Installed here if it is missing: the process that has the server must not be held up.
+  postgresBinaries();
+  const url = new URL(await askSharedServers("postgres"));
   const name = `test_${process.pid}_${performance.timeOrigin.toFixed(0)}_${++made}`;
   await query(url.href, `CREATE DATABASE ${name} ${options}`);
   url.pathname = `/${name}`;

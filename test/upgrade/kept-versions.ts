@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { query } from "../support/run-statement.ts";
-import { createTestDatabase } from "../support/test-database.ts";
+import { createEmptyDatabase } from "../support/test-database.ts";
 import type { KeptCall } from "./kept-data.ts";
 
 const fixtures = join(import.meta.dirname, "fixtures");
@@ -20,7 +20,7 @@ export function keptCalls(version: string, store: "embedded" | "postgres"): Kept
 
 /** A new database with what that version has left in Postgres. */
 export async function restoreDump(version: string): Promise<string> {
-  const url = await createTestDatabase();
+  const url = await createEmptyDatabase();
   await query(url, readFileSync(keptFile(version, "postgres.sql"), "utf8"));
   return url;
 }

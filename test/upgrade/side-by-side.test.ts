@@ -6,7 +6,7 @@ import { startLatchkey } from "../support/latchkey-process.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { StrictCluster } from "../support/strict/index.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { hasRedis } from "../support/test-redis.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 import { keptVersions, restoreDump, unpackArtefact } from "./kept-versions.ts";
@@ -76,7 +76,7 @@ describe.runIf(hasPostgres && hasRedis).each(keptVersions)("this version beside 
   });
 
   it("would be found out if they did not share what they count and change", async () => {
-    const fronts = new Fronts(await startReplicas([kept, current], createTestDatabase), false);
+    const fronts = new Fronts(await startReplicas([kept, current], createEmptyDatabase), false);
     expect(await fronts.spendCounter()).toContainEqual(expect.stringMatching(/^80 of 50 uses passed/));
     expect(await fronts.exhaustStrictLimit()).toContainEqual(expect.stringMatching(/^60 passed a limit of 30/));
     expect(await fronts.changeKeys()).toContainEqual(expect.stringMatching(/^still VALID/));

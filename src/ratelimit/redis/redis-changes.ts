@@ -5,7 +5,6 @@ import type { Change, ChangeAudience } from "../../store/changes.ts";
 import { locateServer, type RedisAccess, WrongServer } from "./locate-server.ts";
 import { checkServer, RedisConnection } from "./redis-connection.ts";
 
-const channel = "latchkey:key-changes";
 const heartbeatMs = 250;
 /** Without a heartbeat of its own for this long, a replica may be missing what others say. */
 const silenceMaxMs = 1000;
@@ -31,6 +30,7 @@ export class RedisChanges implements ChangeAudience {
   readonly #subscriber: RedisConnection;
   #hearing: Redis | undefined;
   readonly #heartbeat: NodeJS.Timeout;
+  readonly #channel: string;
   readonly #heartbeatChannel: string;
   #heardAtMs: number;
   /** Who waits for the next heartbeat to be heard. */
@@ -39,9 +39,10 @@ export class RedisChanges implements ChangeAudience {
 
   constructor(options: RedisChangesOptions) {
     this.#options = options;
-    this.#heartbeatChannel = `latchkey:heartbeat:${options.replica}`;
+    this.#channel = channelIn(options.access.servers.database);
+    this.#heartbeatChannel = `${this.#channel}:heartbeat:${options.replica}`;
     this.#heardAtMs = Number.NEGATIVE_INFINITY;
-    const locate = () => locateServer(options.access, slotOf(channel));
+    const locate = () => locateServer(options.access, slotOf(this.#channel));
     this.#publisher = new RedisConnection({
       ...options,
       locate: locate(),
@@ -58,7 +59,7 @@ export class RedisChanges implements ChangeAudience {
           // One that was given up may still say something, which is no sign of the new one's life.
           if (this.#hearing === redis) this.#hear(from, message);
         });
-        await redis.subscribe(channel, this.#heartbeatChannel);
+        await redis.subscribe(this.#channel, this.#heartbeatChannel);
         const heard = this.#nextHeartbeat();
         void this.#beat();
         await heard;
@@ -88,7 +89,7 @@ export class RedisChanges implements ChangeAudience {
 
   async #publish(message: Message): Promise<boolean> {
     try {
-      await this.#publisher.redis.publish(channel, JSON.stringify(message));
+      await this.#publisher.redis.publish(this.#channel, JSON.stringify(message));
       return true;
     } catch (error) {
       this.#publisher.renew(error as Error);
@@ -115,7 +116,7 @@ export class RedisChanges implements ChangeAudience {
    * name, or is cut off from its cluster, refuses to read it; what is published at a replica stays there.
    */
   async #sendHeartbeat(redis: Redis): Promise<void> {
-    await redis.exists(channel);
+    await redis.exists(this.#channel);
     await checkServer(redis);
     await redis.publish(this.#heartbeatChannel, "");
   }
@@ -133,7 +134,7 @@ export class RedisChanges implements ChangeAudience {
 
   #hear(from: string, message: string): void {
     this.#heardAtMs = this.#options.clock.monotonicMs();
-    if (from !== channel) {
+    if (from !== this.#channel) {
       this.#onHeartbeat();
       return;
     }
@@ -142,6 +143,11 @@ export class RedisChanges implements ChangeAudience {
     this.#options.metrics.keyChange("heard");
     this.#options.onChange(heard.change);
   }
+}
+
+/** Redis delivers messages whatever database their connection uses, so the name of the channel says which it is. */
+function channelIn(database: number): string {
+  return database === 0 ? "latchkey:key-changes" : `latchkey:key-changes:${database}`;
 }
 
 interface Message {

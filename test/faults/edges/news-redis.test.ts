@@ -5,7 +5,7 @@ import { readMetric } from "../../support/read-metric.ts";
 import { settles } from "../../support/settles.ts";
 import { StrictCluster } from "../../support/strict/index.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
-import { hasRedis, startTestRedis } from "../../support/test-redis.ts";
+import { createRedisDatabase, hasRedis } from "../../support/test-redis.ts";
 import { testRootKey } from "../../support/test-root-key.ts";
 
 /** What the documentation promises. */
@@ -14,8 +14,7 @@ const settledMs = 10_000;
 
 describe.runIf(hasPostgres && hasRedis)("a change made on one edge, with Redis everywhere", () => {
   it("is in force there at once and on each front within a second, also if a coordinator is killed right after a deletion", async () => {
-    const [databaseUrl, redis] = [await createTestDatabase(), await startTestRedis()];
-    const REDIS_URL = redis.url();
+    const [databaseUrl, REDIS_URL] = [await createTestDatabase(), await createRedisDatabase()];
     const cluster = await StrictCluster.start({
       edges: 2,
       coordinators: 2,

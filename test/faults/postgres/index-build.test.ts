@@ -9,7 +9,7 @@ import { startTestServer } from "../../support/in-process-server.ts";
 import { addKeysLike, loadDuring, plainIndexText, usageIndex } from "../../support/index-build.ts";
 import { postJson } from "../../support/post-json.ts";
 import { query } from "../../support/run-statement.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 import { atTestEnd } from "../../support/test-end.ts";
 
 const rows = 50_000;
@@ -18,7 +18,7 @@ const openMs = 1500;
 
 /** A service with many keys, and an index that another process builds while the service is used. */
 async function buildUnderLoad(build: (url: string) => Promise<unknown>) {
-  const url = await createTestDatabase();
+  const url = await createEmptyDatabase();
   const server = await startTestServer({ settings: { databaseUrl: new Secret(url), usageTimeoutMs: 500 } });
   const headers = { authorization: `Bearer ${server.rootKey}` };
   const refill = { interval: "daily", amount: 10 };

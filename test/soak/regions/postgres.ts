@@ -86,6 +86,12 @@ export class LabPostgres extends LocalServer {
     const args = ["-D", this.#data, "-p", String(port), ...options];
     const command = this.#network.inside(this.#host, join(postgresBinaries(), "postgres"), args, runAs);
     // Only root may enter a host. The command itself takes the unprivileged user then.
-    await this.launch(command[0], command.slice(1), () => this.query("SELECT 1", "postgres"), command[0], {});
+    await this.launch(
+      command[0],
+      () => command.slice(1),
+      () => this.query("SELECT 1", "postgres"),
+      command[0],
+      {},
+    );
   }
 }

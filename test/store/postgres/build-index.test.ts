@@ -10,7 +10,7 @@ import { usageIndex } from "../../support/index-build.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { PgBouncer } from "../../support/pgbouncer.ts";
 import { query } from "../../support/run-statement.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 import { atTestEnd } from "../../support/test-end.ts";
 
 const known = [...pgMigrations, usageIndex];
@@ -18,7 +18,7 @@ const known = [...pgMigrations, usageIndex];
 const longMs = 600;
 
 async function migratedDatabase(): Promise<string> {
-  const url = await createTestDatabase();
+  const url = await createEmptyDatabase();
   await migrateUp(openEngine(url), 0, pgMigrations);
   return url;
 }

@@ -10,14 +10,14 @@ import { createKey } from "../../support/manage.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 
 const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
 let roles = 0;
 
 /** A database of a role's own that may have so many connections. */
 async function limitedTo(connections: number): Promise<{ url: string; limit: (connections: number) => Promise<void> }> {
-  const admin = await createTestDatabase();
+  const admin = await createEmptyDatabase();
   const url = new URL(admin);
   const role = `limited_${process.pid}_${++roles}`;
   const limit = async (to: number) => void (await query(admin, `ALTER ROLE ${role} CONNECTION LIMIT ${to}`));
@@ -64,7 +64,7 @@ describe.runIf(hasPostgres)("a role with a limit of connections", () => {
 
 describe.runIf(hasPostgres)("a database that takes no changes", () => {
   it("is told of by its code, by a lane and by the check", async () => {
-    const url = await createTestDatabase();
+    const url = await createEmptyDatabase();
     const store = await openStore(url);
     await store.check();
     await query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);

@@ -8,7 +8,7 @@ import { pgMigrations } from "../../../src/store/postgres/pg-migrations.ts";
 import { migrateUp } from "../../../src/store/sql/migrate.ts";
 import type { Migration } from "../../../src/store/sql/migrations.ts";
 import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 
 // All three were seen; the last is too rare to be met on purpose.
 it.each(["23505", "42P07", "42710"])("a loser of a race knows it by SQLSTATE %s", (code) => {
@@ -25,7 +25,7 @@ const longMs = 600;
 
 /** A database with its tables, and another process that has a transaction open in it. */
 async function migratedBesides(statement: string) {
-  const url = await createTestDatabase();
+  const url = await createEmptyDatabase();
   const engine = openPgEngine({ url, connectionsMax: 1 });
   onTestFinished(() => engine.close());
   await migrateUp(engine, 0, pgMigrations);
@@ -41,7 +41,7 @@ describe.runIf(hasPostgres)("migrations", () => {
   it.each(Array.from({ length: 12 }, (_, i) => i))(
     "that eight start at once are each applied by one (race %i)",
     async () => {
-      const url = await createTestDatabase();
+      const url = await createEmptyDatabase();
       const engines = Array.from({ length: 8 }, () => openPgEngine({ url, connectionsMax: 1 }));
       onTestFinished(() => Promise.all(engines.map((engine) => engine.close())).then(() => {}));
       // Connected first, so that they meet.

@@ -9,7 +9,7 @@ import { eventCases } from "../../contract/event-cases.ts";
 import { listCases } from "../../contract/list-cases.ts";
 import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 
 /** The servers of the other tests compare texts byte by byte; most others do not. */
 const english = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
@@ -21,7 +21,7 @@ const cases = [...listCases, ...eventCases].filter(({ name }) =>
 describe.runIf(hasPostgres)("in a database that sorts texts by language", () => {
   it.each(cases)("$name", async ({ run }) => {
     const clock = new TestClock();
-    const url = await createTestDatabase(english);
+    const url = await createEmptyDatabase(english);
     const { rows } = await query(url, "SELECT 'a' < 'B' AS by_language");
     expect(rows).toEqual([{ by_language: true }]);
     const ambient = { clock: systemClock, metrics: createMetrics(), random: createSystemRandom() };
@@ -32,7 +32,7 @@ describe.runIf(hasPostgres)("in a database that sorts texts by language", () => 
   });
 
   it("what refers to a column is compared as that one is, so that joins use its index", async () => {
-    const url = await createTestDatabase(english);
+    const url = await createEmptyDatabase(english);
     const engine = openPgEngine({ url, connectionsMax: 1 });
     onTestFinished(() => engine.close());
     await migrateUp(engine, 1, pgMigrations);

@@ -5,7 +5,7 @@ import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { PgSocket } from "../../../src/store/postgres/pg-socket.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
 import { startSilentAddress } from "../../support/silent-address.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 import { type SecuredPostgres, startSecuredPostgres } from "./secured-postgres.ts";
 
 const ping = { text: "SELECT 1 AS one", values: [] };
@@ -56,7 +56,7 @@ describe("an attempt to connect", () => {
 
 describe.runIf(hasPostgres)("a connection", () => {
   it("is made to the next address of a name if the first one answers nothing", async () => {
-    const url = new URL(await createTestDatabase());
+    const url = new URL(await createEmptyDatabase());
     await startSilentAddress("127.0.0.2", Number(url.port));
     url.hostname = "database.test";
     const tried: string[] = [];
@@ -73,7 +73,7 @@ describe.runIf(hasPostgres)("a connection", () => {
   });
 
   it("that is given up is reset, and one that is closed in order is not", async () => {
-    const { url, endings } = await linkTo(await createTestDatabase());
+    const { url, endings } = await linkTo(await createEmptyDatabase());
     const connection = connectionTo(url);
     await connection.ready();
     await expect(connection.run(sleep, 50)).rejects.toThrow("no reply in time");
@@ -85,7 +85,7 @@ describe.runIf(hasPostgres)("a connection", () => {
   });
 
   it("that was lost lets no statement of its session run on the one after it", async () => {
-    const connection = connectionTo(await createTestDatabase(), { keepOpen: () => ({ afterMs: 0 }) });
+    const connection = connectionTo(await createEmptyDatabase(), { keepOpen: () => ({ afterMs: 0 }) });
     await connection.ready();
     const session = connection.session();
     connection.discard();
@@ -95,7 +95,7 @@ describe.runIf(hasPostgres)("a connection", () => {
   });
 
   it("that is kept open is opened again when it is lost, before anybody asks", async () => {
-    const { url, endings } = await linkTo(await createTestDatabase());
+    const { url, endings } = await linkTo(await createEmptyDatabase());
     let opened = 0;
     const connection = connectionTo(url, { keepOpen: () => ({ afterMs: 0 }), onOpen: () => void opened++ });
     await connection.ready();

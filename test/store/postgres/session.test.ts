@@ -7,7 +7,7 @@ import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { openLane } from "../../faults/postgres/lane-fixture.ts";
 import { logCommits, loggedCommits } from "../../support/commit-log.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 
 /** Settings that an administrator may have made for all sessions, each unsafe for an acknowledged use. */
 const careless = {
@@ -29,7 +29,7 @@ const questionAbout = (names: readonly string[]) =>
 
 /** A database whose sessions are careless unless they say otherwise. */
 async function carelessDatabase(): Promise<string> {
-  const url = await createTestDatabase();
+  const url = await createEmptyDatabase();
   const client = new pg.Client(url);
   await client.connect();
   for (const [name, value] of Object.entries(careless)) {

@@ -6,12 +6,12 @@ import { PgConnection } from "../../../src/store/postgres/pg-connection.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
-import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
+import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 
 describe.runIf(hasPostgres)("a transaction of the pool", () => {
   let url: string;
   beforeAll(async () => {
-    url = await createTestDatabase();
+    url = await createEmptyDatabase();
     const engine = open(url);
     await engine.atomically([CompiledQuery.raw("CREATE TABLE things (id text PRIMARY KEY, n bigint)")]);
     await engine.close();

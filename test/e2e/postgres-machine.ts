@@ -2,10 +2,10 @@ import { chownSync, existsSync, mkdtempSync, readFileSync, readlinkSync, rmSync 
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { bash } from "./documented-steps.ts";
-import { childrenOf, freePort, runAs, signal } from "./local-server.ts";
-import { postgresBinaries } from "./postgres-binaries.ts";
-import { atTestEnd } from "./test-end.ts";
+import { bash } from "../support/documented-steps.ts";
+import { childrenOf, freePort, runAs, signal } from "../support/local-server.ts";
+import { postgresBinaries } from "../support/postgres-binaries.ts";
+import { atTestEnd } from "../support/test-end.ts";
 
 const password = "password";
 
