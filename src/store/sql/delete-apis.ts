@@ -42,8 +42,11 @@ export function deleteApiKeysPlan(engine: SqlEngine, command: DeleteApiKeys): Pl
         .where("is_deleting", "=", 1)
         .returning("id")
         .compile(),
-      sql`UPDATE keys SET version = version + 1, updated_at_ms = ${event.atMs}, event_id = ${event.id}
-        WHERE id IN (${firstKeys(apiId, limit)} ${forUpdate})
+      // Materialised, so that it is evaluated once: a plan that evaluates it for each row would skip the rows that it has
+      // changed already and find others in their place, beyond the limit.
+      sql`WITH first_keys AS MATERIALIZED (${firstKeys(apiId, limit)} ${forUpdate})
+        UPDATE keys SET version = version + 1, updated_at_ms = ${event.atMs}, event_id = ${event.id}
+        WHERE id IN (SELECT id FROM first_keys)
           AND EXISTS (SELECT 1 FROM apis WHERE id = ${apiId} AND event_id = ${event.id})
         RETURNING id`.compile(db),
     ],
