@@ -4,6 +4,7 @@ import type { NewKey } from "../../src/domain/key.ts";
 import type { Outcome } from "../../src/store/management.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Charge } from "../../src/store/usage-ledger.ts";
+import { sized } from "../support/deep.ts";
 import { createKey, deleteKey, updateRemaining } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import type { TestClock } from "../support/test-clock.ts";
@@ -11,7 +12,7 @@ import type { ContractCase } from "./contract-case.ts";
 import { sampleKey, sampleRecord } from "./sample-keys.ts";
 import { settleInOrder } from "./settle.ts";
 
-const runs = 40;
+const runs = sized(12, 200);
 const stepsPerRun = 40;
 
 const anyKey = fc.nat(9);

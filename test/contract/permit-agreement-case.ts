@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import type { NewKey } from "../../src/domain/key.ts";
 import { limitMax, type RateLimit } from "../../src/domain/rate-limit.ts";
 import type { Store } from "../../src/store/store.ts";
+import { sized } from "../support/deep.ts";
 import { createKey, deleteKey, setRateLimit } from "../support/manage.ts";
 import { createMemoryStore } from "../support/memory-store.ts";
 import { ones } from "../support/ones.ts";
@@ -11,7 +12,7 @@ import type { ContractCase } from "./contract-case.ts";
 import { sampleKey } from "./sample-keys.ts";
 import { exchange } from "./settle.ts";
 
-const runs = 40;
+const runs = sized(12, 200);
 const stepsPerRun = 40;
 const hourMs = 3_600_000;
 

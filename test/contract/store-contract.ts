@@ -71,7 +71,7 @@ export const checkedStoreContract = storeContract.filter((each) => !eventActorCa
 export function describeStoreContract(
   name: string,
   open: (clock: TestClock) => Promise<Store>,
-  cases: readonly ContractCase[] = storeContract,
+  cases: readonly ContractCase[],
 ): void {
   describe(`the ${name} store keeps the contract`, () => {
     it.each(cases)("$name", async ({ run }) => {

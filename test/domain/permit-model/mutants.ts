@@ -40,6 +40,7 @@ import {
   ZeroAfterSend,
 } from "./mutant-pools.ts";
 import { type Parts, product } from "./scope.ts";
+import type { Narrowing } from "./scopes.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -47,6 +48,8 @@ export interface Mutant {
   readonly breaks: "S1" | "S2" | "E1" | "C1" | "twice" | "locked" | "whole";
   readonly scope: string;
   readonly parts: Parts;
+  /** What the scope can be narrowed to with the mutant still being found. Undefined: it is too large for `npm test`. */
+  readonly smallest: Narrowing | undefined;
 }
 
 const setBack = "the ledger's clock is set back, and right again";
@@ -65,51 +68,221 @@ const largeUnderLoad = "a large cost waits among small ones";
 
 /** The product with one thing wrong. */
 export const mutants: readonly Mutant[] = [
-  mutant("the ledger takes a block back after a while", "S1", "messages get lost", { ...product, reclaims: true }),
-  mutant("a repeated ask is applied twice", "S1", "messages come twice", { ...product, repeats: true }),
-  mutant("a return counts for the next window", "S1", "windows end", { ...product, exchange: creditAnyWindow }),
-  mutant("returned permits are zeroed after the send", "S1", "messages get lost", withPool(ZeroAfterSend())),
-  mutant("a lost return is sent again", "S1", "messages get lost", { ...product, resends: true }),
-  mutant("a lost return is taken for not sent", "S1", "messages get lost", withPool(CreditsLost())),
-  mutant("a second copy of an answer counts", "S1", "messages come twice", withPool(CountsCopies())),
-  mutant("a permit given back late counts in a later window", "S1", "uses are refused", withPool(GivesBackAnywhere())),
-  mutant("a declined ask is executed all the same", "S1", "asks are declined", { ...product, executesDeclined: true }),
-  mutant("a second copy of a refusal counts", "S1", "asks are declined", withPool(CountsRefusalTwice())),
+  mutant(
+    "the ledger takes a block back after a while",
+    "S1",
+    "messages get lost",
+    { ...product, reclaims: true },
+    { replicas: 1, steps: 0, takes: 2, losses: 0, leaves: 0 },
+  ),
+  mutant("a repeated ask is applied twice", "S1", "messages come twice", { ...product, repeats: true }, {}),
+  mutant("a return counts for the next window", "S1", "windows end", { ...product, exchange: creditAnyWindow }, {}),
+  mutant("returned permits are zeroed after the send", "S1", "messages get lost", withPool(ZeroAfterSend()), {
+    replicas: 1,
+    messages: 3,
+    losses: 0,
+  }),
+  mutant("a lost return is sent again", "S1", "messages get lost", { ...product, resends: true }, {}),
+  mutant("a lost return is taken for not sent", "S1", "messages get lost", withPool(CreditsLost()), { messages: 3 }),
+  mutant("a second copy of an answer counts", "S1", "messages come twice", withPool(CountsCopies()), {
+    replicas: 1,
+    steps: 0,
+    takes: 2,
+    leaves: 0,
+  }),
+  mutant("a permit given back late counts in a later window", "S1", "uses are refused", withPool(GivesBackAnywhere()), {
+    replicas: 1,
+    messages: 2,
+  }),
+  mutant(
+    "a declined ask is executed all the same",
+    "S1",
+    "asks are declined",
+    { ...product, executesDeclined: true },
+    { copies: 0 },
+  ),
+  mutant("a second copy of a refusal counts", "S1", "asks are declined", withPool(CountsRefusalTwice()), {
+    replicas: 1,
+    messages: 2,
+  }),
   mutant("a declined return counts in a later window", "S1", declinedLate, withPool(CreditsAnyWindow())),
-  mutant("an overdue return is taken back", "S1", "answers are overdue", withPool(TakesBackOverdue())),
-  mutant("an overdue return is sent again", "S1", "answers are overdue", withPool(RepeatsOverdue())),
-  mutant("an overdue grant counts in a later window", "S1", overdueLate, withPool(CreditsLaterWindow())),
-  mutant("the end is counted from the answer's arrival", "S2", "answers are late", withPool(EndsFromReceipt())),
-  mutant("permits are kept past the end", "S2", "uses are refused", withPool(KeepsForEver())),
-  mutant("a grant that arrives late is used at once", "S2", "answers are late", withPool(AcceptsLate())),
-  mutant("the end is clamped by the rule of now", "twice", shortened, { ...product, exchange: clampByRule }),
-  mutant("the clamped end overwrites the true one", "twice", setBack, { ...product, exchange: clampOverwrites }),
-  mutant("the clamped end counts when the clock is right", "twice", setBack, { ...product, exchange: clampKept }),
-  mutant("no end is clamped", "locked", setBack, { ...product, exchange: neverClamps }),
-  mutant("the end is clamped again with each ask", "locked", setBack, { ...product, exchange: clampMoves }),
-  mutant("permits are held by a clock that is behind", "S2", waitersLeave, withPool(TrustsClock())),
-  mutant("a request is denied for good while others hold permits", "E1", "permits lie idle", withPool(DeniesTooSoon())),
-  mutant("permits that no request needs are kept", "E1", "permits lie idle", withPool(NeverTidies())),
-  mutant("an overdue answer tells what others hold", "E1", overdueFills, withPool(TrustsOverlap())),
-  mutant("an overdue grant is thrown away", "E1", overdueFills, withPool(DropsOverdue())),
-  mutant("a declined return is taken for lost", "E1", "declined asks give permits back", withPool(LosesDeclined())),
-  mutant("permits are spent after the limit was lowered", "C1", "the limit is lowered", withPool(KeepsOutdated())),
-  mutant("an answer from before a lower limit counts", "C1", "the limit is lowered", withPool(TrustsOldAnswer())),
-  mutant("a use from before a lower limit serves another", "C1", loweredRefused, withPool(ReusesOutdated())),
-  mutant("a declined return from before a lower limit counts", "C1", loweredDeclined, withPool(RestoresOutdated())),
-  mutant("outdated permits are dropped", "E1", loweredFills, withPool(DropsOutdated())),
-  mutant("a use is reported before it is finished", "E1", "refused uses give permits back", withPool(ReportsEarly())),
-  mutant("a cost spends one permit", "S1", "costs are mixed", withPool(SpendsOne())),
-  mutant("a cost given back late counts in a later window", "S1", "costs are refused", withPool(GivesBackAnywhere())),
-  mutant("a part of a refused cost stays charged", "E1", "refused costs give permits back", withPool(ReleasesOne())),
-  mutant("the ledger grants a part of a cost", "whole", "costs are mixed", { ...product, exchange: grantsParts }),
-  mutant("a cost is split between replicas", "whole", "asks of costs are merged", { ...product, share: sharesEvenly }),
-  mutant("what completes no cost is kept while requests wait", "E1", halves, withPool(Hoards())),
-  mutant("a denied cost denies all smaller ones", "E1", largeUnderLoad, withPool(DeniesSmaller())),
+  mutant("an overdue return is taken back", "S1", "answers are overdue", withPool(TakesBackOverdue()), {
+    replicas: 1,
+    messages: 3,
+  }),
+  mutant("an overdue return is sent again", "S1", "answers are overdue", withPool(RepeatsOverdue()), { replicas: 1 }),
+  mutant("an overdue grant counts in a later window", "S1", overdueLate, withPool(CreditsLaterWindow()), {
+    replicas: 1,
+    steps: 1,
+    takes: 2,
+    messages: 2,
+  }),
+  mutant("the end is counted from the answer's arrival", "S2", "answers are late", withPool(EndsFromReceipt()), {
+    steps: 2,
+    takes: 1,
+    messages: 1,
+    losses: 0,
+  }),
+  mutant("permits are kept past the end", "S2", "uses are refused", withPool(KeepsForEver()), {
+    replicas: 1,
+    steps: 1,
+    takes: 2,
+    messages: 1,
+  }),
+  mutant("a grant that arrives late is used at once", "S2", "answers are late", withPool(AcceptsLate()), {
+    steps: 2,
+    takes: 1,
+    messages: 1,
+    losses: 0,
+  }),
+  mutant(
+    "the end is clamped by the rule of now",
+    "twice",
+    shortened,
+    { ...product, exchange: clampByRule },
+    { replicas: 1, steps: 1, settings: 1 },
+  ),
+  mutant(
+    "the clamped end overwrites the true one",
+    "twice",
+    setBack,
+    { ...product, exchange: clampOverwrites },
+    { replicas: 1, steps: 1, takes: 2 },
+  ),
+  mutant(
+    "the clamped end counts when the clock is right",
+    "twice",
+    setBack,
+    { ...product, exchange: clampKept },
+    { replicas: 1, steps: 1, takes: 2 },
+  ),
+  mutant(
+    "no end is clamped",
+    "locked",
+    setBack,
+    { ...product, exchange: neverClamps },
+    { replicas: 1, steps: 0, takes: 2, settings: 1 },
+  ),
+  mutant(
+    "the end is clamped again with each ask",
+    "locked",
+    setBack,
+    { ...product, exchange: clampMoves },
+    { takes: 2, settings: 1 },
+  ),
+  mutant("permits are held by a clock that is behind", "S2", waitersLeave, withPool(TrustsClock()), {
+    replicas: 1,
+    takes: 2,
+  }),
+  mutant(
+    "a request is denied for good while others hold permits",
+    "E1",
+    "permits lie idle",
+    withPool(DeniesTooSoon()),
+    { steps: 0, messages: 2, lulls: 0 },
+  ),
+  mutant("permits that no request needs are kept", "E1", "permits lie idle", withPool(NeverTidies()), {
+    steps: 0,
+    messages: 2,
+    lulls: 0,
+  }),
+  mutant("an overdue answer tells what others hold", "E1", overdueFills, withPool(TrustsOverlap()), {
+    replicas: 1,
+    limit: 1,
+    takes: 2,
+  }),
+  mutant("an overdue grant is thrown away", "E1", overdueFills, withPool(DropsOverdue()), {
+    takes: 1,
+    recalls: 0,
+    leaves: 0,
+  }),
+  mutant("a declined return is taken for lost", "E1", "declined asks give permits back", withPool(LosesDeclined()), {
+    replicas: 1,
+    takes: 1,
+  }),
+  mutant("permits are spent after the limit was lowered", "C1", "the limit is lowered", withPool(KeepsOutdated()), {
+    replicas: 1,
+    limit: 1,
+    takes: 2,
+    messages: 1,
+  }),
+  mutant("an answer from before a lower limit counts", "C1", "the limit is lowered", withPool(TrustsOldAnswer()), {
+    replicas: 1,
+    limit: 1,
+    takes: 1,
+    leaves: 0,
+  }),
+  mutant("a use from before a lower limit serves another", "C1", loweredRefused, withPool(ReusesOutdated()), {
+    replicas: 1,
+    limit: 1,
+    takes: 2,
+    messages: 1,
+  }),
+  mutant("a declined return from before a lower limit counts", "C1", loweredDeclined, withPool(RestoresOutdated()), {
+    replicas: 1,
+    limit: 1,
+    takes: 1,
+    leaves: 0,
+  }),
+  mutant("outdated permits are dropped", "E1", loweredFills, withPool(DropsOutdated()), {
+    replicas: 1,
+    takes: 1,
+    messages: 2,
+    leaves: 0,
+  }),
+  mutant("a use is reported before it is finished", "E1", "refused uses give permits back", withPool(ReportsEarly()), {
+    replicas: 1,
+    limit: 1,
+    steps: 0,
+    takes: 2,
+  }),
+  mutant("a cost spends one permit", "S1", "costs are mixed", withPool(SpendsOne()), {
+    replicas: 1,
+    limit: 2,
+    steps: 0,
+    takes: 2,
+    leaves: 0,
+  }),
+  mutant("a cost given back late counts in a later window", "S1", "costs are refused", withPool(GivesBackAnywhere()), {
+    replicas: 1,
+    limit: 1,
+  }),
+  mutant("a part of a refused cost stays charged", "E1", "refused costs give permits back", withPool(ReleasesOne()), {
+    limit: 2,
+    takes: 1,
+  }),
+  mutant(
+    "the ledger grants a part of a cost",
+    "whole",
+    "costs are mixed",
+    { ...product, exchange: grantsParts },
+    { replicas: 1, limit: 1, steps: 0, takes: 1, leaves: 0 },
+  ),
+  mutant(
+    "a cost is split between replicas",
+    "whole",
+    "asks of costs are merged",
+    { ...product, share: sharesEvenly },
+    { limit: 1, takes: 2, leaves: 0 },
+  ),
+  mutant("what completes no cost is kept while requests wait", "E1", halves, withPool(Hoards()), {
+    takes: 1,
+    leaves: 0,
+  }),
+  mutant("a denied cost denies all smaller ones", "E1", largeUnderLoad, withPool(DeniesSmaller()), {
+    replicas: 1,
+    takes: 2,
+  }),
 ];
 
-function mutant(name: string, breaks: Mutant["breaks"], scope: string, parts: Parts): Mutant {
-  return { name, breaks, scope, parts };
+function mutant(
+  name: string,
+  breaks: Mutant["breaks"],
+  scope: string,
+  parts: Parts,
+  smallest: Narrowing | undefined = undefined,
+): Mutant {
+  return { name, breaks, scope, parts, smallest };
 }
 
 function withPool(Pool: typeof PermitPool): Parts {

@@ -94,6 +94,23 @@ export const scopes: ReadonlyMap<string, Scope> = new Map([
   ["refused costs give permits back", scope({ ...long, limit: 3, costs: [1, 2], takes: 3, messages: 3, refusals: 1 })],
 ]);
 
+/** Fewer of some things. */
+export type Narrowing = Partial<Counts> & {
+  readonly replicas?: number;
+  readonly limit?: number;
+  readonly steps?: number;
+};
+
+export function narrow(scope: Scope, { replicas, limit, steps, ...counts }: Narrowing): Scope {
+  return {
+    ...scope,
+    ...(replicas !== undefined && { replicas }),
+    ...(limit !== undefined && { limit }),
+    ...(steps !== undefined && { endMs: startMs + steps * stepMs }),
+    counts: { ...scope.counts, ...counts },
+  };
+}
+
 function scope(options: Partial<Counts> & Partial<Scope> & { readonly limit: number; readonly steps?: number }): Scope {
   const { replicas = 2, limit, durationMs = 2 * stepMs, steps = 3, setByMs = 0, fills = false, ...others } = options;
   const { costs = [1], ...counts } = others;
