@@ -9,7 +9,15 @@ const root = import.meta.dirname;
 const deepOnly = "test/**/*.deep.test.ts";
 
 /** Deep tests that hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
-const alone: string[] = [];
+const alone = [
+  "test/faults/{hostile-connections,overload}.deep.test.ts",
+  "test/faults/edges/{news,news-redis}.test.ts",
+  "test/faults/postgres/replicas.deep.test.ts",
+  "test/faults/redis/revocation.test.ts",
+  "test/faults/strict/{coordinators,faults}.deep.test.ts",
+  "test/hostile/attack.deep.test.ts",
+  "test/soak/regions/regions.deep.test.ts",
+];
 
 /** They take long. One that began last would keep one core busy and the other waiting. */
 const long: string[] = [];
@@ -23,11 +31,28 @@ class LongOnesFirst extends BaseSequencer {
   }
 }
 
-/** Files that only `npm run test:deep` runs, and those that it runs at another size. */
-function deepFiles(): string[] {
+/** Files that `npm test` runs too, at a smaller size. */
+function filesWithTwoSizes(): string[] {
   const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).map((name) => `test/${name}`);
   const hasTwoSizes = (file: string) => readFileSync(join(root, file), "utf8").includes('support/deep.ts"');
-  return files.filter((file) => file.endsWith(".deep.test.ts") || (file.endsWith(".test.ts") && hasTwoSizes(file)));
+  return files.filter((file) => file.endsWith(".test.ts") && !file.endsWith(".deep.test.ts") && hasTwoSizes(file));
+}
+
+/**
+ * A deep test that missed a deadline is run again if the machine did not get its processors from its host meanwhile
+ * (set-up-file.ts). Tests of a count that holds on every machine say `retry: 0`.
+ */
+const retry = { count: 3, delay: 45_000 };
+
+/** One group after the other: what keeps the processors busy, what mostly waits, and what must be alone. */
+const deepProjects = () => [
+  project("full size", 0, { include: filesWithTwoSizes(), exclude: alone, maxWorkers: 2 }),
+  project("deep", 1, { include: [deepOnly], exclude: alone, maxWorkers: 2 }),
+  project("alone", 2, { include: alone, fileParallelism: false }),
+];
+
+function project(name: string, groupOrder: number, test: object) {
+  return { extends: true as const, test: { name, retry, sequence: { groupOrder }, ...test } };
 }
 
 export default defineConfig({
@@ -44,31 +69,7 @@ export default defineConfig({
     hookTimeout: 600_000,
     expect: { poll: { timeout: 120_000 } },
     projects: isDeep
-      ? [
-          {
-            extends: true,
-            test: { name: "deep", include: deepFiles(), exclude: alone, maxWorkers: 2, retry: deepRetry() },
-          },
-          // At the end, one at a time.
-          {
-            extends: true,
-            test: {
-              name: "alone",
-              include: alone,
-              fileParallelism: false,
-              retry: deepRetry(),
-              sequence: { groupOrder: 1 },
-            },
-          },
-        ]
+      ? deepProjects()
       : [{ extends: true, test: { name: "test", include: ["test/**/*.test.ts"], exclude: [deepOnly], maxWorkers: 2 } }],
   },
 });
-
-/**
- * A deep test that missed a deadline is run again if the machine did not get its processors from its host meanwhile
- * (set-up-file.ts). Tests of a count that holds on every machine say `retry: 0`.
- */
-function deepRetry() {
-  return { count: 3, delay: 45_000 };
-}

@@ -8,7 +8,7 @@ const seed = Number(values.seed ?? Date.now() % 2 ** 32);
 const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
 if (!Number.isInteger(seed) || (minutes !== undefined && !(minutes > 0 && minutes <= 1440))) {
   console.error("usage: npm run hostile -- [--seed <whole number>] [--minutes <at most 1440>]");
-  console.error("without minutes: what the test command does, once");
+  console.error("without minutes: what npm run test:deep does, once");
   process.exit(2);
 }
 console.log(`seed ${seed}`);
@@ -18,6 +18,7 @@ const child = spawn("vitest", ["run", "test/hostile/", "--no-file-parallelism", 
   stdio: "inherit",
   env: {
     ...process.env,
+    LATCHKEY_TEST_DEEP: "on",
     LATCHKEY_HOSTILE_SEED: String(seed),
     ...(minutes !== undefined && { LATCHKEY_HOSTILE_MINUTES: String(minutes) }),
     // None of it needs Postgres or Redis.

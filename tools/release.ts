@@ -71,7 +71,10 @@ if (import.meta.main) {
   if (problems.length > 0) refuse(problems);
   // `npm test` begins with the checks.
   if (values["no-tests"]) run(process.execPath, [join(root, "tools/check.ts")]);
-  else run("npm", ["test"]);
+  else {
+    run("npm", ["test"]);
+    run("npm", ["run", "test:deep"]);
+  }
   // Later versions are compared with it.
   if (!buildContract().equals(readFileSync(join(root, released)))) {
     refuse([`${released} is not this contract: \`npx buf ${contract.join(" ")} -o ${released}\`, and commit that`]);

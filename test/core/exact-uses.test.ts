@@ -14,7 +14,7 @@ import { createKey, testEvent } from "../support/manage.ts";
 import { metaOf, realKey } from "./core-cases.ts";
 import { newStore, startTestCoordinator, type TestCoordinator } from "./test-coordinator.ts";
 
-const patient = { timeout: 5000, interval: 5 };
+const patient = { timeout: 60_000, interval: 5 };
 const balance = 100_000;
 
 /** The control: makes a charge again when its answer was lost, as a link would that repeats what it has sent. */

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, vi } from "vitest";
-import { systemClock } from "../../src/ambient/clock.ts";
+import { type Clock, systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { CoordinatorLink } from "../../src/core/remote/coordinator-link.ts";
 import { fromWirePermits, toWireAsk } from "../../src/core/wire.ts";
@@ -11,7 +11,7 @@ import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 
 /** A link to a scripted coordinator. */
 export async function setUpLink(
-  options: { secret?: Secret; port?: (coordinator: ScriptedCoordinator) => Promise<number> } = {},
+  options: { secret?: Secret; port?: (coordinator: ScriptedCoordinator) => Promise<number>; clock?: Clock } = {},
 ) {
   const coordinator = await ScriptedCoordinator.start();
   const port = (await options.port?.(coordinator)) ?? coordinator.port;
@@ -21,7 +21,7 @@ export async function setUpLink(
     address: `127.0.0.1:${port}`,
     credentials: () => ({ secret: options.secret }),
     onRecall: (subject) => recalls.push(subject),
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     log: createLog("info", (line) => logLines.push(line)),
   });
   onTestFinished(() => link.close());

@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { systemClock } from "../../src/ambient/clock.ts";
+import { type Clock, systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../src/ambient/random.ts";
@@ -47,11 +47,11 @@ export type TestCoordinator = Awaited<ReturnType<typeof startTestCoordinator>>;
 
 /** A real coordinator on a real socket, in this process; stopped with the test. */
 export async function startTestCoordinator(
-  options: { store?: Store; port?: number; secret?: string; tls?: TlsOptions } = {},
+  options: { store?: Store; port?: number; secret?: string; tls?: TlsOptions; clock?: Clock } = {},
 ) {
-  const { store = newStore(), port = 0, secret, tls } = options;
+  const { store = newStore(), port = 0, secret, tls, clock = systemClock } = options;
   const metrics = createMetrics();
-  const ambient = { clock: systemClock, random, log, metrics };
+  const ambient = { clock, random, log, metrics };
   /** Everything that the permit ledger was asked here. */
   const asked: SubjectAsk[] = [];
   /** Everything that the usage ledger was asked here. */
@@ -86,7 +86,7 @@ export async function startTestCoordinator(
       core: served,
       coordinator,
       streams,
-      clock: systemClock,
+      clock,
       log,
       isLedgerAway: () => ledger.isAway,
       ledgerPathMs: () => 0,
@@ -114,15 +114,16 @@ export function edgeAt(
   {
     secret,
     onRecall = () => {},
+    clock = systemClock,
     ...shown
-  }: { secret?: string; onRecall?: OnRecall } & Omit<LinkCredentials, "secret"> = {},
+  }: { secret?: string; onRecall?: OnRecall; clock?: Clock } & Omit<LinkCredentials, "secret"> = {},
 ): TestEdge {
   const core = new RemoteCore({
     addresses,
     credentials: () => ({ secret: secret === undefined ? undefined : new Secret(secret), ...shown }),
     waitingRoom: new WaitingRoom(50_000),
     onOldAnswer: () => {},
-    clock: systemClock,
+    clock,
     log,
   });
   onTestFinished(() => core.close());

@@ -6,6 +6,7 @@ import type { WindowReport } from "../../src/domain/shared-window.ts";
 import { MemoryHub, type SubjectReport, type WindowHub } from "../../src/ratelimit/local/window-hub.ts";
 import { RedisWindowHub } from "../../src/ratelimit/redis/redis-window-hub.ts";
 import { SeededRandom } from "../domain/seeded-random.ts";
+import { isDeep, sized } from "../support/deep.ts";
 import { redisAccess } from "../support/redis-access.ts";
 import { createRedisDatabase, hasRedis, startTestRedis } from "../support/test-redis.ts";
 
@@ -37,99 +38,101 @@ async function tell(hub: WindowHub, changes: Partial<WindowReport> = {}, subject
   return { ...news[0], epoch };
 }
 
-describe.runIf(hasRedis)("windows that meet in Redis", () => {
-  it("are merged as in memory, with any reports", async () => {
-    const hub = await connect(await createRedisDatabase());
-    for (const seed of seeds) expect(await firstDifference(seed, hub, memoryHub())).toBeUndefined();
-  });
-
-  it.each([
-    ["add up what is reported", ({ replica, count }) => ({ replica: `${replica} ${count}` })],
-    ["go on in a window that is over", () => ({ previousGen: 0 })],
-    ["count a window before the open one in it", () => ({ durationMs: 10 * durationMs })],
-    ["count in the window that was reported last", ({ gen }) => ({ previousGen: gen === 1 ? 2 : 1 })],
-  ] satisfies [string, (report: WindowReport) => Partial<WindowReport>][])(
-    "would be noticed to %s",
-    async (_, mistake) => {
+if (!isDeep) {
+  describe.runIf(hasRedis)("windows that meet in Redis", () => {
+    it("are merged as in memory, with any reports", async () => {
       const hub = await connect(await createRedisDatabase());
-      const differences = [];
-      for (const seed of seeds) differences.push(await firstDifference(seed, hub, memoryHub(mistake)));
-      expect(differences.filter((difference) => difference !== undefined)).not.toHaveLength(0);
-    },
-  );
+      for (const seed of seeds) expect(await firstDifference(seed, hub, memoryHub())).toBeUndefined();
+    });
 
-  it("stay as they are when a report is repeated", async () => {
-    const hub = await connect(await createRedisDatabase());
-    await tell(hub, { count: 3 });
-    const once = await tell(hub, { replica: "b", count: 4 });
-    for (let i = 0; i < 5; i++) await tell(hub, { count: 3 });
-    const again = await tell(hub, { replica: "b", count: 4 });
-    expect({ ...again, endsInMs: 0 }).toEqual({ ...once, endsInMs: 0 });
-    expect(again).toMatchObject({ others: 3, replicas: 2 });
-  });
+    it.each([
+      ["add up what is reported", ({ replica, count }) => ({ replica: `${replica} ${count}` })],
+      ["go on in a window that is over", () => ({ previousGen: 0 })],
+      ["count a window before the open one in it", () => ({ durationMs: 10 * durationMs })],
+      ["count in the window that was reported last", ({ gen }) => ({ previousGen: gen === 1 ? 2 : 1 })],
+    ] satisfies [string, (report: WindowReport) => Partial<WindowReport>][])(
+      "would be noticed to %s",
+      async (_, mistake) => {
+        const hub = await connect(await createRedisDatabase());
+        const differences = [];
+        for (const seed of seeds) differences.push(await firstDifference(seed, hub, memoryHub(mistake)));
+        expect(differences.filter((difference) => difference !== undefined)).not.toHaveLength(0);
+      },
+    );
 
-  it("keep names of windows apart up to the largest there are", async () => {
-    const hub = await connect(await createRedisDatabase());
-    const gen = 2 ** 52 - 1;
-    expect(await tell(hub, { gen })).toMatchObject({ gen });
-    expect(await tell(hub, { gen: gen - 1, replica: "b" })).toMatchObject({ gen });
-    expect(await tell(hub, { gen: gen - 2, previousGen: gen, replica: "b" })).toMatchObject({
-      gen: gen - 2,
-      others: 0,
+    it("stay as they are when a report is repeated", async () => {
+      const hub = await connect(await createRedisDatabase());
+      await tell(hub, { count: 3 });
+      const once = await tell(hub, { replica: "b", count: 4 });
+      for (let i = 0; i < 5; i++) await tell(hub, { count: 3 });
+      const again = await tell(hub, { replica: "b", count: 4 });
+      expect({ ...again, endsInMs: 0 }).toEqual({ ...once, endsInMs: 0 });
+      expect(again).toMatchObject({ others: 3, replicas: 2 });
+    });
+
+    it("keep names of windows apart up to the largest there are", async () => {
+      const hub = await connect(await createRedisDatabase());
+      const gen = 2 ** 52 - 1;
+      expect(await tell(hub, { gen })).toMatchObject({ gen });
+      expect(await tell(hub, { gen: gen - 1, replica: "b" })).toMatchObject({ gen });
+      expect(await tell(hub, { gen: gen - 2, previousGen: gen, replica: "b" })).toMatchObject({
+        gen: gen - 2,
+        others: 0,
+      });
+    });
+
+    it("end by Redis' own clock and leave nothing behind", async () => {
+      const url = await createRedisDatabase();
+      const hub = await connect(url);
+      expect(await tell(hub, { endsInMs: 150, durationMs: 150 })).toMatchObject({ gen: 1 });
+      const later = { replica: "b", gen: 2, count: 1, endsInMs: 100, durationMs: 150 };
+      expect(await tell(hub, later)).toMatchObject({ gen: 1, others: 3 });
+      await vi.waitFor(async () => expect(await tell(hub, later)).toMatchObject({ gen: 2, others: 0 }), soon);
+      const redis = plainClient(url);
+      await vi.waitFor(async () => expect(await redis.keys("latchkey:window:*")).toEqual([]), soon);
+    });
+
+    it("belong to an epoch that all replicas see and that changes only when Redis forgets", async () => {
+      const server = await startTestRedis();
+      const [a, b] = [await connect(server.url()), await connect(server.url())];
+      const [first, second] = await Promise.all([tell(a), tell(b, { replica: "b" })]);
+      expect(second.epoch).toBe(first.epoch);
+      expect((await a.exchange([])).epoch).toBe(first.epoch);
+      await server.flush();
+      const flushed = await Promise.all([a.exchange([]), b.exchange([])]);
+      expect(flushed[0].epoch).not.toBe(first.epoch);
+      expect(flushed[1].epoch).toBe(flushed[0].epoch);
+      await server.restart();
+      const restarted = await vi.waitFor(() => a.exchange([]), soon);
+      expect([first.epoch, flushed[0].epoch]).not.toContain(restarted.epoch);
+      expect(await vi.waitFor(() => tell(b, { replica: "b" }), soon)).toMatchObject({
+        epoch: restarted.epoch,
+        others: 0,
+      });
+    });
+
+    it("are merged again after Redis has lost the script; until then reports have no effect", async () => {
+      const server = await startTestRedis();
+      const hub = await connect(server.url());
+      await tell(hub);
+      await plainClient(server.url()).script("FLUSH");
+      const { news } = await hub.exchange([{ subject: "k", report: report({ replica: "b" }) }]);
+      expect(news).toEqual([undefined]);
+      await vi.waitFor(async () => expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 3 }), soon);
+    });
+
+    it("lose one report, not the batch, where Redis has something else under a window's name", async () => {
+      const url = await createRedisDatabase();
+      const hub = await connect(url);
+      await plainClient(url).set("latchkey:window:bad", "x");
+      const { news, refusal } = await hub.exchange(["k", "bad", "l"].map((subject) => ({ subject, report: report() })));
+      expect(refusal).toBe("WRONGTYPE");
+      expect(news.map((told) => told?.counted)).toEqual([true, undefined, true]);
+      expect(hub.isReachable).toBe(true);
+      expect(hub.logged).toEqual([]);
     });
   });
-
-  it("end by Redis' own clock and leave nothing behind", async () => {
-    const url = await createRedisDatabase();
-    const hub = await connect(url);
-    expect(await tell(hub, { endsInMs: 150, durationMs: 150 })).toMatchObject({ gen: 1 });
-    const later = { replica: "b", gen: 2, count: 1, endsInMs: 100, durationMs: 150 };
-    expect(await tell(hub, later)).toMatchObject({ gen: 1, others: 3 });
-    await vi.waitFor(async () => expect(await tell(hub, later)).toMatchObject({ gen: 2, others: 0 }), soon);
-    const redis = plainClient(url);
-    await vi.waitFor(async () => expect(await redis.keys("latchkey:window:*")).toEqual([]), soon);
-  });
-
-  it("belong to an epoch that all replicas see and that changes only when Redis forgets", async () => {
-    const server = await startTestRedis();
-    const [a, b] = [await connect(server.url()), await connect(server.url())];
-    const [first, second] = await Promise.all([tell(a), tell(b, { replica: "b" })]);
-    expect(second.epoch).toBe(first.epoch);
-    expect((await a.exchange([])).epoch).toBe(first.epoch);
-    await server.flush();
-    const flushed = await Promise.all([a.exchange([]), b.exchange([])]);
-    expect(flushed[0].epoch).not.toBe(first.epoch);
-    expect(flushed[1].epoch).toBe(flushed[0].epoch);
-    await server.restart();
-    const restarted = await vi.waitFor(() => a.exchange([]), soon);
-    expect([first.epoch, flushed[0].epoch]).not.toContain(restarted.epoch);
-    expect(await vi.waitFor(() => tell(b, { replica: "b" }), soon)).toMatchObject({
-      epoch: restarted.epoch,
-      others: 0,
-    });
-  });
-
-  it("are merged again after Redis has lost the script; until then reports have no effect", async () => {
-    const server = await startTestRedis();
-    const hub = await connect(server.url());
-    await tell(hub);
-    await plainClient(server.url()).script("FLUSH");
-    const { news } = await hub.exchange([{ subject: "k", report: report({ replica: "b" }) }]);
-    expect(news).toEqual([undefined]);
-    await vi.waitFor(async () => expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 3 }), soon);
-  });
-
-  it("lose one report, not the batch, where Redis has something else under a window's name", async () => {
-    const url = await createRedisDatabase();
-    const hub = await connect(url);
-    await plainClient(url).set("latchkey:window:bad", "x");
-    const { news, refusal } = await hub.exchange(["k", "bad", "l"].map((subject) => ({ subject, report: report() })));
-    expect(refusal).toBe("WRONGTYPE");
-    expect(news.map((told) => told?.counted)).toEqual([true, undefined, true]);
-    expect(hub.isReachable).toBe(true);
-    expect(hub.logged).toEqual([]);
-  });
-});
+}
 
 describe.runIf(hasRedis)("a Redis that says nothing", () => {
   it("fails an exchange after a second, is known to be away, delays no verification, and comes back by itself", async () => {
@@ -139,13 +142,13 @@ describe.runIf(hasRedis)("a Redis that says nothing", () => {
     server.pause();
     const startedMs = performance.now();
     await expect(tell(hub)).rejects.toThrow();
-    expect(performance.now() - startedMs).toBeLessThan(1500);
+    expect(performance.now() - startedMs).toBeLessThan(sized(60_000, 1500));
     expect(hub.isReachable).toBe(false);
     // Each fails at once: none waits for Redis to come back.
     const floodedMs = performance.now();
     const outcomes = await Promise.allSettled(Array.from({ length: 2000 }, () => tell(hub)));
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toEqual([]);
-    expect(performance.now() - floodedMs).toBeLessThan(1000);
+    expect(performance.now() - floodedMs).toBeLessThan(sized(60_000, 1000));
     server.resume();
     await vi.waitFor(() => expect(hub.isReachable).toBe(true), soon);
     expect(await tell(hub, { replica: "b" })).toMatchObject({ others: 3 });
@@ -157,7 +160,7 @@ describe.runIf(hasRedis)("a Redis that says nothing", () => {
     const hub = await connect(server.url());
     await tell(hub);
     await server.kill();
-    await vi.waitFor(() => expect(hub.isReachable).toBe(false), { ...soon, timeout: 1000 });
+    await vi.waitFor(() => expect(hub.isReachable).toBe(false), { ...soon, timeout: sized(60_000, 1000) });
     await expect(tell(hub)).rejects.toThrow();
     await server.restart();
     await vi.waitFor(() => expect(hub.isReachable).toBe(true), soon);

@@ -9,6 +9,7 @@ import { migrateUp } from "../../src/store/sql/migrate.ts";
 import { listOwners } from "../../src/store/sql/read-owners.ts";
 import type { SqlEngine } from "../../src/store/sql/sql-engine.ts";
 import { createSqlManagement } from "../../src/store/sql/sql-management.ts";
+import { sized } from "../support/deep.ts";
 import { listOwnerPages } from "../support/manage.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { blocksOf, type PlanNode, rowsExamined } from "./examined-rows.ts";
@@ -17,7 +18,8 @@ import { openTestEngine } from "./sqlite/open-test-engine.ts";
 const examinedMax = 10_000;
 const ownersStored = 12_000;
 
-const manyApis = Array.from({ length: 99 }, (_, i) => `none ${i}`);
+/** With another one as many as a root key can have, at full size: SQLite takes seconds to plan such a list. */
+const manyApis = Array.from({ length: sized(24, 99) }, (_, i) => `none ${i}`);
 
 type Asked = Omit<OwnersQuery, "kind" | "limit">;
 
@@ -30,7 +32,7 @@ const lists: readonly (readonly [string, Asked])[] = [
   ["an API whose few owners are the oldest", { within: ["small"] }],
   ["an API whose owners mostly concern another too", { within: ["large"] }],
   ["both", { within: ["large", "other"] }],
-  ["as many APIs as a root key can have", { within: ["large", ...manyApis] }],
+  ["many APIs", { within: ["large", ...manyApis] }],
 ];
 
 /**

@@ -18,6 +18,7 @@ import type { Store } from "../../src/store/store.ts";
 import { refillRule, sampleKey } from "../contract/sample-keys.ts";
 import { settle } from "../contract/settle.ts";
 import { created } from "../contract/usage-cases.ts";
+import { waitingLonger } from "../faults/postgres/lane-fixture.ts";
 import { type BalanceStep, expectExplained, stepOfUpdate } from "../support/balance-steps.ts";
 import { createKey, deleteKey, updateRemaining } from "../support/manage.ts";
 import { openTestStore } from "../support/open-test-store.ts";
@@ -204,6 +205,9 @@ describe.runIf(hasPostgres)("an update that waited for the counter's row", () =>
   it("goes on from the uses that were committed meanwhile", async () => {
     const url = await createTestDatabase();
     const store = await openTestStore({ url });
+    const engine = openPgEngine({ url, connectionsMax: 1 });
+    atTestEnd(() => engine.close());
+    const management = createSqlManagement(waitingLonger(engine));
     for (const [op, after] of [
       ["increment", 99],
       ["decrement", 93],
@@ -211,16 +215,20 @@ describe.runIf(hasPostgres)("an update that waited for the counter's row", () =>
     ] as const) {
       const key = await created(store, clock, { remaining: 100 });
       const holder = await hold(url, key.id, "remaining = remaining - 4");
-      const updating = updateRemaining(store.management, key.id, op, 3);
+      const updating = updateRemaining(management, key.id, op, 3);
       await untilWaiting(url);
       await holder.query("COMMIT");
       expect(await updating, op).toMatchObject({ answer: { remaining: after } });
     }
   });
 
-  const untilMidnightMs = 1500;
+  const atBeginning = databaseNowMs.replace("clock_timestamp()", "statement_timestamp()");
+  const untilMidnightMs = 50;
 
-  /** Increments a counter by 1, waiting for its row from just before midnight by this clock until just after it. */
+  /**
+   * Increments a counter by 1. The statement that waits for its row begins just before midnight, and gets the row after it, by a
+   * clock that runs from the statement's beginning.
+   */
   async function incrementOverMidnight(clockText: string) {
     const url = await createTestDatabase();
     const store = await openTestStore({ url, lanes: 1, connectionsMax: 2 });
@@ -229,9 +237,7 @@ describe.runIf(hasPostgres)("an update that waited for the counter's row", () =>
     const key = sampleKey(clock, { remaining: 3, refill });
     await createKey(store.management, key);
     await query(url, `UPDATE counters SET refilled_through_ms = ${midnightMs - 86_400_000}`);
-    const { rows } = await query(url, `SELECT ${databaseNowMs} AS now_ms`);
-    const aheadMs = midnightMs - untilMidnightMs - Number(rows[0].now_ms);
-    const nowText = `(${clockText} + ${aheadMs})`;
+    const nowText = `(${clockText} - ${atBeginning} + ${midnightMs - untilMidnightMs})`;
     const engine = openPgEngine({ url, connectionsMax: 1 });
     atTestEnd(() => engine.close());
     const waiter = await connect(url);
@@ -250,17 +256,19 @@ describe.runIf(hasPostgres)("an update that waited for the counter's row", () =>
     const holder = await hold(url, key.id, "remaining = remaining");
     const updating = updateRemaining({ change }, key.id, "increment", 1);
     await untilWaiting(url);
-    const leftMs = async () => midnightMs - Number((await query(url, `SELECT ${nowText} AS now_ms`)).rows[0].now_ms);
-    expect(await leftMs(), "it began to wait before midnight").toBeGreaterThan(0);
-    while ((await leftMs()) > 0) await delay(20);
+    const isPastText = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+      AND clock_timestamp() - query_start > interval '${untilMidnightMs + 10} ms'`;
+    while ((await query(url, isPastText)).rowCount === 0) await delay(5);
     await holder.query("COMMIT");
     return updating;
   }
 
   it("uses the time at which it got the row: a refill that was due then is in it; by the time at its beginning it is not", async () => {
-    const stale = databaseNowMs.replace("clock_timestamp()", "statement_timestamp()");
-    expect(stale).not.toBe(databaseNowMs);
-    const [right, wrong] = await Promise.all([incrementOverMidnight(databaseNowMs), incrementOverMidnight(stale)]);
+    expect(atBeginning).not.toBe(databaseNowMs);
+    const [right, wrong] = await Promise.all([
+      incrementOverMidnight(databaseNowMs),
+      incrementOverMidnight(atBeginning),
+    ]);
     // This connection answers 64-bit integers as texts.
     expect(right).toMatchObject({ answer: { remaining: "14" } });
     expect(wrong).toMatchObject({ answer: { remaining: "4" } });

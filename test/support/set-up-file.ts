@@ -11,14 +11,14 @@ const enoughPercent = 95;
 /** Deadlines of the service that were missed, and those of tests, which say "in time". */
 const wasLate = /SERVICE_UNAVAILABLE|cannot decide right now|did not answer|is away|in time|timed out/;
 
-// A test that missed a deadline while the machine's host withheld the processors is run again, after a pause. Of the tests that
-// the configuration lists for their deadlines, every failure is taken for that; of all others, one that says so.
+// A deep test that missed a deadline while the machine's host withheld the processors is run again, after a pause. Every failure
+// of a test that runs alone is taken for that; of all others, one that says so. In `npm test` no test has a retry.
 aroundEach(async (runTest, { task }) => {
   const processors = watchProcessors();
   const condition = ({ message, actual }: { message: string; actual?: unknown }) => {
     const percent = Math.round(100 * processors.share());
     if (percent >= enoughPercent) return false;
-    if (task.file.projectName === "all" && !wasLate.test(`${message} ${actual}`)) return false;
+    if (task.file.projectName !== "alone" && !wasLate.test(`${message} ${actual}`)) return false;
     console.log(`once more: with ${percent} % of the processors, "${task.name}" failed: ${message}`);
     return true;
   };

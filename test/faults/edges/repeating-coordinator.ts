@@ -4,7 +4,7 @@ import { type ServeFrontDeps, serveFront as serveOnce } from "../../../src/core/
 
 /* Loaded before the program, this makes a coordinator that executes some messages of its edges twice. */
 
-const everyNth = 20;
+const everyNth = Number(process.env.REPEAT_EVERY);
 
 registerHooks({
   resolve(specifier, context, nextResolve) {

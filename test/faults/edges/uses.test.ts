@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { sourceProgram } from "../../support/artefact.ts";
+import { isDeep, sized } from "../../support/deep.ts";
 import { FaultyProxy, type Held } from "../../support/faulty-proxy.ts";
 import { FleetLoad, type LoadFigures } from "../../support/fleet-load.ts";
 import { type Fault as AnyFault, type ClusterOptions, StrictCluster } from "../../support/strict/index.ts";
@@ -14,9 +15,19 @@ const manyKeys = 4;
 /** Used up one after the other in the course of the test. */
 const few = [10, 30, 80, 200, 800];
 const callersPerProtocol = 2;
-const usesAtLeast = 1000;
+const usesAtLeast = sized(200, 1000);
 /** Calls that one edge has under way. */
 const callsPerEdge = 2 * callersPerProtocol;
+
+/** Of the faults, one of each kind in the small form: processes are lost, calls arrive late, answers are lost. */
+const inSmallForm: readonly string[] = [
+  "an edge is killed",
+  "a coordinator is killed",
+  "an edge is cut off, and its calls arrive later",
+  "answers of the ledger are cut after the commit",
+  "answers of coordinators are cut",
+  "nothing is broken any more",
+];
 
 interface Fault extends AnyFault {
   /** Most calls that are under way when something breaks: no more uses may be charged without an answer. */
@@ -25,7 +36,9 @@ interface Fault extends AnyFault {
 
 type Started = Awaited<ReturnType<typeof start>>;
 
-async function start(options: Pick<ClusterOptions, "edges" | "coordinators" | "programs" | "edgeEnvironment">) {
+async function start(
+  options: Pick<ClusterOptions, "edges" | "coordinators" | "programs" | "edgeEnvironment" | "coordinatorEnvironment">,
+) {
   const databaseUrl = await createTestDatabase();
   const ledger = new URL(databaseUrl);
   const ledgerLinks = await Promise.all(
@@ -108,12 +121,17 @@ function faultsOf({ cluster, ledgerLinks, load }: Started): Fault[] {
     { name: "a coordinator is cut off from its ledger", ms: 700, ...ofAll, ...silent(ledgerLinks.slice(0, 1)) },
     {
       name: "answers of the ledger are cut after the commit",
-      ms: 1000,
+      ms: sized(300, 1000),
       ...ofAll,
       ...cutting(ledgerLinks, 0.05, random),
     },
     // Each cut takes what one edge has under way: they are counted.
-    { name: "answers of coordinators are cut", ms: 700, callsMax: 0, ...cutting(cluster.links.flat(), 0.1, random) },
+    {
+      name: "answers of coordinators are cut",
+      ms: sized(300, 700),
+      callsMax: 0,
+      ...cutting(cluster.links.flat(), 0.1, random),
+    },
     {
       name: "a coordinator is restarted in order",
       ms: 0,
@@ -174,21 +192,27 @@ function programWith(file: string): readonly [string, ...string[]] {
   return [process.execPath, "--import", join(import.meta.dirname, file), sourceProgram, "serve"];
 }
 
-describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurrent: true }, () => {
+// At once at full size, where each mostly waits. One after the other they do not keep each other from answering in time.
+describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurrent: isDeep }, () => {
   it("lose nothing acknowledged and charge nothing twice, whatever breaks", async () => {
     // One of the edges serves with several threads.
     const edgeEnvironment = (edge: number) => ({ LATCHKEY_WORKERS: String(edge + 1) });
     const started = await start({ edges: 2, coordinators: 2, edgeEnvironment });
     const { load, cluster, ledgerLinks } = started;
-    const faults = faultsOf(started);
+    const faults = faultsOf(started).filter(({ name }) => isDeep || inSmallForm.includes(name));
     for (const fault of faults) await runFault(started, fault);
     const { figures } = load;
+    const cut = faults.find(({ name }) => name === "answers of the ledger are cut after the commit") as Fault;
+    // Until the faults have hit something: otherwise nothing has been shown.
+    while (!isDeep && figures.extra === 0) await runFault(started, cut);
     const linkCuts = cutsOf(cluster.links.flat());
     const ledgerCuts = cutsOf(ledgerLinks);
     const callsMax = faults.reduce((sum, fault) => sum + fault.callsMax, linkCuts * callsPerEdge);
     console.log("in all", JSON.stringify({ ...figures, usedUp: load.usedUp, linkCuts, ledgerCuts, callsMax }));
     expect(figures).toMatchObject({ lost: 0, doubled: 0 });
-    expect(figures.extra).toBeLessThanOrEqual(Math.min(callsMax, figures.unanswered + figures.unavailable));
+    expect(figures.extra).toBeLessThanOrEqual(figures.unanswered + figures.unavailable);
+    // On a busy machine calls are given up on without a fault.
+    if (isDeep) expect(figures.extra).toBeLessThanOrEqual(callsMax);
     // Otherwise the faults have hit nothing, and nothing has been shown.
     expect(figures.extra).toBeGreaterThan(0);
   });
@@ -204,22 +228,25 @@ describe.runIf(hasPostgres)("uses of counted keys over coordinators", { concurre
       name: "an edge that sends a use again",
       programs: { edge: programWith("resending-edge.ts") },
       coordinators: 2,
-      cuts: 20,
+      cuts: sized(8, 20),
     },
   ];
 
   it.each(broken)("are found to be charged twice by $name", async ({ cuts, ...options }) => {
-    const { cluster, load, underLoad, databaseUrl } = await start({ edges: 1, ...options });
+    // A use that is charged twice is no use without a caller while calls without an answer may explain it. A busy machine has
+    // many of those, so in the small form more uses are charged twice.
+    const coordinatorEnvironment = { REPEAT_EVERY: String(sized(2, 20)) };
+    const { cluster, load, underLoad, databaseUrl } = await start({ edges: 1, coordinatorEnvironment, ...options });
     const links = cluster.links[0] as FaultyProxy[];
     const random = new SeededRandom(13);
     const problems: string[] = [];
     // A use that is charged twice does not show where the second call was not answered either; and all keys may have their
     // uses at the other coordinator. Then once more.
-    for (let round = 1; round <= 6 && problems.length === 0; round++) {
+    for (let round = 1; round <= 20 && problems.length === 0; round++) {
       const cut = [links[round % links.length] as FaultyProxy];
       const { begin, end } = cutting(cut, 0.2, random);
       await underLoad(async () => {
-        await load.usesOnEach(200);
+        await load.usesOnEach(sized(60, 200));
         if (cuts === 0) return;
         await begin();
         for (const enough = cutsOf(cut) + cuts; cutsOf(cut) < enough; ) await load.usesOnEach(1);

@@ -5,25 +5,25 @@ import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import type { NewKey } from "../../../src/domain/key.ts";
-import { Unavailable } from "../../../src/domain/unavailable.ts";
 import { openPgEngine, openPostgresStore, type PgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { createSqlManagement } from "../../../src/store/sql/sql-management.ts";
 import { deleteApi } from "../../../src/usecases/delete-api.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange, settle } from "../../contract/settle.ts";
+import { isDeep, sized } from "../../support/deep.ts";
 import { createKey, updateApi, updateRemaining } from "../../support/manage.ts";
 import { ones } from "../../support/ones.ts";
 import { query } from "../../support/run-statement.ts";
 import { settles } from "../../support/settles.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
-import { lockRow } from "./lane-fixture.ts";
+import { lockRow, surely, waitingLonger } from "./lane-fixture.ts";
 
 const deps = { clock: systemClock, random: createSystemRandom() };
 
 /** However busy the machine is. */
-const settledMs = 20_000;
+const settledMs = 60_000;
 const clock = new TestClock();
 const strict = { mode: "strict", limit: 1000, durationMs: 60_000 } as const;
 const rateLimits = [{ name: "a", rule: strict }];
@@ -82,7 +82,7 @@ async function circlesWith(change: (engine: PgEngine) => PgEngine): Promise<numb
   const { url, circles } = await databaseThatTellsOfCircles();
   const store = await openStore(url, 1);
   const engine = openPgEngine({ url, connectionsMax: 2 });
-  const management = createSqlManagement(change(engine));
+  const management = createSqlManagement(change(waitingLonger(engine)));
   const uses = {
     counters: (ids: readonly string[]) =>
       settle(
@@ -120,17 +120,6 @@ async function waitingForLocks(url: string): Promise<number> {
   return (await query(url, text)).rows[0].n;
 }
 
-/** Again where it was not done: on a busy machine a lock may be waited for in vain. */
-async function surely<Done>(work: () => Promise<Done>): Promise<Done> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof Unavailable)) throw error;
-    }
-  }
-}
-
 /** Runs the work again and again until the other is over. */
 async function during(over: Promise<unknown>, work: () => Promise<unknown>): Promise<number> {
   let isOver = false;
@@ -150,7 +139,7 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
   it("among creations, changes and uses waits in no circle, loses no event, and leaves no key behind", async () => {
     const { url, client, circles } = await databaseThatTellsOfCircles();
     const [store, second] = [await openStore(url, 2), await openStore(url, 2)];
-    const keys = Array.from({ length: 1200 }, () => newKey("api"));
+    const keys = Array.from({ length: sized(600, 1200) }, () => newKey("api"));
     const others = Array.from({ length: 20 }, () => newKey("other"));
     for (let at = 0; at < keys.length; at += 50) {
       await Promise.all(keys.slice(at, at + 50).map((key) => createKey(store.management, key)));
@@ -207,11 +196,13 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
     expect(await circles()).toBe(0);
   });
 
-  it("waits in no circle with uses, because it locks counters and windows in the same order", async () => {
-    expect(await circlesWith((engine) => engine)).toBe(0);
-  });
+  if (!isDeep) {
+    it("waits in no circle with uses, because it locks counters and windows in the same order", async () => {
+      expect(await circlesWith((engine) => engine)).toBe(0);
+    });
 
-  it("control: in the opposite order it does", async () => {
-    expect(await circlesWith(lockingBackwards)).toBe(2);
-  });
+    it("control: in the opposite order it does", async () => {
+      expect(await circlesWith(lockingBackwards)).toBe(2);
+    });
+  }
 });

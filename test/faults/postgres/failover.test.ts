@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../domain/seeded-random.ts";
+import { isDeep, sized } from "../../support/deep.ts";
 import { Fleet } from "../../support/fleet.ts";
 import { FleetLoad } from "../../support/fleet-load.ts";
 import { PricedLoad } from "../../support/priced-load.ts";
@@ -25,35 +26,37 @@ describe.runIf(hasPostgres)("a primary that is killed, and whose standby takes i
     const { pids } = fleet;
     const failOver = () =>
       load.during(async () => {
-        await load.usesOnEach(200);
+        await load.usesOnEach(sized(60, 200));
         await pair.primary.kill();
         await pair.promote();
-        await load.usesOnEach(50);
+        await load.usesOnEach(sized(20, 50));
       });
     await priced.during(16, failOver);
     expect(await priced.problems()).toEqual([]);
-    expect(priced.answers.VALID).toBeGreaterThan(200);
+    expect(priced.answers.VALID).toBeGreaterThan(sized(50, 200));
     expect(await load.account(pair.standby.url())).toEqual([]);
     expect(load.oddities).toEqual([]);
     expect(load.figures).toMatchObject({ lost: 0, doubled: 0, unanswered: 0 });
-    expect(load.figures.acknowledged).toBeGreaterThan(replicas * 250 - 1);
+    expect(load.figures.acknowledged).toBeGreaterThan(replicas * sized(80, 250) - 1);
     expect(fleet.pids).toEqual(pids);
   });
 
-  it("would be seen to lose uses if the standby lagged and commits did not wait for it", async () => {
-    const { pair, load, priced } = await setUp("asynchronous");
-    const failOver = () =>
-      load.during(async () => {
-        await load.usesOnEach(50);
-        pair.link.onReply = () => "stall";
-        await load.usesOnEach(100);
-        await pair.primary.kill();
-        await pair.promote();
-        await load.usesOnEach(100);
-      });
-    await priced.during(16, failOver);
-    expect(await priced.problems()).toContainEqual(expect.stringContaining("has lost"));
-    expect(await load.account(pair.standby.url())).not.toEqual([]);
-    expect(load.figures.doubled).toBeGreaterThan(100);
-  });
+  if (isDeep) {
+    it("would be seen to lose uses if the standby lagged and commits did not wait for it", async () => {
+      const { pair, load, priced } = await setUp("asynchronous");
+      const failOver = () =>
+        load.during(async () => {
+          await load.usesOnEach(50);
+          pair.link.onReply = () => "stall";
+          await load.usesOnEach(100);
+          await pair.primary.kill();
+          await pair.promote();
+          await load.usesOnEach(100);
+        });
+      await priced.during(16, failOver);
+      expect(await priced.problems()).toContainEqual(expect.stringContaining("has lost"));
+      expect(await load.account(pair.standby.url())).not.toEqual([]);
+      expect(load.figures.doubled).toBeGreaterThan(100);
+    });
+  }
 });

@@ -4,14 +4,24 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
+import { sized } from "../../support/deep.ts";
 import { query } from "../../support/run-statement.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
 import { hasPostgres } from "../../support/test-database.ts";
 import { atTestEnd } from "../../support/test-end.ts";
 import { behindUnreliableLink, databaseWith } from "./lane-fixture.ts";
 
-const start: Record<string, number> = { k1: 2000, k2: 1e6, k3: 1e6, k4: 1e6, k5: 1e6, k6: 1e6, o1: 1e6, o2: 3000 };
-const rounds = 3;
+const start: Record<string, number> = {
+  k1: sized(300, 2000),
+  k2: 1e6,
+  k3: 1e6,
+  k4: 1e6,
+  k5: 1e6,
+  k6: 1e6,
+  o1: 1e6,
+  o2: sized(500, 3000),
+};
+const rounds = sized(1, 3);
 const answersBeforeKill = 400;
 
 interface Account {
@@ -98,9 +108,9 @@ describe.runIf(hasPostgres)("processes that charge keys and their owners, killed
     // Used up but for less than the largest cost, in spite of everything.
     for (const scarce of ["k1", "o2"]) expect((start[scarce] as number) - takenOf(scarce)).toBeLessThan(20);
     // Otherwise there was hardly a load, and nothing has been shown.
-    expect(answers.spent).toBeGreaterThan(rounds * answersBeforeKill);
+    expect(answers.spent).toBeGreaterThan(sized(200, rounds * answersBeforeKill));
     for (const lacking of ["own", "shared"]) expect(answers[lacking]).toBeGreaterThan(0);
-    expect(cuts).toBeGreaterThan(5);
+    expect(cuts).toBeGreaterThan(sized(1, 5));
     expect(Object.values(open).some((units) => units > 0)).toBe(true);
   });
 

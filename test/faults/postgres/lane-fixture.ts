@@ -1,10 +1,12 @@
+import { CompiledQuery } from "kysely";
 import pg from "pg";
 import { systemClock } from "../../../src/ambient/clock.ts";
 import { createMetrics, type Metrics } from "../../../src/ambient/metrics.ts";
 import { createSystemRandom } from "../../../src/ambient/random.ts";
 import type { NewKey } from "../../../src/domain/key.ts";
+import { Unavailable } from "../../../src/domain/unavailable.ts";
 import type { GuardedLaneOptions } from "../../../src/store/postgres/guarded-lane.ts";
-import { openPostgresStore } from "../../../src/store/postgres/open-postgres-store.ts";
+import { openPostgresStore, type PgEngine } from "../../../src/store/postgres/open-postgres-store.ts";
 import { PermitLane } from "../../../src/store/postgres/permit-lane.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UsageLane } from "../../../src/store/postgres/usage-lane.ts";
@@ -109,6 +111,23 @@ export async function lockRow(
   await holder.query("BEGIN");
   await holder.query(`SELECT FROM ${table} WHERE subject = $1 FOR UPDATE`, [keyId]);
   return { release: async () => void (await holder.query("ROLLBACK")) };
+}
+
+/** Asks again while there is no answer: on a busy machine a short deadline may pass. */
+export async function surely<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+    }
+  }
+}
+
+/** Its transactions wait longer for a lock, so that there is time to see them wait. */
+export function waitingLonger(engine: PgEngine): PgEngine {
+  const longer = CompiledQuery.raw("SET LOCAL lock_timeout = 0");
+  return { ...engine, atomically: async (queries) => (await engine.atomically([longer, ...queries])).slice(1) };
 }
 
 /** Metrics that record the ledger's events: everything beyond sending a batch and reading its reply. */

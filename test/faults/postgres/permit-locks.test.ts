@@ -61,7 +61,7 @@ const lowering = (lowered: number) =>
   `UPDATE keys SET ratelimit_limit = ${lowered} WHERE id = 'k';
    UPDATE permit_windows SET rule_limit = ${lowered} WHERE subject = 'k'`;
 
-describe.runIf(hasPostgres)("a statement of the permit ledger that waited for a row", { retry: 0 }, () => {
+describe.runIf(hasPostgres)("a statement of the permit ledger that waited for a row", () => {
   it("uses the time at which it got the row: a window that ended meanwhile grants no more", async () => {
     expect(await askBehind(exchangeText, "SELECT 1", ending)).toEqual({ gen: 2, granted: 5 });
   });

@@ -223,7 +223,9 @@ describe.runIf(hasPostgres)("behind PgBouncer", () => {
   });
 
   it("in session mode a pool that is too small for the lanes is waited for, with a reason in the log", async () => {
-    const { url } = await pooled({ mode: "session", settings: { default_pool_size: 1 } });
+    const { direct, url } = await pooled({ mode: "session", settings: { default_pool_size: 1 } });
+    // With its tables, so that the lanes are what it waits for.
+    await (await openStore(direct)).close();
     const settings = { databaseUrl: new Secret(url), usageTimeoutMs: 235 };
     const { logLines } = await startTestServer({ settings, waitUntilReady: false });
     const waiting = () => logLines.find((line) => line.includes("waiting for the database"));

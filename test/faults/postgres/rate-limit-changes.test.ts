@@ -4,6 +4,7 @@ import type { RateLimit } from "../../../src/domain/rate-limit.ts";
 import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange } from "../../contract/settle.ts";
+import { sized } from "../../support/deep.ts";
 import { createKey, deleteKey, setRateLimit, testEvent } from "../../support/manage.ts";
 import { ones } from "../../support/ones.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
@@ -12,7 +13,7 @@ import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
 const keyCount = 6;
-const rounds = 30;
+const rounds = sized(8, 30);
 const lockNotAvailable = "55P03";
 
 const limits: readonly (RateLimit | undefined)[] = [

@@ -4,6 +4,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { KeysClient } from "../../../src/sdk/index.ts";
+import { isDeep, sized } from "../../support/deep.ts";
 import { type LatchkeyProcess, startLatchkey } from "../../support/latchkey-process.ts";
 import { rawClient } from "../../support/raw-client.ts";
 import { tempFolder } from "../../support/temp-folder.ts";
@@ -11,10 +12,11 @@ import { createTestDatabase, hasPostgres } from "../../support/test-database.ts"
 import { testRootKey } from "../../support/test-root-key.ts";
 
 const limit = 20;
-const durationMs = 30_000;
+/** Longer than any test. */
+const durationMs = 3_600_000;
 
 const engines: [string, () => Promise<Record<string, string>>][] = [["the embedded store", async () => ({})]];
-if (hasPostgres) engines.push(["Postgres", async () => ({ DATABASE_URL: await createTestDatabase() })]);
+if (hasPostgres && isDeep) engines.push(["Postgres", async () => ({ DATABASE_URL: await createTestDatabase() })]);
 
 /**
  * A port that stays free while no server listens on it. The system gives ports of another range to outgoing connections,
@@ -69,7 +71,7 @@ async function end(replica: LatchkeyProcess, signal: "SIGTERM" | "SIGKILL"): Pro
 }
 
 describe.each(engines)("a replica without Redis, on %s, that starts again", (_, environmentOf) => {
-  it("continues the windows that were open when it was told to stop", async () => {
+  it("continues the windows that were open when it was told to stop, and lets one more limit pass after it was killed", async () => {
     const { start, windowsFile } = await setUp(await environmentOf());
     const before = await start();
     const key = await createLimitedKey(before.client);
@@ -81,21 +83,14 @@ describe.each(engines)("a replica without Redis, on %s, that starts again", (_, 
     const after = await start();
     const second = await use(after.client, key, 2 * limit);
     expect(second.passed).toBe(limit - 8);
-    expect(Math.abs(second.reset - first.reset)).toBeLessThanOrEqual(50);
+    expect(Math.abs(second.reset - first.reset)).toBeLessThanOrEqual(sized(60_000, 1000));
     // The file was removed, so that no start uses it a second time.
     expect(existsSync(windowsFile)).toBe(false);
-  });
 
-  it("lets one more limit pass, and no more, after it was killed", { retry: 0 }, async () => {
-    const { start } = await setUp(await environmentOf());
-    const before = await start();
-    const key = await createLimitedKey(before.client);
-    expect((await use(before.client, key, 2 * limit)).passed).toBe(limit);
-    await end(before.replica, "SIGKILL");
-
-    const after = await start();
-    // Exactly the limit, which also shows that the test above continues saved windows.
-    expect((await use(after.client, key, 2 * limit)).passed).toBe(limit);
+    await end(after.replica, "SIGKILL");
+    // One more limit passes after a kill, and no more: which also shows that the windows above were saved ones.
+    const afterKill = await start();
+    expect((await use(afterKill.client, key, 2 * limit)).passed).toBe(limit);
   });
 });
 
@@ -113,7 +108,7 @@ describe("a replica that finds windows it cannot read", () => {
     const key = await createLimitedKey(first.client);
     await use(first.client, key, 8);
     await end(first.replica, "SIGTERM");
-    for (const [what, text] of damaged) {
+    for (const [what, text] of damaged.slice(sized(1, 0), sized(2, 3))) {
       writeFileSync(windowsFile, text);
       const { replica, client } = await start();
       expect(replica.stderr(), what).toContain("the saved rate-limit windows could not be read");

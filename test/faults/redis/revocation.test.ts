@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
+import { isDeep, sized } from "../../support/deep.ts";
 import type { Fleet } from "../../support/fleet.ts";
 import { type LinkedFleet, startLinkedFleet } from "../../support/linked-fleet.ts";
 import { deletion, expectInForce } from "../../support/news/watched-changes.ts";
@@ -8,11 +9,13 @@ import { settles } from "../../support/settles.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 import { hasRedis } from "../../support/test-redis.ts";
 
-/** What the documentation promises, with Redis and without. */
-const seenMs = 1000;
-const seenByFeedMs = 2000;
+/** At full size what the documentation promises, with Redis and without. */
+const seenMs = sized(60_000, 1000);
+const seenByFeedMs = sized(60_000, 2000);
 /** A new connection is tried at least every second. */
-const backMs = 4000;
+const backMs = sized(60_000, 4000);
+const inTime = sized("", " within a second");
+const inTimeByFeed = sized("", " within two seconds");
 
 const undo: (() => unknown)[] = [];
 const atEnd = (step: () => unknown) => void undo.push(step);
@@ -42,16 +45,18 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     for (const step of undo.reverse()) await step();
   });
 
-  it.each([0, 80])("is refused by all of them within a second, %i ms from Redis", async (roundTripMs) => {
-    for (const link of linked.links) link.delayMs = roundTripMs / 2;
-    try {
-      await expectInForce(linked.fleet.baseUrls, seenMs, [deletion, deletion, deletion]);
-    } finally {
-      for (const link of linked.links) link.delayMs = 0;
-    }
-  });
+  if (isDeep) {
+    it.each([0, 80])("is refused by all of them within a second, %i ms from Redis", async (roundTripMs) => {
+      for (const link of linked.links) link.delayMs = roundTripMs / 2;
+      try {
+        await expectInForce(linked.fleet.baseUrls, seenMs, [deletion, deletion, deletion]);
+      } finally {
+        for (const link of linked.links) link.delayMs = 0;
+      }
+    });
+  }
 
-  it("or changed in any other way, and a root key too, is as it is now on the one that was asked, and on all others within a second", async () => {
+  it(`or changed in any other way, and a root key too, is as it is now on the one that was asked, and on all others${inTime}`, async () => {
     await expectInForce(linked.fleet.baseUrls, seenMs);
   });
 
@@ -59,18 +64,15 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     ["that it was deleted on", 0],
     ["that should have heard of it", 1],
   ];
-  it.each(cuts)(
-    "is refused by all within two seconds while the replica %s is cut off from Redis",
-    async (_, cutOff) => {
-      const link = linked.links[cutOff] as LinkedFleet["links"][number];
-      link.refusing = true;
-      link.cutAll();
-      await changesAre(0, linked.fleet, [cutOff]);
-      await expectInForce(linked.fleet.baseUrls, seenByFeedMs, [deletion]);
-      link.refusing = false;
-      await changesAre(1, linked.fleet);
-    },
-  );
+  it.each(cuts)(`is refused by all${inTimeByFeed} while the replica %s is cut off from Redis`, async (_, cutOff) => {
+    const link = linked.links[cutOff] as LinkedFleet["links"][number];
+    link.refusing = true;
+    link.cutAll();
+    await changesAre(0, linked.fleet, [cutOff]);
+    await expectInForce(linked.fleet.baseUrls, seenByFeedMs, [deletion]);
+    link.refusing = false;
+    await changesAre(1, linked.fleet);
+  });
 
   it("is refused by all although its replica's connections to Redis were lost without an error", async () => {
     const link = linked.links[0] as LinkedFleet["links"][number];
@@ -83,7 +85,7 @@ describe.runIf(hasPostgres && hasRedis)("a key deleted on one of several replica
     }
   });
 
-  it("is refused by all within two seconds while Redis is away, and a gauge tells that", async () => {
+  it(`is refused by all${inTimeByFeed} while Redis is away, and a gauge tells that`, async () => {
     await redis.kill();
     await changesAre(0, linked.fleet);
     await expectInForce(linked.fleet.baseUrls, seenByFeedMs, [deletion]);

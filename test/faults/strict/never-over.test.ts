@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Settings } from "../../../src/config/settings.ts";
 import { Secret } from "../../../src/domain/secret.ts";
+import { isDeep, sized } from "../../support/deep.ts";
 import { startTestServer, type TestServer } from "../../support/in-process-server.ts";
 import { mixedCosts } from "../../support/limited.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
@@ -79,54 +80,67 @@ const edgeCases: Case[] = [
   { name: "3 edges and a coordinator", needsPostgres: true, start: () => startEdges(3, 1) },
   { name: "9 edges and 2 coordinators", needsPostgres: true, start: () => startEdges(9, 2) },
 ];
-/** Of each of the six cases. */
-const windowsAtLeast = 85;
+const groups = sized<[string, Case[]][]>(
+  [["replicas and edges", [replicaCases[0], replicaCases[2], edgeCases[0]] as Case[]]],
+  [
+    ["replicas", replicaCases],
+    ["edges", edgeCases],
+  ],
+);
+/** Of each case. */
+const windowsAtLeast = sized(manyKeys.length + 10, 85);
+const loadMs = sized(2000, 5000);
+/** However busy the machine is, every call is decided; at full size, in the time that the server gives it. */
+const timeoutMs = sized(60_000, 450);
 let windows = 0;
 
 describe("never more than the limit, and all of it if enough is asked for, in every window", () => {
   // Some at once: each has servers and keys of its own, and mostly waits. All at once would be too much for one process.
-  describe.each([
-    ["replicas", replicaCases],
-    ["edges", edgeCases],
-  ])("of many keys at once: %s", (_, cases) => {
+  describe.each(groups)("of many keys at once: %s", (_, cases) => {
     it.concurrent.each(cases.filter(({ needsPostgres }) => hasPostgres || !needsPostgres))(
       "$name",
       async ({ name, start }) => {
         const servers = await start();
         const load = await loadOn(servers, manyKeys);
         // Otherwise there was hardly a load, and nothing has been shown.
-        await load.run(5000, () => {
+        await load.run(loadMs, () => {
           const { windows, filled } = load.book.figures;
-          return windows >= windowsAtLeast && filled > manyKeys.length;
+          return windows >= windowsAtLeast && filled > sized(manyKeys.length / 2, manyKeys.length);
         });
         check(name, load, await unsettledRefusals(servers));
       },
     );
   });
 
-  it.runIf(hasPostgres)("of limits of 100 and 1 000: 3 replicas", { concurrent: true }, async () => {
-    const servers = await startMany(3, await onPostgres());
-    const load = await loadOn(servers, bigLimits);
-    await load.run(5500, () => load.book.figures.filled > 0);
-    check("100 and 1 000", load, await unsettledRefusals(servers));
-  });
+  if (isDeep) {
+    it.runIf(hasPostgres)("of limits of 100 and 1 000: 3 replicas", { concurrent: true }, async () => {
+      const servers = await startMany(3, await onPostgres());
+      const load = await loadOn(servers, bigLimits);
+      await load.run(5500, () => load.book.figures.filled > 0);
+      check("100 and 1 000", load, await unsettledRefusals(servers));
+    });
+  }
 
   it.runIf(hasPostgres)("of limits of 10 000: 5 replicas, asked without sockets", { concurrent: true }, async () => {
     const store = await openTestStore({ connectionsMax: 2 });
-    const harness = await StrictHarness.start({ store, rules: hugeLimits, replicas: 5 });
+    const harness = await StrictHarness.start({ store, rules: hugeLimits, replicas: 5, timeoutMs });
     const load = new StrictLoad(hugeLimits, harness.replicas, 20_000);
-    await load.run(5000, () => load.book.figures.filled > 0);
+    await load.run(loadMs, () => load.book.figures.filled > 0);
     check("10 000", load, harness.unsettledRefusals);
   });
 
-  it.runIf(hasPostgres)("of 500 at least", () => {
-    expect(windows).toBeGreaterThanOrEqual(500);
-  });
+  if (isDeep) {
+    it.runIf(hasPostgres)("of 500 at least", () => {
+      expect(windows).toBeGreaterThanOrEqual(500);
+    });
+  }
 });
 
 function check(name: string, { book, skipped }: StrictLoad, unsettled: number): void {
   windows += book.figures.windows;
   console.log(name, JSON.stringify({ ...book.figures, skipped, unsettled }));
   expect(book.problems()).toEqual([]);
-  expect(book.problemsWithFilling(unsettled), "all that was asked for in time").toEqual([]);
+  // On a busy machine some calls get no verdict. What they took along may be missing, which is a known reason too.
+  const withoutVerdict = sized(book.counts.unavailable, 0);
+  expect(book.problemsWithFilling(unsettled + withoutVerdict), "all that was asked for in time").toEqual([]);
 }

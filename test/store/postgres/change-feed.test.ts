@@ -17,6 +17,9 @@ import { query } from "../../support/run-statement.ts";
 import { TestClock } from "../../support/test-clock.ts";
 import { createTestDatabase, hasPostgres } from "../../support/test-database.ts";
 
+/** The end of a hang. */
+const patient = { timeout: 60_000 };
+
 /** A connection of somebody else to the same database. */
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client(url);
@@ -176,7 +179,10 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
     for (let i = 0; i < 3; i++) expect((await feed.read(undefined)).position.transaction).toBeLessThanOrEqual(id);
     await client.query("COMMIT");
     // Positions wait for transactions of other databases too, such as one that is being created.
-    await vi.waitFor(async () => expect((await feed.read(undefined)).position.transaction).toBeGreaterThan(id));
+    await vi.waitFor(
+      async () => expect((await feed.read(undefined)).position.transaction).toBeGreaterThan(id),
+      patient,
+    );
   });
 
   it("begins at its own heartbeat at the latest: a server that takes over has that, and gives higher ids to others", async () => {
@@ -235,7 +241,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
       await vi.waitFor(async () => {
         positions[i] = (await feed.read(undefined)).position;
         expect(positions[i]?.transaction).toBeGreaterThan(rows[0].last);
-      });
+      }, patient);
       await deleteKey(store.management, (await addKey()).id);
     }
     const client = await connect(url);
@@ -249,7 +255,7 @@ describe.runIf(hasPostgres)("the change feed on Postgres", () => {
       vi.waitFor(async () => {
         await tidyChanges(engine, rows);
         expect(await count()).toBe(rows);
-      });
+      }, patient);
     await tidyTo(5);
     const known = await Promise.all(positions.map(async (since) => (await newReader().read(since)).changed));
     expect(known.filter((changed) => changed === "everything").length).toBeGreaterThan(3);

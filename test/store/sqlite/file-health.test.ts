@@ -81,7 +81,9 @@ describe("a data file after a crash, while it is being checked", () => {
     expect(await exchange(unknown.id)).toMatchObject([{ outcome: "failed" }]);
 
     check.end({ outcome: "sound" });
-    await vi.waitFor(async () => expect(await store.keys.findByDigest(unknown.secretDigest)).toBeUndefined());
+    await vi.waitFor(async () => expect(await store.keys.findByDigest(unknown.secretDigest)).toBeUndefined(), {
+      timeout: 60_000,
+    });
     expect(await deleteKey(store.management, unknown.id)).toBeUndefined();
     expect([await store.rootKeys.presence(0), await store.rootKeys.findByDigest("unknown")]).toEqual([
       "none",
@@ -97,7 +99,7 @@ describe("a data file after a crash, while it is being checked", () => {
     const changes = vi.fn();
     store.health?.onChange(changes);
     check.end({ outcome: "damaged", reason: "a page" });
-    await vi.waitFor(() => expect(changes).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(changes).toHaveBeenCalledOnce(), { timeout: 60_000 });
     expect(store.health?.problem).toBeInstanceOf(Unavailable);
     await expect(store.keys.findByDigest(counted.secretDigest)).rejects.toThrow(Unavailable);
     await expect(createKey(store.management, sampleKey(clock))).rejects.toThrow(Unavailable);

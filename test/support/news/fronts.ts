@@ -10,7 +10,7 @@ import { testRootKey } from "../test-root-key.ts";
 /** Callers at the same time where many keys are asked for. */
 const together = 32;
 /** However busy the machine is. */
-const settledMs = 10_000;
+const settledMs = 60_000;
 
 export function clientOfFront({ baseUrl }: LatchkeyProcess): KeysClient {
   return rawClient({ baseUrl, rootKey: testRootKey }).keys;

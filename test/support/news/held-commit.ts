@@ -23,7 +23,7 @@ export interface HeldFigures {
 }
 
 /** However busy the machine is. */
-const settledMs = 10_000;
+const settledMs = 60_000;
 const unchanged = 200;
 
 /**

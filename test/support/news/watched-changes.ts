@@ -27,6 +27,11 @@ interface Front {
   readonly client: LatchkeyClient;
 }
 
+/** Sent with every attempt of a call, so that it happens once. */
+interface Repeated {
+  readonly idempotencyKey: string;
+}
+
 /** For an answer to come, on a busy machine. */
 const answerMs = 250;
 /** After the last front has answered as after the change, all are asked for as long as this: none may go back. */
@@ -37,7 +42,7 @@ const ratelimit = { limit: 1_000_000, duration: 3_600_000 };
 
 function keyChange(
   name: string,
-  make: (keys: LatchkeyClient["keys"], keyId: string) => Promise<unknown>,
+  make: (keys: LatchkeyClient["keys"], keyId: string, once: Repeated) => Promise<unknown>,
   isOld: (answer: VerifyKeyResponse) => boolean = ({ valid }) => valid,
 ): WatchedChange {
   return {
@@ -50,7 +55,7 @@ function keyChange(
         key,
       );
       return {
-        change: () => make(client.keys, keyId),
+        change: () => surely((once) => make(client.keys, keyId, once)),
         ask: (front) =>
           front.client.keys.verifyKey({ key }).then(
             (answer) => (isOld(answer) ? "old" : "new"),
@@ -63,7 +68,7 @@ function keyChange(
 
 function rootKeyChange(
   name: string,
-  make: (rootKeys: LatchkeyClient["rootKeys"], rootKeyId: string) => Promise<unknown>,
+  make: (rootKeys: LatchkeyClient["rootKeys"], rootKeyId: string, once: Repeated) => Promise<unknown>,
 ): WatchedChange {
   return {
     name: `a root key that is ${name}`,
@@ -74,7 +79,7 @@ function rootKeyChange(
         client.rootKeys.createRootKey({ permissions: ["keys.read", "keys.update"] }, repeated),
       );
       return {
-        change: () => make(client.rootKeys, rootKeyId),
+        change: () => surely((once) => make(client.rootKeys, rootKeyId, once)),
         async ask({ baseUrl }) {
           const { keys } = rawClient({ baseUrl, rootKey });
           // Checked on the front by what it remembers of the root key, and again where the key is read.
@@ -104,28 +109,28 @@ async function answerTo(call: Promise<unknown>): Promise<Answer> {
   }
 }
 
-export const deletion = keyChange("deleted", (keys, keyId) => keys.deleteKey({ keyId }));
+export const deletion = keyChange("deleted", (keys, keyId, once) => keys.deleteKey({ keyId }, once));
 
 /** Every way to end or to narrow what a key or a root key allows. */
 const watchedChanges: readonly WatchedChange[] = [
   deletion,
-  keyChange("disabled", (keys, keyId) => keys.updateKey({ keyId, enabled: false })),
-  keyChange("ended", (keys, keyId) => keys.updateKey({ keyId, expires: 1 })),
-  keyChange("rerolled", (keys, keyId) => keys.rerollKey({ keyId })),
+  keyChange("disabled", (keys, keyId, once) => keys.updateKey({ keyId, enabled: false }, once)),
+  keyChange("ended", (keys, keyId, once) => keys.updateKey({ keyId, expires: 1 }, once)),
+  keyChange("rerolled", (keys, keyId, once) => keys.rerollKey({ keyId }, once)),
   keyChange(
     "given a lower limit",
-    (keys, keyId) => keys.updateKey({ keyId, ratelimit: { ...ratelimit, limit: 999_999 } }),
+    (keys, keyId, once) => keys.updateKey({ keyId, ratelimit: { ...ratelimit, limit: 999_999 } }, once),
     (answer) => answer.ratelimit?.limit === ratelimit.limit,
   ),
   keyChange(
     "given a lower strict limit",
-    (keys, keyId) => keys.updateKey({ keyId, ratelimit: { ...ratelimit, limit: 999_998, async: false } }),
+    (keys, keyId, once) => keys.updateKey({ keyId, ratelimit: { ...ratelimit, limit: 999_998, async: false } }, once),
     (answer) => answer.ratelimit?.limit === ratelimit.limit,
   ),
-  rootKeyChange("revoked", (rootKeys, rootKeyId) => rootKeys.revokeRootKey({ rootKeyId })),
-  rootKeyChange("ended", (rootKeys, rootKeyId) => rootKeys.updateRootKey({ rootKeyId, expires: 1 })),
-  rootKeyChange("given fewer permissions", (rootKeys, rootKeyId) =>
-    rootKeys.updateRootKey({ rootKeyId, permissions: ["keys.update"] }),
+  rootKeyChange("revoked", (rootKeys, rootKeyId, once) => rootKeys.revokeRootKey({ rootKeyId }, once)),
+  rootKeyChange("ended", (rootKeys, rootKeyId, once) => rootKeys.updateRootKey({ rootKeyId, expires: 1 }, once)),
+  rootKeyChange("given fewer permissions", (rootKeys, rootKeyId, once) =>
+    rootKeys.updateRootKey({ rootKeyId, permissions: ["keys.update"] }, once),
   ),
 ];
 

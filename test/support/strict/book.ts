@@ -66,13 +66,20 @@ export class StrictBook {
   /** When each of them came. */
   readonly unavailableAtMs: number[] = [];
   readonly #nowMs: () => number;
+  readonly #stoodStillMs: (fromMs: number, toMs: number) => number;
   readonly #windows = new Map<string, SeenWindow>();
   readonly #least = new Map<string, { resetMs: number; least: number }>();
   readonly #oddities: string[] = [];
 
-  constructor(rules: readonly StrictRule[], nowMs = () => performance.now()) {
+  /** `stoodStillMs`: how much of a time the machine had no time for this process. */
+  constructor(
+    rules: readonly StrictRule[],
+    nowMs = () => performance.now(),
+    stoodStillMs: (fromMs: number, toMs: number) => number = () => 0,
+  ) {
     this.rules = rules;
     this.#nowMs = nowMs;
+    this.#stoodStillMs = stoodStillMs;
   }
 
   begin(key: number, replica: number, cost = 1): OpenCall {
@@ -124,7 +131,7 @@ export class StrictBook {
 
   /** Windows that refused callers for long and did not use up their limit. Without a fault there must be none. */
   short(): SeenWindow[] {
-    return this.windows.filter((window) => hadTimeToFill(window) && window.admitted < window.rule.limit);
+    return this.windows.filter((window) => window.admitted < window.rule.limit && this.#hadTimeToFill(window));
   }
 
   /**
@@ -149,7 +156,7 @@ export class StrictBook {
     const early = windows.filter(({ admitted, limited, rule }) => limited > 0 && admitted < rule.limit);
     return {
       windows: windows.length,
-      refusingForLong: windows.filter(hadTimeToFill).length,
+      refusingForLong: windows.filter((window) => this.#hadTimeToFill(window)).length,
       filled: windows.filter(({ admitted, rule }) => admitted === rule.limit).length,
       over: sum(over),
       short: sum(this.short().map(({ admitted, rule }) => rule.limit - admitted)),
@@ -158,6 +165,12 @@ export class StrictBook {
       heldToTheEnd: sum(early.map(({ admitted, rule }) => rule.limit - admitted)),
       ...this.counts,
     };
+  }
+
+  #hadTimeToFill({ firstLimitedMs, lastLimitedMs, holders }: SeenWindow): boolean {
+    const refusingMs = lastLimitedMs - firstLimitedMs;
+    if (holders.size > 0 || refusingMs < settledMs) return false;
+    return refusingMs - this.#stoodStillMs(firstLimitedMs, lastLimitedMs) >= settledMs;
   }
 
   #place({ key, replica, cost, begunMs, seen }: OpenCall, outcome: "admitted" | "limited", placed: Placed): void {
@@ -229,10 +242,6 @@ export class StrictBook {
 
 function problemsWithWindow({ key, rule, admitted }: SeenWindow): string[] {
   return admitted > rule.limit ? [`key ${key}: ${admitted} passed in one window of ${rule.limit}`] : [];
-}
-
-function hadTimeToFill({ firstLimitedMs, lastLimitedMs, holders }: SeenWindow): boolean {
-  return holders.size === 0 && lastLimitedMs - firstLimitedMs >= settledMs;
 }
 
 function sum(values: readonly number[]): number {

@@ -27,6 +27,8 @@ export interface HarnessOptions {
   /** What a replica sees of the coordinators, of which the first is its own. */
   readonly channel?: (own: PermitChannel, others: readonly PermitChannel[]) => PermitChannel;
   readonly clock?: (replica: number) => Clock;
+  /** How long a verification waits for a permit. By default as long as the server lets it. */
+  readonly timeoutMs?: number;
 }
 
 /** Strict limits as the server puts them together, without sockets: for what is to be broken, or asked very often. */
@@ -74,7 +76,7 @@ export class StrictHarness {
         },
         freeStandingMax: 1000,
         poolsMax: 10_000,
-        timeoutMs: () => 450,
+        timeoutMs: () => options.timeoutMs ?? 450,
       });
       return new HarnessReplica(limiter, (key) => ({ keyId: keyIds[key] as string, rule: this.#rules[key] }));
     });

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SeededRandom } from "../../domain/seeded-random.ts";
 import { type HolderKind, holderKinds, mixedCosts } from "../limited.ts";
+import { watchStandstill } from "../standstill.ts";
 import { type StrictAnswer, StrictBook, type StrictRule } from "./book.ts";
 
 /** Who is asked. It answers every call: what went wrong is an answer too. */
@@ -65,7 +66,7 @@ export class StrictLoad {
    * and a replica that stands still must not fill the memory.
    */
   constructor(keys: readonly KeyDemand[], replicas: readonly StrictReplica[], underWayMax: number, seed = 1) {
-    this.book = new StrictBook(keys);
+    this.book = new StrictBook(keys, undefined, watchStandstill());
     this.#keys = keys;
     this.#replicas = replicas;
     this.#random = new SeededRandom(seed);

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { watchProcessors } from "../../../support/processors.ts";
+import { watchStandstill } from "../../../support/standstill.ts";
 import { countOf } from "../answers.ts";
 import { monotonicMs } from "../clock.ts";
 import { routesOf } from "../cut-edge.ts";
@@ -14,9 +16,13 @@ const keys: readonly StrictKey[] = [
 ];
 const [near, , far] = edges;
 /** Ends a test that waits in vain. */
-const waitMaxMs = 15_000;
+const waitMaxMs = 60_000;
+/** Of the time, and of the processor time that was wanted. */
+const ranAtLeast = 0.95;
+/** How often two windows are waited for in which the machine does not stand still. */
+const attemptsMax = 4;
 
-/** For the test command: a few windows of a healthy network, then one cut. */
+/** For the deep tests: a few windows of a healthy network, then one cut. */
 export async function short(report: Report): Promise<void> {
   await using lab = await Lab.start({ distances: usual, login: "trust", keys: bodiesOf(keys) });
   const farMs = await lab.roundTripMs(far);
@@ -25,17 +31,26 @@ export async function short(report: Report): Promise<void> {
   load.start();
   await until("every edge decides", () => edges.every((edge) => hasDecided(lab, edge, 0)));
 
-  const startMs = monotonicMs();
-  const healthyWindows = () => load.windowsWithin(startMs, monotonicMs());
-  await until("two windows of every key are over", () =>
-    keys.every(({ name }) => healthyWindows().filter(({ key }) => key === name).length >= 2),
-  );
-  const windows = healthyWindows();
-  report.allOf("windows exactly full", windows.filter(isFull).length, windows.length);
-  const healthy = sentWithin(lab.answers, startMs, monotonicMs());
-  report.atMost("503 on a healthy network", countOf(healthy, "unavailable"), 0);
+  for (let attempt = 1, isJudged = false; attempt <= attemptsMax && !isJudged; attempt++) {
+    const hasRun = watchMachine();
+    const startMs = monotonicMs();
+    const windows = () => load.windowsWithin(startMs, monotonicMs());
+    await until("two windows of every key are over", () =>
+      keys.every(({ name }) => windows().filter(({ key }) => key === name).length >= 2),
+    );
+    const over = windows();
+    const full = over.filter(isFull).length;
+    const late = countOf(sentWithin(lab.answers, startMs, monotonicMs()), "unavailable");
+    // A window that was not filled, or a 503, says something about the service only if the machine has run all the time.
+    isJudged = hasRun() || (full === over.length && late === 0);
+    if (isJudged) {
+      report.allOf("windows exactly full", full, over.length);
+      report.atMost("503 on a healthy network", late, 0);
+    } else report.note("not judged: the machine stood still", `${full} of ${over.length} windows full, ${late} × 503`);
+  }
 
   const routes = routesOf(far, "both ways");
+  const hasRun = watchMachine();
   const cutMs = monotonicMs();
   await lab.cut(routes);
   // Only an edge that is really cut off runs out of permits.
@@ -51,7 +66,23 @@ export async function short(report: Report): Promise<void> {
 
   load.checkNeverOver(report);
   const beside = sentWithin(lab.answers, cutMs, monotonicMs()).filter(({ edge }) => edge === near);
-  report.atMost("503 on an edge that was not cut", countOf(beside, "unavailable"), 0);
+  const late = countOf(beside, "unavailable");
+  if (hasRun()) report.atMost("503 on an edge that was not cut", late, 0);
+  else report.note("503 on an edge that was not cut, not judged: the machine stood still", String(late));
+}
+
+/**
+ * Answers whether the machine has run all the time since. One that gets no processors from its host, or has no time for this
+ * process, is late with everything: with answers, and with refusals that leave a window unused.
+ */
+function watchMachine(): () => boolean {
+  const processors = watchProcessors();
+  const stoodStillMs = watchStandstill();
+  const fromMs = performance.now();
+  return () => {
+    const nowMs = performance.now();
+    return processors.share() >= ranAtLeast && stoodStillMs(fromMs, nowMs) <= (1 - ranAtLeast) * (nowMs - fromMs);
+  };
 }
 
 /** Whether the edge has given a verdict on a key, by permits that it got after a moment. */
