@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import { damageEveryFourthPage, emptyLog, misplaceLeaves, overwritePage } from "../support/damage-file.ts";
+import { isDeep, sized } from "../support/deep.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -28,7 +29,7 @@ async function endedBy(signal: NodeJS.Signals): Promise<{ dataDir: string; file:
   const ratelimit = { async: false, limit: 1000, duration: 60_000 };
   const kinds = [{}, { remaining: 1000 }, { ratelimit }, { meta: { filler: "x".repeat(300) } }];
   const created = await Promise.all(
-    Array.from({ length: 320 }, (_, i) => client.createKey({ apiId: "api", ...kinds[i % kinds.length] })),
+    Array.from({ length: sized(160, 320) }, (_, i) => client.createKey({ apiId: "api", ...kinds[i % kinds.length] })),
   );
   latchkey.kill(signal);
   await latchkey.exited;
@@ -37,18 +38,28 @@ async function endedBy(signal: NodeJS.Signals): Promise<{ dataDir: string; file:
   return { dataDir, file, keys: created.map(({ key }) => key) };
 }
 
-/** How often each outcome came when all keys were verified: codes, and statuses of failed calls. */
-async function outcomesOf({ baseUrl }: LatchkeyProcess, keys: readonly string[]): Promise<Record<string, number>> {
+/**
+ * How often each outcome came when all keys were verified: codes, and statuses of failed calls. A sound service is asked again
+ * when it has no answer: a strict limit waits for its permit for half a second only, however busy the machine is.
+ */
+async function outcomesOf(
+  { baseUrl }: LatchkeyProcess,
+  keys: readonly string[],
+  { isSound = false } = {},
+): Promise<Record<string, number>> {
   const client = rawClient({ baseUrl }).keys;
   const counts: Record<string, number> = {};
-  const verify = async (key: string) => {
-    const outcome = await client.verifyKey({ key }).then(
+  const askOnce = (key: string) =>
+    client.verifyKey({ key }).then(
       ({ code }) => code as string,
       (error: { status?: number }) => String(error.status),
     );
+  const verify = async (key: string) => {
+    let outcome = await askOnce(key);
+    while (isSound && outcome === "503") outcome = await askOnce(key);
     counts[outcome] = (counts[outcome] ?? 0) + 1;
   };
-  // Few at a time: a strict limit waits for its permit for half a second only, however busy the machine is.
+  // Few at a time.
   for (let i = 0; i < keys.length; i += 16) await Promise.all(keys.slice(i, i + 16).map(verify));
   return counts;
 }
@@ -79,7 +90,7 @@ async function expectOutage(latchkey: LatchkeyProcess, keys: readonly string[]):
 }
 
 describe("a data file after a crash", () => {
-  it("is an outage with every kind of damage: no key is called invalid", async () => {
+  it(`is an outage with ${sized("misplaced pages", "every kind of damage")}: no key is called invalid`, async () => {
     const { dataDir, keys } = await endedBy("SIGKILL");
     const copyOf = (change: (file: string) => void) => {
       const copy = join(tempFolder(), "data");
@@ -95,24 +106,29 @@ describe("a data file after a crash", () => {
     // Otherwise nothing would be shown: SQLite itself says of these that they are not there.
     expect(missesIn(join(misplaced, "latchkey.db"), keys)).toBeGreaterThan(keys.length / 4);
 
-    for (const copy of [random, misplaced]) await expectOutage(await startLatchkey(environmentOf(copy)), keys);
+    for (const copy of sized([misplaced], [random, misplaced]))
+      await expectOutage(await startLatchkey(environmentOf(copy)), keys);
     const refused = await runLatchkey(["serve"], { ...ports, LATCHKEY_DATA_DIR: withoutSchema });
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toMatch(/the data file .* cannot be opened: file is not a database/);
 
     const sound = await startLatchkey(environmentOf(dataDir));
-    expect(await outcomesOf(sound, keys), "as it was").toEqual({ VALID: keys.length });
-    expect(await outcomesOf(sound, [formatKey(undefined, new Uint8Array(24)).key])).toEqual({ NOT_FOUND: 1 });
+    expect(await outcomesOf(sound, keys, { isSound: true }), "as it was").toEqual({ VALID: keys.length });
+    expect(await outcomesOf(sound, [formatKey(undefined, new Uint8Array(24)).key], { isSound: true })).toEqual({
+      NOT_FOUND: 1,
+    });
     expect((await fetch(`${sound.baseUrl}/readyz`)).status).toBe(200);
   });
 });
 
-describe("a data file after an orderly stop", () => {
-  it("is an outage where it was damaged since, though it looks as it did then; threads know too", async () => {
-    const { dataDir, file, keys } = await endedBy("SIGTERM");
-    const { atime, mtime } = statSync(file);
-    misplaceLeaves(file, keysTable);
-    utimesSync(file, atime, mtime);
-    await expectOutage(await startLatchkey({ ...environmentOf(dataDir), LATCHKEY_WORKERS: "2" }), keys);
+if (!isDeep) {
+  describe("a data file after an orderly stop", () => {
+    it("is an outage where it was damaged since, though it looks as it did then; threads know too", async () => {
+      const { dataDir, file, keys } = await endedBy("SIGTERM");
+      const { atime, mtime } = statSync(file);
+      misplaceLeaves(file, keysTable);
+      utimesSync(file, atime, mtime);
+      await expectOutage(await startLatchkey({ ...environmentOf(dataDir), LATCHKEY_WORKERS: "2" }), keys);
+    });
   });
-});
+}

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -6,42 +5,12 @@ import { ErrorDetailSchema } from "../../gen/latchkey/v1/errors_pb.js";
 import type { Unavailable } from "../../src/domain/unavailable.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import { clientOf } from "../support/clients.ts";
-import { startTestServer, type TestServer } from "../support/in-process-server.ts";
-import { rawClient } from "../support/raw-client.ts";
 import { frameType, hello, parseFrames } from "./hostile/http2-frames.ts";
 import { RawSocket } from "./hostile/raw-socket.ts";
 import { type CrowdedServer, startCrowded } from "./overload/crowded-server.ts";
+import { type Answer, verify } from "./overload/verify.ts";
 
 /* More load than the service can take: some calls are rejected immediately and by name; the others are not affected. */
-
-interface Answer {
-  readonly status: number;
-  readonly retryAfter: string | null;
-  readonly code: string | undefined;
-  readonly remaining: number | undefined;
-}
-
-interface AnswerBody {
-  readonly code?: string;
-  readonly remaining?: number;
-  readonly error?: { readonly code: string };
-}
-
-async function verify({ baseUrl }: { readonly baseUrl: string }, key = ""): Promise<Answer> {
-  const headers = { "content-type": "application/json" };
-  const response = await fetch(`${baseUrl}/v1/keys.verifyKey`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify({ key }),
-  });
-  const { code, remaining, error } = (await response.json()) as AnswerBody;
-  return {
-    status: response.status,
-    retryAfter: response.headers.get("retry-after"),
-    code: code ?? error?.code,
-    remaining,
-  };
-}
 
 const verifyAll = (server: CrowdedServer, keys: readonly string[]) =>
   Promise.all(keys.map((key) => verify(server, key)));
@@ -108,42 +77,6 @@ describe("a flood of one counted key", () => {
   });
 });
 
-describe("a hot counted key", () => {
-  /** How long callers of other keys wait while 64 callers use these keys. */
-  async function waitBeside(server: TestServer, others: readonly string[], used: readonly string[]): Promise<number> {
-    const untilMs = performance.now() + 400;
-    const waitedMs: number[] = [];
-    const callers = (count: number, keys: readonly string[], note?: (ms: number) => void) =>
-      Array.from({ length: count }, async (_, caller) => {
-        for (let i = caller; performance.now() < untilMs; i++) {
-          const startMs = performance.now();
-          expect((await verify(server, keys[i % keys.length])).status).toBe(200);
-          note?.(performance.now() - startMs);
-        }
-      });
-    await Promise.all([...callers(4, others, (ms) => waitedMs.push(ms)), ...callers(64, used)]);
-    return median(waitedMs);
-  }
-
-  it("slows the others no more than as many calls of many keys do", async () => {
-    const server = await startTestServer();
-    const { createKey } = rawClient(server).keys;
-    const keys = await Promise.all(
-      Array.from({ length: 300 }, async () => (await createKey({ apiId: "api", remaining: 1_000_000 })).key),
-    );
-    const [hot = "", ...others] = keys;
-    const ratios: number[] = [];
-    for (let round = 0; round < 5; round++) {
-      const spreadMs = await waitBeside(server, others.slice(0, 50), others.slice(50));
-      ratios.push((await waitBeside(server, others.slice(0, 50), [hot])) / spreadMs);
-    }
-    // About 1. The promise is 2; the bound here is higher because the machine is busy.
-    expect(median(ratios)).toBeLessThan(3);
-  });
-
-  const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-});
-
 describe("a call that finds the waiting room full", () => {
   /** A hundred keys wait for a commit that does not end. */
   async function fill(server: CrowdedServer) {
@@ -203,7 +136,7 @@ describe("a connection that finds too many open", () => {
   async function crowd() {
     const server = await startCrowded({ connectionsMax: 5 });
     const inside = Array.from({ length: 5 }, () => new RawSocket(server.port).say(request));
-    for (const socket of inside) expect(await socket.listen()).toContain("200 OK");
+    for (const socket of inside) expect(await socket.hear((heard) => heard.includes('"alive"'))).toContain("200 OK");
     onTestFinished(() => {
       for (const socket of inside) socket.hangUp();
     });
@@ -219,12 +152,12 @@ describe("a connection that finds too many open", () => {
     );
     expect(await server.shed("connection")).toBe(1);
     const [first, second] = inside as [RawSocket, RawSocket];
-    await second.say(request).listen();
+    await second.say(request).hear((heard) => heard.toString().split('"alive"').length === 3);
     expect(second.heard.toString().split("200 OK")).toHaveLength(3);
     first.hangUp();
     await expect.poll(() => server.connections(), patiently).toBe(4);
     const next = new RawSocket(server.port).say(request);
-    expect(await next.listen()).toContain("200 OK");
+    expect(await next.hear((heard) => heard.includes('"alive"'))).toContain("200 OK");
     next.hangUp();
   });
 
@@ -242,15 +175,11 @@ describe("a connection that finds too many open", () => {
     await expect(call).rejects.toMatchObject({ code: grpc.status.UNAVAILABLE });
   });
 
-  it("is closed soon if it sends nothing, or keeps sending", async () => {
+  it("is closed if it sends nothing, or keeps sending", async () => {
     const { server, inside } = await crowd();
     const silent = new RawSocket(server.port);
     const talkative = new RawSocket(server.port).trickle("x".repeat(10_000), 20);
-    // A guard against a hang: the service gives them a second.
-    await Promise.race([
-      Promise.all([silent.closed, talkative]),
-      delay(10_000).then(() => expect.fail("they are still there")),
-    ]);
+    await Promise.all([silent.closed, talkative]);
     expect(server.connections()).toBe(inside.length);
   });
 });

@@ -1,16 +1,16 @@
 /*
- * Every random choice comes from one seed. The test command takes a new one each time and tells it where something was
+ * Every random choice comes from one seed. `npm run test:deep` takes a new one each time and tells it where something was
  * found; `npm run hostile -- --seed <seed> --minutes <minutes>` replays one, or goes on for longer.
  */
 
 const { LATCHKEY_HOSTILE_SEED, LATCHKEY_HOSTILE_MINUTES } = process.env;
 
 export const seed = Number(LATCHKEY_HOSTILE_SEED ?? Date.now() % 2 ** 32);
-/** Undefined in the test command, which goes through everything once. */
+/** Undefined in `npm run test:deep`, which goes through everything once. */
 export const minutes = LATCHKEY_HOSTILE_MINUTES === undefined ? undefined : Number(LATCHKEY_HOSTILE_MINUTES);
 export const isLong = minutes !== undefined;
 
-/** What a part of the harness may take in all: its share of the minutes, or so many seconds in the test command. */
+/** What a part of the harness may take in all: its share of the minutes, or so many seconds in `npm run test:deep`. */
 export function partMs(share: number, secondsInTest: number): number {
   return minutes === undefined ? secondsInTest * 1000 : share * minutes * 60_000;
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
@@ -11,23 +11,12 @@ import {
 import { loadSync, type ServiceDefinition } from "@grpc/proto-loader";
 import { beforeAll, describe, expect, it } from "vitest";
 import { writeValidateProto } from "../../tools/generate.ts";
-import { writeProtoFolder } from "../../tools/proto-folder.ts";
 import { liveOnce, loaderOptions } from "../support/dynamic-client.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { root } from "../support/repository.ts";
-import { shellProgram } from "../support/shell-programs.ts";
-import { tempFolder } from "../support/temp-folder.ts";
+import { ours, protoFolder } from "./written-protos.ts";
 
-const ours = readdirSync(join(root, "proto/latchkey/v1")).map((name) => `latchkey/v1/${name}`);
 const imported = ["buf/validate/validate.proto", "google/api/annotations.proto", "google/api/http.proto"];
-
-/** The folder, without one of its files if that is to be missed. */
-function protoFolder({ without }: { without?: string } = {}): string {
-  const folder = join(tempFolder(), "proto");
-  writeProtoFolder(folder);
-  if (without !== undefined) rmSync(join(folder, without));
-  return folder;
-}
 
 describe("the folder of proto files", () => {
   beforeAll(() => writeValidateProto());
@@ -72,15 +61,6 @@ describe("the folder of proto files", () => {
     const own = buildWithBuf(join(root, "proto"), "--path", join(root, "proto/latchkey/v1"));
     for (const name of ours) expect(plain(published, name).equals(plain(own, name)), name).toBe(true);
     expect(() => buildWithBuf(protoFolder({ without: "google/api/http.proto" }))).toThrow();
-  });
-
-  it("is read by protoc, also by the old one that Debian has", () => {
-    const read = (folder: string) =>
-      execFileSync(shellProgram("protoc"), ["-I", folder, "--descriptor_set_out=/dev/null", ...ours], {
-        stdio: "pipe",
-      });
-    expect(read(protoFolder()).toString()).toBe("");
-    expect(() => read(protoFolder({ without: "google/api/http.proto" }))).toThrow(/http.proto: File not found/);
   });
 });
 

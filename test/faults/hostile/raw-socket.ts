@@ -58,6 +58,14 @@ export class RawSocket {
     return this.#heard.toString("latin1");
   }
 
+  /** Resolves to all that was heard, once this holds of it or the other side has closed. */
+  async hear(isEnough: (heard: Buffer) => boolean): Promise<string> {
+    while (this.open && !isEnough(this.#heard)) {
+      await Promise.race([this.closed, new Promise<void>((resolve) => this.#socket.once("data", () => resolve()))]);
+    }
+    return this.#heard.toString("latin1");
+  }
+
   /** Says one byte after the other, each after a pause, until cut off. Resolves when the other side has closed. */
   async trickle(bytes: Uint8Array | string, pauseMs: number): Promise<void> {
     for (const byte of Buffer.from(bytes as string)) {

@@ -1,7 +1,7 @@
-// The whole public API in a process of its own, with little patience, for a test to be hostile to. Run by fork, with
+// The whole public API in a process of its own, with little patience unless told otherwise, for a test to be hostile to. Run by fork, with
 // --expose-gc; says where it listens, and what state it is in whenever it is asked.
 
-import type { Timeouts } from "../../../src/server/port/connections.ts";
+import { defaultTimeouts, type Timeouts } from "../../../src/server/port/connections.ts";
 import { breakKeyStore } from "../../hostile/attack/broken-key-store.ts";
 import { composePublicApi } from "../../support/compose-public-api.ts";
 import { sumMetric } from "../../support/read-metric.ts";
@@ -19,7 +19,7 @@ export interface TargetState {
   readonly complaints: readonly string[];
 }
 
-const timeouts: Timeouts = {
+const impatient: Timeouts = {
   firstBytesMs: 500,
   headersMs: 500,
   requestMs: 1000,
@@ -31,7 +31,7 @@ const timeouts: Timeouts = {
 const warnings: string[] = [];
 process.on("warning", (warning) => warnings.push(String(warning)));
 const { onePort, setReady, metrics, logLines } = composePublicApi(({ keys }) => ({
-  timeouts,
+  timeouts: process.argv.includes("patient") ? defaultTimeouts : impatient,
   keys: process.argv.includes("broken") ? breakKeyStore(keys) : keys,
 }));
 

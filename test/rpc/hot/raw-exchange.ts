@@ -25,7 +25,8 @@ export interface RawClient {
   send(request: RawRequest): Promise<Heard>;
 }
 
-const patienceMs = 5000;
+/** Only ends a hang. */
+const patienceMs = 120_000;
 const quietMs = 700;
 
 /** Where to send to. With the certificate of an authority, over TLS. */
@@ -118,10 +119,10 @@ function overSocket({ port, ca }: RawTarget, { chunks }: RawRequest): Promise<He
         // So that each arrives by itself.
         await new Promise((next) => setTimeout(next, 2));
       }
+      socket.setTimeout(quietMs, () => socket.end());
     });
     socket.on("data", (chunk) => heard.push(chunk));
     socket.on("error", () => {});
-    socket.setTimeout(quietMs, () => socket.end());
     socket.on("close", () => resolve({ body: Buffer.concat(heard) }));
   });
 }

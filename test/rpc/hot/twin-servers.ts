@@ -172,7 +172,8 @@ function createStrictLimiter({ store, ...ambient }: ApiParts, waitingRoom: Waiti
     channel: new Coordinator(store.permitLanes, ambient).join((keyId) => limiter.recall(keyId)),
     freeStandingMax: 1000,
     poolsMax: 100,
-    timeoutMs: () => 450,
+    // However busy the machine is.
+    timeoutMs: () => 60_000,
     waitingRoom,
   });
   return limiter;

@@ -1,10 +1,22 @@
 import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, it, onTestFinished } from "vitest";
-import { ask, listen, until } from "./served-connection.ts";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { ask, listen, severalTurns, until } from "./served-connection.ts";
 
-/* How much a connection of HTTP/1.1 may hold and do, and for how long. */
+/* How much a connection of HTTP/1.1 may hold and do, and for how long. Its time is counted in sweeps, which the test makes. */
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
+afterEach(() => void vi.useRealTimers());
+
+const pass = (ms: number) => void vi.advanceTimersByTime(ms);
+
+/** Time passes until this holds. */
+const passUntil = (condition: () => boolean) =>
+  until(() => {
+    pass(20);
+    return condition();
+  });
 
 it("stops reading while its answers are not taken, and goes on when they are", async () => {
   const { socket, served, hear, answers } = await listen();
@@ -15,7 +27,7 @@ it("stops reading while its answers are not taken, and goes on when they are", a
   do {
     socket.write(lump);
     lumps++;
-    for (let waits = 0; waits < 100 && !isRead(); waits++) await delay(2);
+    while (!isRead() && !(served()?.isPaused() && served()?.writableLength)) await delay(1);
   } while (isRead() && lumps < 2000);
   expect(lumps).toBeLessThan(2000);
   expect(served()?.writableLength).toBeLessThan(100_000);
@@ -26,42 +38,42 @@ it("stops reading while its answers are not taken, and goes on when they are", a
 it("stops reading while too much waits behind a request", async () => {
   const { socket, served, held, hear, answers } = await listen();
   hear();
-  const requests = 40_000;
+  const requests = 10_000;
   socket.write(ask("later_a"));
   for (let i = 0; i < requests; i += 100) socket.write(ask("k").repeat(100));
   await until(() => held.length === 1);
-  await delay(200);
+  await until(() => served()?.isPaused() === true);
   expect(served()?.bytesRead).toBeLessThan(500_000);
   held[0]?.answer();
   await until(() => answers() === requests + 1);
 });
 
 it("is ended when it has been silent for too long, but not while it waits for our answer", async () => {
-  const { socket, held, hear, answered } = await listen({ headersMs: 20, keepAliveMs: 100 });
+  const { port, socket, held, hear, answered } = await listen({ headersMs: 20, keepAliveMs: 100 });
   hear();
   socket.write(ask("later_a"));
   await until(() => held.length === 1);
-  await delay(300);
+  pass(300);
   held[0]?.answer();
   await until(() => answered().length === 1);
-  await once(socket, "close");
+  await passUntil(() => port.connections === 0);
 });
 
 it("is not ended while requests come", async () => {
   const { socket, hear, answered } = await listen({ headersMs: 20, keepAliveMs: 300 });
   hear();
-  for (let i = 0; i < 12; i++) {
+  for (let i = 1; i <= 12; i++) {
+    pass(50);
     socket.write(ask("a"));
-    await delay(50);
+    await until(() => answered().length === i);
   }
-  await until(() => answered().length === 12);
 });
 
 it("is ended when it does not take its answers", async () => {
   const { port, socket } = await listen({ headersMs: 20, answerMs: 100 });
   for (let i = 0; i < 1000; i++) socket.write(ask("k").repeat(100));
   await until(() => port.connections === 1);
-  await until(() => port.connections === 0);
+  await passUntil(() => port.connections === 0);
 });
 
 it("answers nothing more once it has gone", async () => {
@@ -72,7 +84,7 @@ it("answers nothing more once it has gone", async () => {
   socket.resetAndDestroy();
   await until(() => port.connections === 0);
   held[0]?.answer();
-  await delay(20);
+  await severalTurns();
   expect(held.length).toBe(1);
 });
 
@@ -96,7 +108,7 @@ it("executes nothing that waits for its turn once the client has gone", async ()
   socket.resetAndDestroy();
   await until(() => port.connections === 0);
   const executed = readBy.length;
-  await delay(20);
+  await severalTurns();
   expect(readBy.length).toBe(executed);
 });
 
@@ -111,17 +123,18 @@ it.each([
   socket.allowHalfOpen = true;
   hear();
   socket.write(request);
-  await until(() => heard().includes("400 Bad Request"));
-  await until(() => port.connections === 0);
+  await passUntil(() => heard().includes("400 Bad Request"));
+  await passUntil(() => port.connections === 0);
 });
 
 it("measures the time of each request that comes in pieces separately", async () => {
-  const { socket, hear, answered, heard } = await listen({ headersMs: 100, requestMs: 300 });
+  const { socket, served, hear, answered, heard } = await listen({ headersMs: 100, requestMs: 300 });
   hear();
   for (let i = 0; i < 10; i++) {
     // Each is half sent when the connections are swept.
     socket.write(ask("a").slice(0, -1));
-    await delay(130);
+    await until(() => served()?.bytesRead === (i + 1) * ask("a").length - 1);
+    pass(130);
     socket.write(ask("a").slice(-1));
     await until(() => answered().length === i + 1 || heard().includes("400"));
   }
@@ -135,9 +148,10 @@ it("is ended when it does not read its answers, also while it goes on sending", 
     socket.write(ask("k").repeat(20));
     await delay(1);
   } while (served()?.writableLength === 0);
-  const dribble = setInterval(() => socket.write("P"), 50);
-  onTestFinished(() => clearInterval(dribble));
-  await until(() => port.connections === 0);
+  await passUntil(() => {
+    socket.write("P");
+    return port.connections === 0;
+  });
 });
 
 it("leaves a long body that comes in pieces to Node, whose bodies have a bound over all connections", async () => {

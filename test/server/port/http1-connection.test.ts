@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { ask, listen, until } from "./served-connection.ts";
+import { ask, listen, severalTurns, until } from "./served-connection.ts";
 
 /* What a connection of HTTP/1.1 answers, and how it has read the request. */
 
@@ -22,12 +22,14 @@ it("answers in the order of the requests, also where one has to wait", async () 
 });
 
 it("lends unsupported requests to Node, after its own answers, and reads on after them", async () => {
-  const { socket, held, handed, hear, answered, heard } = await listen();
+  const { socket, served, held, handed, hear, answered, heard } = await listen();
   hear();
-  socket.write(`${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n`);
+  const first = `${ask("later_a")}GET /other HTTP/1.1\r\nHost: a\r\n\r\n`;
+  socket.write(first);
   await until(() => held.length === 1);
   socket.write(ask("b"));
-  await delay(20);
+  await until(() => served()?.bytesRead === first.length + ask("b").length);
+  await severalTurns();
   expect(handed).toEqual([]);
   held[0]?.answer();
   await until(() => answered().length === 2);
@@ -122,7 +124,7 @@ it.each([
 });
 
 it("tells how each request was read, and why Node read it", async () => {
-  const { socket, readBy, hear, answers } = await listen();
+  const { socket, served, readBy, hear, answers } = await listen();
   hear();
   const long = ask("k".repeat(16_384));
   const asked = [
@@ -137,10 +139,12 @@ it("tells how each request was read, and why Node read it", async () => {
       .replace(/\{.*/, "0\r\n\r\n"),
     ask("c"),
   ];
+  let written = 0;
   for (const [index, text] of asked.entries()) {
     for (const piece of [text].flat()) {
       socket.write(piece);
-      await delay(5);
+      written += piece.length;
+      await until(() => served()?.bytesRead === written);
     }
     await until(() => answers() === index + 1);
   }

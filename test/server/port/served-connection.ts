@@ -81,4 +81,9 @@ export function ask(key: string, body = JSON.stringify({ key })): string {
   return `${head}\r\n\r\n${body}`;
 }
 
+/** So that what would happen next has happened. */
+export async function severalTurns(): Promise<void> {
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
 export const until = (condition: () => boolean) => expect.poll(condition, { interval: 10, timeout: 60_000 }).toBe(true);
