@@ -21,7 +21,6 @@ import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { root } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
-const timeout = 30_000;
 const anotherUser = 54_321;
 // Only root can make the folders of another user.
 const isRoot = process.getuid?.() === 0;
@@ -93,7 +92,7 @@ describe("a private folder", () => {
   });
 });
 
-describe("compiled code", { timeout }, () => {
+describe("compiled code", () => {
   /** Whether the planted code was run. */
   async function runs({ marker }: Planted, environment: Record<string, string>): Promise<boolean> {
     writeFileSync(marker, "");

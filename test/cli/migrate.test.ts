@@ -4,17 +4,22 @@ import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import { migrations } from "../../src/store/sql/migrations.ts";
-import { engines, type StoreEnvironment } from "../support/engines.ts";
+import { type Engine, engines, type StoreEnvironment } from "../support/engines.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 
-const timeout = 30_000;
 const ports = { PORT: "0", LATCHKEY_INTERNAL_PORT: "0" };
 const password = "p4ssw0rd-of-nobody";
 
 function migrate(action: string, environment: StoreEnvironment) {
   return runLatchkey(["migrate", action], environment);
+}
+
+/** A store without tables. */
+async function emptyStore(engine: Engine): Promise<StoreEnvironment> {
+  const store = await engine.environment();
+  return store.DATABASE_URL === undefined ? store : { ...store, DATABASE_URL: await createEmptyDatabase() };
 }
 
 /** Every migration of that store, each behind the same word, as `status` and `up` print them. */
@@ -45,9 +50,9 @@ async function execute(statement: string, { DATABASE_URL, LATCHKEY_DATA_DIR }: S
   await client.query(statement).finally(() => client.end());
 }
 
-describe.each(engines)("latchkey migrate, on $name", { timeout }, (engine) => {
+describe.each(engines)("latchkey migrate, on $name", (engine) => {
   it("lists what an empty store lacks, applies it, lists it as there, and has nothing left to apply", async () => {
-    const store = await engine.environment();
+    const store = await emptyStore(engine);
     const done = (stdout: string) => ({ code: 0, stdout, stderr: "" });
 
     expect(await migrate("status", store)).toEqual(done(every("lacks  ", store)));
@@ -57,7 +62,7 @@ describe.each(engines)("latchkey migrate, on $name", { timeout }, (engine) => {
   });
 
   it("finds nothing to apply where a service has started", async () => {
-    const store = await engine.environment();
+    const store = await emptyStore(engine);
     const latchkey = await startLatchkey({ ...store, LATCHKEY_DRAIN_MS: "0" });
     latchkey.kill("SIGTERM");
     expect(await latchkey.exited).toBe(0);
@@ -79,7 +84,7 @@ describe.each(engines)("latchkey migrate, on $name", { timeout }, (engine) => {
 });
 
 // Postgres only: the embedded store is a file and has no connections to refuse.
-describe.runIf(hasPostgres)("latchkey migrate, where Postgres", { timeout }, () => {
+describe.runIf(hasPostgres)("latchkey migrate, where Postgres", () => {
   const faults: [string, (url: URL) => void, string][] = [
     ["does not know the database", (url) => (url.pathname = "/nowhere"), 'database "nowhere" does not exist'],
     ["does not know the user", (url) => (url.username = "nobody-known"), 'role "nobody-known" does not exist'],
@@ -100,7 +105,7 @@ describe.runIf(hasPostgres)("latchkey migrate, where Postgres", { timeout }, () 
   });
 });
 
-describe("latchkey migrate", { timeout }, () => {
+describe("latchkey migrate", () => {
   it("does not touch a data folder that is being served", async () => {
     const store = { LATCHKEY_DATA_DIR: tempFolder() };
     await startLatchkey(store);

@@ -3,6 +3,7 @@ import { sha256 } from "../../src/ambient/crypto.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { share } from "./share.ts";
 
 const defaults = {
   prefix: "live",
@@ -20,9 +21,12 @@ const storedDefaults = {
 };
 
 describe.each(engines)("on $name", (engine) => {
+  // Tests of lists leave none behind.
+  const server = share(async () => startTestServer({ settings: await engine.settings() }));
+
   describe.each(clientKinds)("a client over %s", (kind) => {
     it("creates, reads, lists and changes APIs, whose keys take over their defaults", async () => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const { apis, keys } = latchkeyOf(kind, baseUrl, rootKey);
 
       const created = await apis.createApi({ apiId: "payments", name: "Payments", defaults });
@@ -64,11 +68,12 @@ describe.each(engines)("on $name", (engine) => {
       await expect(apis.deleteApi({ apiId: "payments" })).rejects.toThrow("has keys");
       expect(await apis.deleteApi({ apiId: "payments", force: true })).toEqual({});
       expect(await keys.verifyKey({ key })).toMatchObject({ code: "NOT_FOUND" });
+      await apis.deleteApi({ apiId: generated.apiId });
     });
   });
 
   it("reads and lists APIs by GET, and removes what an update says null to", async () => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const { apis } = latchkeyOf("sdk", baseUrl, rootKey);
     await apis.createApi({ apiId: "a b/ü", name: "n", defaults });
     const get = async (path: string): Promise<object> =>
@@ -80,6 +85,7 @@ describe.each(engines)("on $name", (engine) => {
     const { name: _, defaults: __, ...bare } = api as Record<string, unknown>;
     const removed = await apis.updateApi({ apiId: "a b/ü", name: null, defaults: null });
     expect(removed).toEqual({ ...bare, version: 2, updatedAt: expect.any(Number) });
+    await apis.deleteApi({ apiId: "a b/ü" });
   });
 
   it.each([1, 2])("with explicit APIs and %i threads, neither a key nor an import creates its API", async (workers) => {
@@ -101,7 +107,7 @@ describe.each(engines)("on $name", (engine) => {
   });
 
   it("a repeated creation of an API answers it again, and another request under its key is a conflict", async () => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const { apis } = latchkeyOf("sdk", baseUrl, rootKey);
     const options = { idempotencyKey: "one" };
     const made = await apis.createApi({ name: "n" }, options);

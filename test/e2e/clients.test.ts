@@ -4,11 +4,14 @@ import type { ListKeysResponse } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { share } from "./share.ts";
 
 describe.each(engines)("on $name", (engine) => {
+  const server = share(async () => startTestServer({ settings: await engine.settings() }));
+
   describe.each(clientKinds)("a client over %s", (kind) => {
     it("creates, verifies, reads, changes and deletes a key", async () => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const client = clientOf(kind, baseUrl, rootKey);
 
       const created = await client.createKey({
@@ -127,7 +130,7 @@ describe.each(engines)("on $name", (engine) => {
   });
 
   it("reads a key by GET, and by its secret in the body of a POST only", async () => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const { key, keyId } = await clientOf("sdk", baseUrl, rootKey).createKey({ apiId: "api" });
     const headers = { authorization: `Bearer ${rootKey}`, "content-type": "application/json" };
     const ask = async (path: string, init: RequestInit = {}) => {
@@ -148,7 +151,7 @@ describe.each(engines)("on $name", (engine) => {
   });
 
   it("removes by null what a key can be without, once for an Idempotency-Key", async () => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const client = clientOf("sdk", baseUrl, rootKey);
     const { keyId } = await client.createKey({
       apiId: "api",
@@ -175,40 +178,41 @@ describe.each(engines)("on $name", (engine) => {
 
   describe("lists keys", () => {
     it.each(clientKinds)("page by page, newest first, over %s", async (kind) => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const client = clientOf(kind, baseUrl, rootKey);
+      const [apiId, ownerId] = [`listed over ${kind}`, `owner over ${kind}`];
       const ids: string[] = [];
       for (const name of ["first", "second", "third"]) {
-        ids.push((await client.createKey({ apiId: "api", ownerId: "user_1", name, remaining: 5 })).keyId);
+        ids.push((await client.createKey({ apiId, ownerId, name, remaining: 5 })).keyId);
       }
-      await client.createKey({ apiId: "another", ownerId: "user_1", enabled: false });
+      await client.createKey({ apiId: "another", ownerId, enabled: false });
       // Keys of one millisecond have no order of their own.
       const newest = await Promise.all(ids.toSorted().map((keyId) => client.getKey({ keyId })));
       newest.reverse();
-      const page = await client.listKeys({ apiId: "api", limit: 2 });
+      const page = await client.listKeys({ apiId, limit: 2 });
       expect(page).toEqual({ keys: newest.slice(0, 2), cursor: expect.any(String) });
-      const rest = await client.listKeys({ apiId: "api", limit: 2, cursor: page.cursor as string });
+      const rest = await client.listKeys({ apiId, limit: 2, cursor: page.cursor as string });
       expect(rest).toEqual({ keys: newest.slice(2) });
       const namesOf = async (request: Parameters<typeof client.listKeys>[0]) =>
         (await client.listKeys(request)).keys.map(({ name }) => name);
-      expect(new Set(await namesOf({ ownerId: "user_1" }))).toEqual(new Set(["first", "second", "third", undefined]));
-      expect(await namesOf({ ownerId: "user_1", enabled: false })).toEqual([undefined]);
-      expect(await namesOf({ ownerId: "user_1", apiId: "api", search: "s" })).toEqual(["second"]);
-      expect(await client.listKeys({ apiId: "api", expiresBefore: Date.now() })).toEqual({ keys: [] });
+      expect(new Set(await namesOf({ ownerId }))).toEqual(new Set(["first", "second", "third", undefined]));
+      expect(await namesOf({ ownerId, enabled: false })).toEqual([undefined]);
+      expect(await namesOf({ ownerId, apiId, search: "s" })).toEqual(["second"]);
+      expect(await client.listKeys({ apiId, expiresBefore: Date.now() })).toEqual({ keys: [] });
       expect(await client.listKeys({ apiId: "unknown" })).toEqual({ keys: [] });
     });
 
     it("in answers that are not too large for a client of gRPC, with as much metadata as there may be", async () => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const client = clientOf("grpc-js", baseUrl, rootKey);
       // In binary each number takes 11 bytes: in that form, no request could hold it.
       const meta = { a: Array(8188).fill(0) };
       const { createKey } = clientOf("sdk", baseUrl, rootKey);
-      await Promise.all(Array.from({ length: 100 }, () => createKey({ apiId: "api", meta })));
+      await Promise.all(Array.from({ length: 100 }, () => createKey({ apiId: "large", meta })));
       let shown = 0;
       let cursor: string | undefined;
       do {
-        const page = await client.listKeys({ apiId: "api", limit: 100, ...(cursor !== undefined && { cursor }) });
+        const page = await client.listKeys({ apiId: "large", limit: 100, ...(cursor !== undefined && { cursor }) });
         shown += page.keys.length;
         cursor = page.cursor;
       } while (cursor !== undefined);
@@ -216,7 +220,7 @@ describe.each(engines)("on $name", (engine) => {
     });
 
     it("by GET, as an API's keys too", async () => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const client = clientOf("sdk", baseUrl, rootKey);
       for (let made = 0; made < 51; made++) await client.createKey({ apiId: "my api" });
       const ask = async (path: string, headers = { authorization: `Bearer ${rootKey}` }) => {
@@ -238,7 +242,7 @@ describe.each(engines)("on $name", (engine) => {
   });
 
   it("takes a key's counter away by null, which nothing but set allows", async () => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const client = clientOf("sdk", baseUrl, rootKey);
     const { key, keyId } = await client.createKey({ apiId: "api", remaining: 0 });
     expect(await client.verifyKey({ key })).toMatchObject({ code: "USAGE_EXCEEDED" });

@@ -2,12 +2,15 @@ import { describe, expect, it } from "vitest";
 import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
+import { share } from "./share.ts";
 
 const duration = 60_000;
 
 describe.each(engines)("costs on $name", (engine) => {
+  const server = share(async () => startTestServer({ settings: await engine.settings() }));
+
   it.each(clientKinds)("are taken whole or not at all from counter and limit, over %s", async (kind) => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const client = clientOf(kind, baseUrl, rootKey);
     for (const async of [true, false]) {
       const { key } = await client.createKey({ apiId: "a", remaining: 10, ratelimit: { async, limit: 20, duration } });
@@ -46,7 +49,7 @@ describe.each(engines)("costs on $name", (engine) => {
   });
 
   it.each(["sdk", "grpc"] as const)("of 0 open no window, over %s", async (kind) => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const client = clientOf(kind, baseUrl, rootKey);
     for (const async of [true, false]) {
       const { key } = await client.createKey({ apiId: "a", ratelimit: { async, limit: 2, duration } });
@@ -62,7 +65,7 @@ describe.each(engines)("costs on $name", (engine) => {
   it.each(clientKinds)(
     "several limits pass together or not at all, and the one that refuses is named, over %s",
     async (kind) => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const client = clientOf(kind, baseUrl, rootKey);
       const { key } = await client.createKey({
         apiId: "a",

@@ -2,13 +2,14 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { UsageLedger } from "../../src/store/usage-ledger.ts";
 import { composePublicApi } from "../support/compose-public-api.ts";
+import { sized } from "../support/deep.ts";
 import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
 const clients = 96;
-const uses = 1000;
+const uses = sized(300, 1000);
 
 /** Looks, and then writes: in between, others look too. */
 function createReadThenWriteLedger(): UsageLedger {
@@ -33,7 +34,9 @@ async function serveWithLedger(usage: UsageLedger): Promise<string> {
 
 describe(`${clients} clients of every kind on one key with ${uses} uses`, () => {
   it.each(engines)("get every use exactly once, and not one more, on $name", async (engine) => {
-    const { baseUrl } = await startLatchkey({ ...(await engine.environment()), LATCHKEY_ROOT_KEY: testRootKey });
+    // However busy the machine is, every use is decided.
+    const patient = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_USAGE_TIMEOUT_MS: "20000" };
+    const { baseUrl } = await startLatchkey({ ...(await engine.environment()), ...patient });
 
     const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients, uses });
 

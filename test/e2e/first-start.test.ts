@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
 import { builtProgram } from "../support/artefact.ts";
+import { isDeep, sized } from "../support/deep.ts";
 import { engines } from "../support/engines.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -11,7 +12,6 @@ import { root } from "../support/repository.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 
-const timeout = 20_000;
 const firstKey = "first-root-key-0123456789-0123456789";
 const secondKey = "second-root-key-0123456789-0123456789";
 
@@ -63,33 +63,16 @@ async function stop(latchkey: LatchkeyProcess): Promise<void> {
   expect(await latchkey.exited).toBe(0);
 }
 
-describe.each(engines)("on $name", (engine) => {
-  describe("the first start", { timeout }, () => {
-    it("prints where it serves and the file of the root key, which only its owner can read", async () => {
-      const dataDir = join(tempFolder(), "made", "at-start");
-      const file = join(dataDir, engine.rootKeyFile);
-      const latchkey = await startLatchkey({ ...(await engine.environment()), LATCHKEY_DATA_DIR: dataDir });
-
-      expect(latchkey.stdout()).toContain(`on ${latchkey.baseUrl}\n`);
-      expect(latchkey.stdout()).toContain(`${latchkey.internalUrl}/metrics`);
-      // Standard output is no terminal here, but mostly a log.
-      expect(latchkey.stdout()).toContain(`\nRoot key: generated, in ${file}\n`);
-      expect(printedRootKeys(latchkey)).toEqual([]);
-      const rootKey = rootKeyIn(file);
-      expect(rootKey).toMatch(/^lk_root_/);
-      expect(statSync(file).mode & 0o777).toBe(0o600);
-      expect(statSync(dataDir).mode & 0o777).toBe(0o700);
-      expect(await accepts(latchkey, rootKey)).toBe(true);
-      expect(await accepts(latchkey, `${rootKey}0`)).toBe(false);
-    });
-
+/** The store has no part in these: `npm test` has them on one engine. */
+describe.each(sized(engines.slice(0, 1), engines.slice(1)))("on $name", (engine) => {
+  describe("the first start", () => {
     it.runIf(hasTerminal)("prints the root key to a terminal, once", async () => {
       const store = await engine.environment();
       const file = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
       const latchkey = await startLatchkey(store, onTerminal());
 
       // The output comes through the terminal, and may be later than the log.
-      await vi.waitFor(() => expect(latchkey.stdout()).toContain("The same over gRPC"), { timeout });
+      await vi.waitFor(() => expect(latchkey.stdout()).toContain("The same over gRPC"));
       expect(printedRootKeys(latchkey)).toEqual([rootKeyIn(file)]);
       expect(latchkey.stdout()).toContain(`(it is also in ${file})`);
       expect(latchkey.stderr()).not.toContain("lk_root_");
@@ -109,29 +92,7 @@ describe.each(engines)("on $name", (engine) => {
     });
   });
 
-  describe("a later start", { timeout }, () => {
-    it("prints no secret, and the root key of the first still counts until another one is set", async () => {
-      const store = { ...(await engine.environment()), LATCHKEY_DRAIN_MS: "0" };
-      const rootKeyFile = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
-      const first = await startLatchkey(store);
-      const generated = rootKeyIn(rootKeyFile);
-      await stop(first);
-
-      const second = await startLatchkey(store);
-      expect(second.stdout()).toContain(`on ${second.baseUrl}\n`);
-      expect(second.stdout() + second.stderr()).not.toMatch(/lk_root_|Root key/);
-      expect(await accepts(second, generated)).toBe(true);
-      expect(readFileSync(rootKeyFile, "utf8")).toBe(`${generated}\n`);
-      await stop(second);
-
-      const configured = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: firstKey });
-      expect(configured.stdout() + configured.stderr()).not.toContain(firstKey);
-      expect(await accepts(configured, firstKey)).toBe(true);
-      expect(await accepts(configured, generated)).toBe(false);
-    });
-  });
-
-  describe("a configured root key", { timeout }, () => {
+  describe("a configured root key", () => {
     it("may be two while it is rotated, and none is generated then", async () => {
       const store = await engine.environment();
       const latchkey = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: `${firstKey},${secondKey}` });
@@ -154,34 +115,80 @@ describe.each(engines)("on $name", (engine) => {
   });
 });
 
-it.runIf(hasPostgres)("a first start on Postgres leaves the embedded store's root key alone", { timeout }, async () => {
-  const [LATCHKEY_DATA_DIR, DATABASE_URL] = [tempFolder(), await createEmptyDatabase()];
-  const own = { LATCHKEY_DATA_DIR, LATCHKEY_DRAIN_MS: "0" };
-  await stop(await startLatchkey(own));
-  const rootKey = readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8");
-  await stop(await startLatchkey({ ...own, DATABASE_URL }));
-  expect(readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8")).toBe(rootKey);
-});
+if (!isDeep) {
+  describe.each(engines)("on $name", (engine) => {
+    describe("the first start", () => {
+      it("prints where it serves and the file of the root key, which only its owner can read", async () => {
+        const dataDir = join(tempFolder(), "made", "at-start");
+        const file = join(dataDir, engine.rootKeyFile);
+        const latchkey = await startLatchkey({ ...(await engine.environment()), LATCHKEY_DATA_DIR: dataDir });
 
-// The embedded store serves one process at a time.
-describe.runIf(hasPostgres)("replicas that start together for the first time, on Postgres", { timeout }, () => {
-  it.each([
-    ["folders of their own", () => tempFolder()],
-    ["one folder", (shared: string) => shared],
-  ])("and have %s agree on one root key, which one of them leaves in its folder", async (_, folderFor) => {
-    const [DATABASE_URL, shared] = [await createEmptyDatabase(), tempFolder()];
-    const folders = Array.from({ length: 4 }, () => folderFor(shared));
-    const replicas = await Promise.all(
-      folders.map((LATCHKEY_DATA_DIR) => startLatchkey({ DATABASE_URL, LATCHKEY_DATA_DIR })),
-    );
+        expect(latchkey.stdout()).toContain(`on ${latchkey.baseUrl}\n`);
+        expect(latchkey.stdout()).toContain(`${latchkey.internalUrl}/metrics`);
+        // Standard output is no terminal here, but mostly a log.
+        expect(latchkey.stdout()).toContain(`\nRoot key: generated, in ${file}\n`);
+        expect(printedRootKeys(latchkey)).toEqual([]);
+        const rootKey = rootKeyIn(file);
+        expect(rootKey).toMatch(/^lk_root_/);
+        expect(statSync(file).mode & 0o777).toBe(0o600);
+        expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+        expect(await accepts(latchkey, rootKey)).toBe(true);
+        expect(await accepts(latchkey, `${rootKey}0`)).toBe(false);
+      });
+    });
 
-    const files = [...new Set(folders)]
-      .map((folder) => join(folder, "root-key-postgres"))
-      .filter((file) => existsSync(file));
-    expect(files).toHaveLength(1);
-    const rootKey = rootKeyIn(files[0] as string);
-    for (const replica of replicas) expect(await accepts(replica, rootKey)).toBe(true);
-    expect(replicas.filter((replica) => replica.stdout().includes("Root key: generated, in "))).toHaveLength(1);
-    expect(replicas.flatMap(printedRootKeys)).toEqual([]);
+    describe("a later start", () => {
+      it("prints no secret, and the root key of the first still counts until another one is set", async () => {
+        const store = { ...(await engine.environment()), LATCHKEY_DRAIN_MS: "0" };
+        const rootKeyFile = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
+        const first = await startLatchkey(store);
+        const generated = rootKeyIn(rootKeyFile);
+        await stop(first);
+
+        const second = await startLatchkey(store);
+        expect(second.stdout()).toContain(`on ${second.baseUrl}\n`);
+        expect(second.stdout() + second.stderr()).not.toMatch(/lk_root_|Root key/);
+        expect(await accepts(second, generated)).toBe(true);
+        expect(readFileSync(rootKeyFile, "utf8")).toBe(`${generated}\n`);
+        await stop(second);
+
+        const configured = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: firstKey });
+        expect(configured.stdout() + configured.stderr()).not.toContain(firstKey);
+        expect(await accepts(configured, firstKey)).toBe(true);
+        expect(await accepts(configured, generated)).toBe(false);
+      });
+    });
   });
-});
+
+  it.runIf(hasPostgres)("a first start on Postgres leaves the embedded store's root key alone", async () => {
+    const [LATCHKEY_DATA_DIR, DATABASE_URL] = [tempFolder(), await createEmptyDatabase()];
+    const own = { LATCHKEY_DATA_DIR, LATCHKEY_DRAIN_MS: "0" };
+    await stop(await startLatchkey(own));
+    const rootKey = readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8");
+    await stop(await startLatchkey({ ...own, DATABASE_URL }));
+    expect(readFileSync(join(LATCHKEY_DATA_DIR, "root-key"), "utf8")).toBe(rootKey);
+  });
+
+  // The embedded store serves one process at a time.
+  describe.runIf(hasPostgres)("replicas that start together for the first time, on Postgres", () => {
+    it.each([
+      ["folders of their own", () => tempFolder()],
+      ["one folder", (shared: string) => shared],
+    ])("and have %s agree on one root key, which one of them leaves in its folder", async (_, folderFor) => {
+      const [DATABASE_URL, shared] = [await createEmptyDatabase(), tempFolder()];
+      const folders = Array.from({ length: 3 }, () => folderFor(shared));
+      const replicas = await Promise.all(
+        folders.map((LATCHKEY_DATA_DIR) => startLatchkey({ DATABASE_URL, LATCHKEY_DATA_DIR })),
+      );
+
+      const files = [...new Set(folders)]
+        .map((folder) => join(folder, "root-key-postgres"))
+        .filter((file) => existsSync(file));
+      expect(files).toHaveLength(1);
+      const rootKey = rootKeyIn(files[0] as string);
+      for (const replica of replicas) expect(await accepts(replica, rootKey)).toBe(true);
+      expect(replicas.filter((replica) => replica.stdout().includes("Root key: generated, in "))).toHaveLength(1);
+      expect(replicas.flatMap(printedRootKeys)).toEqual([]);
+    });
+  });
+}

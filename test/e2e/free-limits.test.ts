@@ -3,18 +3,21 @@ import { clientKinds, latchkeyOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { TestClock } from "../support/test-clock.ts";
+import { share } from "./share.ts";
 
 const duration = 60_000;
 
 describe.each(engines)("free-standing limits on $name", (engine) => {
+  const server = share(async () => startTestServer({ settings: await engine.settings() }));
+
   describe.each([
     ["local", true],
     ["strict", false],
   ])("%s", (_, async) => {
     it.each(clientKinds)("let exactly the limit pass, and say what is left, over %s", async (kind) => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const { ratelimits } = latchkeyOf(kind, baseUrl, rootKey);
-      const ask = { namespace: "login", identifier: "192.0.2.1", limit: 3, duration, async };
+      const ask = { namespace: `login over ${kind}`, identifier: "192.0.2.1", limit: 3, duration, async };
       const startedMs = Date.now();
       for (const remaining of [2, 1, 0]) {
         const answer = await ratelimits.limit(ask);
@@ -27,9 +30,9 @@ describe.each(engines)("free-standing limits on $name", (engine) => {
     });
 
     it("count what differs in namespace, identifier, API, duration or mode apart, and hold each request to its own limit", async () => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const { ratelimits } = latchkeyOf("sdk", baseUrl, rootKey);
-      const ask = { namespace: "n", identifier: "i", limit: 1, duration, async };
+      const ask = { namespace: `n ${async}`, identifier: "i", limit: 1, duration, async };
       const others = [
         {},
         { namespace: "m" },
@@ -56,7 +59,7 @@ describe.each(engines)("free-standing limits on $name", (engine) => {
     });
 
     it("touch nothing of a key whose id they are called by", async () => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const { keys, ratelimits } = latchkeyOf("sdk", baseUrl, rootKey);
       const { key, keyId } = await keys.createKey({ apiId: "a", ratelimit: { async, limit: 2, duration } });
       for (const [namespace, identifier] of [
@@ -71,7 +74,7 @@ describe.each(engines)("free-standing limits on $name", (engine) => {
   });
 
   it("need an API of a root key that is limited to some, and do not exist for it in others", async () => {
-    const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+    const { baseUrl, rootKey } = server();
     const { rootKey: limited } = await latchkeyOf("sdk", baseUrl, rootKey).rootKeys.createRootKey({
       permissions: ["ratelimits.limit"],
       apiIds: ["mine"],

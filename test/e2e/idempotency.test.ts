@@ -8,6 +8,7 @@ import { startTestServer } from "../support/in-process-server.ts";
 import { postJson } from "../support/post-json.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { TestClock } from "../support/test-clock.ts";
+import { share } from "./share.ts";
 
 const idempotencyKey = "order-4711/attempt";
 const request = { apiId: "api", ownerId: "owner", remaining: 5, meta: { a: 1, b: { c: [1, 2], d: null } } };
@@ -20,6 +21,8 @@ function codeOf(error: unknown): string | number | undefined {
 }
 
 describe.each(engines)("on $name", (engine) => {
+  const server = share(async () => startTestServer({ settings: await engine.settings() }));
+
   describe("a repeated createKey with the same Idempotency-Key", () => {
     it("answers the same key over every kind of client, and after a restart", async () => {
       const settings = await engine.settings();
@@ -60,8 +63,8 @@ describe.each(engines)("on $name", (engine) => {
     });
 
     it("is the same request with its fields in any order", async () => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
-      const headers = { authorization: `Bearer ${rootKey}`, "idempotency-key": idempotencyKey };
+      const { baseUrl, rootKey } = server();
+      const headers = { authorization: `Bearer ${rootKey}`, "idempotency-key": "in-any-order" };
       const bodies = [
         '{"apiId":"api","meta":{"a":1,"b":{"c":[1,2],"d":null}},"remaining":5}',
         '{ "remaining" : 5, "meta": {"b":{"d":null,"c":[1,2]},"a":1}, "apiId":"api" }',
@@ -77,9 +80,10 @@ describe.each(engines)("on $name", (engine) => {
     });
 
     it.each(clientKinds)("is a conflict over %s when anything else is asked for", async (kind) => {
-      const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
+      const { baseUrl, rootKey } = server();
       const client = clientOf(kind, baseUrl, rootKey);
-      await client.createKey(request, { idempotencyKey });
+      const own = { idempotencyKey: `conflict-over-${kind}` };
+      await client.createKey(request, own);
       const others = [
         { ...request, remaining: 6 },
         { ...request, meta: { a: 1, b: { c: [2, 1], d: null } } },
@@ -87,18 +91,22 @@ describe.each(engines)("on $name", (engine) => {
       ];
 
       for (const other of others) {
-        const error = await client.createKey(other, { idempotencyKey }).catch((thrown: unknown) => thrown);
+        const error = await client.createKey(other, own).catch((thrown: unknown) => thrown);
         expect(codeOf(error)).toBe(kind === "sdk" ? 409 : Code.AlreadyExists);
       }
-      expect(await client.createKey({ apiId: "api" }, { idempotencyKey: "another" })).toHaveProperty("key");
+      expect(await client.createKey({ apiId: "api" }, { idempotencyKey: `another-over-${kind}` })).toHaveProperty(
+        "key",
+      );
     });
 
     it("creates one key, however many ask at once", async () => {
-      const server = await startTestServer({ settings: await engine.settings() });
-      const clients = clientKinds.map((kind) => clientOf(kind, server.baseUrl, server.rootKey));
+      const { baseUrl, rootKey } = server();
+      const clients = clientKinds.map((kind) => clientOf(kind, baseUrl, rootKey));
 
       const created = await Promise.all(
-        Array.from({ length: 50 }, (_, i) => clients[i % clients.length]?.createKey(request, { idempotencyKey })),
+        Array.from({ length: 50 }, (_, i) =>
+          clients[i % clients.length]?.createKey(request, { idempotencyKey: "at-once" }),
+        ),
       );
 
       expect(new Set(created.map((answer) => JSON.stringify([answer?.keyId, answer?.key]))).size).toBe(1);

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { findingKinds } from "../../src/doctor/findings.ts";
 import { incidentPages, readIncidentPage } from "../support/incident-pages.ts";
@@ -6,45 +5,14 @@ import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/lat
 import { PostgresServer } from "../support/postgres-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { tempFolder } from "../support/temp-folder.ts";
-import { hasPostgres } from "../support/test-database.ts";
+import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { atTestEnd } from "../support/test-end.ts";
 import { startTestRedis } from "../support/test-redis.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
-
-/** What somebody on call finds who types the first line of this page, on the machine of this service. */
-async function followPage(
-  heading: (typeof incidentPages)[number],
-  environment: Record<string, string>,
-  latchkey?: LatchkeyProcess,
-) {
-  const { command, rows } = readIncidentPage(heading);
-  const [program, ...words] = command.split(" ");
-  expect(program).toBe("latchkey");
-  const args = words.map((word) => (word === "http://127.0.0.1:8080" ? (latchkey?.baseUrl ?? word) : word));
-  const port = latchkey && { LATCHKEY_INTERNAL_PORT: new URL(latchkey.internalUrl).port };
-  const { stdout } = await runLatchkey([...args, "--json"], { ...environment, ...port });
-  const found = (JSON.parse(stdout) as { findings: { id: string; fix: string }[] }).findings;
-  const causes = rows.filter(({ ids }) => ids.some((id) => found.some((finding) => finding.id === id)));
-  return { ids: found.map(({ id }) => id), causes: causes.map(({ cause }) => cause).join("\n") };
-}
+import { followPage, repeat } from "./follow-incident-page.ts";
 
 async function keysOf(latchkey: LatchkeyProcess) {
   return rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
-}
-
-/** Goes on in the background until the test ends. */
-function repeat(act: () => Promise<unknown>): void {
-  let isOver = false;
-  const running = (async () => {
-    while (!isOver) {
-      await act().catch(() => {});
-      await delay(20);
-    }
-  })();
-  atTestEnd(async () => {
-    isOver = true;
-    await running;
-  });
 }
 
 describe("the incident pages", () => {
@@ -62,20 +30,6 @@ describe("the incident pages", () => {
 describe.runIf(hasPostgres)("somebody on call, with nothing but the page,", () => {
   const environment = () => ({ LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_DATA_DIR: tempFolder() });
 
-  it("finds a thread that has too much to do", async () => {
-    const own = environment();
-    const latchkey = await startLatchkey(own);
-    repeat(async () => {
-      latchkey.kill("SIGSTOP");
-      await delay(150);
-      latchkey.kill("SIGCONT");
-      await delay(100);
-    });
-    const { ids, causes } = await followPage("Verifications are slow", own, latchkey);
-    expect(ids).toContain("service-event-loop-late");
-    expect(causes).toMatch(/A thread has more to do than fits into its time/);
-  });
-
   it("finds windows that are all in use", async () => {
     const own = { ...environment(), LATCHKEY_WINDOWS_MAX: "1" };
     const latchkey = await startLatchkey(own);
@@ -89,11 +43,10 @@ describe.runIf(hasPostgres)("somebody on call, with nothing but the page,", () =
   });
 
   it("finds an edge whose coordinator has another secret", async () => {
-    const { databaseUrl } = await startDatabase();
     const coordinator = await startLatchkey({
       ...environment(),
       LATCHKEY_ROLE: "coordinator",
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: await createTestDatabase(),
       LATCHKEY_INTERNAL_SECRET: testInternalSecret,
     });
     const edge = {
@@ -119,7 +72,7 @@ describe.runIf(hasPostgres)("somebody on call, with nothing but the page,", () =
     const latchkey = await startLatchkey(own);
     await redis.remove();
     await expect
-      .poll(async () => (await followPage("Limits do not hold", own, latchkey)).ids, { timeout: 60_000 })
+      .poll(async () => (await followPage("Limits do not hold", own, latchkey)).ids)
       .toContain("service-redis-away");
     expect((await followPage("Limits do not hold", own, latchkey)).causes).toMatch(
       /Replicas do not hear of each other/,

@@ -57,7 +57,7 @@ describe.concurrent("a service goes on serving, and stops in order,", () => {
     await vi.waitFor(async () => {
       await client.keys.verifyKey({ key });
       expect(text.endsWith("\n") && told()).toBeTruthy();
-    }, 20_000);
+    });
     child.kill("SIGTERM");
     expect(await once(child, "close")).toEqual([0, null]);
     const dropped = told()?.dropped ?? 0;

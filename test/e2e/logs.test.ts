@@ -152,7 +152,7 @@ describe("the log", () => {
       atTestEnd(() => terminal.kill());
       const lines = () => (existsSync(shown) ? readFileSync(shown, "utf8").split(/\r?\n/) : []);
       const settings = () => lines().find((line, i) => line.includes("settings") && i < lines().length - 1);
-      await expect.poll(settings, { timeout: 30_000 }).toBeDefined();
+      await expect.poll(settings).toBeDefined();
       return settings();
     };
     expect(await settingsOnTerminal("auto")).toMatch(/^\S+Z INFO {2}settings that differ from their defaults PORT=0 /);

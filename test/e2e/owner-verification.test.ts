@@ -5,6 +5,7 @@ import { type Engine, engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { testRootKey } from "../support/test-root-key.ts";
+import { share } from "./share.ts";
 
 const duration = 3_600_000;
 
@@ -18,11 +19,14 @@ async function createKeys({ keys }: LatchkeyClient, ownerId: string, given: obje
 }
 
 describe.each(engines)("what keys of one owner share on $name", (engine) => {
+  const server = share(async () => startTestServer({ settings: await engine.settings() }));
+
   it.each(clientKinds)("is one balance, charged with the key's own: both or neither, over %s", async (kind) => {
-    const server = await startTestServer({ settings: await engine.settings() });
-    const client = latchkeyOf(kind, server.baseUrl, server.rootKey);
-    await client.owners.createOwner({ ownerId: "acme", remaining: 10 });
-    const { first, second } = await createKeys(client, "acme", { remaining: 6 });
+    const { baseUrl, rootKey } = server();
+    const ownerId = `acme over ${kind}`;
+    const client = latchkeyOf(kind, baseUrl, rootKey);
+    await client.owners.createOwner({ ownerId, remaining: 10 });
+    const { first, second } = await createKeys(client, ownerId, { remaining: 6 });
     const verify = (key: string, cost: number) => client.keys.verifyKey({ key, remaining: { cost } });
 
     const shared = (remaining: number) => ({ owner: { remaining, ratelimits: [] } });
@@ -35,7 +39,7 @@ describe.each(engines)("what keys of one owner share on $name", (engine) => {
       reason: { check: "counter", of: "key" },
     });
     const ofOther = await verify(second.key, 5);
-    expect(ofOther).toMatchObject({ code: "VALID", ownerId: "acme", ...shared(1) });
+    expect(ofOther).toMatchObject({ code: "VALID", ownerId, ...shared(1) });
     expect(ofOther.remaining).toBeUndefined();
     // The owner cannot pay: the key does not either.
     expect(await verify(first.key, 2)).toMatchObject({
@@ -46,15 +50,16 @@ describe.each(engines)("what keys of one owner share on $name", (engine) => {
     });
     expect(await verify(first.key, 1)).toMatchObject({ code: "VALID", remaining: 1, ...shared(0) });
     expect(await verify(first.key, 0)).toMatchObject({ code: "VALID", remaining: 1, ...shared(0) });
-    expect(await client.owners.getOwner({ ownerId: "acme" })).toMatchObject({ remaining: 0 });
+    expect(await client.owners.getOwner({ ownerId })).toMatchObject({ remaining: 0 });
   });
 
   it.each([true, false])("is one window of each limit, with async: %s", async (async) => {
-    const server = await startTestServer({ settings: await engine.settings() });
-    const client = latchkeyOf("sdk", server.baseUrl, server.rootKey);
-    await client.owners.createOwner({ ownerId: "acme", ratelimits: [{ name: "day", limit: 5, duration, async }] });
+    const { baseUrl, rootKey } = server();
+    const ownerId = `acme ${async}`;
+    const client = latchkeyOf("sdk", baseUrl, rootKey);
+    await client.owners.createOwner({ ownerId, ratelimits: [{ name: "day", limit: 5, duration, async }] });
     const own = [{ name: "day", limit: 3, duration, async }];
-    const { first, second } = await createKeys(client, "acme", { ratelimits: own });
+    const { first, second } = await createKeys(client, ownerId, { ratelimits: own });
     const verify = (key: string, cost: number) => client.keys.verifyKey({ key, ratelimits: [{ name: "day", cost }] });
 
     const states = (key: number, owner: number) => ({
@@ -76,8 +81,8 @@ describe.each(engines)("what keys of one owner share on $name", (engine) => {
   });
 
   it("begins with the record, ends with it, and concerns keys of its APIs", async () => {
-    const server = await startTestServer({ settings: await engine.settings() });
-    const client = latchkeyOf("sdk", server.baseUrl, server.rootKey);
+    const { baseUrl, rootKey } = server();
+    const client = latchkeyOf("sdk", baseUrl, rootKey);
     const { keys, owners } = client;
     const { first } = await createKeys(client, "acme");
     const elsewhere = await keys.createKey({ apiId: "another", ownerId: "acme" });
@@ -143,7 +148,7 @@ describe("changes of an owner", () => {
     const other = latchkeyOf("sdk", there.baseUrl, here.rootKey);
     const { first } = await createKeys(client, "acme");
     const untilThere = (expected: object) =>
-      vi.waitFor(async () => expect(await other.keys.verifyKey({ key: first.key })).toMatchObject(expected), 10_000);
+      vi.waitFor(async () => expect(await other.keys.verifyKey({ key: first.key })).toMatchObject(expected));
     await untilThere({ code: "VALID" });
     await client.owners.createOwner({ ownerId: "acme", remaining: 100_000 });
     await untilThere({ code: "VALID", owner: { ratelimits: [] } });

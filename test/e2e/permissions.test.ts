@@ -3,18 +3,19 @@ import { clientKinds, clientOf } from "../support/clients.ts";
 import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { rawClient } from "../support/raw-client.ts";
+import { share } from "./share.ts";
 
 const lists = { permissions: ["docs.*", "admin"], ipAllow: ["10.0.0.0/8", "::ffff:192.0.2.1", "2001:db8::/32"] };
 const none = { permissions: [], ipAllow: [] };
 
 describe.each(engines)("permissions and addresses on $name", (engine) => {
-  async function start() {
+  const start = share(async () => {
     const server = await startTestServer({ settings: await engine.settings() });
     return { ...server, client: rawClient(server).keys };
-  }
+  });
 
   it("are kept as they were given, and set, kept and removed by updates, over every protocol", async () => {
-    const { baseUrl, rootKey } = await start();
+    const { baseUrl, rootKey } = start();
     for (const kind of clientKinds) {
       const client = clientOf(kind, baseUrl, rootKey);
       const apiId = `api-${kind}`;
@@ -33,7 +34,7 @@ describe.each(engines)("permissions and addresses on $name", (engine) => {
   });
 
   it("are removed by null", async () => {
-    const { client } = await start();
+    const { client } = start();
     const { keyId, key } = await client.createKey({ apiId: "api", ...lists });
     expect(await client.verifyKey({ key })).toMatchObject({ code: "FORBIDDEN" });
     expect(await client.updateKey({ keyId, ipAllow: null })).toMatchObject({ ...lists, ipAllow: [] });
@@ -47,7 +48,7 @@ describe.each(engines)("permissions and addresses on $name", (engine) => {
   });
 
   it("decide a verification alike over every protocol, and a refusal says why and takes nothing", async () => {
-    const { baseUrl, rootKey } = await start();
+    const { baseUrl, rootKey } = start();
     const ratelimit = { limit: 100, duration: 60_000 };
     for (const kind of clientKinds) {
       const client = clientOf(kind, baseUrl, rootKey);
@@ -89,7 +90,7 @@ describe.each(engines)("permissions and addresses on $name", (engine) => {
   });
 
   it("of imported keys count too, and a repeated creation with others is a conflict", async () => {
-    const { client } = await start();
+    const { client } = start();
     const digest = "ab".repeat(32);
     const { results } = await client.importKeys({ apiId: "api", keys: [{ digest, ...lists }] });
     expect(await client.getKey({ keyId: results[0]?.keyId as string })).toMatchObject(lists);

@@ -9,7 +9,6 @@ import { tempFolder } from "../support/temp-folder.ts";
 import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 
-const timeout = 20_000;
 const shortRootKey = "s3cr3t-but-short";
 
 /** The lines that a refused start prints. The test fails if it starts, hangs, or prints a stack trace. */
@@ -36,7 +35,7 @@ async function takenPort(): Promise<number> {
 }
 
 // The embedded store only. For Postgres, see test/cli/migrate.test.ts and test/store/postgres.
-describe("a start that fails", { timeout }, () => {
+describe("a start that fails", () => {
   it("lists all problems at once: settings and a folder in use", async () => {
     const dataDir = tempFolder();
     const served = await startLatchkey({ LATCHKEY_DATA_DIR: dataDir });
@@ -159,7 +158,7 @@ describe("a start that fails", { timeout }, () => {
   });
 });
 
-describe("a role on the command line", { timeout }, () => {
+describe("a role on the command line", () => {
   it("counts instead of the environment's", async () => {
     const refused = (role: string, environment: Record<string, string>) =>
       refusalOf({ LATCHKEY_DATA_DIR: tempFolder(), ...environment }, ["serve", "--role", role]);
@@ -171,7 +170,7 @@ describe("a role on the command line", { timeout }, () => {
   });
 });
 
-describe("an unknown setting", { timeout }, () => {
+describe("an unknown setting", () => {
   it("gets a warning with its name, without its value", async () => {
     const latchkey = await startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_SURPRISE: shortRootKey });
 
@@ -180,7 +179,7 @@ describe("an unknown setting", { timeout }, () => {
   });
 });
 
-describe("the command line", { timeout }, () => {
+describe("the command line", () => {
   it("answers an unknown command with what tells its usage", async () => {
     const unknown = [
       ...["sevre", "serve 8080", "--prot 80", "serve --port=80", "backup", "backup one two"],

@@ -18,7 +18,7 @@ it("follows docs/operations.md from the generated root key to one's own, with ev
   const caller = callAllTheTime(latchkey.baseUrl, generated);
   const takenOver = (times: number) => {
     latchkey.kill("SIGHUP");
-    return vi.waitFor(() => expect(latchkey.stderr().split("took over new settings")).toHaveLength(times + 1), 60_000);
+    return vi.waitFor(() => expect(latchkey.stderr().split("took over new settings")).toHaveLength(times + 1));
   };
 
   await bash(folder, both as string);
@@ -49,7 +49,7 @@ it("follows docs/operations.md from the generated root key to one's own, with ev
   const newest = read("data/root-key");
   const accepted = [generated, own, newest].map((rootKey) => accepts(again.baseUrl, rootKey));
   expect(await Promise.all(accepted)).toEqual([false, false, true]);
-}, 120_000);
+});
 
 it("keeps the last root key of the settings until a restart, and names what needs one", async () => {
   const folder = tempFolder();
@@ -58,11 +58,12 @@ it("keeps the last root key of the settings until a restart, and names what need
   appendFileSync(file, `LATCHKEY_ROOT_KEY=${own}\nLATCHKEY_DRAIN_MS=0\n`);
   const latchkey = await startLatchkey({ LATCHKEY_SETTINGS_FILE: file, LATCHKEY_DATA_DIR: join(folder, "data") });
   await bash(folder, "echo LATCHKEY_WORKERS=2 > latchkey.env");
-  await vi.waitFor(() => expect(latchkey.stderr()).toContain("some new settings need a restart"), 60_000);
+  latchkey.kill("SIGHUP");
+  await vi.waitFor(() => expect(latchkey.stderr()).toContain("some new settings need a restart"));
   expect(latchkey.stderr()).toMatch(/"settings":"LATCHKEY_WORKERS, LATCHKEY_ROOT_KEY"/);
   expect(latchkey.stderr()).not.toContain(own);
   expect(await accepts(latchkey.baseUrl, own)).toBe(true);
-}, 120_000);
+});
 
 async function accepts(baseUrl: string, rootKey: string): Promise<boolean> {
   return rawClient({ baseUrl, rootKey })

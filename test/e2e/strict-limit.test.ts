@@ -5,15 +5,17 @@ import { engines } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { TestClock } from "../support/test-clock.ts";
+import { share } from "./share.ts";
 
 const windowMs = 60_000;
 
 describe.each(engines)("a key with a strict limit, on $name", (engine) => {
-  async function start() {
+  // Each test has keys of its own. Time only goes on.
+  const start = share(async () => {
     const clock = new TestClock();
     const server = await startTestServer({ clock, settings: await engine.settings() });
     return { ...server, clock, client: rawClient(server).keys };
-  }
+  });
 
   /** The limiter uses the test's clock: it waits until the clock is moved. */
   async function whileTimePasses<T>(clock: TestClock, act: Promise<T>): Promise<T> {
@@ -26,7 +28,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   }
 
   it.each(clientKinds)("is held to it over %s, and each answer says where it stands", async (kind) => {
-    const server = await start();
+    const server = start();
     const client = clientOf(kind, server.baseUrl, server.rootKey);
     const ratelimit = { async: false, limit: 2, duration: windowMs };
     const { key } = await client.createKey({ apiId: "api", ratelimit });
@@ -53,7 +55,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   ])(
     "with a limit of $limit and $remaining uses passes by both, one after the other: $codes",
     async ({ limit, remaining, calls, codes, permitsLeft, usesLeft }) => {
-      const { client } = await start();
+      const { client } = start();
       const ratelimit = { async: false, limit, duration: windowMs };
       const { key } = await client.createKey({ apiId: "api", remaining, ratelimit });
       const answers: VerifyKeyResponse[] = [];
@@ -69,7 +71,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   );
 
   it("with fewer uses than its limit lets exactly those pass of many at once, and keeps the rest of the window", async () => {
-    const { client, clock } = await start();
+    const { client, clock } = start();
     const ratelimit = { async: false, limit: 5, duration: windowMs };
     const { key } = await client.createKey({ apiId: "api", remaining: 2, ratelimit });
     const calls = Array.from({ length: 40 }, () => client.verifyKey({ key }));
@@ -84,7 +86,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   });
 
   it("takes nothing from a window for a key that is disabled, expired or asked for by another API", async () => {
-    const { client, clock } = await start();
+    const { client, clock } = start();
     const ratelimit = { async: false, limit: 3, duration: windowMs };
     const disabled = await client.createKey({ apiId: "api", enabled: false, ratelimit });
     const untouched = { limit: 3, remaining: 3, reset: clock.nowMs() + windowMs };
@@ -97,7 +99,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   });
 
   it("is not found once it is deleted, with permits in hand", async () => {
-    const { client } = await start();
+    const { client } = start();
     const ratelimit = { async: false, limit: 100, duration: windowMs };
     const { key, keyId } = await client.createKey({ apiId: "api", ratelimit });
     for (let i = 0; i < 5; i++) expect(await client.verifyKey({ key })).toMatchObject({ valid: true });
@@ -106,7 +108,7 @@ describe.each(engines)("a key with a strict limit, on $name", (engine) => {
   });
 
   it("counts apart from every other key", async () => {
-    const { client } = await start();
+    const { client } = start();
     const ratelimit = { async: false, limit: 1, duration: windowMs };
     const keys = await Promise.all([1, 2, 3].map(() => client.createKey({ apiId: "api", ratelimit })));
     for (const { key } of keys) expect(await client.verifyKey({ key })).toMatchObject({ valid: true });

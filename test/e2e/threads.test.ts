@@ -1,7 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
+import { isDeep, sized } from "../support/deep.ts";
 import { engines } from "../support/engines.ts";
 import { problemsWithUse, useUpTogether } from "../support/exact-usage.ts";
 import { startTestServer } from "../support/in-process-server.ts";
@@ -14,13 +14,17 @@ import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 import { createRedisDatabase, hasRedis } from "../support/test-redis.ts";
 import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
+import { share } from "./share.ts";
 
 const threads = 2;
 const connections = 24;
 
-async function start(environment: Record<string, string>, atEnd?: (undo: () => void) => void) {
-  const own = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: String(threads) };
-  const latchkey = await startLatchkey({ ...own, ...environment }, undefined, atEnd);
+/** However busy the machine is, uses are decided. */
+const LATCHKEY_USAGE_TIMEOUT_MS = "20000";
+
+async function start(environment: Record<string, string>) {
+  const own = { LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: String(threads), LATCHKEY_USAGE_TIMEOUT_MS };
+  const latchkey = await startLatchkey({ ...own, ...environment });
   const client = rawClient({ baseUrl: latchkey.baseUrl, rootKey: testRootKey }).keys;
   return { ...latchkey, client };
 }
@@ -45,65 +49,90 @@ function fromBelow(limit: number): number[] {
   return Array.from({ length: limit }, (_, i) => limit - 1 - i);
 }
 
-// At once, since each has a process of its own and half of them mostly wait.
-describe.concurrent.each(engines)(`${threads} threads of one process, on $name`, (engine) => {
+/** In every window exactly the limit passes, each answer counting down by one; a window that ended early lets fewer pass. */
+function expectExactWindows(answers: readonly VerifyKeyResponse[], { limit, duration }: typeof ratelimitOfLoad): void {
+  expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["VALID", "RATE_LIMITED"]));
+  for (const [, own] of Map.groupBy(answers, resetOf)) {
+    const passed = countdown(own);
+    expect(passed).toEqual(fromBelow(limit).slice(0, passed.length));
+    if (own.some(isRefused)) expect(passed).toHaveLength(limit);
+  }
+  // One after the other: threads that counted by themselves would have windows side by side.
+  const resets = [...new Set(answers.map(resetOf))].sort((a, b) => a - b);
+  for (let i = 1; i < resets.length; i++) {
+    expect((resets[i] as number) - (resets[i - 1] as number)).toBeGreaterThanOrEqual(duration - 1);
+  }
+}
+
+/** All callers ask on until a window was full. */
+async function crowdUntilRefused(callers: readonly VerifyOverOne[], key: string): Promise<VerifyKeyResponse[]> {
+  const answers: VerifyKeyResponse[] = [];
+  while (!answers.some(isRefused)) answers.push(...(await crowd(callers, key, 1)));
+  return answers;
+}
+
+const ratelimitOfLoad = { limit: 100, duration: 1000 };
+const resetOf = ({ ratelimit }: VerifyKeyResponse) => ratelimit?.reset ?? 0;
+const isRefused = ({ code }: VerifyKeyResponse) => code === "RATE_LIMITED";
+
+/** The engine is of no matter to some of these: `npm test` has them on one. */
+const anEngine = sized(engines.slice(0, 1), engines);
+
+describe.each(engines)(`${threads} threads of one process, on $name`, (engine) => {
+  const shared = share(async () => start(await engine.environment()));
+
+  if (!isDeep) {
+    // Before any other test has used the process.
+    it("add their metrics up", async () => {
+      const latchkey = shared();
+      const { key } = await latchkey.client.createKey({ apiId: "api" });
+      await crowd(openConnections(latchkey.baseUrl, connections), key, 5);
+      await expectAllServe(latchkey);
+
+      expect(await metric(latchkey, 'latchkey_verifications_total{code="VALID"}')).toBe(connections * 5);
+      const called = 'latchkey_call_seconds_count{method="KeysService/VerifyKey",protocol="json",code="OK"}';
+      expect(await metric(latchkey, called)).toBe(connections * 5);
+      expect(await metric(latchkey, "latchkey_key_cache_total")).toBe(connections * 5);
+      expect(await metric(latchkey, "latchkey_cached_keys")).toBe(threads);
+      // Once for the process, and not once for each thread.
+      const startedS = await metric(latchkey, "process_start_time_seconds");
+      expect(Math.abs(startedS - Date.now() / 1000)).toBeLessThan(600);
+    });
+  }
+
   it("let exactly a local limit pass in every window, each answer counting down by one", async () => {
-    const [limit, duration, windows] = [100, 1000, 4];
-    const latchkey = await start(await engine.environment());
+    const windows = sized(2, 6);
+    const latchkey = shared();
     const callers = openConnections(latchkey.baseUrl, connections);
-    const { key } = await latchkey.client.createKey({ apiId: "api", ratelimit: { limit, duration } });
+    const { key } = await latchkey.client.createKey({ apiId: "api", ratelimit: ratelimitOfLoad });
     const answers: VerifyKeyResponse[] = [];
-    const untilMs = Date.now() + windows * duration;
-    const isRefused = ({ code }: VerifyKeyResponse) => code === "RATE_LIMITED";
+    const resets = new Set<number>();
     const ask = async (verify: VerifyOverOne) => {
       // On a busy machine, until a window is full.
-      while (Date.now() < untilMs || !answers.some(isRefused)) answers.push(await verify(key));
+      while (resets.size <= windows || !answers.some(isRefused)) {
+        const answer = await verify(key);
+        answers.push(answer);
+        resets.add(resetOf(answer));
+      }
     };
     await Promise.all(callers.map(ask));
     await expectAllServe(latchkey);
-
-    const resets = [...new Set(answers.map(({ ratelimit }) => ratelimit?.reset ?? 0))].sort((a, b) => a - b);
-    expect(resets.length).toBeGreaterThanOrEqual(windows - 1);
-    expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["VALID", "RATE_LIMITED"]));
-    for (const reset of resets) {
-      const own = answers.filter(({ ratelimit }) => ratelimit?.reset === reset);
-      const passed = countdown(own);
-      expect(passed).toEqual(fromBelow(limit).slice(0, passed.length));
-      if (own.some(isRefused)) expect(passed).toHaveLength(limit);
-    }
-    // One after the other: threads that counted by themselves would have windows side by side.
-    for (let i = 1; i < resets.length; i++) {
-      expect((resets[i] as number) - (resets[i - 1] as number)).toBeGreaterThanOrEqual(duration - 1);
-    }
+    expectExactWindows(answers, ratelimitOfLoad);
   });
 
-  it("give every window of many keys to one key only, while windows come and go", async () => {
-    const latchkey = await start({ ...(await engine.environment()), LATCHKEY_WINDOWS_MAX: "3" });
-    const callers = openConnections(latchkey.baseUrl, connections);
-    const ratelimit = { limit: 40, duration: 3000 };
-    for (let round = 0; round < 2; round++) {
-      const created = await Promise.all([1, 2, 3].map(() => latchkey.client.createKey({ apiId: "api", ratelimit })));
-      const answers = await Promise.all(created.map(({ key }) => crowd(callers, key, 2)));
-      for (const each of answers) expect(countdown(each)).toEqual(fromBelow(ratelimit.limit));
-      const isFree = async () => expect(await metric(latchkey, "latchkey_rate_limit_windows")).toBe(0);
-      await vi.waitFor(isFree, { timeout: 60_000, interval: 100 });
-    }
-  });
-});
+  it("spend every use exactly once, and not one more", async () => {
+    const [clients, uses] = sized([24, 200], [64, 1000]);
+    const { baseUrl } = shared();
+    const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients, uses });
 
-describe.each(engines)(`${threads} threads of one process, on $name`, (engine) => {
-  let latchkey: Awaited<ReturnType<typeof start>>;
-  const undo: (() => void)[] = [];
-  const atEnd = (step: () => void) => void undo.push(step);
-  beforeAll(async () => {
-    latchkey = await start(await engine.environment(atEnd), atEnd);
+    expect(problemsWithUse(answers, uses)).toEqual([]);
   });
-  afterAll(() => {
-    for (const step of undo.reverse()) step();
-  });
+
+  if (isDeep) return;
 
   it("never let more than a strict limit pass, and no less", async () => {
     const limit = 100;
+    const latchkey = shared();
     const callers = openConnections(latchkey.baseUrl, connections);
     const ratelimit = { async: false, limit, duration: 60_000 };
     const { key } = await latchkey.client.createKey({ apiId: "api", ratelimit });
@@ -116,7 +145,7 @@ describe.each(engines)(`${threads} threads of one process, on $name`, (engine) =
   });
 
   it("release what a refused use had taken from a local or strict limit", async () => {
-    const { client, baseUrl } = latchkey;
+    const { client, baseUrl } = shared();
     const callers = openConnections(baseUrl, connections);
     for (const async of [true, false]) {
       const ratelimit = { async, limit: 50, duration: 60_000 };
@@ -132,16 +161,8 @@ describe.each(engines)(`${threads} threads of one process, on $name`, (engine) =
     }
   });
 
-  it("spend every use exactly once, and not one more", async () => {
-    const uses = 500;
-    const { baseUrl } = latchkey;
-    const answers = await useUpTogether({ baseUrls: [baseUrl], rootKey: testRootKey, clients: 64, uses });
-
-    expect(problemsWithUse(answers, uses)).toEqual([]);
-  });
-
   it("all refuse a deleted key from the answer to its deletion on, and list it until then", async () => {
-    const { client, baseUrl } = latchkey;
+    const { client, baseUrl } = shared();
     const callers = openConnections(baseUrl, connections);
     for (let round = 0; round < 10; round++) {
       const { key, keyId } = await client.createKey({ apiId: "listed" });
@@ -153,11 +174,25 @@ describe.each(engines)(`${threads} threads of one process, on $name`, (engine) =
       const after = await crowd(callers, key, 1);
       expect(after.filter(({ code }) => code !== "NOT_FOUND")).toEqual([]);
     }
-    await expectAllServe(latchkey);
+    await expectAllServe(shared());
+  });
+});
+
+describe.each(anEngine)(`${threads} threads of one process, on $name`, (engine) => {
+  it("give every window of many keys to one key only, while windows come and go", async () => {
+    const latchkey = await start({ ...(await engine.environment()), LATCHKEY_WINDOWS_MAX: "3" });
+    const callers = openConnections(latchkey.baseUrl, connections);
+    const ratelimit = { limit: 40, duration: 1000 };
+    for (let round = 0; round < 2; round++) {
+      const created = await Promise.all([1, 2, 3].map(() => latchkey.client.createKey({ apiId: "api", ratelimit })));
+      const answers = await Promise.all(created.map(({ key }) => crowdUntilRefused(callers, key)));
+      for (const each of answers) expectExactWindows(each, ratelimit);
+      await vi.waitFor(async () => expect(await metric(latchkey, "latchkey_rate_limit_windows")).toBe(0));
+    }
   });
 
   it("answer everything that they were sent before they stop, and keep every use and window", async () => {
-    const environment = { ...(await engine.environment()), PORT: "0" };
+    const environment = { ...(await engine.environment()), PORT: "0", LATCHKEY_DRAIN_MS: "2000" };
     const stopped = await start(environment);
     const uses = 1_000_000;
     const { key } = await stopped.client.createKey({ apiId: "api", remaining: uses });
@@ -166,8 +201,8 @@ describe.each(engines)(`${threads} threads of one process, on $name`, (engine) =
       ...Array.from({ length: 12 }, () => callOverHttp1(stopped.baseUrl, key, book)),
       ...Array.from({ length: 4 }, () => callOverGrpc(stopped.baseUrl, key, book)),
     ];
-    await delay(300);
-    await expectAllServe(stopped);
+    await vi.waitFor(() => expectAllServe(stopped));
+    await vi.waitFor(() => expect(book.answered).toBeGreaterThan(100));
     const { key: limited } = await stopped.client.createKey({
       apiId: "api",
       ratelimit: { limit: 10, duration: 60_000 },
@@ -186,71 +221,61 @@ describe.each(engines)(`${threads} threads of one process, on $name`, (engine) =
     expect(uses - 1 - (remaining as number)).toBe(book.answered);
     expect(await again.client.verifyKey({ key: limited })).toMatchObject({ ratelimit: { remaining: 2 } });
   });
-
-  it("add their metrics up", async () => {
-    const counted = await start(await engine.environment());
-    const { key } = await counted.client.createKey({ apiId: "api" });
-    await crowd(openConnections(counted.baseUrl, connections), key, 5);
-    await expectAllServe(counted);
-
-    expect(await metric(counted, 'latchkey_verifications_total{code="VALID"}')).toBe(connections * 5);
-    const called = 'latchkey_call_seconds_count{method="KeysService/VerifyKey",protocol="json",code="OK"}';
-    expect(await metric(counted, called)).toBe(connections * 5);
-    expect(await metric(counted, "latchkey_key_cache_total")).toBe(connections * 5);
-    expect(await metric(counted, "latchkey_cached_keys")).toBe(threads);
-    // Once for the process, and not once for each thread.
-    const startedS = await metric(counted, "process_start_time_seconds");
-    expect(Math.abs(startedS - Date.now() / 1000)).toBeLessThan(60);
-  });
 });
 
-describe(`${threads} threads of one process`, () => {
-  it("refuse a port in use, also one that another process shares between its threads", async () => {
-    const { baseUrl } = await start({ LATCHKEY_DATA_DIR: tempFolder() });
-    const { port } = new URL(baseUrl);
-    for (const LATCHKEY_WORKERS of ["1", "2"]) {
-      const environment = {
-        LATCHKEY_DATA_DIR: tempFolder(),
-        LATCHKEY_WORKERS,
-        LATCHKEY_INTERNAL_PORT: "0",
-        PORT: port,
-      };
-      const { code, stderr } = await runLatchkey(["serve"], environment);
-      expect({ code, stderr }).toEqual({
-        code: 1,
-        stderr: `latchkey cannot start:\n  - 127.0.0.1:${port} is in use by another process; PORT and LATCHKEY_INTERNAL_PORT set others\n`,
-      });
-    }
-  });
+if (!isDeep) {
+  describe(`${threads} threads of one process`, () => {
+    const shared = share(() => start({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_LOG_LEVEL: "debug" }));
 
-  it("write log lines of the same form as ever, with their number", async () => {
-    const latchkey = await start({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_LOG_LEVEL: "debug" });
-    const { key } = await latchkey.client.createKey({ apiId: "api" });
-    const answers = await crowd(openConnections(latchkey.baseUrl, connections), key, 1);
-
-    await vi.waitFor(() => {
-      const lines = latchkey.stderr().trim().split("\n");
-      const calls = lines.map((line) => JSON.parse(line)).filter(({ method }) => method === "KeysService/VerifyKey");
-      expect(calls.map(({ requestId }) => requestId).sort()).toEqual(answers.map(({ requestId }) => requestId).sort());
-      expect(new Set(calls.map(({ thread }) => thread))).toEqual(new Set([1, 2]));
+    it("refuse a port in use, also one that another process shares between its threads", async () => {
+      const { baseUrl } = shared();
+      const { port } = new URL(baseUrl);
+      for (const LATCHKEY_WORKERS of ["1", "2"]) {
+        const environment = {
+          LATCHKEY_DATA_DIR: tempFolder(),
+          LATCHKEY_WORKERS,
+          LATCHKEY_INTERNAL_PORT: "0",
+          PORT: port,
+        };
+        const { code, stderr } = await runLatchkey(["serve"], environment);
+        expect({ code, stderr }).toEqual({
+          code: 1,
+          stderr: `latchkey cannot start:\n  - 127.0.0.1:${port} is in use by another process; PORT and LATCHKEY_INTERNAL_PORT set others\n`,
+        });
+      }
     });
-    expect(latchkey.stderr().match(/"msg":"serving"/g)).toHaveLength(1);
+
+    it("write log lines of the same form as ever, with their number", async () => {
+      const latchkey = shared();
+      const { key } = await latchkey.client.createKey({ apiId: "api" });
+      const answers = await crowd(openConnections(latchkey.baseUrl, connections), key, 1);
+
+      await vi.waitFor(() => {
+        const lines = latchkey.stderr().trim().split("\n");
+        const calls = lines.map((line) => JSON.parse(line)).filter(({ method }) => method === "KeysService/VerifyKey");
+        expect(calls.map(({ requestId }) => requestId).sort()).toEqual(
+          answers.map(({ requestId }) => requestId).sort(),
+        );
+        expect(new Set(calls.map(({ thread }) => thread))).toEqual(new Set([1, 2]));
+      });
+      expect(latchkey.stderr().match(/"msg":"serving"/g)).toHaveLength(1);
+    });
+
+    it("end together when one of them dies", async () => {
+      const started: Worker[] = [];
+      const note = (worker: Worker) => void started.push(worker);
+      process.on("worker", note);
+      onTestFinished(() => void process.off("worker", note));
+      const fatal: unknown[] = [];
+      await startTestServer({ settings: { workers: threads }, onFatal: (cause) => void fatal.push(cause) });
+      expect(fatal).toEqual([]);
+
+      await started.at(-1)?.terminate();
+
+      await vi.waitFor(() => expect(fatal).toMatchObject([{ message: "serving thread 2 exited with 1" }]));
+    });
   });
-
-  it("end together when one of them dies", async () => {
-    const started: Worker[] = [];
-    const note = (worker: Worker) => void started.push(worker);
-    process.on("worker", note);
-    onTestFinished(() => void process.off("worker", note));
-    const fatal: unknown[] = [];
-    await startTestServer({ settings: { workers: threads }, onFatal: (cause) => void fatal.push(cause) });
-    expect(fatal).toEqual([]);
-
-    await started.at(-1)?.terminate();
-
-    await vi.waitFor(() => expect(fatal).toMatchObject([{ message: "serving thread 2 exited with 1" }]));
-  });
-});
+}
 
 describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, () => {
   it("learn of each other's windows and deleted keys", async () => {
@@ -274,36 +299,42 @@ describe.runIf(hasRedis && hasPostgres)(`replicas of ${threads} threads each`, (
     });
 
     await here.client.deleteKey({ keyId });
-    await delay(1000);
-    const deleted = await crowd(callersThere, key, 1);
-    expect(new Set(deleted.map(({ code }) => code))).toEqual(new Set(["NOT_FOUND"]));
+    await vi.waitFor(
+      async () => {
+        const deleted = await crowd(callersThere, key, 1);
+        expect(new Set(deleted.map(({ code }) => code))).toEqual(new Set(["NOT_FOUND"]));
+      },
+      { timeout: sized(60_000, 1000) },
+    );
     await expectAllServe(there);
   });
 });
 
-describe.runIf(hasPostgres)(`an edge of ${threads} threads`, () => {
-  it("gets the permits of strict limits from its coordinators, and lets exactly the limit pass", async () => {
-    const DATABASE_URL = await createTestDatabase();
-    const coordinator = await startLatchkey({
-      DATABASE_URL,
-      LATCHKEY_DATA_DIR: tempFolder(),
-      LATCHKEY_ROLE: "coordinator",
-      LATCHKEY_ROOT_KEY: testRootKey,
-      LATCHKEY_INTERNAL_SECRET: testInternalSecret,
-    });
-    const edge = await start({
-      LATCHKEY_DATA_DIR: tempFolder(),
-      LATCHKEY_ROLE: "edge",
-      LATCHKEY_ROOT_KEY: "",
-      LATCHKEY_INTERNAL_SECRET: testInternalSecret,
-      LATCHKEY_COORDINATORS: new URL(coordinator.internalUrl).host,
-    });
-    const limit = 50;
-    const ratelimit = { async: false, limit, duration: 60_000 };
-    const { key } = await edge.client.createKey({ apiId: "api", ratelimit });
-    const answers = await crowd(openConnections(edge.baseUrl, connections), key, 4);
-    await expectAllServe(edge);
+if (!isDeep) {
+  describe.runIf(hasPostgres)(`an edge of ${threads} threads`, () => {
+    it("gets the permits of strict limits from its coordinators, and lets exactly the limit pass", async () => {
+      const DATABASE_URL = await createTestDatabase();
+      const coordinator = await startLatchkey({
+        DATABASE_URL,
+        LATCHKEY_DATA_DIR: tempFolder(),
+        LATCHKEY_ROLE: "coordinator",
+        LATCHKEY_ROOT_KEY: testRootKey,
+        LATCHKEY_INTERNAL_SECRET: testInternalSecret,
+      });
+      const edge = await start({
+        LATCHKEY_DATA_DIR: tempFolder(),
+        LATCHKEY_ROLE: "edge",
+        LATCHKEY_ROOT_KEY: "",
+        LATCHKEY_INTERNAL_SECRET: testInternalSecret,
+        LATCHKEY_COORDINATORS: new URL(coordinator.internalUrl).host,
+      });
+      const limit = 50;
+      const ratelimit = { async: false, limit, duration: 60_000 };
+      const { key } = await edge.client.createKey({ apiId: "api", ratelimit });
+      const answers = await crowd(openConnections(edge.baseUrl, connections), key, 4);
+      await expectAllServe(edge);
 
-    expect(answers.filter(({ valid }) => valid)).toHaveLength(limit);
+      expect(answers.filter(({ valid }) => valid)).toHaveLength(limit);
+    });
   });
-});
+}

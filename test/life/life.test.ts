@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sized } from "../support/deep.ts";
 import { hasPostgres } from "../support/test-database.ts";
 import { hasRedis } from "../support/test-redis.ts";
 import { checkHistory, explain } from "./check-history.ts";
@@ -9,7 +10,8 @@ import { type StartedService, startReplicas, startThreads } from "./start-servic
 
 // LATCHKEY_LIFE_SEED chooses the operations of a run that failed once more.
 const seed = Number(process.env.LATCHKEY_LIFE_SEED ?? Date.now() % 1_000_000);
-const operations = 10_000;
+const operations = sized(2000, 10_000);
+const conflicting = sized(200, 1000);
 
 /** A run in which one of these hardly happens would show little of it. */
 const answers = [
@@ -34,31 +36,43 @@ const answers = [
   "verifyKey unknown",
 ];
 
-/** It ends a hang. A busy machine takes several times as long as usual. */
-const timeout = 180_000;
-
-function expectAllAnswers(times: ReadonlyMap<string, number>): void {
-  expect(answers.filter((answer) => (times.get(answer) ?? 0) < 10)).toEqual([]);
+/**
+ * That replicas learn of a change within a second is shown at full size only. In `npm test` they may take as long as a busy
+ * machine needs.
+ */
+function withTime(started: StartedService): StartedService {
+  return { ...started, standstillMs: sized(() => 60_000, started.standstillMs) };
 }
 
-describe.runIf(hasPostgres && hasRedis)("through three replicas on Postgres with Redis", { timeout }, () => {
+/** Every answer was given, at full size in one run. A smaller run is followed by others until it was. */
+async function expectExplainedRuns(started: StartedService): Promise<void> {
+  const timesOf = new Map<string, number>();
+  const isMissing = (answer: string) => (timesOf.get(answer) ?? 0) < sized(1, 10);
+  for (let run = 0; run < sized(20, 1) && answers.some(isMissing); run++) {
+    const times = await expectExplainedRun(started, { seed: seed + run, operations });
+    for (const [answer, more] of times) timesOf.set(answer, (timesOf.get(answer) ?? 0) + more);
+  }
+  expect(answers.filter(isMissing)).toEqual([]);
+}
+
+describe.runIf(hasPostgres && hasRedis)("through three replicas on Postgres with Redis", () => {
   it("random operations are explained by one order of them, and nothing replaced is gone by for more than a second", async () => {
-    expectAllAnswers(await expectExplainedRun(await startReplicas(), { seed, operations }));
+    await expectExplainedRuns(withTime(await startReplicas()));
   });
 
-  it("1 000 conflicting updates leave as many events as versions", async () => {
-    await expectOneWinnerEach(await startReplicas());
+  it("conflicting updates leave as many events as versions", async () => {
+    await expectOneWinnerEach(withTime(await startReplicas()));
   });
 });
 
-describe("on the embedded store with two threads", { timeout }, () => {
+describe("on the embedded store with two threads", () => {
   it("random operations are explained by one order of them, and nothing replaced is gone by", async () => {
     const started = await startThreads();
-    expectAllAnswers(await expectExplainedRun(started, { seed, operations }));
+    await expectExplainedRuns(started);
     for (const thread of [1, 2]) expect(await started.connectionsOf(thread)).toBeGreaterThan(0);
   });
 
-  it("1 000 conflicting updates leave as many events as versions", async () => {
+  it("conflicting updates leave as many events as versions", async () => {
     await expectOneWinnerEach(await startThreads());
   });
 });
@@ -75,7 +89,7 @@ async function expectOneWinnerEach(started: StartedService): Promise<void> {
   let version = 1;
   const note = (key: { version: number } | undefined) => (version = Math.max(version, key?.version ?? 0));
   const update = async (caller: number) => {
-    while (answered < 1000 && sent < 3000) {
+    while (answered < conflicting && sent < 3 * conflicting) {
       const change = ++sent;
       const operation = { kind: "updateKey", keyId, ifVersion: version, changes: { meta: { change } } } as const;
       const replica = change % service.replicas;
@@ -93,7 +107,7 @@ async function expectOneWinnerEach(started: StartedService): Promise<void> {
   // One update of each version was made, and it has one event. The simulated service's mistakes show what this catches.
   const history = { ...started, calls, events };
   expect(explain(checkHistory(history), history)).toEqual([]);
-  expect(answered, service.unexpected[0]).toBeGreaterThanOrEqual(1000);
-  expect(calls.filter(({ answer }) => answer.status === "conflict").length).toBeGreaterThan(100);
+  expect(answered, service.unexpected[0]).toBeGreaterThanOrEqual(conflicting);
+  expect(calls.filter(({ answer }) => answer.status === "conflict").length).toBeGreaterThan(conflicting / 10);
   expect(bodyOf(read, "getKey")?.version).toBe(events.filter(({ targetId }) => targetId === keyId).length);
 }

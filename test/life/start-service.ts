@@ -34,7 +34,13 @@ export async function startReplicas(): Promise<StartedService> {
 /** One process with two threads, on the embedded store: one replica, whose changes are in force when they are answered. */
 export async function startThreads() {
   const folder = tempFolder();
-  const environment = { LATCHKEY_DATA_DIR: folder, LATCHKEY_ROOT_KEY: testRootKey, LATCHKEY_WORKERS: "2" };
+  const environment = {
+    LATCHKEY_DATA_DIR: folder,
+    LATCHKEY_ROOT_KEY: testRootKey,
+    LATCHKEY_WORKERS: "2",
+    // However busy the machine is.
+    LATCHKEY_USAGE_TIMEOUT_MS: "20000",
+  };
   const { baseUrl, internalUrl, kill, exited } = await startLatchkey(environment);
   const internalPort = Number(new URL(internalUrl).port);
   const started: StartedService = {
