@@ -20,8 +20,29 @@ const alone = [
   "test/soak/regions/regions.deep.test.ts",
 ];
 
+/** They start no other process, so they can share one and the modules they import, which saves most of their time. */
+const unit = [
+  "test/{ambient,architecture,batching,codec,config,domain,usecases}/**/*.test.ts",
+  "test/rpc/*.test.ts",
+  "test/rpc/decoding/*.test.ts",
+  "test/store/*.test.ts",
+];
+
 /** They take long. One that began last would keep one core busy and the other waiting. */
-const long: string[] = [];
+const long = [
+  "test/contract/store.test.ts",
+  "test/e2e/threads.test.ts",
+  "test/contract/broken-stores.test.ts",
+  "test/faults/edges/news.test.ts",
+  "test/faults/edges/uses.test.ts",
+  "test/e2e/shutdown.test.ts",
+  "test/faults/crash.test.ts",
+  "test/cli/copy.test.ts",
+  "test/e2e/first-start.test.ts",
+  "test/domain/permit-model/permit-model.test.ts",
+  "test/faults/postgres/crash-replicas.test.ts",
+  "test/life/life.test.ts",
+];
 
 /** The long ones first. Vitest knows which they are only where it has run before, and takes the largest files elsewhere. */
 class LongOnesFirst extends BaseSequencer {
@@ -71,6 +92,12 @@ export default defineConfig({
     expect: { poll: { timeout: 120_000 } },
     projects: isDeep
       ? deepProjects()
-      : [{ extends: true, test: { name: "test", include: ["test/**/*.test.ts"], exclude: [deepOnly], maxWorkers: 2 } }],
+      : [
+          { extends: true, test: { name: "unit", include: unit, exclude: [deepOnly], isolate: false, maxWorkers: 2 } },
+          {
+            extends: true,
+            test: { name: "test", include: ["test/**/*.test.ts"], exclude: [deepOnly, ...unit], maxWorkers: 2 },
+          },
+        ],
   },
 });
