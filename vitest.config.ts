@@ -22,11 +22,13 @@ const alone = [
 
 /** They start no other process, so they can share one and the modules they import, which saves most of their time. */
 const unit = [
-  "test/{ambient,architecture,batching,codec,config,domain,usecases}/**/*.test.ts",
+  "test/{ambient,architecture,batching,codec,config,core,domain,ratelimit,server,store,threads,usecases}/**/*.test.ts",
   "test/rpc/*.test.ts",
   "test/rpc/decoding/*.test.ts",
-  "test/store/*.test.ts",
 ];
+
+/** One more than cores of the machines that we think of: tests that start processes wait now and then. */
+const maxWorkers = 3;
 
 /** They take long. One that began last would keep one core busy and the other waiting. */
 const long = [
@@ -93,10 +95,10 @@ export default defineConfig({
     projects: isDeep
       ? deepProjects()
       : [
-          { extends: true, test: { name: "unit", include: unit, exclude: [deepOnly], isolate: false, maxWorkers: 2 } },
+          { extends: true, test: { name: "unit", include: unit, exclude: [deepOnly], isolate: false, maxWorkers } },
           {
             extends: true,
-            test: { name: "test", include: ["test/**/*.test.ts"], exclude: [deepOnly, ...unit], maxWorkers: 2 },
+            test: { name: "test", include: ["test/**/*.test.ts"], exclude: [deepOnly, ...unit], maxWorkers },
           },
         ],
   },
