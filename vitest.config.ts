@@ -11,7 +11,7 @@ const deepOnly = "test/**/*.deep.test.ts";
 /** Deep tests that hold the service to a deadline or a bound of memory, which it cannot keep when others load the machine. */
 const alone = [
   "test/faults/{hostile-connections,hostile-streams,overload}.deep.test.ts",
-  "test/faults/hostile-http1.test.ts",
+  "test/faults/{hostile-http1,hostile-tls}.test.ts",
   "test/faults/edges/{news,news-redis}.test.ts",
   "test/faults/postgres/replicas.deep.test.ts",
   "test/faults/redis/revocation.test.ts",
