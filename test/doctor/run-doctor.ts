@@ -27,9 +27,10 @@ const inTurn = limitConcurrency(3, 1000);
 export async function runDoctor(
   environment: Record<string, string>,
   args: readonly string[] = [],
+  tries = 5,
 ): Promise<DoctorAnswer> {
   const answer = readAnswer(await inTurn(() => runLatchkey(["doctor", "--json", ...args], environment)));
-  return answer.ids.includes("check-timed-out") ? runDoctor(environment, args) : answer;
+  return answer.ids.includes("check-timed-out") && tries > 1 ? runDoctor(environment, args, tries - 1) : answer;
 }
 
 export function readAnswer({ code, stdout, stderr }: { code: number | null; stdout: string; stderr: string }) {

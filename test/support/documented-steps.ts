@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { builtProgram } from "./artefact.ts";
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
 import { readText } from "./repository.ts";
+import { shellProgram } from "./shell-programs.ts";
 
 /** A numbered step of the documentation: the files that it says it needs, and the commands as they are printed. */
 export interface Step {
@@ -30,6 +31,9 @@ export async function bash(
   options: { readonly env?: NodeJS.ProcessEnv; readonly uid?: number; readonly gid?: number } = {},
 ): Promise<string> {
   const env = { PATH: process.env.PATH, ...options.env };
+  // What the script calls by name is installed if it is missing.
+  for (const name of ["curl", "git", "openssl"] as const)
+    if (new RegExp(`\\b${name}\\b`).test(script)) shellProgram(name);
   return (await promisify(execFile)("bash", ["-ec", script], { ...options, cwd: folder, env })).stdout;
 }
 
