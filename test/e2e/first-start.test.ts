@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
 import { builtProgram } from "../support/artefact.ts";
 import { isDeep, sized } from "../support/deep.ts";
+import { bash } from "../support/documented-steps.ts";
 import { engines } from "../support/engines.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -17,12 +16,6 @@ const secondKey = "second-root-key-0123456789-0123456789";
 
 // The `script` of Linux makes a terminal. On other systems it takes its arguments in another way.
 const hasTerminal = process.platform === "linux";
-
-async function bash(script: string): Promise<string> {
-  // In the checkout, where `npx` finds what is installed; offline, so that it takes nothing else.
-  const env = { ...process.env, npm_config_offline: "true" };
-  return (await promisify(execFile)("bash", ["-c", script], { cwd: root, env })).stdout;
-}
 
 /** The lines to paste: all indented ones except the root key itself. */
 function printedLines(latchkey: LatchkeyProcess): string[] {
@@ -85,7 +78,11 @@ describe.each(sized(engines.slice(0, 1), engines.slice(1)))("on $name", (engine)
       const [create, verify, overGrpc, ...more] = printedLines(latchkey);
       expect(more).toEqual([]);
 
-      const [json = "", grpc = ""] = (await bash(`${create}\n${verify}\necho\n${overGrpc} | tr -d '\\n '`)).split("\n");
+      // In the checkout, where `npx` finds what is installed; offline, so that it takes nothing else.
+      const env = { ...process.env, npm_config_offline: "true" };
+      const [json = "", grpc = ""] = (
+        await bash(root, `${create}\n${verify}\necho\n${overGrpc} | tr -d '\\n '`, { env })
+      ).split("\n");
 
       expect(JSON.parse(json)).toMatchObject({ valid: true, remaining: 99 });
       expect(JSON.parse(grpc)).toMatchObject({ valid: true, remaining: 98 });
