@@ -36,12 +36,12 @@ export function asDecided(answer: object): Decided {
 }
 
 /**
- * Whether the failure leaves open if the key is valid: a time-out, a broken connection, a 5xx, a 429, or a success that did
- * not come from the service. All else is wrong use.
+ * Whether the failure leaves open if the key is valid: a time-out, a broken connection, a 5xx, a proxy's 429, or a success
+ * that did not come from the service. All else is wrong use. The service's own 429 is for wrong root keys.
  */
 export function isOutage({ code, status = 0 }: LatchkeyError): boolean {
   if (status === 0) return code === "TIMEOUT" || code === "NETWORK_ERROR";
-  return status >= 500 || status === 429 || status < 300;
+  return status >= 500 || (status === 429 && code !== "TOO_MANY_REQUESTS") || status < 300;
 }
 
 export async function decideAlone(

@@ -26,7 +26,7 @@ describe("a verification in an outage", () => {
   const outages: [string, RequestListener, string][] = [
     ["answers 503", unavailable, "SERVICE_UNAVAILABLE"],
     ["answers 500", sendJson(500, errorBody("INTERNAL_SERVER_ERROR")), "INTERNAL_SERVER_ERROR"],
-    ["answers 429", sendJson(429, errorBody("TOO_MANY_REQUESTS"), { "retry-after": "1" }), "TOO_MANY_REQUESTS"],
+    ["is behind a proxy that answers 429", sendText(429, "slow down"), "BAD_RESPONSE"],
     ["is behind a proxy that fails", sendText(502, "<html>Bad Gateway</html>"), "BAD_RESPONSE"],
     ["is behind a portal", sendText(200, "<html>Log in</html>"), "BAD_RESPONSE"],
     ["is another one", sendJson(200, { ok: true }), "BAD_RESPONSE"],
@@ -77,6 +77,12 @@ describe("a verification in an outage", () => {
     const call = createClient({ baseUrl, onUnavailable: "allow" }).keys.verifyKey({ key });
     expect(await failureOf(call)).toMatchObject({ status });
     expect(requests).toHaveLength(1);
+  });
+
+  it("throws for a wrong root key, also once the service answers 429 for it", async () => {
+    const { baseUrl } = await serve(sendJson(429, errorBody("TOO_MANY_REQUESTS"), { "retry-after": "1" }));
+    const call = createClient({ baseUrl, rootKey, onUnavailable: "allow" }).keys.verifyKey({ key });
+    expect(await failureOf(call)).toMatchObject({ status: 429, code: "TOO_MANY_REQUESTS" });
   });
 
   it("takes two seconds at most, unless the caller says otherwise", async () => {

@@ -24,9 +24,9 @@ export type Asked = Omit<VerifyKeyRequest, "key">;
 
 export interface GuardOptions<Request> extends Asked {
   /** What depends on the request, such as `ip`; in place of the same fields beside it. */
-  readonly perRequest?: ((request: Request) => Asked) | undefined;
+  readonly perRequest?: ((request: Request) => Asked | Promise<Asked>) | undefined;
   /** Finds the key. Default: `Authorization: Bearer <key>`, else `x-api-key`. */
-  readonly keyOf?: ((request: Request) => string | undefined) | undefined;
+  readonly keyOf?: ((request: Request) => string | undefined | Promise<string | undefined>) | undefined;
   /** Told why a request was answered with 503. Default: `console.error`. */
   readonly log?: ((message: string, cause: unknown) => void) | undefined;
 }
@@ -75,10 +75,11 @@ export function createGuard<Request>(client: Verifier, options: RefusalOptions<R
   const { perRequest, keyOf, log = logError, bodyOf, ...asked } = options;
   return async (request, headerOf) => {
     try {
-      const key = keyOf ? keyOf(request) : keyOfHeaders(headerOf);
+      const key = keyOf ? await keyOf(request) : keyOfHeaders(headerOf);
       if (!key) return { refusal: missingKey };
+      if (typeof key !== "string") throw new TypeError("keyOf must return a string");
       if (key.length > KEY_LENGTH_MAX) return { refusal: refusalOf("NOT_FOUND") };
-      const asking = { ...asked, ...definedOf(perRequest?.(request)), key };
+      const asking = { ...asked, ...(perRequest && definedOf(await perRequest(request))), key };
       const answer = await client.keys.verifyKey(asking, traceOf(headerOf));
       if (answer.valid) return { key: answer as VerifiedKey };
       if (answer.degraded) return undecided(answer.cause);
@@ -138,9 +139,17 @@ function traceOf(headerOf: (name: string) => string | undefined): CallOptions {
   return { traceparent: headerOf("traceparent"), tracestate: headerOf("tracestate") };
 }
 
-/** Without what is undefined: it must not take away what the route asks for. */
-function definedOf(asked: Asked = {}): Asked {
+/** Without what is undefined: it must not take away what the route asks for. Anything but an object may have lost it. */
+function definedOf(asked: Asked): Asked {
+  if (!isPlainObject(asked)) throw new TypeError("perRequest must return a plain object");
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
+}
+
+/** Also of another realm. Members of a class's instance may be behind its prototype, where nobody looks. */
+function isPlainObject(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /** Whether the service takes the text for no key, such as one with a NUL character in it. A stranger has chosen that text. */

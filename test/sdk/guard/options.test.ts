@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import { describe, expect, it, vi } from "vitest";
 import { createGuard } from "../../../src/sdk/guard/guard.ts";
 import { createClient } from "../../../src/sdk/index.ts";
@@ -22,6 +23,48 @@ describe("protect", () => {
     };
     await createGuard({ keys: { verifyKey } }, options)({}, () => "Bearer some_key");
     expect(asked).toEqual([{ apiId: "weather", permissions: "docs.read", ip: "::1", key: "some_key" }]);
+  });
+
+  it("waits for what a request asks for, and for its key", async () => {
+    const asked: unknown[] = [];
+    const verifyKey = async (request: object) => {
+      asked.push(request);
+      return { valid: true } as never;
+    };
+    const options = { perRequest: async () => ({ permissions: "docs.read" }), keyOf: async () => "some_key" };
+    await createGuard({ keys: { verifyKey } }, options)({}, () => undefined);
+    expect(asked).toEqual([{ permissions: "docs.read", key: "some_key" }]);
+  });
+
+  const odd: [string, () => unknown][] = [
+    ["nothing", () => undefined],
+    ["null", () => null],
+    ["a text", () => "docs.read"],
+    ["a list", () => [{ permissions: "docs.read" }]],
+    ["a map", () => new Map([["permissions", "docs.read"]])],
+    ["an instance", () => new (class Asking {})()],
+    ["a function", () => () => ({ permissions: "docs.read" })],
+    ["a promise of nothing", async () => undefined],
+    ["a promise that is rejected", () => Promise.reject(new Error("no tenant"))],
+    [
+      "an exception",
+      () => {
+        throw new Error("no tenant");
+      },
+    ],
+  ];
+  it.each(odd)("answers 503, and asks nobody, where perRequest gives %s", async (_, perRequest) => {
+    const verifyKey = () => expect.unreachable();
+    const options = { perRequest: perRequest as () => object, log: () => {} };
+    const guarded = await createGuard({ keys: { verifyKey } }, options)({}, () => "Bearer some_key");
+    expect(guarded).toMatchObject({ refusal: { status: 503 } });
+  });
+
+  it("takes an object of another realm", async () => {
+    const verifyKey = async () => ({ valid: true }) as never;
+    const perRequest = () => runInNewContext("({ permissions: 'docs.read' })") as object;
+    const guarded = await createGuard({ keys: { verifyKey } }, { perRequest })({}, () => "Bearer some_key");
+    expect(guarded).toMatchObject({ key: { valid: true } });
   });
 
   it("refuses what is no client", () => {

@@ -117,15 +117,16 @@ describe.each(Object.entries(frameworks))("a route behind %s", (name, start) => 
     expect(seen.passed).toBe(1);
   });
 
-  it("answers 503 while its root key is wrong, also when the service answers 429, and serves with the right one", async () => {
+  it("answers 503 while its root key is wrong, also when the service answers 429 and outages are let pass, and serves with the right one", async () => {
     const { key, baseUrl, metric } = await startService({ LATCHKEY_VERIFY_AUTH: "required" });
     const { seen, options } = observe();
-    const wrong = await start(createClient({ baseUrl, rootKey: "not-a-root-key", ...patient }), options);
+    const allowing = { ...patient, onUnavailable: "allow" } as const;
+    const wrong = await start(createClient({ baseUrl, rootKey: "not-a-root-key", ...allowing }), options);
     for (let i = 0; i <= failuresMax; i++) expectUnavailable(await wrong(bearer(key)));
     expect(seen).toEqual({ passed: 0, causes: [...Array(failuresMax).fill("UNAUTHORIZED"), "TOO_MANY_REQUESTS"] });
     expect(await metric('latchkey_verifications_total{code="VALID"}')).toBe(0);
 
-    const right = await start(createClient({ baseUrl, rootKey: testRootKey, ...patient }), options);
+    const right = await start(createClient({ baseUrl, rootKey: testRootKey, ...allowing }), options);
     expect((await right(bearer(key))).status).toBe(200);
     expectUnavailable(await wrong(bearer(key)));
     expect([seen.passed, seen.causes.length]).toEqual([1, failuresMax + 2]);
