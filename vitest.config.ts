@@ -16,7 +16,7 @@ const alone = [
   "test/faults/postgres/replicas.deep.test.ts",
   "test/faults/redis/revocation.test.ts",
   "test/faults/strict/{coordinators,faults}.deep.test.ts",
-  "test/hostile/attack.deep.test.ts",
+  "test/hostile/{attack,costly-bodies}.deep.test.ts",
   "test/soak/regions/regions.deep.test.ts",
 ];
 

@@ -12,16 +12,24 @@ export class InvalidRequest extends Error {
   readonly violations: readonly Violation[];
 
   constructor(violations: readonly Violation[]) {
-    // Two unknown fields give the same message: once is enough.
-    const distinct = [...new Map(violations.map((violation) => [printViolation(violation), violation]))];
-    super(
-      distinct
-        .slice(0, VIOLATIONS_MAX)
-        .map(([text]) => text)
-        .join("; "),
-    );
-    this.violations = distinct.map(([, violation]) => violation);
+    const shown = firstDistinct(violations);
+    super([...shown.keys()].join("; "));
+    this.violations = [...shown.values()];
   }
+}
+
+/** The first few, by their text, as far as an answer has room for them. Two unknown fields give the same: once is enough. */
+function firstDistinct(violations: readonly Violation[]): Map<string, Violation> {
+  const shown = new Map<string, Violation>();
+  let room = TEXT_MAX;
+  for (const violation of violations) {
+    const text = printViolation(violation);
+    if (shown.has(text)) continue;
+    room -= text.length;
+    if (shown.size > 0 && (room < 0 || shown.size === VIOLATIONS_MAX)) break;
+    shown.set(text, violation);
+  }
+  return shown;
 }
 
 /** Collects all problems of one request, so that the caller sees them together. */
@@ -48,6 +56,8 @@ export function joinPath(parent: string, name: string): string {
 }
 
 const VIOLATIONS_MAX = 10;
+/** Characters of all violations together. An answer has each of them three times at most, within 4 KB. */
+const TEXT_MAX = 1_000;
 
 function printViolation({ path, message }: Violation): string {
   return path === "" ? `the request ${message}` : `${path}: ${message}`;

@@ -122,6 +122,8 @@ function problemsOf(request: BadRequest, protocol: Protocol, answer: HttpAnswer)
   check(refusal.code === request.code, `code ${refusal.code}: ${refusal.message}`);
   const requestId = answer.headers.get("x-request-id");
   check(/^req_\w{22}$/.test(requestId ?? ""), `x-request-id ${requestId}`);
+  const bytes = answer.body.length + [...answer.headers, ...answer.trailers].join().length;
+  check(bytes <= 4_096, `an answer of ${bytes} bytes`);
   check(refusal.requestId === requestId, `requestId ${refusal.requestId} under x-request-id ${requestId}`);
   if (inGatewayForm) {
     check(answer.status === status, `status ${answer.status}`);

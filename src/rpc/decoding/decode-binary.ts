@@ -1,6 +1,8 @@
 import { type DescField, type DescMessage, fromBinary, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { DEPTH_MAX, InvalidRequest, joinPath, TOO_DEEP, Violations } from "../invalid-request.ts";
+import { sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
+import { MEMBERS_MAX, TOO_MANY_MEMBERS } from "./parse-json.ts";
 import { completeFromBinary } from "./update-fields.ts";
 
 /**
@@ -36,6 +38,8 @@ const FREE_JSON = new Set(["google.protobuf.Struct", "google.protobuf.ListValue"
 /** How the wire format numbers the two fields of a map entry. */
 const MAP_KEY = 1;
 const MAP_VALUE = 2;
+/** A map's values are no lists. */
+const NO_LISTS = new Map<DescField, number>();
 
 /**
  * Walks the wire format once, descending into messages; `DEPTH_MAX` bounds the recursion. Well-formed bytes that break
@@ -53,53 +57,78 @@ class Inspector {
   /** `depth` counts as JSON does, where a Value is no level of its own. */
   inspectMessage(desc: DescMessage, end: number, path: string, depth: number): void {
     if (depth > DEPTH_MAX) throw new InvalidRequest([{ path, message: TOO_DEEP }]);
+    const isFreeJson = FREE_JSON.has(desc.typeName);
+    const fields = fieldsOf(desc);
     const seen = new Set<unknown>();
-    this.#readFields(end, (number, wireType) => {
-      const field = desc.fields.find((candidate) => candidate.number === number);
+    const items = new Map<DescField, number>();
+    while (this.#reader.pos < end) {
+      const [number, wireType] = this.#reader.tag();
+      const field = fields.get(number);
       if (field === undefined) {
         this.#skip(wireType, path, `has unknown field number ${number}`);
-        return;
+        continue;
       }
-      const fieldPath = FREE_JSON.has(desc.typeName) ? path : joinPath(path, field.jsonName);
+      const fieldPath = isFreeJson ? path : joinPath(path, field.jsonName);
       if (field.fieldKind === "map") {
-        const key = this.#inspectMapEntry(field, wireType, fieldPath, depth);
-        this.#checkFirst(seen, `${number}:${key}`, fieldPath);
+        // The only maps in requests are those of Structs, which have no other field.
+        this.#checkFirst(seen, this.#inspectMapEntry(field, wireType, fieldPath, depth), fieldPath);
+        if (seen.size > MEMBERS_MAX) throw new InvalidRequest([{ path: fieldPath, message: TOO_MANY_MEMBERS }]);
       } else {
         // Members of a oneof exclude each other, as if they were one field.
         if (field.fieldKind !== "list") this.#checkFirst(seen, field.oneof ?? field, path);
-        this.#inspectField(field, wireType, fieldPath, depth);
+        this.#inspectField(field, wireType, fieldPath, depth, items);
       }
-    });
+    }
+    this.#checkEnd(end);
     // `fromBinary` would read it as null, which is a valid value.
     if (desc.typeName === VALUE && seen.size === 0) this.#violations.add(path, "has a value of no kind");
   }
 
-  /** Returns the key, which is always a string: the only maps in requests are those of Structs. */
+  /** Returns the key, which is always a string. */
   #inspectMapEntry(field: DescField, wireType: WireType, path: string, depth: number): string {
-    let key = "";
     if (wireType !== WireType.LengthDelimited) {
       this.#skip(wireType, path, "has the wrong wire type");
-      return key;
+      return "";
     }
-    const seen = new Set<unknown>();
-    this.#readFields(this.#readEnd(), (number, entryWireType) => {
-      this.#checkFirst(seen, number, path);
-      if (number === MAP_KEY && entryWireType === WireType.LengthDelimited) key = this.#inspectText(path);
-      else if (number === MAP_VALUE) this.#inspectField(field, entryWireType, path, depth);
-      else this.#skip(entryWireType, path, `has unknown field number ${number}`);
-    });
-    if (!seen.has(MAP_VALUE)) this.#violations.add(path, "has a field without a value");
+    let key: string | undefined;
+    let hasValue = false;
+    const end = this.#readEnd();
+    while (this.#reader.pos < end) {
+      const [number, entryWireType] = this.#reader.tag();
+      const isAgain = (number === MAP_KEY && key !== undefined) || (number === MAP_VALUE && hasValue);
+      if (isAgain) this.#violations.add(path, "has the same field twice");
+      if (number === MAP_KEY && entryWireType === WireType.LengthDelimited) {
+        key = this.#inspectText(path);
+      } else if (number === MAP_VALUE) {
+        hasValue = true;
+        this.#inspectField(field, entryWireType, path, depth, NO_LISTS);
+      } else {
+        this.#skip(entryWireType, path, `has unknown field number ${number}`);
+      }
+    }
+    this.#checkEnd(end);
+    if (!hasValue) this.#violations.add(path, "has a field without a value");
     if (key === "__proto__") this.#violations.add(path, "has a field with a reserved name");
-    return key;
+    return key ?? "";
   }
 
-  #inspectField(field: DescField, wireType: WireType, path: string, depth: number): void {
+  /** `items` counts the elements of the lists of one message. */
+  #inspectField(
+    field: DescField,
+    wireType: WireType,
+    path: string,
+    depth: number,
+    items: Map<DescField, number>,
+  ): void {
     const expected = wireTypeOf(field);
     if (wireType === expected) {
-      this.#inspectValue(field, wireType, path, depth);
+      const valuePath = field.fieldKind === "list" ? this.#countItem(field, path, items) : path;
+      this.#inspectValue(field, wireType, valuePath, depth);
     } else if (field.fieldKind === "list" && wireType === WireType.LengthDelimited) {
       const end = this.#readEnd();
-      while (this.#reader.pos < end) this.#inspectValue(field, expected, path, depth);
+      while (this.#reader.pos < end) {
+        this.#inspectValue(field, expected, this.#countItem(field, path, items), depth);
+      }
       if (this.#reader.pos > end) throw new RangeError("a packed element reaches beyond its list");
     } else {
       this.#skip(wireType, path, "has the wrong wire type");
@@ -111,7 +140,10 @@ class Inspector {
       const nested = field.message.typeName === VALUE ? depth : depth + 1;
       this.inspectMessage(field.message, this.#readEnd(), path, nested);
     } else if (field.scalar === ScalarType.STRING) {
-      this.#inspectText(path);
+      const { length } = this.#inspectText(path);
+      const sizes = sizesOf(field);
+      // A character takes four bytes at most. A text that is only somewhat too long is found when the rules are checked.
+      if (length > 4 * sizes.charactersMax) this.#violations.add(path, tooLong(sizes));
     } else if (field.scalar === ScalarType.DOUBLE || field.scalar === ScalarType.FLOAT) {
       const value = field.scalar === ScalarType.DOUBLE ? this.#reader.double() : this.#reader.float();
       if (!Number.isFinite(value)) this.#violations.add(path, "must be a finite number");
@@ -129,8 +161,7 @@ class Inspector {
     return text;
   }
 
-  #readFields(end: number, inspect: (number: number, wireType: WireType) => void): void {
-    while (this.#reader.pos < end) inspect(...this.#reader.tag());
+  #checkEnd(end: number): void {
     if (this.#reader.pos > end) throw new RangeError("a field reaches beyond its message");
   }
 
@@ -145,10 +176,36 @@ class Inspector {
     this.#reader.skip(wireType);
   }
 
+  /**
+   * Returns the path of the element; in free JSON that of the list. Ends the inspection at the first element too many: those
+   * behind it would be as many as the body has room for.
+   */
+  #countItem(field: DescField, path: string, items: Map<DescField, number>): string {
+    const index = items.get(field) ?? 0;
+    items.set(field, index + 1);
+    const sizes = sizesOf(field);
+    if (index >= sizes.itemsMax) {
+      this.#violations.add(path, tooManyItems(sizes));
+      this.#violations.throwIfAny();
+    }
+    return FREE_JSON.has(field.parent.typeName) ? path : `${path}[${index}]`;
+  }
+
   #checkFirst(seen: Set<unknown>, item: unknown, path: string): void {
     if (seen.has(item)) this.#violations.add(path, "has the same field twice");
     seen.add(item);
   }
+}
+
+const knownFields = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
+
+function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
+  let fields = knownFields.get(desc);
+  if (fields === undefined) {
+    fields = new Map(desc.fields.map((field) => [field.number, field]));
+    knownFields.set(desc, fields);
+  }
+  return fields;
 }
 
 function wireTypeOf(field: DescField): WireType {

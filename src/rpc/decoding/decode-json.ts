@@ -11,6 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { joinPath, Violations } from "../invalid-request.ts";
+import { type FieldSizes, sizesOf, tooLong, tooManyItems } from "./field-sizes.ts";
 import { parseJson, type Trail } from "./parse-json.ts";
 import { CANNOT_BE_REMOVED, completeFromJson, updateFieldsOf } from "./update-fields.ts";
 
@@ -175,7 +176,12 @@ function fieldReader(field: DescField, change?: { readonly canRemove: boolean })
   const onNull = change === undefined ? "refuse" : change.canRemove ? "remove" : "cannot be removed";
   const isList = field.fieldKind === "list";
   const onEmpty = isList && onNull !== "cannot be removed" ? EMPTY_REFUSED[onNull] : undefined;
-  return { localName: field.localName, onNull, onEmpty, read: isList ? listReader(readOne) : readOne };
+  return {
+    localName: field.localName,
+    onNull,
+    onEmpty,
+    read: isList ? listReader(readOne, sizesOf(field)) : readOne,
+  };
 }
 
 /** Reads a singular field, or one element of a list. */
@@ -189,7 +195,7 @@ function singleReader(field: DescField): Reader {
   if (field.message !== undefined) return messageReader(field.message);
   switch (field.scalar) {
     case ScalarType.STRING:
-      return readString;
+      return textReader(sizesOf(field));
     case ScalarType.BOOL:
       return readBoolean;
     case ScalarType.DOUBLE:
@@ -203,8 +209,14 @@ function singleReader(field: DescField): Reader {
   }
 }
 
-const readString: Reader = (value, path, violations) =>
-  typeof value === "string" ? value : violations.add(path, "must be a string");
+/** A text that is only somewhat too long is found when the rules are checked. */
+function textReader(sizes: FieldSizes): Reader {
+  return (value, path, violations) => {
+    if (typeof value !== "string") return violations.add(path, "must be a string");
+    // A character takes two places at most.
+    return value.length > 2 * sizes.charactersMax ? violations.add(path, tooLong(sizes)) : value;
+  };
+}
 
 const readBoolean: Reader = (value, path, violations) =>
   typeof value === "boolean" ? value : violations.add(path, "must be a boolean");
@@ -241,11 +253,12 @@ function enumReader(desc: DescEnum): Reader {
   return (value, path, violations) => numbers.get(value) ?? violations.add(path, message);
 }
 
-function listReader(readElement: Reader): Reader {
-  return (value, path, violations) =>
-    Array.isArray(value)
-      ? value.map((element, index) => readElement(element, `${path}[${index}]`, violations))
-      : violations.add(path, "must be an array");
+function listReader(readElement: Reader, sizes: FieldSizes): Reader {
+  return (value, path, violations) => {
+    if (!Array.isArray(value)) return violations.add(path, "must be an array");
+    if (value.length > sizes.itemsMax) return violations.add(path, tooManyItems(sizes));
+    return value.map((element, index) => readElement(element, `${path}[${index}]`, violations));
+  };
 }
 
 function isObject(value: JsonValue): value is JsonObject {

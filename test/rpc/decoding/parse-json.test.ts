@@ -132,10 +132,13 @@ describe("parseJson survives 64 KiB of", () => {
     expectWithinDeadline(() => outcomeOf(() => parse(body)));
   });
 
-  it("distinct names", () => {
-    const names = Array.from({ length: 6_000 }, (_, i) => `"${i}":0`);
-    const body = Buffer.from(`{${names.join(",")}}`);
-    expectWithinDeadline(() => expect(Object.keys(parse(body) as object)).toHaveLength(6_000));
+  it("distinct names, and is not built of more than any request may have", () => {
+    const bodyOf = (count: number) => Buffer.from(`{${Array.from({ length: count }, (_, i) => `"${i}":0`).join(",")}}`);
+    expectWithinDeadline(() => expect(Object.keys(parse(bodyOf(2_500)) as object)).toHaveLength(2_500));
+    expect(told(refusalOf(() => parse(bodyOf(2_501))))).toBe("has more than 2500 fields");
+    const zeros = (count: number) => Buffer.from(`[${"0,".repeat(count - 1)}0]`);
+    expect(parse(zeros(8_192))).toHaveLength(8_192);
+    expect(told(refusalOf(() => parse(zeros(8_193))))).toBe("must contain no more than 8192 item(s)");
   });
 });
 

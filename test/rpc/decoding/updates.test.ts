@@ -97,7 +97,8 @@ describe.each(kinds)("an update of $field", ({ field, path, value, bad, canRemov
   });
 
   it("that is in the message and not in the mask is dropped, good or bad", () => {
-    for (const sent of bad === undefined ? [value] : [value, bad[0]]) {
+    // But for a list that is too long, whose elements are not even read.
+    for (const sent of bad === undefined || Array.isArray(value) ? [value] : [value, bad[0]]) {
       const message = readBinary({ ...others, [field]: sent }, otherPaths);
       expect(equals(update, message, readBinary(others, otherPaths))).toBe(true);
     }
