@@ -161,8 +161,10 @@ export function origins(text: string): readonly string[] {
   if (text === "") return [];
   const list = text.split(",").map((origin) => origin.trim());
   for (const origin of list) {
-    if (!URL.canParse(origin) || !/^https?:/.test(origin) || new URL(origin).origin !== origin) {
-      throw new Error("must be origins such as https://app.example.com, separated by commas");
+    // A wildcard is a host that URLs may have, and that no page does.
+    const isOrigin = URL.canParse(origin) && /^https?:/.test(origin) && new URL(origin).origin === origin;
+    if (!isOrigin || origin.includes("*")) {
+      throw new Error("must be origins such as https://app.example.com, separated by commas; wildcards match nothing");
     }
   }
   return list;

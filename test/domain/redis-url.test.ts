@@ -112,4 +112,17 @@ describe("the slot of a key", () => {
   ])("%s is %i", (key, slot) => {
     expect(slotOf(key)).toBe(slot);
   });
+
+  it.each(["é", "für alle", "€", "鍵", "🔑", "a\u07ff\u0800\uffff\u{10000}z", "{ключ}.a"])(
+    "%s is that of its bytes in UTF-8",
+    (key) => {
+      const hashed = /\{(.+)\}/.exec(key)?.[1] ?? key;
+      let crc = 0;
+      for (const byte of Buffer.from(hashed)) {
+        crc ^= byte << 8;
+        for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : crc << 1;
+      }
+      expect(slotOf(key)).toBe(crc % 16_384);
+    },
+  );
 });

@@ -115,10 +115,20 @@ export function isConnectionUsable(error: unknown): boolean {
   return state !== undefined && state !== "25006" && !state.startsWith("57") && !state.startsWith("08");
 }
 
+/** The function of the server that waits for the standby. Its text is translated, and its code is that of any warning. */
+const waitForStandby = "SyncRepWaitForLSN";
+
 /**
  * Whether a notice says that the server stopped waiting for its synchronous standby: the commit is there, but a failover
- * could still undo it. node-postgres resolves the query all the same.
+ * could still undo it. node-postgres resolves the query all the same. A warning that does not say where it comes from is
+ * taken for one.
  */
-export function isUnconfirmedCommit({ code }: { code?: string | undefined }): boolean {
-  return code === "01000";
+export function isUnconfirmedCommit({
+  code,
+  routine,
+}: {
+  code?: string | undefined;
+  routine?: string | undefined;
+}): boolean {
+  return routine === undefined ? code === "01000" : routine === waitForStandby;
 }

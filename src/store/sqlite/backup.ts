@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { DataFolderError, databaseFileIn } from "./data-folder.ts";
 
@@ -12,7 +12,9 @@ const pagesMax = 2 ** 31 - 1;
 export async function backUpDataFolder(path: string, targetFile: string): Promise<void> {
   const databaseFile = databaseFileIn(path);
   if (!existsSync(databaseFile)) throw new DataFolderError(`there is no Latchkey data in ${path}`);
-  if (existsSync(targetFile)) throw new DataFolderError(`${targetFile} exists already`);
+  // A link is there also if what it names is not: SQLite would write there.
+  if (lstatSync(targetFile, { throwIfNoEntry: false }) !== undefined)
+    throw new DataFolderError(`${targetFile} exists already`);
   const source = new DatabaseSync(databaseFile, { readOnly: true, timeout: 5000 });
   try {
     // All pages in one step: a copy in several steps would restart whenever the service writes in between.

@@ -203,6 +203,17 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await surely(() => lane.settle([{ subject: "k", cost: 1, count: 0 }]))).toEqual([settled(0, 10)]);
   });
 
+  it("takes no other warning for an unconfirmed commit", async () => {
+    const url = await databaseWith(["k"], 10);
+    await query(
+      url,
+      `CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'look'; RETURN NULL; END $$;
+       CREATE TRIGGER warn AFTER UPDATE ON counters FOR EACH STATEMENT EXECUTE FUNCTION warn()`,
+    );
+    const lane = openLane(url, { timeoutMs: 20_000 });
+    expect(await lane.settle([{ subject: "k", cost: 1, count: 1 }])).toEqual([settled(1, 9)]);
+  });
+
   it("treats a commit that the standby has not confirmed as unknown", async () => {
     const server = await PostgresServer.start();
     onTestFinished(() => server.remove());

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { backUpDataFolder } from "../../../src/store/sqlite/backup.ts";
@@ -65,6 +65,14 @@ describe("a backup", () => {
   it("never overwrites a file", async () => {
     const { file } = await openTestEngine();
     await expect(backUpDataFolder(dirname(file), file)).rejects.toThrow(new DataFolderError(`${file} exists already`));
+  });
+
+  it("is not written to where a link leads, not even if nothing is there", async () => {
+    const { file } = await openTestEngine();
+    const [link, elsewhere] = [join(tempFolder(), "copy.db"), join(tempFolder(), "elsewhere")];
+    symlinkSync(elsewhere, link);
+    await expect(backUpDataFolder(dirname(file), link)).rejects.toThrow(new DataFolderError(`${link} exists already`));
+    expect(existsSync(elsewhere)).toBe(false);
   });
 
   it("of a folder without data is refused, and makes no file there", async () => {
