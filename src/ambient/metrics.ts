@@ -161,7 +161,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const internalRefused = new Counter({
     name: "latchkey_internal_refused_total",
-    help: "Requests to the internal listener without the shared secret or a client certificate.",
+    help: "Requests to the internal listener without the shared secret or a client certificate, or for the name of another host.",
     registers,
   });
   const handshakeFailed = createTally(registry, {

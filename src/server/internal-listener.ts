@@ -1,10 +1,11 @@
 import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
 import type { Ambient } from "../ambient/ambient.ts";
 import { equalDigests, sha256 } from "../ambient/crypto.ts";
 import type { MetricsRegistry } from "../ambient/metrics.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Secret } from "../domain/secret.ts";
-import { ApiError } from "../rpc/api-error.ts";
+import { ApiError, type ErrorCode } from "../rpc/api-error.ts";
 import type { HttpHandler } from "../rpc/http-handler.ts";
 import { malformedResponse, overloadedResponse } from "../rpc/http1-response.ts";
 import { createRequestIds } from "../rpc/request-ids.ts";
@@ -25,7 +26,7 @@ export interface InternalListener {
 export interface InternalAccess {
   /** Any of them suffices. */
   readonly secrets: readonly Secret[];
-  /** Whether a client certificate suffices too. Without secrets and certificates, everybody may use it. */
+  /** Whether a client certificate suffices too. Without secrets and certificates, everybody on this machine may use it. */
   readonly takesCertificates?: boolean;
   /** Absent: cleartext. */
   readonly tls?: TlsOptions | undefined;
@@ -57,16 +58,17 @@ const notFoundHint = "this is the internal port, with GET /metrics; keys and pro
  */
 export async function startInternalListener(options: InternalListenerOptions): Promise<InternalListener> {
   const { host, port, access, services, metrics, log } = options;
-  let isAllowed = createCheck(access);
+  let check = createCheck(access);
   const guard =
     (handler: HttpHandler): HttpHandler =>
     (req, ...rest) => {
-      if (isAllowed(req)) {
+      const refusal = check(req);
+      if (refusal === undefined) {
         onePort.trust(req);
         return handler(req, ...rest);
       }
       metrics.internalRefused();
-      throw new ApiError("UNAUTHORIZED", "the internal listener asks for Authorization: Bearer and the shared secret");
+      throw new ApiError(...refusal);
     };
   const handlers = new Map([["/metrics", createMetricsHandler(metrics)] as const, ...services]);
   const guarded = new Map([...handlers].map(([path, handler]) => [path, guard(handler)]));
@@ -89,7 +91,7 @@ export async function startInternalListener(options: InternalListenerOptions): P
   return {
     port: bound,
     reload(next) {
-      isAllowed = createCheck(next);
+      check = createCheck(next);
       if (next.tls !== undefined) onePort.setTls(next.tls);
     },
     close: () => onePort.close(closeGraceMs),
@@ -103,16 +105,46 @@ function createMetricsHandler(metrics: MetricsRegistry): HttpHandler {
   };
 }
 
-/** Whether a request shows one of the secrets, or came over a connection with a client certificate. */
-function createCheck({ secrets, takesCertificates = false }: InternalAccess): (req: IncomingMessage) => boolean {
+type Refusal = readonly [code: ErrorCode, message: string];
+
+const noSecret: Refusal = [
+  "UNAUTHORIZED",
+  "the internal listener asks for Authorization: Bearer and the shared secret",
+];
+const otherHost: Refusal = [
+  "FORBIDDEN",
+  "without a secret the internal port is served as localhost or by an IP address only; " +
+    "to use another name, set LATCHKEY_INTERNAL_SECRET and send it",
+];
+
+/** Why a request is refused. It has to show one of the secrets, or come over a connection with a client certificate. */
+function createCheck({
+  secrets,
+  takesCertificates = false,
+}: InternalAccess): (req: IncomingMessage) => Refusal | undefined {
   const expected = secrets.map((secret) => sha256(`Bearer ${secret.reveal()}`));
-  if (expected.length === 0 && !takesCertificates) return () => true;
+  if (expected.length === 0 && !takesCertificates) return (req) => (isForThisMachine(req) ? undefined : otherHost);
   return ({ headers, socket }) => {
-    if (takesCertificates && hasTrustedCertificate(socket)) return true;
+    if (takesCertificates && hasTrustedCertificate(socket)) return undefined;
     const shown = sha256(headers.authorization ?? "");
     // Every one is compared, also after a match.
-    return expected.filter((known) => equalDigests(known, shown)).length > 0;
+    return expected.filter((known) => equalDigests(known, shown)).length > 0 ? undefined : noSecret;
   };
+}
+
+/**
+ * Whether a request does not come from a web page of somebody else (DNS rebinding). A page whose name resolves to a
+ * loopback address could read the answer, and its browser sends that name. It always sends one, so a request without
+ * any, as of HTTP/1.0, is from no browser. `Origin` needs no look: the answer allows no other origin to read it.
+ */
+function isForThisMachine({ headers }: IncomingMessage): boolean {
+  return [headers[":authority"], headers.host].every((name) => name === undefined || isLocalName(String(name)));
+}
+
+/** Of `name`, `name:port`, `[address]` and `[address]:port`. Nobody can make an IP address resolve to another one. */
+function isLocalName(authority: string): boolean {
+  const name = authority.replace(/:\d*$/, "").replace(/^\[(.*)\]$/, "$1");
+  return name.toLowerCase() === "localhost" || isIP(name) !== 0;
 }
 
 export function internalAccessOf({ internalSecrets, internalTls, internalClientCa }: Settings): InternalAccess {
