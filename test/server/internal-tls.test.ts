@@ -12,7 +12,7 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { readSettings, type Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { internalAccessOf, startInternalListener } from "../../src/server/internal-listener.ts";
-import { type Certificate, identityOf, makeCertificate } from "../support/make-certificate.ts";
+import { type Certificate, expireCertificate, identityOf, makeCertificate } from "../support/make-certificate.ts";
 import { sumMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 
@@ -79,6 +79,20 @@ function connectOver2(port: number, client?: Certificate): http2.ClientHttp2Sess
   const session = http2.connect(`https://127.0.0.1:${port}`, { ca: caPem, ...shownBy(client) });
   onTestFinished(() => session.destroy());
   return session;
+}
+
+/** Asks for the metrics once. The ticket is the one with which the session could be resumed. */
+async function connect(port: number, options: tls.ConnectionOptions) {
+  const socket = tls.connect({ host: "127.0.0.1", port, ca: caPem, ...options });
+  const tickets: Buffer[] = [];
+  let isResumed = false;
+  socket.on("session", (ticket: Buffer) => tickets.push(ticket));
+  socket.on("secureConnect", () => {
+    isResumed = socket.isSessionReused();
+  });
+  socket.write("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  const answer = (await socket.toArray()).join("");
+  return { answer, ticket: tickets.at(-1), isResumed };
 }
 
 describe("the internal port over TLS", () => {
@@ -165,24 +179,34 @@ describe("client certificates on the internal port", () => {
     expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(401);
   });
 
-  it("are not taken for shown by a session that is resumed without one", async () => {
+  it("are asked for again by a client that would resume its session", async () => {
     const { port } = await startListener({ internalClientCa: clientCaPem });
-    const connect = async (session?: Buffer) => {
-      const socket = tls.connect({ host: "127.0.0.1", port, ca: caPem, ...(session && { session }) });
-      const tickets: Buffer[] = [];
-      socket.on("session", (ticket: Buffer) => tickets.push(ticket));
-      socket.write("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-      const text = (await socket.toArray()).join("");
-      return { text, ticket: tickets.at(-1) };
-    };
-    const first = await connect();
-    expect(first.text).toMatch(/^HTTP\/1.1 401/);
-    expect((await connect(first.ticket)).text).toMatch(/^HTTP\/1.1 401/);
-    // One that has shown its certificate may resume.
-    const agent = new https.Agent({ maxCachedSessions: 10 });
-    for (let i = 0; i < 2; i++)
-      expect(await getOver1(port, {}, { ...shownBy(edge), agent })).toMatchObject({ status: 200 });
+    const { answer, ticket } = await connect(port, { ...shownBy(edge) });
+    expect(answer).toMatch(/^HTTP\/1.1 200/);
+    const resuming = { session: ticket };
+    expect(await connect(port, { ...shownBy(edge), ...resuming })).toMatchObject({
+      answer: expect.stringMatching(/^HTTP\/1.1 200/),
+      isResumed: false,
+    });
+    expect(await connect(port, resuming), "without its certificate").toMatchObject({
+      answer: expect.stringMatching(/^HTTP\/1.1 401/),
+      isResumed: false,
+    });
   });
+
+  it.each([true, false])(
+    "that have expired are refused, also if the client resumes a session (secret: %s)",
+    async (hasSecret) => {
+      const internalSecrets = hasSecret ? [new Secret(secret)] : [];
+      const { port } = await startListener({ internalClientCa: clientCaPem, internalSecrets });
+      const expiring = makeCertificate(folder, "expiring", clientCa);
+      const { answer, ticket } = await connect(port, { ...shownBy(expiring) });
+      expect(answer).toMatch(/^HTTP\/1.1 200/);
+      expireCertificate(expiring, clientCa);
+      const resumed = connect(port, { ...shownBy(expiring), session: ticket }).catch(() => ({ answer: "" }));
+      expect((await resumed).answer).toBe("");
+    },
+  );
 
   it("of a CA that is no longer trusted are refused, also if the client resumes its session", async () => {
     const { port, reload } = await startListener({ internalClientCa: clientCaPem });

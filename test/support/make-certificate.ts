@@ -33,8 +33,11 @@ export function identityOf({ certificate: certFile, key: keyFile }: Certificate)
   return readTlsIdentity({ port: "internal", certFile, keyFile }, (path) => readFileSync(path, "utf8")) as TlsIdentity;
 }
 
-/** Signs it again by itself, so that it ended yesterday. */
-export function expireCertificate({ certificate, key }: Certificate): void {
-  const args = ["x509", "-in", certificate, "-signkey", key, "-days", "-1", "-out", certificate];
-  execFileSync(shellProgram("openssl"), args, { stdio: "pipe" });
+/** Signs it again, by itself or by its issuer, so that it ended yesterday. */
+export function expireCertificate({ certificate, key }: Certificate, issuer?: Certificate): void {
+  const x509 = (args: readonly string[], input = "") =>
+    execFileSync(shellProgram("openssl"), ["x509", "-copy_extensions", "copyall", ...args], { input, stdio: "pipe" });
+  const request = x509(["-x509toreq", "-in", certificate, "-signkey", key]).toString();
+  const signed = issuer ? ["-CA", issuer.certificate, "-CAkey", issuer.key] : ["-signkey", key];
+  x509(["-req", ...signed, "-set_serial", "1", "-days", "-1", "-out", certificate], request);
 }

@@ -194,7 +194,13 @@ function serverOptionsOf({
     ciphers,
     // TLS 1.2 could be asked for further handshakes.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-    ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: isClientCertRequired }),
+    ...(clientCa !== undefined && {
+      ca: clientCa,
+      requestCert: true,
+      rejectUnauthorized: isClientCertRequired,
+      // A resumed session is not asked for its certificate again, which may have expired since.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET,
+    }),
   };
 }
 
