@@ -139,4 +139,22 @@ describe.each(engines)("on $name", (engine) => {
     expect(await limited.owners.updateOwner({ ownerId: "mine", apiIds: ["b"] })).toMatchObject({ apiIds: ["b"] });
     expect(await limited.owners.deleteOwner({ ownerId: "mine" })).toEqual({});
   });
+
+  it("a root key that is limited to an API can give an owner of all APIs a key and spend its balance, not one with other apiIds", async () => {
+    const { baseUrl } = await startTestServer({ settings: await engine.settings() });
+    const { owners, rootKeys } = latchkeyOf("sdk", baseUrl, testRootKey);
+    const permissions = ["keys.create", "owners.*"];
+    const { rootKey } = await rootKeys.createRootKey({ permissions, apiIds: ["theirs"] });
+    const limited = latchkeyOf("sdk", baseUrl, rootKey);
+    const spendFrom = async (ownerId: string) => {
+      const { key } = await limited.keys.createKey({ apiId: "theirs", ownerId });
+      return (await limited.keys.verifyKey({ key, remaining: { cost: 7 } })).owner?.remaining;
+    };
+    await owners.createOwner({ ownerId: "shared", remaining: 10 });
+    await owners.createOwner({ ownerId: "within", remaining: 10, apiIds: ["ours"] });
+    expect([await spendFrom("shared"), await spendFrom("within")]).toEqual([3, undefined]);
+    expect((await owners.getOwner({ ownerId: "shared" })).remaining).toBe(3);
+    expect((await owners.getOwner({ ownerId: "within" })).remaining).toBe(10);
+    await expect(limited.owners.getOwner({ ownerId: "shared" })).rejects.toThrow("there is no such owner");
+  });
 });
