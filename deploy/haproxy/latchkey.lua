@@ -1,6 +1,6 @@
 -- Asks Latchkey whether a request may pass, and refuses it otherwise. How to use it: docs/haproxy.md
 --
---   http-request lua.latchkey http://127.0.0.1:8079/v1/authz?apiId=demo unless METH_OPTIONS
+--   http-request lua.latchkey http://127.0.0.1:8079/v1/authz?apiId=demo
 
 -- Above what backend latchkey needs to answer in any case. HAProxy's client repeats what has timed out, and the key could be
 -- charged twice.

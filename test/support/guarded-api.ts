@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { LatchkeyClient } from "../../gen/latchkey/v1/client.ts";
 import { type LatchkeyProcess, startLatchkey } from "./latchkey-process.ts";
 import type { ProxyName } from "./proxy-binaries.ts";
@@ -15,6 +16,7 @@ export interface Received {
   readonly url: string | undefined;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: string;
+  readonly trailers: NodeJS.Dict<string>;
 }
 
 export interface GuardedApi {
@@ -99,22 +101,45 @@ export async function startGuardedApi(name: ProxyName, options: GuardedApiOption
   };
 }
 
-/** The API behind a proxy. */
+/** The API behind a proxy. It agrees to every upgrade. */
 export async function startApi(): Promise<{ api: string; received: Received[] }> {
   const received: Received[] = [];
-  const api = await listen(async (req, res) => {
-    const { method, url, headers } = req;
-    received.push({ method, url, headers, body: await textOf(req) });
+  const receive = ({ method, url, headers, trailers }: http.IncomingMessage, body: string) =>
+    received.push({ method, url, headers, body, trailers });
+  const handle = async (req: http.IncomingMessage, res: http.ServerResponse) => {
+    const body = await textOf(req);
+    receive(req, body);
     res.end("served");
+  };
+  const api = await listen(handle, (req, socket) => {
+    receive(req, "");
+    socket.write(switchProtocols(req.headers));
   });
   return { api, received };
 }
 
+/** As of RFC 6455 for WebSockets, which proxies check. */
+function switchProtocols({ upgrade, "sec-websocket-key": key }: http.IncomingHttpHeaders): string {
+  const accept = createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+  const lines = [`Upgrade: ${upgrade}`, "Connection: Upgrade", `Sec-WebSocket-Accept: ${accept}`];
+  return `HTTP/1.1 101 Switching Protocols\r\n${lines.join("\r\n")}\r\n\r\n`;
+}
+
 /** Answers the address. */
-async function listen(handle: (req: http.IncomingMessage, res: http.ServerResponse) => Promise<void>): Promise<string> {
+async function listen(
+  handle: (req: http.IncomingMessage, res: http.ServerResponse) => Promise<void>,
+  onUpgrade?: (req: http.IncomingMessage, socket: Socket) => void,
+): Promise<string> {
   const server = http.createServer((req, res) => {
     handle(req, res).catch(() => res.destroy());
   });
+  if (onUpgrade) {
+    server.on("upgrade", (req, socket: Socket) => {
+      atTestEnd(() => socket.destroy());
+      socket.on("error", () => {});
+      onUpgrade(req, socket);
+    });
+  }
   // Longer than a test: it is the proxy that closes a connection it does not need.
   server.keepAliveTimeout = 600_000;
   atTestEnd(() => {
