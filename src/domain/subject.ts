@@ -6,7 +6,7 @@ import type { RateLimit } from "./rate-limit.ts";
  *
  *   key_…              the limit of a key that has no name, and the key's counter: its id, which has no slash
  *   key_…/name         its limit with that name
- *   o/owner            the counter of an owner
+ *   c/owner            the counter of an owner
  *   o/name/owner       a limit of an owner; names have no slash
  *   f/…                a free-standing limit, which belongs to nobody
  */
@@ -16,7 +16,7 @@ export function limitOfKey(keyId: string, name: string): string {
 }
 
 export function counterOfOwner(ownerId: string): string {
-  return `o/${ownerId}`;
+  return `c/${ownerId}`;
 }
 
 export function limitOfOwner(ownerId: string, name: string): string {

@@ -184,7 +184,7 @@ export const brokenOwners: readonly BrokenStore[] = [
     return (charges) =>
       settle(
         charges.map((charge) => {
-          if (!charge.subject.startsWith("o/")) return charge;
+          if (!charge.subject.startsWith("c/")) return charge;
           first ??= charge.subject;
           return { ...charge, subject: first };
         }),

@@ -28,8 +28,8 @@ export const impossibleCharges: [string, Question][] = [
   ["a cost of less than nothing", chargeOf("key", { cost: -1 })],
   ["a run of nobody behind a good one", chargeOf("key", {}, { cost: 2, count: 0 })],
   ["a counter twice", chargeOf("key", { own: "key" })],
-  ["a second counter with a zero character", chargeOf("o/owner", { own: "ke\0y" })],
-  ["a second counter with too long a name", chargeOf("o/owner", { own: "k".repeat(258) })],
+  ["a second counter with a zero character", chargeOf("c/owner", { own: "ke\0y" })],
+  ["a second counter with too long a name", chargeOf("c/owner", { own: "k".repeat(258) })],
 ];
 
 export const possibleCharges: [string, Question][] = [
@@ -37,6 +37,6 @@ export const possibleCharges: [string, Question][] = [
   ["the greatest costs", chargeOf("key", { cost: 2 ** 31 - 1, count: 1_000_000 })],
   [
     "many runs on two counters",
-    chargeOf(`o/${"😀".repeat(255)}`, ...Array.from({ length: 100 }, (_, i) => ({ own: `key ${i}` }))),
+    chargeOf(`c/${"😀".repeat(255)}`, ...Array.from({ length: 100 }, (_, i) => ({ own: `key ${i}` }))),
   ],
 ];

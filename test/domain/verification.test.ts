@@ -128,8 +128,8 @@ describe("the counters of a verification", () => {
     ["neither", { key, owner }, undefined],
     ["no owner", { key, owner: undefined }, undefined],
     ["the key", { key: counted, owner }, ["key_1"]],
-    ["the owner", { key, owner: shared }, ["o/owner"]],
-    ["both", { key: counted, owner: shared }, ["key_1", "o/owner"]],
+    ["the owner", { key, owner: shared }, ["c/owner"]],
+    ["both", { key: counted, owner: shared }, ["key_1", "c/owner"]],
   ] as const)("are those that %s has, the key's own first", (_, holders, counters) => {
     expect(countersOf(holders)).toEqual(counters);
   });

@@ -3,6 +3,7 @@ import { toIpRanges } from "../../src/domain/ip-allow.ts";
 import type { Key, KeyFieldChanges, NewKey, StoredKey } from "../../src/domain/key.ts";
 import { limitsOfKey } from "../../src/domain/limits.ts";
 import type { exchangePermits } from "../../src/domain/permit-window.ts";
+import { counterOfOwner } from "../../src/domain/subject.ts";
 import { newCounter, refilled, type settle } from "../../src/domain/usage.ts";
 import {
   type Command,
@@ -288,7 +289,7 @@ export function createMemoryStore(clock: Clock, rules: StoreRules = {}): Store {
 
   function rulesOf(holder: string) {
     const key = keys.get(holder);
-    return key === undefined ? owners.rulesOf(holder.slice("o/".length)) : limitsOf(key);
+    return key === undefined ? owners.rulesOf(holder.slice(counterOfOwner("").length)) : limitsOf(key);
   }
 
   return {

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { builtProgram } from "../support/artefact.ts";
 import { query } from "../support/run-statement.ts";
 import { createEmptyDatabase } from "../support/test-database.ts";
 import type { KeptCall } from "./kept-data.ts";
@@ -9,6 +10,27 @@ const fixtures = join(import.meta.dirname, "fixtures");
 
 /** The versions of which data and artefact are kept. */
 export const keptVersions = readdirSync(fixtures).sort();
+
+/** A version that runs beside this one. */
+export interface Neighbour {
+  readonly name: string;
+  /** The version whose data is served. */
+  readonly dataOf: string;
+  /** Puts its program into the folder. Returns its path. */
+  unpack(folder: string): string;
+}
+
+/** Side by side is promised from 0.3.0 on. As long as no such version is kept, this one is its own neighbour. */
+const keptNeighbours = keptVersions
+  .filter((version) => version.localeCompare("0.3.0", "en", { numeric: true }) >= 0)
+  .map((version) => ({ name: version, dataOf: version, unpack: (folder: string) => unpackArtefact(version, folder) }));
+const itself: Neighbour = { name: "itself", dataOf: keptVersions.at(-1) as string, unpack: copyProgram };
+export const neighbours: readonly Neighbour[] = keptNeighbours.length > 0 ? keptNeighbours : [itself];
+
+function copyProgram(folder: string): string {
+  cpSync(join(dirname(builtProgram()), ".."), folder, { recursive: true });
+  return join(folder, "dist/latchkey.js");
+}
 
 export function keptFile(version: string, name: string): string {
   return join(fixtures, version, name);

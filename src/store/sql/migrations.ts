@@ -232,4 +232,9 @@ export const migrations: readonly StatementsMigration[] = [
       sql`INSERT INTO change_feed VALUES (1, CAST(random() AS text), 0, 0)`.compile(db),
     ],
   },
+  {
+    // They began with o/ as limits of owners do: the counter of an owner `a/b` and the limit `a` of an owner `b` had one name.
+    name: "0002-counters-of-owners",
+    up: (db) => [sql`UPDATE counters SET subject = 'c/' || substr(subject, 3) WHERE subject LIKE 'o/%'`.compile(db)],
+  },
 ];

@@ -159,7 +159,7 @@ describe("a key whose limits with names were changed", () => {
     expect(isKnown()).toEqual(subjects);
     limiter.holderChanged("k");
     expect(isKnown()).toEqual(["k2/a", "o/a/k"]);
-    limiter.holderChanged("o/k");
+    limiter.holderChanged("c/k");
     expect(isKnown()).toEqual(["k2/a"]);
   });
 });

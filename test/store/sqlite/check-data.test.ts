@@ -12,7 +12,7 @@ const losses: readonly (readonly [string, string])[] = [
   ["PRAGMA foreign_keys = OFF; DELETE FROM keys", "counters"],
   ["PRAGMA foreign_keys = OFF; DELETE FROM keys; DELETE FROM counters", "permit_windows"],
   ["DELETE FROM owners", "counters"],
-  ["DELETE FROM owners; DELETE FROM counters WHERE subject LIKE 'o/%'", "permit_windows"],
+  ["DELETE FROM owners; DELETE FROM counters WHERE subject LIKE 'c/%'", "permit_windows"],
   ["DELETE FROM owners WHERE id = 'a/one'", "counters"],
 ];
 

@@ -12,7 +12,7 @@ import { openTestEngine, readRows, tamper } from "./open-test-engine.ts";
 
 it("an id of no key or owner deletes and changes no counter and no window, whatever subject it is or begins", async () => {
   const { file, keys } = await openTestEngine();
-  const subjects = ["o/owner", "o/name/owner", "f/l1000/1/a/-/b", "key_1/name"];
+  const subjects = ["c/owner", "o/name/owner", "f/l1000/1/a/-/b", "key_1/name"];
   for (const subject of subjects) {
     tamper(file, `INSERT INTO counters (subject, remaining) VALUES ('${subject}', 5)`);
     tamper(file, `INSERT INTO permit_windows VALUES ('${subject}', 1, 9, 9, 0, 3, 1, 0, 10, 1000, 'owner')`);
@@ -20,7 +20,7 @@ it("an id of no key or owner deletes and changes no counter and no window, whate
   const rows = () => ["counters", "permit_windows"].map((table) => readRows(file, `SELECT * FROM ${table}`));
   const before = rows();
   expect(before.map((table) => table.length)).toEqual([4, 4]);
-  for (const keyId of [...subjects, "o", "f", "o/name", "key_1", "key_1/"]) {
+  for (const keyId of [...subjects, "c", "o", "f", "o/name", "key_1", "key_1/"]) {
     expect(await deleteKey(keys, keyId)).toBeUndefined();
     expect(await setRateLimit(keys, keyId, undefined)).toBeUndefined();
     for (const value of [1, undefined])
