@@ -17,7 +17,9 @@ export async function bytesPerWindow(windows: number): Promise<number> {
     (await heldBy(() => {
       const table = new WindowTable(windows);
       const limiter = new LocalLimiter(table, ambient);
-      for (let i = 0; i < windows; i++) limiter.take(idOf(i), rule).commit();
+      // One API may hold nine tenths of a table.
+      const apiIdOf = (i: number) => (i < 0.9 * windows ? "api" : "other");
+      for (let i = 0; i < windows; i++) limiter.take(idOf(i), rule, 1, apiIdOf(i)).commit();
       return table;
     })) / windows
   );

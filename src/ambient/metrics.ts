@@ -14,7 +14,7 @@ export interface Metrics {
   /** Uses were settled on a counter that was refilled too early, by a clock that was ahead: an alarm. */
   refillAhead(): void;
   keyCache(event: "hit" | "miss" | "shared"): void;
-  /** A verification was rejected because every rate-limit window is in use: an alarm. */
+  /** A verification was rejected because no rate-limit window is free for its API: an alarm. */
   windowsFull(): void;
   /** Rate-limit windows were reported to the other replicas, or could not be. */
   windowsSynced(event: "merged" | "failed", windows: number): void;
@@ -139,7 +139,7 @@ export function createMetrics(): MetricsRegistry {
   });
   const windowsFull = new Counter({
     name: "latchkey_rate_limit_windows_full_total",
-    help: "Verifications answered 503 because every rate-limit window is taken. Raise LATCHKEY_WINDOWS_MAX or LATCHKEY_FREE_WINDOWS_MAX.",
+    help: "Verifications answered 503 because no rate-limit window was free for their API. Raise LATCHKEY_WINDOWS_MAX or LATCHKEY_FREE_WINDOWS_MAX.",
     registers,
   });
   const windowsSynced = createTally(registry, {

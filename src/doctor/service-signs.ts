@@ -100,7 +100,11 @@ export const serviceSigns: readonly Sign[] = [
   {
     id: "service-windows-full",
     problems: (readings) =>
-      rising(readings, "latchkey_rate_limit_windows_full_total", "calls got 503 because every window is in use"),
+      rising(
+        readings,
+        "latchkey_rate_limit_windows_full_total",
+        "calls got 503 because no window was free for their API",
+      ),
     fix: "Set LATCHKEY_WINDOWS_MAX, or LATCHKEY_FREE_WINDOWS_MAX for free-standing limits, to twice what it is.",
   },
   {

@@ -1,7 +1,7 @@
 import type { RowGuard } from "./row-guard.ts";
 import type { SavedWindow } from "./saved-window.ts";
 import type { WindowNews, WindowReport } from "./shared-window.ts";
-import { isFreeStanding } from "./subject.ts";
+import { type ApiShare, WindowPlaces } from "./window-places.ts";
 import { bytesOfRows, WindowRows } from "./window-rows.ts";
 
 export interface WindowTableOptions {
@@ -20,14 +20,15 @@ export class WindowTable {
   readonly guard: RowGuard | undefined;
   readonly #slots = new Map<string, number>();
   readonly #ids: string[] = [];
+  /** What the API that has the slot holds of this table; of slots in use. */
+  readonly #shares: ApiShare[] = [];
   readonly #free: number[] = [];
-  readonly #freeStandingMax: number;
-  #freeStanding = 0;
+  readonly #places: WindowPlaces;
   #hand = 0;
 
   constructor(slotsMax: number, { nextGen, shared, freeStandingMax = 0 }: WindowTableOptions = {}) {
     this.slotsMax = slotsMax + freeStandingMax;
-    this.#freeStandingMax = freeStandingMax;
+    this.#places = new WindowPlaces(slotsMax, freeStandingMax);
     this.rows = new WindowRows(shared?.memory ?? new ArrayBuffer(bytesOfRows(this.slotsMax)), nextGen);
     this.guard = shared?.guard;
   }
@@ -37,9 +38,9 @@ export class WindowTable {
     return this.#slots.size;
   }
 
-  /** The subject's slot, a new one if it has none; undefined when all are taken. */
-  slotOf(subject: string): number | undefined {
-    return this.#slots.get(subject) ?? this.#claim(subject);
+  /** The subject's slot. If it has none, a new one that counts for the API; undefined when there is none for it. */
+  slotOf(subject: string, apiId?: string): number | undefined {
+    return this.#slots.get(subject) ?? this.#claim(subject, this.#places.for(subject).take(apiId));
   }
 
   /** The slot of a subject that has one. */
@@ -54,6 +55,11 @@ export class WindowTable {
 
   idOf(slot: number): string {
     return this.#ids[slot] as string;
+  }
+
+  /** The API that the slot counts for: the one that was named when the subject got it. */
+  apiIdOf(slot: number): string | undefined {
+    return this.#shares[slot]?.apiId;
   }
 
   /** What to tell the others; undefined when no window is open. */
@@ -72,9 +78,9 @@ export class WindowTable {
       const slot = this.#hand;
       this.#hand = (slot + 1) % this.#ids.length;
       if (this.#ids[slot] === "" || !this.#giveUpIfOver(slot, nowMs)) continue;
-      const subject = this.#ids[slot] as string;
-      if (isFreeStanding(subject)) this.#freeStanding--;
-      this.#slots.delete(subject);
+      const share = this.#shares[slot] as ApiShare;
+      share.places.release(share);
+      this.#slots.delete(this.#ids[slot] as string);
       this.#ids[slot] = "";
       this.#free.push(slot);
     }
@@ -90,31 +96,27 @@ export class WindowTable {
       const saved = this.#holding(slot, () =>
         this.rows.isOpen(slot, nowMs) ? this.rows.save(slot, subject, nowMs) : undefined,
       );
-      if (saved !== undefined) yield saved;
+      if (saved !== undefined) yield { ...saved, apiId: this.apiIdOf(slot) };
     }
   }
 
   /** Puts a saved window back. False when the table is full. */
   restore(saved: SavedWindow, nowMs: number): boolean {
-    const slot = this.slotOf(saved.subject);
+    const { subject, apiId } = saved;
+    const slot = this.#slots.get(subject) ?? this.#claim(subject, this.#places.for(subject).restore(apiId));
     if (slot === undefined) return false;
     this.#holding(slot, () => this.rows.restore(slot, saved, nowMs));
     return true;
   }
 
-  #claim(subject: string): number | undefined {
-    if (!this.#hasPlaceFor(subject)) return undefined;
+  #claim(subject: string, share: ApiShare | undefined): number | undefined {
+    if (share === undefined) return undefined;
     const slot = this.#free.pop() ?? this.#ids.length;
-    if (isFreeStanding(subject)) this.#freeStanding++;
     this.#ids[slot] = subject;
+    this.#shares[slot] = share;
     this.#slots.set(subject, slot);
     this.#holding(slot, () => this.rows.clear(slot));
     return slot;
-  }
-
-  #hasPlaceFor(subject: string): boolean {
-    if (isFreeStanding(subject)) return this.#freeStanding < this.#freeStandingMax;
-    return this.#slots.size - this.#freeStanding < this.slotsMax - this.#freeStandingMax;
   }
 
   /** Checks and gives up in one hold: a thread that counted in between would count in a row that is given away. */

@@ -6,9 +6,10 @@ export interface RateLimiter {
   /**
    * Takes the cost from the subject's window, or nothing if less is left; opens a window if none is open. A cost above
    * the limit opens none. Answers synchronously unless it has to wait. Throws or rejects with `Unavailable` if it cannot
-   * decide. The cost is at least 1, which it is by default.
+   * decide. The cost is at least 1, which it is by default. A window that is opened counts for the API, which can hold a
+   * part of all windows only; those of callers that name none count as one API's.
    */
-  take(subject: string, rule: RateLimit, cost?: number): MaybePromise<Permit>;
+  take(subject: string, rule: RateLimit, cost?: number, apiId?: string): MaybePromise<Permit>;
 
   /** The subject's state, without taking a permit. */
   peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;

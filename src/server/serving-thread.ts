@@ -67,7 +67,7 @@ const memory = allCaches([cache.memory, verdicts]);
 const localLimiter = new SharedLimiter({
   rows: new WindowRows(setup.windows.rows, numbersFrom(random)),
   guard: new SharedRowGuard(setup.windows.guard),
-  askForRow: (subject) => mainThread.ask("rowOf", subject),
+  askForRow: (subject, apiId) => mainThread.ask("rowOf", subject, apiId),
   peekOnMainThread: (subject, rule) => mainThread.ask("peek", subject, rule),
   listener: setup.hasListener ? remoteListener(mainThread) : undefined,
   clock,

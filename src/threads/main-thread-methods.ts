@@ -45,8 +45,8 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
     read: (rootKey, query) => ifAllowed(manage(rootKey).read(query)),
     spend: (counters, cost) => usage.spend(counters, cost),
 
-    rowOf(subject) {
-      const slot = table.slotOf(subject);
+    rowOf(subject, apiId) {
+      const slot = table.slotOf(subject, apiId);
       return slot === undefined ? undefined : { slot, claim: table.claimOf(slot) };
     },
     windowsChanged(slots, urgentSlots) {
@@ -54,8 +54,8 @@ export function createMainThreadMethods(mainThread: MainThread, thread: number):
       for (const slot of urgentSlots) listener?.changed(slot, true);
     },
 
-    takeStrict: (subject, rule, cost) =>
-      andThen(limiter.take(subject, rule, cost), (permit) => {
+    takeStrict: (subject, rule, cost, apiId) =>
+      andThen(limiter.take(subject, rule, cost, apiId), (permit) => {
         const { outcome, limit, remaining, resetMs } = permit;
         if (outcome === "admitted") permits.set(++lastNumber, permit);
         return { outcome, limit, remaining, resetMs, number: lastNumber };

@@ -20,11 +20,16 @@ export interface MainThreadMethods extends KeyLookup, OwnerLookup, UsageLedger {
   check(presented: string): MaybePromise<RootKeyVerdict | undefined>;
   change(rootKey: string, ...args: Parameters<Management["change"]>): Promise<IfAllowed<Outcome<Command["kind"]>>>;
   read(rootKey: string, query: Query): Promise<IfAllowed<Answers[Query["kind"]]>>;
-  /** The row in which what a local limit lets pass is counted; undefined if all rows are in use. */
-  rowOf(subject: string): Row | undefined;
+  /** The row in which what a local limit lets pass is counted; undefined if no row is free for the API. */
+  rowOf(subject: string, apiId: string | undefined): Row | undefined;
   /** Windows to report to the other replicas, with the next tick or immediately. */
   windowsChanged(slots: readonly number[], urgentSlots: readonly number[]): void;
-  takeStrict(subject: string, rule: RateLimit, cost: number): MaybePromise<RemotePermitState>;
+  takeStrict(
+    subject: string,
+    rule: RateLimit,
+    cost: number,
+    apiId: string | undefined,
+  ): MaybePromise<RemotePermitState>;
   commitStrict(number: number): void;
   releaseStrict(number: number): MaybePromise<RateLimitState>;
   peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState>;

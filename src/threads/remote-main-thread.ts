@@ -54,8 +54,8 @@ export function remoteUsage(mainThread: MainThreadLink): UsageLedger {
 
 export function remoteStrictLimiter(mainThread: MainThreadLink): InspectingLimiter {
   return {
-    take: async (subject, rule, cost = 1) =>
-      new RemotePermit(mainThread, await mainThread.ask("takeStrict", subject, rule, cost)),
+    take: async (subject, rule, cost = 1, apiId) =>
+      new RemotePermit(mainThread, await mainThread.ask("takeStrict", subject, rule, cost, apiId)),
     peek: (subject, rule) => mainThread.ask("peek", subject, rule),
     inspect: (subject, rule, cost) => mainThread.ask("inspect", subject, rule, cost),
   };

@@ -4,6 +4,7 @@ import type { MaybePromise } from "../domain/maybe-promise.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import type { RowGuard } from "../domain/row-guard.ts";
 import { Unavailable } from "../domain/unavailable.ts";
+import { noWindowFor } from "../domain/window-places.ts";
 import type { WindowRows } from "../domain/window-rows.ts";
 import type { InspectingLimiter, Permit, RateLimiter } from "../ratelimit/limiter.ts";
 import { WindowCounter, type WindowListener } from "../ratelimit/local/window-counter.ts";
@@ -12,7 +13,7 @@ import type { Row } from "./methods.ts";
 interface SharedLimiterDeps extends Pick<Ambient, "clock" | "metrics"> {
   readonly rows: WindowRows;
   readonly guard: RowGuard | undefined;
-  readonly askForRow: (subject: string) => Promise<Row | undefined>;
+  readonly askForRow: (subject: string, apiId: string | undefined) => Promise<Row | undefined>;
   readonly peekOnMainThread: RateLimiter["peek"];
   readonly listener: WindowListener | undefined;
 }
@@ -26,11 +27,11 @@ const triesMax = 5;
  */
 export class SharedLimiter extends WindowCounter implements InspectingLimiter {
   readonly #guard: RowGuard | undefined;
-  readonly #askForRow: (subject: string) => Promise<Row | undefined>;
+  readonly #askForRow: SharedLimiterDeps["askForRow"];
   readonly #peekOnMainThread: RateLimiter["peek"];
   readonly #metrics: Metrics;
   readonly #rows = new Map<string, Row>();
-  readonly #asked = new Map<string, Promise<Row | undefined>>();
+  readonly #asked = new Map<string, { readonly apiId: string | undefined; readonly row: Promise<Row | undefined> }>();
   #sweep = this.#rows.entries();
 
   constructor(deps: SharedLimiterDeps) {
@@ -41,9 +42,10 @@ export class SharedLimiter extends WindowCounter implements InspectingLimiter {
     this.#metrics = deps.metrics;
   }
 
-  take(subject: string, rule: RateLimit, cost = 1): MaybePromise<Permit> {
+  take(subject: string, rule: RateLimit, cost = 1, apiId?: string): MaybePromise<Permit> {
     const row = this.#rows.get(subject);
-    return (row && this.takeIn(row.slot, row.claim, subject, rule, cost)) ?? this.#takeInNewRow(subject, rule, cost);
+    const permit = row && this.takeIn(row.slot, row.claim, subject, rule, cost);
+    return permit ?? this.#takeInNewRow(subject, rule, cost, apiId);
   }
 
   override peek(subject: string, rule: RateLimit): MaybePromise<RateLimitState> {
@@ -70,12 +72,12 @@ export class SharedLimiter extends WindowCounter implements InspectingLimiter {
     return this.#rows.size;
   }
 
-  async #takeInNewRow(subject: string, rule: RateLimit, cost: number): Promise<Permit> {
+  async #takeInNewRow(subject: string, rule: RateLimit, cost: number, apiId: string | undefined): Promise<Permit> {
     for (let tries = 0; tries < triesMax; tries++) {
-      const row = await this.#newRow(subject);
+      const row = await this.#newRow(subject, apiId);
       if (row === undefined) {
         this.#metrics.windowsFull();
-        throw new Unavailable("every rate-limit window is taken");
+        throw noWindowFor(apiId);
       }
       const permit = this.takeIn(row.slot, row.claim, subject, rule, cost);
       if (permit !== undefined) return permit;
@@ -83,16 +85,18 @@ export class SharedLimiter extends WindowCounter implements InspectingLimiter {
     throw new Unavailable("the rate-limit window was given away each time");
   }
 
-  /** Concurrent misses of the same subject share one question. */
-  #newRow(subject: string): Promise<Row | undefined> {
-    const asked = this.#asked.get(subject) ?? this.#ask(subject);
-    this.#asked.set(subject, asked);
-    return asked;
+  /** Concurrent misses of the same subject share one question, unless they ask for different APIs: one may get no row. */
+  #newRow(subject: string, apiId: string | undefined): Promise<Row | undefined> {
+    const asked = this.#asked.get(subject);
+    if (asked !== undefined && asked.apiId === apiId) return asked.row;
+    const row = this.#ask(subject, apiId);
+    this.#asked.set(subject, { apiId, row });
+    return row;
   }
 
-  async #ask(subject: string): Promise<Row | undefined> {
+  async #ask(subject: string, apiId: string | undefined): Promise<Row | undefined> {
     try {
-      const row = await this.#askForRow(subject);
+      const row = await this.#askForRow(subject, apiId);
       if (row !== undefined) this.#rows.set(subject, row);
       return row;
     } finally {

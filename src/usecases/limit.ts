@@ -21,7 +21,7 @@ export interface LimitDeps {
 export function limit({ rule, cost, ...named }: LimitRequest, { limiter }: LimitDeps): MaybePromise<LimitAnswer> {
   const subject = freeStandingSubject(named, rule);
   if (cost === 0) return andThen(limiter.peek(subject, rule), (state) => ({ isWithin: true, state }));
-  return andThen(limiter.take(subject, rule, cost), (permit: Permit) => {
+  return andThen(limiter.take(subject, rule, cost, named.apiId), (permit: Permit) => {
     permit.commit();
     return { isWithin: permit.outcome === "admitted", state: permit };
   });

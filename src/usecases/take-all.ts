@@ -24,14 +24,19 @@ export interface TakenPermits {
 /**
  * Takes from all limits or from none. Strict ones are asked together, so that they take one round trip and one time-out for
  * all. Local ones come last: nothing is waited for between them, so that hardly anything taken there has to be given back.
- * Rejects with `Unavailable` if a limit cannot decide; then nothing is taken either.
+ * Windows that are opened count for the API. Rejects with `Unavailable` if a limit cannot decide; then nothing is taken
+ * either.
  */
-export function takeAll(limiter: RateLimiter, wanted: readonly WantedPermit[]): MaybePromise<TakenPermits> {
+export function takeAll(
+  limiter: RateLimiter,
+  wanted: readonly WantedPermit[],
+  apiId: string,
+): MaybePromise<TakenPermits> {
   const isOneStrict = wanted.some(({ rule }) => rule.mode === "strict");
-  return andThen(isOneStrict ? tryEach(limiter, wanted, "strict", none) : none, (strict) => {
+  return andThen(isOneStrict ? tryEach(limiter, wanted, apiId, "strict", none) : none, (strict) => {
     const outcome = outcomeOf(strict);
     if (outcome !== "admitted") return giveUp(limiter, wanted, strict, outcome);
-    return andThen(tryEach(limiter, wanted, "local", strict), (all) => {
+    return andThen(tryEach(limiter, wanted, apiId, "local", strict), (all) => {
       const outcome = outcomeOf(all);
       return outcome === "admitted" ? admit(limiter, wanted, all) : giveUp(limiter, wanted, all, outcome);
     });
@@ -56,21 +61,22 @@ class Failure {
 function tryEach(
   limiter: RateLimiter,
   wanted: readonly WantedPermit[],
+  apiId: string,
   mode: RateLimit["mode"],
   before: readonly Attempt[],
 ): MaybePromise<readonly Attempt[]> {
   const attempts: MaybePromise<Attempt>[] = [];
   for (let i = 0; i < wanted.length; i++) {
     const each = wanted[i] as WantedPermit;
-    attempts.push(each.cost > 0 && each.rule.mode === mode ? tryTake(limiter, each) : before[i]);
+    attempts.push(each.cost > 0 && each.rule.mode === mode ? tryTake(limiter, each, apiId) : before[i]);
   }
   return allOf(attempts);
 }
 
 /** A failure is a value, so that what the others have taken can be given back. */
-function tryTake(limiter: RateLimiter, { subject, rule, cost }: WantedPermit): MaybePromise<Attempt> {
+function tryTake(limiter: RateLimiter, { subject, rule, cost }: WantedPermit, apiId: string): MaybePromise<Attempt> {
   try {
-    const taken = limiter.take(subject, rule, cost);
+    const taken = limiter.take(subject, rule, cost, apiId);
     return taken instanceof Promise ? taken.catch((error: unknown) => new Failure(error)) : taken;
   } catch (error) {
     return new Failure(error);

@@ -17,13 +17,16 @@ export interface TakenLimits extends LimitStates {
   release(): MaybePromise<LimitStates>;
 }
 
-/** Takes from all limits of the key and its owner or from none. Most keys have at most the one without a name. */
+/**
+ * Takes from all limits of the key and its owner or from none. Most keys have at most the one without a name. Windows that
+ * are opened count for the key's API, those of its owner too.
+ */
 export function takeLimits(limiter: RateLimiter, holders: Holders, costs: Costs): MaybePromise<TakenLimits> {
-  if (hasNamed(holders)) return takeSeveral(limiter, limitsOf(holders, costs));
-  const { id, rateLimit } = holders.key;
+  if (hasNamed(holders)) return takeSeveral(limiter, limitsOf(holders, costs), holders.key.apiId);
+  const { id, rateLimit, apiId } = holders.key;
   if (rateLimit === undefined) return nothingTaken;
   if (costs.unnamed === 0) return andThen(limiter.peek(id, rateLimit), (state) => new OneLimitPeeked(state));
-  return andThen(limiter.take(id, rateLimit, costs.unnamed), (permit) => new OneLimitTaken(permit));
+  return andThen(limiter.take(id, rateLimit, costs.unnamed, apiId), (permit) => new OneLimitTaken(permit));
 }
 
 /** The states of all limits of the key and its owner. */
@@ -61,8 +64,8 @@ function addNamed(limits: WantedLimit[], of: Holder, named: readonly NamedLimit[
   for (const { name, subject, rule } of named) limits.push({ of, name, subject, rule, cost: costOf(costs, name) });
 }
 
-function takeSeveral(limiter: RateLimiter, limits: readonly WantedLimit[]): MaybePromise<TakenLimits> {
-  return andThen(takeAll(limiter, limits), (taken) => new SeveralTaken(limits, taken));
+function takeSeveral(limiter: RateLimiter, limits: readonly WantedLimit[], apiId: string): MaybePromise<TakenLimits> {
+  return andThen(takeAll(limiter, limits, apiId), (taken) => new SeveralTaken(limits, taken));
 }
 
 class SeveralTaken implements TakenLimits {

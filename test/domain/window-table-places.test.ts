@@ -10,7 +10,7 @@ const rule: RateLimit = { mode: "local", limit: 3, durationMs: 1000 };
 /** A full table: k0 opened its window first, the others each 100 ms later. */
 function fullTable(slotsMax: number): WindowTable {
   const table = new WindowTable(slotsMax);
-  for (let i = 0; i < slotsMax; i++) table.rows.take(table.slotOf(`k${i}`) as number, rule, i * 100);
+  for (let i = 0; i < slotsMax; i++) table.rows.take(table.slotOf(`k${i}`, `api ${i}`) as number, rule, i * 100);
   return table;
 }
 
@@ -74,6 +74,53 @@ describe("free-standing subjects", () => {
     expect(
       ["k1", "k2", "k3", free(1), free(2), free(3), free(4)].map((each) => table.slotOf(each) !== undefined),
     ).toEqual([...[true, true, false], ...[true, true, true, false]]);
+  });
+});
+
+describe("windows of several APIs", () => {
+  /** A table of 20 that the API has filled up to 90 %. */
+  function filledBy(apiId: string): WindowTable {
+    const table = new WindowTable(20, { freeStandingMax: 20 });
+    for (let i = 0; i < 20; i++) {
+      const slot = table.slotOf(`${apiId} ${i}`, apiId);
+      if (slot !== undefined) table.rows.take(slot, rule, 0);
+    }
+    expect(table.size).toBe(18);
+    return table;
+  }
+
+  it("leave the last tenth of a table to APIs that hold little of it, and each goes on in those it has", () => {
+    const table = filledBy("big");
+    expect(table.slotOf("big another", "big")).toBeUndefined();
+    expect(table.slotOf("big 0", "big")).toBe(0);
+    expect([1, 2, 3].map((i) => table.slotOf(`small ${i}`, "small"))).toEqual([18, 19, undefined]);
+    table.sweep(1000, 20);
+    expect(table.slotOf("big another", "big")).toBeDefined();
+  });
+
+  it("count apart from free-standing ones", () => {
+    const table = filledBy("big");
+    const identifier = (i: number) =>
+      freeStandingSubject({ namespace: "n", identifier: `${i}`, apiId: "big" }, { mode: "local", durationMs: 1000 });
+    const free = Array.from({ length: 20 }, (_, i) => table.slotOf(identifier(i), "big"));
+    expect(free.map((slot) => slot !== undefined)).toEqual([...Array(18).fill(true), false, false]);
+    expect(table.slotOf(identifier(20), undefined)).toBeDefined();
+  });
+
+  it("are restored for their API, all of them in any order, and are held to its share afterwards", () => {
+    const table = filledBy("big");
+    table.rows.take(table.slotOf("small", "small") as number, rule, 0);
+    const restored = new WindowTable(20, { freeStandingMax: 20 });
+    for (const saved of [...table.openWindows(1)].reverse()) expect(restored.restore(saved, 1)).toBe(true);
+    expect(restored.size).toBe(19);
+    expect(restored.slotOf("big another", "big")).toBeUndefined();
+    expect(restored.slotOf("small another", "small")).toBeDefined();
+  });
+
+  it("are restored without their API from before it was saved, and count for none", () => {
+    const restored = new WindowTable(20);
+    for (let i = 0; i < 18; i++) restored.restore({ ...open, subject: `k${i}` }, 0);
+    expect(["a", "b"].map((apiId) => restored.slotOf(`of ${apiId}`, apiId) !== undefined)).toEqual([true, true]);
   });
 });
 

@@ -155,12 +155,12 @@ export const brokenLimiters: readonly BrokenLimiter[] = [
   {
     mistake: "lets an open window go when the table is full",
     file: table,
-    from: "if (!this.#hasPlaceFor(subject)) return undefined;",
-    to: `if (!this.#hasPlaceFor(subject)) {
+    from: "if (share === undefined) return undefined;",
+    to: `if (share === undefined) {
+      const taken = this.#shares[0] as ApiShare;
       this.#slots.delete(this.#ids[0] as string);
-      this.#ids[0] = "";
       this.#free.push(0);
-      return this.#claim(subject);
+      return this.#claim(subject, taken);
     }`,
   },
   {

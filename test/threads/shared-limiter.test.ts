@@ -26,9 +26,9 @@ function setUp(slotsMax = 2) {
       ...ambient,
       rows: new WindowRows(memory),
       guard: new SharedRowGuard(guardMemory),
-      async askForRow(keyId) {
+      async askForRow(keyId, apiId) {
         questions.push(keyId);
-        const slot = table.slotOf(keyId);
+        const slot = table.slotOf(keyId, apiId);
         return slot === undefined ? undefined : { slot, claim: table.claimOf(slot) };
       },
       peekOnMainThread: (keyId, by) => onMainThread.peek(keyId, by),
@@ -45,6 +45,14 @@ describe("limiters that share rows", () => {
     expect(one.take("k", rule)).toMatchObject({ outcome: "admitted", remaining: 0 });
     expect(one.take("k", rule)).toMatchObject({ outcome: "limited", remaining: 0 });
     expect(questions).toEqual(["k"]);
+  });
+
+  it("ask for the API: one that gets no row keeps no other from it, not even for the same owner", async () => {
+    const { one } = setUp(10);
+    for (let i = 0; i < 9; i++) await one.take(`k${i}`, rule, 1, "big");
+    const both = await Promise.allSettled(["big", "small"].map((apiId) => one.take("o/month/acme", rule, 1, apiId)));
+    expect(both).toMatchObject([{ reason: { name: "Unavailable" } }, { value: { remaining: 2 } }]);
+    expect(one.take("k0", rule, 1, "big")).toMatchObject({ outcome: "admitted" });
   });
 
   it("count in one window, and see what the other releases", async () => {

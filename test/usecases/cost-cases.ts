@@ -15,7 +15,9 @@ const named = limitsOfKey(plain.id, [
 const several: Key = { ...limited, limits: named };
 const namedOnly = (): Key => ({ ...counted(), limits: named });
 
-const [take10, take3, take4] = ["take of 10 for key_1", "take of 3 for key_1/minute", "take of 4 for key_1/month"];
+const [take10, take3, take4] = ["key_1", "key_1/minute", "key_1/month"].map(
+  (subject, i) => `take of ${[10, 3, 4][i]} for ${subject} of api_1`,
+) as [string, string, string];
 const [commit3, commit4] = ["commit key_1/minute", "commit key_1/month"];
 const [release3, release4] = ["release key_1/minute", "release key_1/month"];
 const states = (minute: object, month: object) => [

@@ -57,8 +57,8 @@ export function fakeParts(script: Script, answering: Answering) {
       return standing[where];
     });
   const limiter: RateLimiter = {
-    take(subject, { limit }, cost = 1) {
-      did.push(`take of ${limit} for ${subject}${at(cost)}`);
+    take(subject, { limit }, cost = 1, apiId) {
+      did.push(`take of ${limit} for ${subject} of ${apiId}${at(cost)}`);
       return answering(() => ({
         ...standing.taken,
         outcome: permits(),

@@ -18,7 +18,7 @@ const withLimit: Owner = { ...record, limits };
 
 const findOwner = "find owner acme";
 const findOwnerFresh = "find owner fresh acme";
-const takeOwner = "take of 4 for o/month/acme";
+const takeOwner = "take of 4 for o/month/acme of api_1";
 const state = (where: object) => [{ name: "month", state: expect.objectContaining(where) }];
 const { taken, released, peeked } = standing;
 
@@ -104,7 +104,7 @@ export const ownerCases: Case[] = [
     did: [
       find,
       findOwner,
-      "take of 3 for key_1/month at 2",
+      "take of 3 for key_1/month of api_1 at 2",
       `${takeOwner} at 2`,
       "commit key_1/month",
       "commit o/month/acme",

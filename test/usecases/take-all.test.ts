@@ -11,6 +11,7 @@ import { SeededRandom } from "../domain/seeded-random.ts";
 import { TestClock } from "../support/test-clock.ts";
 
 const durationMs = 60_000;
+const apiId = "api";
 const local = (limit: number): RateLimit => ({ mode: "local", limit, durationMs });
 const strict = (limit: number): RateLimit => ({ mode: "strict", limit, durationMs });
 const want = (subject: string, rule: RateLimit, cost = 1): WantedPermit => ({ subject, rule, cost });
@@ -48,14 +49,18 @@ describe("several limits", () => {
   it("are decided at once where all of them can", () => {
     const { limiter, left } = newLimiter();
     const wanted = [want("a", local(3), 2), want("b", local(9), 4)];
-    const taken = takeAll(limiter, wanted) as TakenPermits;
+    const taken = takeAll(limiter, wanted, apiId) as TakenPermits;
     expect(taken).toMatchObject({ outcome: "admitted", refusedBy: -1, states: [{ remaining: 1 }, { remaining: 5 }] });
     expect(left(...wanted)).toEqual([1, 5]);
   });
 
   it("ask all strict ones together, and take local ones last", async () => {
     const { limiter, asked, underWayMost } = newLimiter();
-    await takeAll(limiter, [want("a", local(1)), want("b", strict(1)), want("c", local(1)), want("d", strict(1))]);
+    await takeAll(
+      limiter,
+      [want("a", local(1)), want("b", strict(1)), want("c", local(1)), want("d", strict(1))],
+      apiId,
+    );
     expect(asked).toEqual(["b", "d", "a", "c"]);
     expect(underWayMost()).toBe(2);
   });
@@ -69,7 +74,7 @@ describe("several limits", () => {
     ["a strict one before a local one", [want("b", strict(1), 2), want("a", local(1), 2)], 0, [1, 1]],
   ] as const)("take nothing when %s refuses, and name it", async (_, wanted, refusedBy, remaining) => {
     const { limiter, left } = newLimiter();
-    const taken = await takeAll(limiter, wanted);
+    const taken = await takeAll(limiter, wanted, apiId);
     expect(taken).toMatchObject({ outcome: "limited", refusedBy });
     expect(taken.states.map((state) => state.remaining)).toEqual(remaining);
     expect(left(...wanted)).toEqual(remaining);
@@ -78,9 +83,9 @@ describe("several limits", () => {
   it("let a cost of 0 pass where nothing is left, open no window for it, and tell the state", async () => {
     const { limiter, left, asked } = newLimiter();
     const empty = want("a", strict(1), 0);
-    (await takeAll(limiter, [want("a", strict(1))])).commit();
+    (await takeAll(limiter, [want("a", strict(1))], apiId)).commit();
     asked.length = 0;
-    const taken = await takeAll(limiter, [empty, want("b", local(2), 0), want("c", local(2), 1)]);
+    const taken = await takeAll(limiter, [empty, want("b", local(2), 0), want("c", local(2), 1)], apiId);
     expect(taken).toMatchObject({
       outcome: "admitted",
       states: [{ remaining: 0 }, { remaining: 2 }, { remaining: 1 }],
@@ -93,7 +98,7 @@ describe("several limits", () => {
   it("give everything back when the use was refused", async () => {
     const { limiter, left } = newLimiter();
     const wanted = [want("a", local(5), 5), want("b", strict(7), 4)];
-    const taken = await takeAll(limiter, wanted);
+    const taken = await takeAll(limiter, wanted, apiId);
     expect(left(...wanted)).toEqual([0, 3]);
     expect((await taken.release()).map(({ remaining }) => remaining)).toEqual([5, 7]);
     expect(left(...wanted)).toEqual([5, 7]);
@@ -105,14 +110,14 @@ describe("several limits", () => {
   ])("fail when %s cannot decide, and give back what the others took", async (_, failing) => {
     const { limiter, left } = newLimiter({ failing });
     const wanted = [want("a", strict(5), 2), want("b", strict(5), 2), want("c", local(5), 2), want("d", local(5), 2)];
-    await expect(async () => takeAll(limiter, wanted)).rejects.toThrow(Unavailable);
+    await expect(async () => takeAll(limiter, wanted, apiId)).rejects.toThrow(Unavailable);
     expect(left(want("a", strict(5)), want("d", local(5)))).toEqual([5, 5]);
   });
 
   it("are missing when one is, although another refuses", async () => {
     const { limiter, left } = newLimiter({ missing: "b" });
     const wanted = [want("a", strict(5), 2), want("b", strict(5)), want("c", strict(5), 6)];
-    expect(await takeAll(limiter, wanted)).toMatchObject({ outcome: "missing", refusedBy: -1 });
+    expect(await takeAll(limiter, wanted, apiId)).toMatchObject({ outcome: "missing", refusedBy: -1 });
     expect(left(want("a", strict(5)))).toEqual([5]);
   });
 
@@ -126,7 +131,7 @@ describe("several limits", () => {
       const used = limits.map(() => 0);
       const take = async () => {
         const wanted = limits.map((limit) => ({ ...limit, cost: random.integer(0, 12) }));
-        const taken = await takeAll(limiter, wanted);
+        const taken = await takeAll(limiter, wanted, apiId);
         if (taken.outcome !== "admitted") return;
         if (random.chance(0.3)) await taken.release();
         else {

@@ -25,7 +25,7 @@ export const find = `find ${sha256(secret)}`;
 export const foreignText = `sk ☂ ${"x".repeat(16_000)}`;
 export const findForeign = `find foreign ${sha256(foreignText)}`;
 export const findFresh = `find fresh ${sha256(secret)}`;
-export const [take, takeOf20] = ["take of 10 for key_1", "take of 20 for key_1"];
+export const [take, takeOf20] = ["take of 10 for key_1 of api_1", "take of 20 for key_1 of api_1"];
 export const peek = "peek at 10 for key_1";
 export const spend = "spend for key_1";
 

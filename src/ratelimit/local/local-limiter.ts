@@ -1,7 +1,7 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
-import { Unavailable } from "../../domain/unavailable.ts";
+import { noWindowFor } from "../../domain/window-places.ts";
 import type { WindowTable } from "../../domain/window-table.ts";
 import type { InspectingLimiter } from "../limiter.ts";
 import type { LocalPermit } from "./local-permit.ts";
@@ -18,11 +18,11 @@ export class LocalLimiter extends WindowCounter implements InspectingLimiter {
     this.#metrics = ambient.metrics;
   }
 
-  take(subject: string, rule: RateLimit, cost = 1): LocalPermit {
-    const slot = this.#table.slotOf(subject);
+  take(subject: string, rule: RateLimit, cost = 1, apiId?: string): LocalPermit {
+    const slot = this.#table.slotOf(subject, apiId);
     if (slot === undefined) {
       this.#metrics.windowsFull();
-      throw new Unavailable("every rate-limit window is taken");
+      throw noWindowFor(apiId);
     }
     // Rows are given to other subjects by this thread only, and not between two lines.
     return this.takeIn(slot, this.#table.claimOf(slot), subject, rule, cost) as LocalPermit;

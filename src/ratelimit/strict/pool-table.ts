@@ -1,10 +1,13 @@
 import { holderOfLimit, isFreeStanding } from "../../domain/subject.ts";
+import { type ApiShare, WindowPlaces } from "../../domain/window-places.ts";
 
 /** What the table knows of what it holds. */
 export interface Pooled {
   readonly subject: string;
   /** The limit that the pool was opened for. It tells the pools of a free-standing subject apart: requests bring limits. */
   readonly limit: number;
+  /** The place that it has in the table. */
+  readonly share: ApiShare;
 }
 
 export interface PoolBounds {
@@ -21,27 +24,24 @@ export class PoolTable<Entry extends Pooled> {
   readonly #entries = new Map<string, Entry>();
   /** Of keys with limits that have names, of owners, and of free-standing subjects. Most pools are in no group. */
   readonly #groups = new Map<string, Set<Entry>>();
-  readonly #bounds: PoolBounds;
-  #freeStanding = 0;
+  readonly #places: WindowPlaces;
   #sweep = this.#entries.values();
 
-  constructor(bounds: PoolBounds) {
-    this.#bounds = bounds;
+  constructor({ poolsMax, freeStandingMax }: PoolBounds) {
+    this.#places = new WindowPlaces(poolsMax, freeStandingMax);
   }
 
   find(subject: string, limit: number): Entry | undefined {
     return this.#entries.get(idOf(subject, limit));
   }
 
-  hasPlaceFor(subject: string): boolean {
-    const { poolsMax, freeStandingMax } = this.#bounds;
-    if (isFreeStanding(subject)) return this.#freeStanding < freeStandingMax;
-    return this.#entries.size - this.#freeStanding < poolsMax;
+  /** Takes a place for an entry, which counts for the API; undefined: there is none for it. */
+  takePlace(subject: string, apiId: string | undefined): ApiShare | undefined {
+    return this.#places.for(subject).take(apiId);
   }
 
   add(entry: Entry): void {
     this.#entries.set(idOf(entry.subject, entry.limit), entry);
-    if (isFreeStanding(entry.subject)) this.#freeStanding++;
     const group = groupOf(entry.subject);
     if (group === undefined) return;
     const others = this.#groups.get(group);
@@ -54,7 +54,7 @@ export class PoolTable<Entry extends Pooled> {
     const id = idOf(entry.subject, entry.limit);
     if (this.#entries.get(id) !== entry) return;
     this.#entries.delete(id);
-    if (isFreeStanding(entry.subject)) this.#freeStanding--;
+    entry.share.places.release(entry.share);
     const group = groupOf(entry.subject);
     if (group === undefined) return;
     const others = this.#groups.get(group);

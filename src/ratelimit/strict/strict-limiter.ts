@@ -6,6 +6,7 @@ import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
 import { isFreeStanding } from "../../domain/subject.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
+import { noWindowFor } from "../../domain/window-places.ts";
 import type { InspectingLimiter, Permit } from "../limiter.ts";
 import type { PermitAnswer, PermitChannel } from "../permit-channel.ts";
 import { inspectWindow } from "./inspect-window.ts";
@@ -49,11 +50,11 @@ export class StrictLimiter implements InspectingLimiter {
     this.#tick = setInterval(() => this.#onTick(), tickMs).unref();
   }
 
-  take(subject: string, rule: RateLimit, cost = 1): Permit | Promise<Permit> {
+  take(subject: string, rule: RateLimit, cost = 1, apiId?: string): Permit | Promise<Permit> {
     const nowMs = this.#options.clock.monotonicMs();
     const known = this.#pools.find(subject, rule.limit);
     if (cost > rule.limit) return this.#permit(known, rule, cost, undefined, nowMs);
-    const entry = known ?? this.#open(subject, rule);
+    const entry = known ?? this.#open(subject, rule, apiId);
     const taken = entry.pool.take(nowMs, cost);
     if (taken.outcome === "wait") return this.#wait(entry, rule, cost, nowMs);
     // What was taken may have made a new block due.
@@ -148,14 +149,15 @@ export class StrictLimiter implements InspectingLimiter {
     this.#pump(entry, this.#options.clock.monotonicMs());
   }
 
-  #open(subject: string, { limit, durationMs }: RateLimit): Entry {
-    if (!this.#pools.hasPlaceFor(subject)) {
+  #open(subject: string, { limit, durationMs }: RateLimit, apiId: string | undefined): Entry {
+    const share = this.#pools.takePlace(subject, apiId);
+    if (share === undefined) {
       this.#options.metrics.windowsFull();
-      throw new Unavailable("every rate-limit window is taken");
+      throw noWindowFor(apiId);
     }
     const brought = isFreeStanding(subject) ? { limit, durationMs } : undefined;
     const pool = new PermitPool();
-    const entry: Entry = { subject, limit, brought, pool, waiting: [], dueMs: undefined, short: undefined };
+    const entry: Entry = { subject, limit, share, brought, pool, waiting: [], dueMs: undefined, short: undefined };
     this.#pools.add(entry);
     return entry;
   }

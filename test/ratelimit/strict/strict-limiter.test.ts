@@ -189,6 +189,26 @@ describe("memory", () => {
     expect(takeNow(limiter, "a").outcome).toBe("admitted");
   });
 
+  it("leaves the last tenth of the pools to APIs that hold little of them, until windows end", async () => {
+    const { limiter, channel, clock, alarms, pass } = setUpLimiter({ poolsMax: 20 });
+    const isTaken = (subject: string, apiId: string) => {
+      try {
+        void limiter.take(subject, rule, 1, apiId);
+        return true;
+      } catch (error) {
+        expect(error).toMatchObject({ name: "Unavailable", message: expect.stringContaining(`"${apiId}"`) });
+        return false;
+      }
+    };
+    const big = () => Array.from({ length: 20 }, (_, i) => isTaken(`big ${i}`, "big")).filter(Boolean).length;
+    expect([big(), alarms.full]).toEqual([18, 2]);
+    expect(["a", "b", "c"].map((subject) => isTaken(subject, "small"))).toEqual([true, true, false]);
+    for (let i = 0; i < 20; i++) await channel.grant({ ...nothingLeft, endsInMs: 1000 });
+    clock.advance(2000);
+    await pass(20);
+    expect(isTaken("big 18", "big")).toBe(true);
+  });
+
   it("drops pools whose window is over, and no others", async () => {
     const { limiter, channel, clock, pass } = setUpLimiter({ poolsMax: 2 });
     for (const endsInMs of [1000, 60_000]) {
