@@ -3,8 +3,6 @@ import type {
   AnswerSchema,
   CallSchema,
   LinkResponse,
-  WindowAnswer,
-  WindowReports,
   PermitAsk as WireAsk,
   Call as WireCall,
   PermitGrant as WireGrant,
@@ -15,10 +13,9 @@ import { isRateLimit } from "../domain/rate-limit.ts";
 import { RootKeyRefused } from "../domain/root-key-refused.ts";
 import { isFreeStanding } from "../domain/subject.ts";
 import { Unavailable } from "../domain/unavailable.ts";
-import type { HubAnswer, SubjectReport } from "../ratelimit/local/window-hub.ts";
 import { notExecuted, type PermitAnswer } from "../ratelimit/permit-channel.ts";
 
-/* What goes over the internal streams, to and from our own values: calls in general, permits and windows. */
+/* What goes over the internal streams, to and from our own values: calls in general, and permits. */
 
 /** A call as it is sent: one of several kinds. */
 export type Question = NonNullable<MessageInitShape<typeof CallSchema>["question"]>;
@@ -136,33 +133,4 @@ export function fromWirePermits(received: ReceivedAnswer): PermitAnswer {
 function fromWireGrant(grant: WireGrant) {
   const { gen, granted, left, outstanding, endsInMs, endsAtMs, durationMs, clockBehind, contended, limit } = grant;
   return { gen, granted, left, outstanding, endsInMs, endsAtMs, durationMs, clockBehind, contended, limit };
-}
-
-export function toWireReports(reports: readonly SubjectReport[]): Question {
-  const value = {
-    reports: reports.map(({ subject, report }) => ({ subject, ...report })),
-  };
-  return { case: "windows", value };
-}
-
-export function fromWireReports({ reports }: WindowReports): SubjectReport[] {
-  return reports.map(({ subject, replica, gen, count, endsInMs, durationMs, previousGen }) => {
-    const report = { replica, gen, count, endsInMs, durationMs, previousGen };
-    // A window without an end would be kept for ever.
-    const isPossible = [count, endsInMs, durationMs].every((number) => Number.isFinite(number) && number >= 0);
-    if (!isPossible) throw new InvalidMessage("an impossible report");
-    return { subject, report };
-  });
-}
-
-export function toWireWindows({ news, epoch }: HubAnswer): Answered {
-  // Undefined never comes from a coordinator's own hub: it merges every report or none.
-  return { case: "windows", value: { epoch, news: news.map((each) => ({ ...each })) } };
-}
-
-export function fromWireWindows({ epoch, news }: WindowAnswer): HubAnswer {
-  return {
-    epoch,
-    news: news.map(({ gen, endsInMs, others, replicas, counted }) => ({ gen, endsInMs, others, replicas, counted })),
-  };
 }

@@ -9,9 +9,9 @@ export interface RateLimit {
   readonly durationMs: number;
 }
 
-const durationMinMs = 1000;
+export const durationMinMs = 1000;
 /** 30 days. */
-const durationMaxMs = 2_592_000_000;
+export const durationMaxMs = 2_592_000_000;
 
 /** Whether a rate limit that another process has sent can be one. */
 export function isRateLimit({ mode, limit, durationMs }: Readonly<Record<keyof RateLimit, unknown>>): boolean {

@@ -1,4 +1,4 @@
-import type { RateLimit } from "./rate-limit.ts";
+import { durationMaxMs, type RateLimit } from "./rate-limit.ts";
 import type { SavedWindow } from "./saved-window.ts";
 import type { WindowNews, WindowReport } from "./shared-window.ts";
 
@@ -99,7 +99,8 @@ export class WindowRows {
 
   /** What to tell the others; undefined when no window is open. */
   report(slot: number, replica: string, nowMs: number): WindowReport | undefined {
-    const endsInMs = Math.ceil(this.#get(slot, column.shareEndsMs) - nowMs);
+    // Sums of fractions are rounded: the longest window could seem to last a millisecond more.
+    const endsInMs = Math.min(durationMaxMs, Math.ceil(this.#get(slot, column.shareEndsMs) - nowMs));
     if (endsInMs <= 0) return undefined;
     return {
       replica,

@@ -54,7 +54,12 @@ export async function startCoordinator(options: StartOptions): Promise<StartedSe
     manage: (rootKey) => announceChanges(core.manage(rootKey), [changes]),
     changes: relay,
     feedPosition: () => relay.position,
-    windows: new MemoryHub(() => clock.monotonicMs(), replica),
+    windows: new MemoryHub({
+      nowMs: () => clock.monotonicMs(),
+      windowsMax: settings.windowsMax,
+      freeStandingMax: settings.freeWindowsMax,
+      epoch: replica,
+    }),
   };
 
   let isPrepared = false;

@@ -19,7 +19,11 @@ export interface LocalCore {
 }
 
 /** A core in this process, on any store. The one root key is `testRootKey`. */
-export function buildLocalCore(store: Store, ambient: Pick<Ambient, "clock" | "random" | "metrics">): LocalCore {
+export function buildLocalCore(
+  store: Store,
+  ambient: Pick<Ambient, "clock" | "random" | "metrics">,
+  windowsMax = 10_000,
+): LocalCore {
   const { clock, random } = ambient;
   const coordinator = new Coordinator(store.permitLanes, ambient);
   const epoch = Buffer.from(random.bytes(9)).toString("base64url");
@@ -40,7 +44,7 @@ export function buildLocalCore(store: Store, ambient: Pick<Ambient, "clock" | "r
     core: { ...shared, joinPermits: (onRecall) => coordinator.join(onRecall), windows: undefined, pathMs: 0 },
     served: {
       ...shared,
-      windows: new MemoryHub(() => clock.monotonicMs(), epoch),
+      windows: new MemoryHub({ nowMs: () => clock.monotonicMs(), windowsMax, freeStandingMax: windowsMax, epoch }),
       feedPosition: () => feedPosition,
     },
     coordinator,

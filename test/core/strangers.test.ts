@@ -12,6 +12,7 @@ import { impossibleAsks } from "./strange-asks.ts";
 import { charge, impossibleCharges, possibleCharges } from "./strange-charges.ts";
 import { impossibleOfLists } from "./strange-lists.ts";
 import { impossibleOfOwners, possibleOfOwners } from "./strange-owners.ts";
+import { impossibleReports, possibleReports } from "./strange-reports.ts";
 import { countedKey, sharedSecret, startTestCoordinator } from "./test-coordinator.ts";
 
 /*
@@ -91,6 +92,7 @@ const impossible: Record<string, [string, Question | undefined][]> = {
   ],
   "a charge": impossibleCharges,
   "an ask for a free-standing limit": impossibleAsks,
+  "a report of windows": impossibleReports,
   "a creation": [
     ["a creation of no key", change('{"kind":"createKey"}')],
     ["a key that says whether its API must exist", change('{"kind":"createKey","apiMustExist":false}')],
@@ -278,6 +280,7 @@ describe("what no edge of ours sends", () => {
     const possible: [string, Question][] = [
       ["a look-up", lookup(digest)],
       ...possibleCharges,
+      ...possibleReports,
       ["a creation with everything", create()],
       ["a creation with the greatest values", create({ meta: metaOf(metaBytesMax), remaining: 2 ** 31 - 1 })],
       ["a creation with deep metadata", createMeta(nested(metaDepthMax))],

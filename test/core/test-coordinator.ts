@@ -47,9 +47,9 @@ export type TestCoordinator = Awaited<ReturnType<typeof startTestCoordinator>>;
 
 /** A real coordinator on a real socket, in this process; stopped with the test. */
 export async function startTestCoordinator(
-  options: { store?: Store; port?: number; secret?: string; tls?: TlsOptions; clock?: Clock } = {},
+  options: { store?: Store; port?: number; secret?: string; tls?: TlsOptions; clock?: Clock; windowsMax?: number } = {},
 ) {
-  const { store = newStore(), port = 0, secret, tls, clock = systemClock } = options;
+  const { store = newStore(), port = 0, secret, tls, clock = systemClock, windowsMax } = options;
   const metrics = createMetrics();
   const ambient = { clock, random, log, metrics };
   /** Everything that the permit ledger was asked here. */
@@ -74,7 +74,7 @@ export async function startTestCoordinator(
       },
     })),
   };
-  const { served, coordinator } = buildLocalCore(watched, ambient);
+  const { served, coordinator } = buildLocalCore(watched, ambient, windowsMax);
   const shutdown = new AbortController();
   const streams = new FrontStreams();
   const listener = await startInternalListener({

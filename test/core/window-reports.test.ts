@@ -8,6 +8,7 @@ import type { RateLimit } from "../../src/domain/rate-limit.ts";
 import { startLocalLimits } from "../../src/server/local-limits.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { openRawStream } from "./raw-stream.ts";
+import { impossibleReports } from "./strange-reports.ts";
 import { edgeAt, startTestCoordinator } from "./test-coordinator.ts";
 
 const patient = { timeout: 60_000 };
@@ -20,18 +21,21 @@ async function startEdge(addresses: readonly string[], limit = 10) {
   await vi.waitFor(() => expect(coordinators.isUp).toBe(true), patient);
   const { settings } = readSettings({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_WINDOWS_MAX: "1000" }, () => "");
   const ambient = { clock: systemClock, random: createSystemRandom(), metrics: createMetrics() };
-  const log = createLog("error", () => {});
+  const logged: string[] = [];
+  const log = createLog("warn", (line) => logged.push(line));
   const { limiter, stop } = startLocalLimits({ ...ambient, settings, log, hub: core.windows });
   onTestFinished(stop);
   return {
     isUp: () => coordinators.isUp,
     stop,
+    logged,
+    windows: core.windows,
     remaining: (keyId: string) => limiter.peek(keyId, rule).remaining,
     /** How many of so many are admitted. */
-    take(keyId: string, times: number): number {
+    take(keyId: string, times: number, apiId?: string): number {
       let admitted = 0;
       for (let i = 0; i < times; i++) {
-        const permit = limiter.take(keyId, rule);
+        const permit = limiter.take(keyId, rule, 1, apiId);
         permit.commit();
         admitted += Number(permit.outcome === "admitted");
       }
@@ -105,33 +109,44 @@ describe("local limits of edges without Redis", () => {
     await areInStep("with one");
   });
 
-  it.each([
-    ["a count below nothing", { count: -1 }],
-    ["a window that ends before it began", { endsInMs: -1 }],
-    ["a window that ends at no time", { endsInMs: Number.NaN }],
-    ["a window that never ends", { endsInMs: Number.POSITIVE_INFINITY }],
-    ["a length that is no number", { durationMs: Number.NaN }],
-  ])("are not merged with a report of %s: its stream ends", async (_, impossible) => {
+  it("are merged with nothing of a message that no edge of ours sends", async () => {
     const { address } = await startTestCoordinator();
+    const { windows } = await startEdge([address]);
+    await Promise.all(
+      impossibleReports.map(async ([, question]) => {
+        const stream = openRawStream(address);
+        stream.send({ calls: [{ id: 1, question }] });
+        await Promise.race([stream.ended, stream.answered]);
+      }),
+    );
+    const report = { replica: "other", gen: 2, count: 0, endsInMs: 60_000, durationMs: 60_000, previousGen: 0 };
+    const { news } = await windows.exchange(["k", "l", "k0"].map((subject) => ({ subject, report })));
+    expect(news.map((each) => each?.gen)).toEqual([2, 2, 2]);
+  });
+
+  it("are not kept by a coordinator that is full for their API: the edge says so and counts by itself", async () => {
+    const { address } = await startTestCoordinator({ windowsMax: 10 });
     const edge = await startEdge([address]);
-    const stream = openRawStream(address);
-    const report = {
-      subject: "k",
-      replica: "odd",
-      gen: 1,
-      count: 5,
-      endsInMs: 60_000,
-      durationMs: 60_000,
-      previousGen: 0,
-    };
-    const value = { reports: [{ ...report, ...impossible }] };
-    stream.send({ calls: [{ id: 1, question: { case: "windows", value } }] });
-    const ended = await Promise.race([
-      stream.ended.then(() => "ended"),
-      vi.waitFor(() => expect(stream.messages.length).toBe(2)).then(() => "answered"),
-    ]);
-    expect(ended).toBe("ended");
-    edge.take("k", 1);
-    await vi.waitFor(() => expect(edge.remaining("k")).toBe(9));
+    for (let i = 0; i < 10; i++) expect(edge.take(`k${i}`, 3, "big")).toBe(3);
+    const reason = "the coordinator is full";
+    await vi.waitFor(() => expect(edge.logged.join()).toContain(reason), patient);
+    expect(edge.take("k9", 15, "big")).toBe(7);
+    edge.take("s", 3, "small");
+    const report = { replica: "other", gen: 2, count: 1, endsInMs: 60_000, durationMs: 60_000, previousGen: 0 };
+    const reports = ["k0", "k9", "s"].map((subject) => ({ subject, apiId: "big", report }));
+    await vi.waitFor(async () => {
+      const answer = await edge.windows.exchange(reports);
+      expect(answer.news.map((news) => news?.others)).toEqual([3, undefined, 3]);
+      expect(answer.refusal).toBe(reason);
+    }, patient);
+  });
+
+  it("tell of more than a field holds as of the highest limit", async () => {
+    const { address } = await startTestCoordinator();
+    const { windows } = await startEdge([address]);
+    const report = { gen: 1, count: 2 ** 31 - 1, endsInMs: 60_000, durationMs: 60_000, previousGen: 0 };
+    for (const replica of ["a", "b"]) await windows.exchange([{ subject: "k", report: { ...report, replica } }]);
+    const { news } = await windows.exchange([{ subject: "k", report: { ...report, count: 0, replica: "c" } }]);
+    expect(news).toMatchObject([{ others: 2 ** 31 - 1, replicas: 3 }]);
   });
 });

@@ -184,6 +184,15 @@ describe("a report", () => {
     const nowMs = 1 + (heard?.ageMs ?? 0);
     expect(all.table.rows.isNewsUrgent(all.slot, limit, nowMs)).toBe(urgent);
   });
+
+  it("of the longest window says no more than 30 days, on a machine that has run for months", () => {
+    const month: RateLimit = { ...rule, durationMs: 2_592_000_000 };
+    for (let nowMs = 2e9; nowMs < 2e9 + 1000; nowMs += 0.7) {
+      const all = setUp();
+      take(all, 1, nowMs, month);
+      expect(all.table.report(all.slot, "a", nowMs)?.endsInMs).toBe(2_592_000_000);
+    }
+  });
 });
 
 describe("news of the others", () => {

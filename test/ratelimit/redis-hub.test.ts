@@ -204,7 +204,7 @@ function nearest(endsInMs: number): number {
 }
 
 function memoryHub(mistake: (report: WindowReport) => Partial<WindowReport> = () => ({})): WindowHub {
-  const inner = new MemoryHub(() => 0);
+  const inner = new MemoryHub({ nowMs: () => 0, windowsMax: 1000, freeStandingMax: 0 });
   return {
     isReachable: true,
     isWhole: true,

@@ -68,7 +68,7 @@ class World {
   constructor(seed: number, product: Product, folder: string) {
     const random = new SeededRandom(seed);
     this.#random = random;
-    this.#hub = new product.MemoryHub(() => this.#nowMs);
+    this.#hub = new product.MemoryHub({ nowMs: () => this.#nowMs, windowsMax: 1000, freeStandingMax: 0 });
     let gens = 0;
     let names = 0;
     const slotsMax = random.pick([1, 2, 8]);

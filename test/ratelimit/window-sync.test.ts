@@ -19,7 +19,7 @@ class HeldHub implements WindowHub {
   readonly inner: MemoryHub;
 
   constructor(clock: TestClock) {
-    this.inner = new MemoryHub(() => clock.nowMs());
+    this.inner = new MemoryHub({ nowMs: () => clock.nowMs(), windowsMax: 3000, freeStandingMax: 0 });
   }
 
   exchange(reports: readonly SubjectReport[]): Promise<HubAnswer> {

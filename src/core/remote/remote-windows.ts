@@ -1,5 +1,6 @@
 import type { HubAnswer, SubjectReport, WindowHub } from "../../ratelimit/local/window-hub.ts";
-import { answerOf, fromWireWindows, toWireReports } from "../wire.ts";
+import { answerOf } from "../wire.ts";
+import { fromWireWindows, toWireReports } from "../wire-windows.ts";
 import type { CoordinatorLink } from "./coordinator-link.ts";
 import type { Coordinators, NamedLink } from "./coordinators.ts";
 
@@ -36,16 +37,18 @@ export class RemoteWindows implements WindowHub {
       indicesOf.set(named, indices);
     });
     const news: HubAnswer["news"][number][] = reports.map(() => undefined);
+    let refusal: string | undefined;
     const tell = async ([named, indices]: [NamedLink, number[]]) => {
       const told = indices.map((i) => reports[i] as SubjectReport);
       const answer = await report(named.link, told).catch(() => undefined);
       if (answer !== undefined) this.#epochs.set(named, answer.epoch);
+      refusal ??= answer?.refusal;
       indices.forEach((index, i) => {
         news[index] = answer?.news[i];
       });
     };
     await Promise.all([...indicesOf].map(tell));
-    return { news, epoch: links.map((named) => this.#epochs.get(named) ?? "").join() };
+    return { news, epoch: links.map((named) => this.#epochs.get(named) ?? "").join(), refusal };
   }
 }
 

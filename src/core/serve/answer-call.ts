@@ -9,18 +9,17 @@ import { digest as checkDigest, limitSubject, text } from "../checks.ts";
 import {
   type Answered,
   fromWireAsk,
-  fromWireReports,
   InvalidMessage,
   type ReceivedQuestion,
   rootKeyMax,
   toWirePermits,
-  toWireWindows,
 } from "../wire.ts";
 import { fromWireCharge, toWireOutcome } from "../wire-charges.ts";
 import { checkPosition, fromWirePosition, toWireNews } from "../wire-feed.ts";
 import { toWireKey, toWireOwner } from "../wire-keys.ts";
 import { fromWireChange, fromWireQuery } from "../wire-management.ts";
 import { toWireVerdict } from "../wire-verdict.ts";
+import { fromWireReports, toWireWindows } from "../wire-windows.ts";
 
 /** What a coordinator answers the calls of its edges with. */
 export interface ServedCore extends RootAccess {

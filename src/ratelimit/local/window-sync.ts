@@ -4,9 +4,8 @@ import type { Log } from "../../ambient/log.ts";
 import type { Metrics } from "../../ambient/metrics.ts";
 import type { WindowTable } from "../../domain/window-table.ts";
 import type { WindowListener } from "./window-counter.ts";
-import type { SubjectReport, WindowHub } from "./window-hub.ts";
+import { reportsMax, type SubjectReport, type WindowHub } from "./window-hub.ts";
 
-const batchMax = 500;
 /** Batches under way at once; what is urgent beyond them waits for the next tick. */
 const batchesMax = 16;
 
@@ -73,14 +72,15 @@ export class WindowSync implements WindowListener {
   /** Reports everything that has changed. Resolves when the answers are in, or will not come; never rejects. */
   async tick(): Promise<void> {
     if (!this.#hub.isReachable) return;
-    const retried = this.#toRetry.splice(0, this.#hasFailedSinceTick ? batchMax : this.#toRetry.length);
+    const retried = this.#toRetry.splice(0, this.#hasFailedSinceTick ? reportsMax : this.#toRetry.length);
     this.#hasFailedSinceTick = false;
     const slots = retried.length === 0 ? this.#changed : [...retried, ...this.#changed];
     this.#changed = [];
     for (const slot of slots) this.#unmark(slot, isListed);
     const batches: Promise<void>[] = [];
     // An empty batch too: it asks whether the hub still knows what it was told.
-    for (let i = 0; i === 0 || i < slots.length; i += batchMax) batches.push(this.#send(slots.slice(i, i + batchMax)));
+    for (let i = 0; i === 0 || i < slots.length; i += reportsMax)
+      batches.push(this.#send(slots.slice(i, i + reportsMax)));
     await Promise.all(batches);
   }
 
@@ -88,8 +88,8 @@ export class WindowSync implements WindowListener {
     const slots = this.#urgent;
     this.#urgent = [];
     for (const slot of slots) this.#unmark(slot, isUrgent);
-    for (let i = 0; i < slots.length && this.#batchesUnderWay < batchesMax; i += batchMax) {
-      void this.#send(slots.slice(i, i + batchMax));
+    for (let i = 0; i < slots.length && this.#batchesUnderWay < batchesMax; i += reportsMax) {
+      void this.#send(slots.slice(i, i + reportsMax));
     }
   }
 
@@ -109,7 +109,7 @@ export class WindowSync implements WindowListener {
         continue;
       }
       this.#marks[slot] = mark | isUnderWay;
-      sent.push({ slot, subject: this.#table.idOf(slot), report });
+      sent.push({ slot, subject: this.#table.idOf(slot), apiId: this.#table.apiIdOf(slot), report });
     }
     this.#batchesUnderWay++;
     try {

@@ -1518,7 +1518,7 @@ export declare const PermitInspectionSchema: GenMessage<PermitInspection>;
  */
 export declare type WindowReports = Message<"latchkey.core.v1.WindowReports"> & {
   /**
-   * One per subject.
+   * One per subject, 500 at most.
    *
    * @generated from field: repeated latchkey.core.v1.WindowReport reports = 1;
    */
@@ -1559,7 +1559,7 @@ export declare type WindowReport = Message<"latchkey.core.v1.WindowReport"> & {
   count: number;
 
   /**
-   * Time until the window ends, in milliseconds.
+   * Time until the window ends, in milliseconds: at least 1, at most 30 days.
    *
    * @generated from field: double ends_in_ms = 4;
    */
@@ -1585,6 +1585,13 @@ export declare type WindowReport = Message<"latchkey.core.v1.WindowReport"> & {
    * @generated from field: string replica = 7;
    */
   replica: string;
+
+  /**
+   * The API that the window counts for, of which one API can have a part only. Absent if none was named.
+   *
+   * @generated from field: optional string api_id = 8;
+   */
+  apiId?: string | undefined;
 };
 
 /**
@@ -1697,6 +1704,13 @@ export declare type WindowAnswer = Message<"latchkey.core.v1.WindowAnswer"> & {
    * @generated from field: repeated latchkey.core.v1.WindowNews news = 2;
    */
   news: WindowNews[];
+
+  /**
+   * Why some reports were refused, for the log of the edge. Empty if none was.
+   *
+   * @generated from field: string refusal = 3;
+   */
+  refusal: string;
 };
 
 /**
@@ -1745,6 +1759,13 @@ export declare type WindowNews = Message<"latchkey.core.v1.WindowNews"> & {
    * @generated from field: bool counted = 5;
    */
   counted: boolean;
+
+  /**
+   * The coordinator had no place for the window and has not kept the report. The other fields say nothing then.
+   *
+   * @generated from field: bool refused = 6;
+   */
+  refused: boolean;
 };
 
 /**
