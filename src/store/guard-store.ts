@@ -57,7 +57,7 @@ export function guardStore(store: Store, health: StoreHealth): Store {
       async read(query) {
         const answer = await whileUsable(() => management.read(query));
         // A list says of what is not in it that there is none.
-        const isAbsence = answer === undefined || listKinds.has(query.kind);
+        const isAbsence = answer === undefined || isList[query.kind];
         if (isAbsence && health.doubt !== undefined) throw health.doubt;
         return answer;
       },
@@ -87,7 +87,12 @@ export function guardStore(store: Store, health: StoreHealth): Store {
   };
 }
 
-const listKinds: ReadonlySet<Query["kind"]> = new Set(["keys", "events", "apis", "owners"]);
+/** Every kind, so that the compiler asks for a new one. */
+const isList: Readonly<Record<Query["kind"], boolean>> = {
+  ...{ keys: true, events: true, rootKeys: true, apis: true, owners: true },
+  ...{ keptAnswer: false, key: false, keyOfSecret: false, rootKey: false, api: false, apiDefaults: false },
+  ...{ owner: false, ownerOfKey: false },
+};
 
 interface Failed {
   readonly outcome: "failed";

@@ -76,7 +76,8 @@ describe("a data file after a crash, while it is being checked", () => {
     await expect(store.management.read(list), "or a key that is not in it would look deleted").rejects.toThrow(
       Unavailable,
     );
-    await expect(store.management.read({ kind: "events", limit: 1 })).rejects.toThrow(Unavailable);
+    for (const kind of ["events", "rootKeys", "apis", "owners"] as const)
+      await expect(store.management.read({ kind, limit: 1 }), kind).rejects.toThrow(Unavailable);
     expect(await settle(unknown.id)).toMatchObject([{ outcome: "failed" }]);
     expect(await exchange(unknown.id)).toMatchObject([{ outcome: "failed" }]);
 
