@@ -4,6 +4,7 @@ import type { CreateApi, NewEvent, UpdateApi } from "../commands.ts";
 import type { Plan, Target } from "./plan.ts";
 import { selectApi, storedApiOf } from "./read-apis.ts";
 import type { SqlEngine } from "./sql-engine.ts";
+import { text, whole } from "./sql-values.ts";
 import { notTouched, touchRow } from "./touch-row.ts";
 
 /* The changes of APIs. */
@@ -39,17 +40,32 @@ export function ofApi(id: string): Target {
   return { table: "apis", id };
 }
 
-/** Creates an API, unless it exists. Answers its id if it did not. */
+/**
+ * Creates an API, unless it exists. Answers its id if it did not. It looks first: an INSERT with a conflict waits for every
+ * change of the row that is under way, such as the deletion of the API's keys, and answers 503 if that takes too long.
+ */
 export function insertApi(
   { db }: SqlEngine,
   { apiId, name, defaults = {} }: { apiId: string; name?: string | undefined; defaults?: KeyDefaults },
   { id: event_id, atMs }: NewEvent,
 ): CompiledQuery {
-  const times = { created_at_ms: atMs, updated_at_ms: atMs };
-  const values = { id: apiId, name: name ?? null, defaults: JSON.stringify(defaults), is_deleting: 0 };
   return db
     .insertInto("apis")
-    .values({ ...values, ...times, version: 1, event_id })
+    .columns(["id", "name", "defaults", "is_deleting", "created_at_ms", "updated_at_ms", "version", "event_id"])
+    .expression(
+      db
+        .selectNoFrom([
+          text(apiId).as("id"),
+          text(name).as("name"),
+          text(JSON.stringify(defaults)).as("defaults"),
+          whole(0).as("is_deleting"),
+          whole(atMs).as("created_at_ms"),
+          whole(atMs).as("updated_at_ms"),
+          whole(1).as("version"),
+          text(event_id).as("event_id"),
+        ])
+        .where(({ not, exists, selectFrom }) => not(exists(selectFrom("apis").select("id").where("id", "=", apiId)))),
+    )
     .onConflict((conflict) => conflict.column("id").doNothing())
     .returning("id")
     .compile();

@@ -12,7 +12,7 @@ import { permitAsk } from "../../contract/permit-asks.ts";
 import { sampleKey } from "../../contract/sample-keys.ts";
 import { exchange, settle } from "../../contract/settle.ts";
 import { isDeep, sized } from "../../support/deep.ts";
-import { createKey, updateApi, updateRemaining } from "../../support/manage.ts";
+import { createApi, createKey, updateApi, updateRemaining } from "../../support/manage.ts";
 import { ones } from "../../support/ones.ts";
 import { query } from "../../support/run-statement.ts";
 import { settles } from "../../support/settles.ts";
@@ -197,6 +197,24 @@ describe.runIf(hasPostgres)("a forced deletion of an API", () => {
   });
 
   if (!isDeep) {
+    it("refuses new keys with a conflict, also while the deletion of a piece waits for a lock", async () => {
+      const url = await createTestDatabase();
+      const store = await openStore(url, 1);
+      const engine = openPgEngine({ url, connectionsMax: 2 });
+      onTestFinished(() => engine.close());
+      const key = newKey("api");
+      await createKey(store.management, key);
+      const holder = await lockRow(url, "counters", key.id);
+      const management = createSqlManagement(waitingLonger(engine));
+      const deleting = deleteApi(management, { apiId: "api", force: true }, undefined, deps);
+      await settles(() => waitingForLocks(url), 1, settledMs);
+      const conflict = (reason: string) => ({ outcome: "conflict", reason });
+      expect(await createKey(store.management, newKey("api"))).toEqual(conflict("apiIsDeleting"));
+      expect(await createApi(store.management, "api")).toEqual(conflict("apiExists"));
+      await holder.release();
+      expect(await deleting).toBe(true);
+    });
+
     it("waits in no circle with uses, because it locks counters and windows in the same order", async () => {
       expect(await circlesWith((engine) => engine)).toBe(0);
     });
