@@ -65,6 +65,13 @@ function reportDataFile(file: string, facts: DataFileFacts, report: Report): voi
       "Stop the service, move the data folder away, and latchkey restore BACKUP: " +
         "docs/operations.md#a-damaged-or-lost-data-file-embedded.",
     );
+  } else if (check?.outcome === "unwritten") {
+    report.found(
+      "data-file-damaged",
+      `the data file ${file} is in the system's cache only: ${check.reason}`,
+      "latchkey backup FILE on another disk, before anything is stopped or unmounted: " +
+        "docs/operations.md#a-damaged-or-lost-data-file-embedded.",
+    );
   } else if (check?.outcome !== "sound") {
     const reason = check?.reason ?? (bytes > 0 ? `it has ${size}` : "it is in use");
     report.found(

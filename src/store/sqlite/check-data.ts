@@ -1,16 +1,25 @@
 import type { DatabaseSync } from "node:sqlite";
 import { counterOfOwner } from "../../domain/subject.ts";
 import { countingTables } from "../sql/counting-tables.ts";
-import { isDamage, isReadError } from "./result-codes.ts";
+import type { DiskComparison } from "./compare-with-disk.ts";
+import { isDamage, isInputOutputError } from "./result-codes.ts";
 
 export type CheckResult =
-  | { readonly outcome: "sound" }
+  /** `isOnDisk`: it is on the disk as it was read from the system's cache. Otherwise that is not known. */
+  | { readonly outcome: "sound"; readonly isOnDisk?: boolean }
+  /** The system's cache has the data, and the disk has something else. */
+  | { readonly outcome: "unwritten"; readonly reason: string }
   | { readonly outcome: "damaged"; readonly reason: string }
   /** The check itself failed; it says nothing about the data. */
   | { readonly outcome: "unknown"; readonly reason: string };
 
-/** Reads all data of the file. Takes a second for 64 MB, and minutes for gigabytes. */
-export function checkData(db: DatabaseSync): CheckResult {
+/**
+ * Reads all data of the file, from the system's cache as far as it is there. Takes a second for 64 MB, and minutes for
+ * gigabytes. `comparison`: of that cache with the disk, made before.
+ */
+export function checkData(db: DatabaseSync, comparison: DiskComparison = "unsupported"): CheckResult {
+  if (comparison === "different") return { outcome: "unwritten", reason: "the disk has not all that was written" };
+  if (typeof comparison === "object") return { outcome: "unknown", reason: comparison.failed };
   try {
     // Not `quick_check`: it does not compare indexes with their tables, and look-ups use an index.
     const [found] = db.prepare("PRAGMA integrity_check(1)").all() as { integrity_check: string }[];
@@ -20,7 +29,7 @@ export function checkData(db: DatabaseSync): CheckResult {
       .prepare(`SELECT "table" AS name FROM pragma_foreign_key_check ${countedForNothing} LIMIT 1`)
       .get();
     if (orphan !== undefined) return { outcome: "damaged", reason: `a row of ${orphan.name} belongs to nothing` };
-    return { outcome: "sound" };
+    return { outcome: "sound", isOnDisk: comparison === "same" };
   } catch (error) {
     return failedCheck(error);
   }
@@ -47,5 +56,5 @@ const countedForNothing = [...countedForNoKey, ...countedForNoOwner].map((query)
 /** A read error can be temporary, so it is no result. What SQLite calls malformed stays malformed. */
 export function failedCheck(error: unknown): CheckResult {
   const { errcode, message } = error as { errcode?: number; message: string };
-  return { outcome: isDamage(errcode) && !isReadError(errcode) ? "damaged" : "unknown", reason: message };
+  return { outcome: isDamage(errcode) && !isInputOutputError(errcode) ? "damaged" : "unknown", reason: message };
 }

@@ -7,9 +7,12 @@ import { DataFolderError } from "./data-folder.ts";
  * after opening changes the file or leaves a write-ahead log beside it.
  */
 
+const openedNote = "opened\n";
+const failedNote = "a write failed\n";
+
 export interface DataFileState {
-  /** `unclean`: the file may have changed since it was closed cleanly, or never was. */
-  readonly state: "new" | "clean" | "unclean";
+  /** `unclean`: the file may have changed since it was closed cleanly, or never was. `failed`: a write to it has failed. */
+  readonly state: "new" | "clean" | "unclean" | "failed";
   /** Of the file and the write-ahead log beside it. */
   readonly bytes: number;
 }
@@ -26,16 +29,30 @@ export function readDataFileState(file: string): DataFileState {
     );
   }
   const logBytes = statsOf(`${file}-wal`)?.size ?? 0n;
+  const bytes = Number(stats.size + logBytes);
+  if (note === failedNote) return { state: "failed", bytes };
   const isClean = note === closedAs(stats) && logBytes === 0n;
-  return { state: isClean ? "clean" : "unclean", bytes: Number(stats.size + logBytes) };
+  return { state: isClean ? "clean" : "unclean", bytes };
 }
 
 /** From now on it is known that the file existed, should it be missing. */
 export function noteOpened(file: string): void {
   try {
-    writeFileSync(noteFileOf(file), "opened\n", { flag: "wx" });
+    writeFileSync(noteFileOf(file), openedNote, { flag: "wx" });
   } catch {
     // There is a note already, or the disk is full. In that case a lost file would look like a first start.
+  }
+}
+
+/**
+ * Whether a write has failed and the file was not compared with the disk since: then the next start does so before it uses
+ * the file. If the note is lost with a restart of the machine, so is the system's cache, and nothing differs from the disk.
+ */
+export function noteFailedWrite(file: string, hasFailed: boolean): void {
+  try {
+    writeFileSync(noteFileOf(file), hasFailed ? failedNote : openedNote);
+  } catch {
+    // The disk is full or read-only. A large file is then checked while it is in use.
   }
 }
 

@@ -2,18 +2,21 @@ import type { Log } from "../../ambient/log.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { StoreHealth } from "../store-health.ts";
 import type { CheckResult } from "./check-data.ts";
+import { noteFailedWrite } from "./clean-stop.ts";
 import type { FileCheck, PrepareCheck } from "./file-check.ts";
 import type { OpenFiles } from "./open-files.ts";
 
 const compareEveryMs = 1000;
 /** The pause between two checks, so that a disk with errors is not read all the time. */
 const checkPauseMs = 10_000;
+const unwrittenRemedy =
+  "Take `latchkey backup FILE` to another disk before you stop the service: the system's cache may have what the disk has not.";
 const damagedRemedy = "Stop the service and put a backup into an empty data folder.";
 const lostRemedy = "Its data can be saved as long as the service runs: see docs/operations.md before you stop it.";
 
 /**
- * The health of the data file. Problem: the file is damaged, or its path now names another file or none. Doubt: the file
- * may be damaged and has not been checked since.
+ * The health of the data file. Problem: the file is damaged, a write to it has failed and it was not compared with the disk
+ * since, or its path now names another file or none. Doubt: the file may be damaged and has not been checked since.
  */
 export class FileHealth implements StoreHealth {
   readonly #file: string;
@@ -21,7 +24,10 @@ export class FileHealth implements StoreHealth {
   readonly #prepareCheck: PrepareCheck;
   readonly #listeners: (() => void)[] = [];
   #doubt: Unavailable | undefined;
+  /** For good: it is damaged, or what was written has not reached the disk. */
   #damaged: Unavailable | undefined;
+  /** One for each failure, so that the result of a check tells which of them it came after. */
+  #failedWrite: Unavailable | undefined;
   #lost: Unavailable | undefined;
   #check: FileCheck | undefined;
   #comparison: Promise<void> | undefined;
@@ -43,7 +49,12 @@ export class FileHealth implements StoreHealth {
   }
 
   get problem(): Unavailable | undefined {
-    return this.#damaged ?? this.#lost;
+    return this.#damaged ?? this.#failedWrite ?? this.#lost;
+  }
+
+  /** Whether the file must be left as it is. */
+  get hasFailed(): boolean {
+    return this.#damaged !== undefined || this.#failedWrite !== undefined;
   }
 
   get doubt(): Unavailable | undefined {
@@ -57,23 +68,36 @@ export class FileHealth implements StoreHealth {
     if (this.#check !== undefined) this.#beginCheck();
   }
 
-  /** Takes the result of a check, made before or during use of the file. */
-  async applyCheck(result: CheckResult): Promise<void> {
+  /** Takes the result of a check, made before or during use of the file. `failedWrite`: the last one when it began. */
+  async applyCheck(result: CheckResult, failedWrite?: Unavailable): Promise<void> {
     const wasServed = this.#check !== undefined;
     this.#check = undefined;
     await this.refresh();
     if (this.#stopped) return;
+    if (this.#failedWrite !== failedWrite) {
+      // The check had begun before that failure.
+      this.#pauseChecks();
+      return;
+    }
     const file = this.#file;
     // The check read the file at the path, and that may be another file now.
     if (this.#lost !== undefined) this.#pauseChecks();
     else if (result.outcome === "sound") {
+      const hadFailed = this.#failedWrite !== undefined;
+      if (hadFailed && result.isOnDisk !== true) {
+        this.#fail("a write to the data file failed", unwrittenRemedy, "its file system cannot be read past the cache");
+        return;
+      }
       this.#doubt = undefined;
+      this.#failedWrite = undefined;
+      if (hadFailed) noteFailedWrite(file, false);
       if (wasServed) this.#log.info("the data file was checked and is sound", { file });
+      if (hadFailed) this.#notify();
     } else if (result.outcome === "damaged") {
-      this.#damaged = new Unavailable("the data file is damaged");
-      const cause = new Error(result.reason);
-      this.#log.error(`the data file is damaged: nothing is served from it. ${damagedRemedy}`, cause, { file });
-      this.#notify();
+      this.#fail("the data file is damaged", damagedRemedy, result.reason);
+    } else if (result.outcome === "unwritten") {
+      noteFailedWrite(file, true);
+      this.#fail("what was written to the data file is not on the disk", unwrittenRemedy, result.reason);
     } else {
       this.#doubt ??= notChecked();
       const { reason } = result;
@@ -82,12 +106,28 @@ export class FileHealth implements StoreHealth {
     }
   }
 
-  /** Reading or writing failed. Only a check can tell whether the file is damaged. */
+  /**
+   * Writing failed. The system may have lost it and still show it, also to later writes and to a check that reads its cache.
+   * So nothing is answered until a check has compared that cache with the disk.
+   */
+  failWrite(cause: unknown): void {
+    if (this.#damaged !== undefined || this.#stopped) return;
+    const text = `the data file could not be written: nothing is served from it until it was compared with the disk. ${unwrittenRemedy}`;
+    this.#log.error(text, cause, { file: this.#file });
+    this.#failedWrite = new Unavailable("a write to the data file failed, and it was not compared with the disk since");
+    noteFailedWrite(this.#file, true);
+    this.#notify();
+    // The result of a check that is under way does not count.
+    if (this.#pause === undefined && this.#comparing !== undefined && this.#check === undefined) this.#beginCheck();
+    this.#pauseChecks();
+  }
+
+  /** Reading failed. Only a check can tell whether the file is damaged. */
   suspect(cause: unknown): void {
     if (this.#doubt !== undefined || this.#damaged !== undefined || this.#stopped) return;
-    this.#log.error("the data file could not be read or written; it is checked again", cause, { file: this.#file });
+    this.#log.error("the data file could not be read; it is checked again", cause, { file: this.#file });
     this.#doubt = notChecked();
-    if (this.#pause === undefined) this.#beginCheck();
+    if (this.#pause === undefined && this.#check === undefined) this.#beginCheck();
     this.#pauseChecks();
   }
 
@@ -113,9 +153,18 @@ export class FileHealth implements StoreHealth {
     return this.problem === undefined && this.doubt === undefined;
   }
 
+  #fail(problem: string, remedy: string, reason: string): void {
+    this.#damaged = new Unavailable(problem);
+    this.#log.error(`${problem}: nothing is served from it. ${remedy}`, new Error(reason), { file: this.#file });
+    this.#notify();
+  }
+
   async #compare(): Promise<void> {
     const difference = await this.#files?.findDifference();
-    if (this.#stopped || difference === this.#lost?.message) return;
+    const loss = await this.#files?.findLoss();
+    if (this.#stopped) return;
+    if (loss !== undefined) this.failWrite(new Error(loss));
+    if (difference === this.#lost?.message) return;
     this.#lost = difference === undefined ? undefined : new Unavailable(difference);
     if (this.#lost === undefined) this.#log.warn("the data file is in its place again", { file: this.#file });
     else this.#log.error(`the data file is not in its place: nothing is served from it. ${lostRemedy}`, this.#lost);
@@ -126,14 +175,16 @@ export class FileHealth implements StoreHealth {
     const check = this.#check ?? this.#prepareCheck(this.#file);
     this.#check = check;
     check.begin();
-    void check.result.then((result) => this.applyCheck(result));
+    const failedWrite = this.#failedWrite;
+    void check.result.then((result) => this.applyCheck(result, failedWrite));
   }
 
   /** A check requested during the pause starts at its end. */
   #pauseChecks(): void {
     this.#pause ??= setTimeout(() => {
       this.#pause = undefined;
-      if (this.#doubt !== undefined && this.#damaged === undefined && this.#check === undefined) this.#beginCheck();
+      const isDue = this.#doubt !== undefined || this.#failedWrite !== undefined;
+      if (isDue && this.#damaged === undefined && this.#check === undefined) this.#beginCheck();
     }, checkPauseMs).unref();
   }
 

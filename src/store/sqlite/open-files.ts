@@ -8,6 +8,7 @@ interface OpenFile {
 /** Compares the files that this process has open with the files at their paths now. */
 export class OpenFiles {
   readonly #files: readonly OpenFile[];
+  #firstBytes = 0;
 
   /** Paths without a file are skipped. */
   static async open(paths: readonly string[]): Promise<OpenFiles> {
@@ -31,6 +32,17 @@ export class OpenFiles {
   async findDifference(): Promise<string | undefined> {
     const differences = await Promise.all(this.#files.map(({ path, handle }) => differenceOf(path, handle)));
     return differences.find((difference) => difference !== undefined);
+  }
+
+  /** What is wrong, in words, if the first file has become shorter since the last call. The embedded store never shortens it. */
+  async findLoss(): Promise<string | undefined> {
+    const [first] = this.#files;
+    if (first === undefined) return undefined;
+    const before = this.#firstBytes;
+    // What cannot be found out is no loss: `findDifference` says so.
+    const { size } = await first.handle.stat().catch(() => ({ size: before }));
+    this.#firstBytes = size;
+    return size < before ? `${first.path} became shorter: it had ${before} bytes, and has ${size}` : undefined;
   }
 
   /**

@@ -33,7 +33,8 @@ export interface SqliteEngine extends SqlEngine {
   readonly lookups: KeyLookup & OwnerLookup;
   readonly writer: SqliteWriter;
   readonly lists: ListReader;
-  close(): Promise<void>;
+  /** `leaveLog`: nothing more is written to the data file. The log may have the only copy that is on the disk. */
+  close(options?: { readonly leaveLog: boolean }): Promise<void>;
 }
 
 export interface SqliteStoreOptions extends SqliteWriterOptions {
@@ -57,7 +58,7 @@ const readCacheKb = 256 * 1024;
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const { file, log, prepareCheck = prepareFileCheck } = options;
   const { state, bytes } = readDataFileState(file);
-  const checkFirst = state !== "new" && bytes <= checkFirstBytes;
+  const checkFirst = state === "failed" || (state !== "new" && bytes <= checkFirstBytes);
   const health = new FileHealth(file, { log, prepareCheck });
   if (!checkFirst && (state === "unclean" || (state === "clean" && bytes <= checkAlwaysBytes))) health.prepareCheck();
   let damage: unknown;
@@ -65,9 +66,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     damage = cause;
     health.suspect(cause);
   };
+  const onFailedWrite = (cause: unknown) => {
+    damage = cause;
+    health.failWrite(cause);
+  };
+  const problem = () => health.problem;
   let engine: SqliteEngine | undefined;
   try {
-    engine = await openSqliteEngine({ ...options, checkFirst, onDamage });
+    engine = await openSqliteEngine({ ...options, checkFirst, onDamage, onFailedWrite, problem });
     if (engine.writer.checked !== undefined) await health.applyCheck(engine.writer.checked);
     // Nothing is written to a damaged file.
     if (health.problem === undefined) {
@@ -81,7 +87,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     throw damage === undefined ? error : new DataFolderError(damagedAtStart(file, damage as Error));
   }
   // Logged only now: a refused start prints nothing but the reason.
-  if (state === "unclean") log.info("the data file is not known to have been closed in order: it is checked", { file });
+  if (state === "unclean" || state === "failed")
+    log.info("the data file is not known to have been closed in order: it is checked", { file });
   noteOpened(file);
   const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
   health.watch(files);
@@ -111,7 +118,7 @@ function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, f
   return async () => {
     // The check is stopped first: its open connection would keep the write-ahead log in place.
     const isSound = await health.stop();
-    await engine.close();
+    await engine.close({ leaveLog: health.hasFailed });
     await files.close();
     if (isSound) noteClosed(file);
   };
@@ -119,6 +126,15 @@ function closeWith(engine: SqliteEngine, files: OpenFiles, health: FileHealth, f
 
 function damagedAtStart(file: string, { message }: Error): string {
   return `the data file ${file} is damaged (${message}): put a backup into an empty data folder`;
+}
+
+/** A connection that can write moves the log into the file when it closes, unless another one has read the file and is open. */
+function keepOpen(reader: DatabaseSync): void {
+  try {
+    reader.exec("SELECT 1 FROM sqlite_schema LIMIT 1");
+  } catch {
+    // The file cannot be read. Then its log cannot be moved into it either.
+  }
 }
 
 const nextTransaction = sql<number>`(SELECT max(transaction_id) + 1 FROM changes)`;
@@ -167,8 +183,12 @@ export async function openSqliteEngine(options: SqliteWriterOptions): Promise<Sq
     refilledCounter,
     ledgerNowMs: async () => options.clock.nowMs(),
     writer,
-    async close() {
+    async close({ leaveLog } = { leaveLog: false }) {
       await lists.close();
+      if (leaveLog) {
+        keepOpen(reader);
+        await writer.close();
+      }
       if (reader.isOpen) reader.close();
       await writer.close();
     },

@@ -1,6 +1,8 @@
 const sqliteIoError = 10;
 const sqliteCorrupt = 11;
 const sqliteNotADatabase = 26;
+/** SQLITE_IOERR_READ and SQLITE_IOERR_SHORT_READ. */
+const readFailures: readonly number[] = [266, 522];
 
 /** Whether SQLite's result code says that the file could not be read or written properly. */
 export function isDamage(resultCode: number | undefined): boolean {
@@ -8,8 +10,13 @@ export function isDamage(resultCode: number | undefined): boolean {
 }
 
 /** Whether the system could not read or write the file, independent of its content. */
-export function isReadError(resultCode: number | undefined): boolean {
+export function isInputOutputError(resultCode: number | undefined): boolean {
   return primaryCodeOf(resultCode) === sqliteIoError;
+}
+
+/** Whether the system could not write the file. Then its cache may show what is not on the disk. */
+export function isFailedWrite(resultCode = 0): boolean {
+  return isInputOutputError(resultCode) && !readFailures.includes(resultCode);
 }
 
 /** The low byte; the other bits give details. */

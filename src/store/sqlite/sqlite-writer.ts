@@ -9,7 +9,7 @@ import { CheckViolation, UniqueViolation } from "../sql/sql-engine.ts";
 import type { Charge, ChargeResult, UsageEngine } from "../usage-ledger.ts";
 import type { CheckResult } from "./check-data.ts";
 import { DataFolderError } from "./data-folder.ts";
-import { isDamage } from "./result-codes.ts";
+import { isDamage, isFailedWrite } from "./result-codes.ts";
 import { StatementNumbers } from "./statement-numbers.ts";
 import type {
   JobResult,
@@ -37,8 +37,12 @@ export interface SqliteWriterOptions extends Pick<Ambient, "clock" | "metrics"> 
   readonly onReply?: () => void;
   /** Whether the file is to be checked before it is used: see `SqliteWriter.checked`. Default: false. */
   readonly checkFirst?: boolean;
-  /** The file could not be read or written properly. */
+  /** The file could not be read properly. */
   readonly onDamage?: (cause: unknown) => void;
+  /** The file could not be written. */
+  readonly onFailedWrite?: (cause: unknown) => void;
+  /** Why nothing may be written to the file now. */
+  readonly problem?: () => Unavailable | undefined;
 }
 
 /** The event loop's side of the writer thread. All waiting writes share one transaction and one flush to disk. */
@@ -48,6 +52,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   readonly #windowClock: Pick<Clock, "nowMs">;
   readonly #watch: LedgerWatch | undefined;
   readonly #onDamage: (cause: unknown) => void;
+  readonly #onFailedWrite: (cause: unknown) => void;
+  readonly #problem: () => Unavailable | undefined;
   readonly #jobs: GroupCommit<WriterJob<Statement>, JobResult<StatementResult>>;
   readonly #numbers = new StatementNumbers();
   /** Gets the next reply: at most one request is under way. */
@@ -69,8 +75,10 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   }
 
   private constructor({ file, clock, metrics, onDeath, ...options }: SqliteWriterOptions) {
-    const { checkFirst = false, onDamage = () => {} } = options;
+    const { checkFirst = false, onDamage = () => {}, onFailedWrite = () => {}, problem = () => undefined } = options;
     this.#onDamage = onDamage;
+    this.#onFailedWrite = onFailedWrite;
+    this.#problem = problem;
     this.#clock = clock;
     this.#windowClock = options.windowClock ?? anchored(clock);
     this.#watch = options.watch;
@@ -134,6 +142,9 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
 
   async #commit(jobs: readonly WriterJob<Statement>[]): Promise<readonly JobResult<StatementResult>[]> {
     if (!this.#serving) throw new Unavailable("nothing was written: the store is closed");
+    // Also for those who asked before there was a problem: another checkpoint could overwrite the last sound copy.
+    const problem = this.#problem();
+    if (problem !== undefined) throw problem;
     const sentAtMs = this.#clock.monotonicMs();
     const time = { nowMs: this.#clock.nowMs(), windowNowMs: this.#windowClock.nowMs() };
     this.#watch?.onClockReading({ shownMs: time.nowMs, sentAtMs, receivedAtMs: this.#clock.monotonicMs() });
@@ -142,7 +153,8 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     if (typeof reply === "string" || "opened" in reply)
       throw new Error("the writer answered a batch with something else");
     const damage = "aborted" in reply ? reply.aborted : reply.damage;
-    if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
+    if (isFailedWrite(damage?.resultCode)) this.#onFailedWrite(new Error(damage?.message));
+    else if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);
     return reply.committed.map((result, i) => this.#named(jobs[i], result));
   }

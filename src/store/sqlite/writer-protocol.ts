@@ -68,7 +68,7 @@ export type WriterReply =
   /** The file is open, and was checked if that was asked for. */
   | { readonly opened: CheckResult | undefined }
   | "closed"
-  /** One result per job: the transaction is durable. `damage`: a job failed because the file could not be read or written. */
-  | { readonly committed: readonly JobResult[]; readonly damage?: WriterFailure | undefined }
+  /** One result per job: the transaction is durable. `damage`: the file could not be read or written, for a job or afterwards. */
+  | { readonly committed: readonly JobResult[]; readonly damage: WriterFailure | undefined }
   /** The transaction as a whole failed: none of its jobs happened. */
   | { readonly aborted: WriterFailure };

@@ -3,6 +3,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Charge } from "../usage-ledger.ts";
 import { checkData } from "./check-data.ts";
+import { compareWithDisk } from "./compare-with-disk.ts";
 import { exchangeAsk } from "./permit-rows.ts";
 import { registerRefills } from "./register-refills.ts";
 import { isDamage } from "./result-codes.ts";
@@ -19,9 +20,15 @@ import type {
   WriterTime,
 } from "./writer-protocol.ts";
 
+/** About as often as SQLite's own checkpoints, which come with each commit above 1000 pages of log. */
+const changesPerCheckpoint = 1000;
+const logPagesMax = 1000;
+
 if (parentPort === null) throw new Error("the writer runs in a worker thread");
 const port = parentPort;
 const setup = workerData as WriterSetup;
+// Before the file is opened: see `compareWithDisk`.
+const comparison = setup.checkFirst ? compareWithDisk(setup.file) : undefined;
 const db = openForWriting(setup.file);
 /** Of this file and of the ledgers: they are few. */
 const prepared = new Map<string, StatementSync>();
@@ -31,6 +38,8 @@ let nowMs = 0;
 registerRefills(db, () => nowMs);
 /** A problem with the file in the current transaction. */
 let damage: WriterFailure | undefined;
+/** Of the last checkpoint: the number of rows changed until then, and the pages of log that it found. */
+let checkpoint = { changes: 0, logPages: 0 };
 
 port.on("message", (request: WriterRequest) => {
   if (request === "close") {
@@ -42,7 +51,7 @@ port.on("message", (request: WriterRequest) => {
     reply(commit(request.jobs, request.time));
   }
 });
-reply({ opened: setup.checkFirst ? checkData(db) : undefined });
+reply({ opened: setup.checkFirst ? checkData(db, comparison) : undefined });
 
 function openForWriting(file: string): DatabaseSync {
   const opened = new DatabaseSync(file, { timeout: 5000, enableForeignKeyConstraints: true });
@@ -50,6 +59,8 @@ function openForWriting(file: string): DatabaseSync {
   // FULL: a commit returns when it is on the disk, so that a power cut loses nothing that was acknowledged.
   opened.exec("PRAGMA synchronous = FULL");
   opened.exec("PRAGMA journal_size_limit = 67108864");
+  // See `checkpointIfDue`.
+  opened.exec("PRAGMA wal_autocheckpoint = 0");
   return opened;
 }
 
@@ -61,10 +72,27 @@ function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
     execute("BEGIN IMMEDIATE");
     const results = jobs.map((job) => runAlone(job, time.windowNowMs, jobs.length === 1));
     if (db.isTransaction) execute("COMMIT");
+    checkpointIfDue();
     return { committed: results, damage };
   } catch (error) {
     if (db.isTransaction) execute("ROLLBACK");
     return { aborted: failureOf(error) };
+  }
+}
+
+/**
+ * Moves the log into the data file from time to time. SQLite would do so by itself, but reports no error: pages that did not
+ * reach the disk would be taken for written, and their copies in the log be overwritten. A changed row is a few pages of log.
+ */
+function checkpointIfDue(): void {
+  const { changes } = prepare("SELECT total_changes() AS changes").get() as { changes: number };
+  // A log that was moved is begun again by the next commit that finds no reader in it.
+  if (changes - checkpoint.changes < changesPerCheckpoint && checkpoint.logPages < logPagesMax) return;
+  try {
+    const { log } = prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number };
+    checkpoint = { changes, logPages: log };
+  } catch (error) {
+    failureOf(error);
   }
 }
 

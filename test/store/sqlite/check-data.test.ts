@@ -29,7 +29,7 @@ it.each(losses)("a file after %s has rows of %s that belong to nothing", async (
       db.close();
     }
   };
-  expect(check()).toEqual({ outcome: "sound" });
+  expect(check()).toEqual({ outcome: "sound", isOnDisk: false });
   tamper(file, loss);
   expect(check()).toEqual({ outcome: "damaged", reason: `a row of ${table} belongs to nothing` });
 });
