@@ -90,6 +90,7 @@ export const findingKinds = {
   "service-shed-earlier": ["note", "There was no room for some callers since the start: they got 503."],
   "service-event-loop-late": ["warning", "Every call waits that long before it is looked at."],
   "service-database-away": ["error", "Nothing can be counted or changed; keys are served from memory for a minute."],
+  "service-data-file-down": ["error", "Nothing can be counted or changed; keys are served from memory only."],
   "service-change-feed-away": ["error", "Revoked keys may still be served from memory."],
   "service-redis-away": [
     "warning",

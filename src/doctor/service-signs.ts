@@ -57,6 +57,16 @@ export const serviceSigns: readonly Sign[] = [
     fix: "latchkey doctor with the service's own settings, on its machine, says why; docs/operations.md#when-the-database-is-away.",
   },
   {
+    id: "service-data-file-down",
+    problems: ({ now }) =>
+      zeros(
+        now,
+        "latchkey_data_file_up",
+        () => "the embedded store has no room to write, or its data file has a problem",
+      ),
+    fix: "latchkey doctor with the service's own settings, on its machine, says whether the disk is full; its log says what is wrong with the file. Do not stop it before you have read docs/operations.md#a-damaged-or-lost-data-file-embedded.",
+  },
+  {
     id: "service-change-feed-away",
     // Without its database the feed is away too: that is one finding.
     problems: ({ now }) =>
@@ -151,9 +161,10 @@ function above(metrics: MetricsText, name: string, bound: number, what: string):
   return value > bound ? [`${value} ${what} (${name})`] : [];
 }
 
-/** Whether the database of the service, or every coordinator of an edge, is away. */
+/** Whether the database or the data file of the service, or every coordinator of an edge, is away. */
 function isCoreAway(metrics: MetricsText): boolean {
-  return metrics.sum("latchkey_database_up") === 0 || metrics.sum("latchkey_coordinator_up") === 0;
+  const gauges = ["latchkey_database_up", "latchkey_data_file_up", "latchkey_coordinator_up"];
+  return gauges.some((name) => metrics.sum(name) === 0);
 }
 
 /** Gauges that are 0. Both functions get the label `address`, if there is one. */

@@ -1,7 +1,9 @@
 // Faults that are planted for real, each in a service of its own, with what it tells of itself before and during the fault.
 import { once } from "node:events";
+import { renameSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import https from "node:https";
+import { join } from "node:path";
 import { expect, vi } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
@@ -123,6 +125,16 @@ export const faults: Readonly<Record<string, () => Promise<readonly Fault[]>>> =
     const before = await scrapeHere();
     await expect(fetch(`http://127.0.0.1:${port}/livez`)).rejects.toThrow();
     return [{ alerts: ["LatchkeyServingFailed"], before, after: await scrapeHere() }];
+  },
+
+  async "the data folder is gone"() {
+    const dataDir = join(tempFolder(), "data");
+    const server = await start({ dataDir });
+    const before = await scrapeWhen(server, { latchkey_data_file_up: 1 });
+    renameSync(dataDir, `${dataDir}-elsewhere`);
+    return [
+      { alerts: ["LatchkeyDataFileDown"], before, after: await scrapeWhen(server, { latchkey_data_file_up: 0 }) },
+    ];
   },
 
   async "Redis is gone"() {

@@ -147,6 +147,7 @@ describe("signs of incidents in metrics", () => {
     ["", "latchkey_serving_failures_total 1", ["service-failures"]],
     ["", "process_open_fds 900\nprocess_max_fds 1000", ["service-open-files"]],
     ["", "latchkey_change_feed_up 0\nlatchkey_database_up 1", ["service-change-feed-away"]],
+    ["", "latchkey_change_feed_up 0\nlatchkey_data_file_up 0", ["service-data-file-down"]],
     ["", "latchkey_permit_ledger_up 0", ["service-ledger-away"]],
     [
       "",

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import http from "node:http";
@@ -10,6 +10,7 @@ import { FaultyProxy } from "../support/faulty-proxy.ts";
 import { type LatchkeyProcess, runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { freePort } from "../support/local-server.ts";
 import { type Certificate, expireCertificate, makeCertificate } from "../support/make-certificate.ts";
+import { rawClient } from "../support/raw-client.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
@@ -19,6 +20,7 @@ import { testInternalSecret, testRootKey } from "../support/test-root-key.ts";
 import { type DoctorAnswer, runDoctor } from "./run-doctor.ts";
 
 const hourMs = 3_600_000;
+const mayMount = spawnSync("unshare", ["-m", "true"]).status === 0;
 
 function embedded(environment: Record<string, string> = {}): Promise<LatchkeyProcess> {
   return startLatchkey({ LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey, ...environment });
@@ -148,6 +150,23 @@ describe.concurrent("latchkey doctor --url", () => {
       expect.stringMatching(/^Correct --url to a name/),
       expect.stringMatching(/^Correct --internal-url to a name/),
     ]);
+  });
+
+  it.runIf(mayMount)("finds a disk that is full, also while nobody asks for a write", async () => {
+    const mount = 'mount -t tmpfs -o size=4m,mode=700 none "$LATCHKEY_DATA_DIR" && exec "$0" "$@"';
+    const serve = [process.execPath, builtProgram(), "serve"];
+    const settings = { LATCHKEY_DATA_DIR: tempFolder(), LATCHKEY_ROOT_KEY: testRootKey };
+    const latchkey = await startLatchkey(settings, ["unshare", "-m", "sh", "-c", mount, ...serve]);
+    expect(await metric(latchkey, "latchkey_data_file_up")).toBe(1);
+    const { keys } = rawClient({ ...latchkey, rootKey: testRootKey });
+    const large = { apiId: "api", meta: { filler: "x".repeat(15_000) } };
+    const statuses = new Set<number>();
+    while ((await metric(latchkey, "latchkey_data_file_up")) === 1)
+      await keys.createKey(large).catch(({ status }: { status: number }) => statuses.add(status));
+    expect([...statuses]).toEqual([503]);
+    const answer = await check(latchkey);
+    expect(answer).toMatchObject({ ids: ["service-data-file-down"], code: 1 });
+    expect(answer.findings[0]?.fix).toContain("latchkey doctor with the service's own settings");
   });
 
   it("finds the certificate of the internal port that ends soon, by its metric", async () => {

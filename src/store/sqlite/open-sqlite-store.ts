@@ -92,6 +92,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   noteOpened(file);
   const files = await OpenFiles.open([file, `${file}-wal`, `${file}-shm`]);
   health.watch(files);
+  const { writer } = engine;
+  options.metrics.gauge(
+    "latchkey_data_file_up",
+    "With the embedded store: 1 while its file can be used and the last write to it found room.",
+    () => Number(health.problem === undefined && !writer.isFull),
+  );
   return guardStore(storeOn(engine, closeWith(engine, files, health, file)), health);
 }
 

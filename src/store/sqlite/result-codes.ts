@@ -1,5 +1,6 @@
 const sqliteIoError = 10;
 const sqliteCorrupt = 11;
+const sqliteFull = 13;
 const sqliteNotADatabase = 26;
 /** SQLITE_IOERR_READ and SQLITE_IOERR_SHORT_READ. */
 const readFailures: readonly number[] = [266, 522];
@@ -17,6 +18,11 @@ export function isInputOutputError(resultCode: number | undefined): boolean {
 /** Whether the system could not write the file. Then its cache may show what is not on the disk. */
 export function isFailedWrite(resultCode = 0): boolean {
   return isInputOutputError(resultCode) && !readFailures.includes(resultCode);
+}
+
+/** Whether there was no room for a write. Nothing of it is in the file. */
+export function isFull(resultCode: number | undefined): boolean {
+  return primaryCodeOf(resultCode) === sqliteFull;
 }
 
 /** The low byte; the other bits give details. */

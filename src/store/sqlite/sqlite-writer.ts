@@ -61,6 +61,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
   /** From the moment the file is open until it is closed or the thread has died. */
   #serving = false;
   #checked: CheckResult | undefined;
+  #isFull = false;
 
   /** Resolves when the file is open; throws `DataFolderError` when it cannot be opened. */
   static async open(options: SqliteWriterOptions): Promise<SqliteWriter> {
@@ -114,6 +115,11 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     return this.#checked;
   }
 
+  /** Whether the last write found no room on the disk. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
   /** Runs the statements as one transaction. Throws `UniqueViolation`, `CheckViolation` or `Unavailable`. */
   async run(statements: readonly Statement[]): Promise<readonly StatementResult[]> {
     const result = await this.#jobs.submit({ kind: "statements", statements });
@@ -155,6 +161,7 @@ export class SqliteWriter implements UsageEngine, PermitEngine {
     const damage = "aborted" in reply ? reply.aborted : reply.damage;
     if (isFailedWrite(damage?.resultCode)) this.#onFailedWrite(new Error(damage?.message));
     else if (isDamage(damage?.resultCode)) this.#onDamage(new Error(damage?.message));
+    this.#isFull = reply.isFull;
     if ("aborted" in reply) throw new Unavailable(`nothing was written: ${reply.aborted.message}`);
     return reply.committed.map((result, i) => this.#named(jobs[i], result));
   }

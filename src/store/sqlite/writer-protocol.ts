@@ -69,6 +69,6 @@ export type WriterReply =
   | { readonly opened: CheckResult | undefined }
   | "closed"
   /** One result per job: the transaction is durable. `damage`: the file could not be read or written, for a job or afterwards. */
-  | { readonly committed: readonly JobResult[]; readonly damage: WriterFailure | undefined }
-  /** The transaction as a whole failed: none of its jobs happened. */
-  | { readonly aborted: WriterFailure };
+  | { readonly committed: readonly JobResult[]; readonly damage: WriterFailure | undefined; readonly isFull: boolean }
+  /** The transaction as a whole failed: none of its jobs happened. `isFull`: the last write found no room on the disk. */
+  | { readonly aborted: WriterFailure; readonly isFull: boolean };

@@ -6,7 +6,7 @@ import { checkData } from "./check-data.ts";
 import { compareWithDisk } from "./compare-with-disk.ts";
 import { exchangeAsk } from "./permit-rows.ts";
 import { registerRefills } from "./register-refills.ts";
-import { isDamage } from "./result-codes.ts";
+import { isDamage, isFull } from "./result-codes.ts";
 import { settleCharge } from "./usage-rows.ts";
 import type {
   JobResult,
@@ -38,6 +38,8 @@ let nowMs = 0;
 registerRefills(db, () => nowMs);
 /** A problem with the file in the current transaction. */
 let damage: WriterFailure | undefined;
+/** Whether the last transaction that had something to write found no room for it. */
+let hasNoRoom = false;
 /** Of the last checkpoint: the number of rows changed until then, and the pages of log that it found. */
 let checkpoint = { changes: 0, logPages: 0 };
 
@@ -68,15 +70,20 @@ function openForWriting(file: string): DatabaseSync {
 function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
   damage = undefined;
   nowMs = time.nowMs;
+  const [hadNoRoom, changesBefore] = [hasNoRoom, changedRows()];
+  hasNoRoom = false;
   try {
     execute("BEGIN IMMEDIATE");
     const results = jobs.map((job) => runAlone(job, time.windowNowMs, jobs.length === 1));
     if (db.isTransaction) execute("COMMIT");
-    checkpointIfDue();
-    return { committed: results, damage };
+    const changes = changedRows();
+    if (changes === changesBefore) hasNoRoom ||= hadNoRoom;
+    checkpointIfDue(changes);
+    return { committed: results, damage, isFull: hasNoRoom };
   } catch (error) {
     if (db.isTransaction) execute("ROLLBACK");
-    return { aborted: failureOf(error) };
+    const aborted = failureOf(error);
+    return { aborted, isFull: hasNoRoom };
   }
 }
 
@@ -84,8 +91,7 @@ function commit(jobs: readonly WriterJob[], time: WriterTime): WriterReply {
  * Moves the log into the data file from time to time. SQLite would do so by itself, but reports no error: pages that did not
  * reach the disk would be taken for written, and their copies in the log be overwritten. A changed row is a few pages of log.
  */
-function checkpointIfDue(): void {
-  const { changes } = prepare("SELECT total_changes() AS changes").get() as { changes: number };
+function checkpointIfDue(changes: number): void {
   // A log that was moved is begun again by the next commit that finds no reader in it.
   if (changes - checkpoint.changes < changesPerCheckpoint && checkpoint.logPages < logPagesMax) return;
   try {
@@ -94,6 +100,11 @@ function checkpointIfDue(): void {
   } catch (error) {
     failureOf(error);
   }
+}
+
+/** By this connection, since it was opened. */
+function changedRows(): number {
+  return (prepare("SELECT total_changes() AS changes").get() as { changes: number }).changes;
 }
 
 /** The only job of a transaction needs no savepoint, for which SQLite would copy each page before its first change. */
@@ -185,6 +196,7 @@ function failureOf(error: unknown): WriterFailure {
   const { errcode, message } = error as { errcode?: number; message?: string };
   const failure = { resultCode: errcode ?? 0, message: message ?? String(error) };
   if (isDamage(errcode)) damage = failure;
+  if (isFull(errcode)) hasNoRoom = true;
   return failure;
 }
 

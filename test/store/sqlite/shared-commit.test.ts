@@ -73,11 +73,15 @@ describe("jobs that share one commit", () => {
 
     const refusal = { status: "rejected", reason: new Unavailable("nothing was written: database or disk is full") };
     expect(await all()).toEqual([refusal, refusal, refusal]);
+    expect(engine.writer.isFull).toBe(true);
+    await engine.writer.run([{ sql: "DELETE FROM apis WHERE id = 'none'", parameters: [] }]);
+    expect(engine.writer.isFull, "it had nothing to write").toBe(true);
     expect(await keys.findByDigest(small.secretDigest)).toBeUndefined();
     expect(await keys.findByDigest(counted.secretDigest)).toMatchObject({ counter: { remaining: 5 } });
 
     await engine.writer.run([{ sql: "PRAGMA max_page_count = 1000000", parameters: [] }]);
     expect((await all()).map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+    expect(engine.writer.isFull).toBe(false);
     expect(await keys.findByDigest(small.secretDigest)).toStrictEqual(foundAs(small));
     expect(await keys.findByDigest(counted.secretDigest)).toMatchObject({ counter: { remaining: 4 } });
   });
