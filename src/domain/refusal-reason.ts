@@ -1,4 +1,4 @@
-import type { RateLimitState } from "./rate-limit.ts";
+import type { RateLimit, RateLimitState } from "./rate-limit.ts";
 
 /**
  * Which check has refused a verification, and what it has found. The only place where a reason gets its code and its words:
@@ -37,6 +37,7 @@ export interface LimitCheck {
   readonly of: Holder;
   /** Undefined: the limit has none. */
   readonly name: string | undefined;
+  readonly mode: RateLimit["mode"];
   readonly state: RateLimitState;
   readonly cost: number;
   readonly refusal: RefusalReason | undefined;
@@ -47,6 +48,8 @@ export interface CounterCheck {
   readonly check: "counter";
   readonly of: Holder;
   readonly remaining: number;
+  /** Undefined: it is not refilled. */
+  readonly nextRefillMs: number | undefined;
   readonly cost: number;
   readonly refusal: RefusalReason | undefined;
 }
@@ -94,11 +97,15 @@ export function phraseCheck(check: Check): string {
   const refusal = check.refusal && phraseRefusal(check.refusal);
   switch (check.check) {
     case "limit": {
-      const { state, cost } = check;
-      return `${refusal ?? `${theLimit(check)} suffices`}: ${state.remaining} of ${state.limit} left, ${cost} needed`;
+      const { state, cost, mode } = check;
+      const found = `${state.remaining} of ${state.limit} left, ${cost} needed (${mode})`;
+      return `${refusal ?? `${theLimit(check)} suffices`}: ${found}`;
     }
-    case "counter":
-      return `${refusal ?? `the counter of ${the(check.of)} suffices`}: ${check.remaining} left, ${check.cost} needed`;
+    case "counter": {
+      const { of, remaining, cost, nextRefillMs } = check;
+      const refill = nextRefillMs === undefined ? "" : `, refilled at ${new Date(nextRefillMs).toISOString()}`;
+      return `${refusal ?? `the counter of ${the(of)} suffices`}: ${remaining} left, ${cost} needed${refill}`;
+    }
     default:
       return refusal ?? phrasePassed(check);
   }

@@ -21,7 +21,14 @@ import type { KeyFieldChanges, StoredKey, StoredSecret } from "../domain/key.ts"
 import type { NamedRateLimit } from "../domain/limits.ts";
 import type { RateLimit, RateLimitState } from "../domain/rate-limit.ts";
 import { nextBoundaryMs } from "../domain/refill-calendar.ts";
-import { type Check, phraseCheck, phraseRefusal, type RefusalReason } from "../domain/refusal-reason.ts";
+import {
+  type Check,
+  type CounterCheck,
+  type LimitCheck,
+  phraseCheck,
+  phraseRefusal,
+  type RefusalReason,
+} from "../domain/refusal-reason.ts";
 import type { RefillRule, Refill as StoredRefill } from "../domain/usage.ts";
 import type { KeyVerdict, NamedLimitState, Verdict } from "../domain/verification.ts";
 import type { KeyToImport } from "../usecases/import-keys.ts";
@@ -172,12 +179,20 @@ function toCheck(check: Check): MessageInitShape<typeof KeyCheckSchema> {
   const told = { name, passed: refusal === undefined, of, message: phraseCheck(check) };
   switch (check.check) {
     case "limit":
-      return { ...told, ratelimit: { name: check.name, ...toRatelimitState(check.state), cost: check.cost } };
+      return { ...told, ratelimit: { ...toRatelimitState(check.state), ...toCheckedLimit(check) } };
     case "counter":
-      return { ...told, counter: { remaining: check.remaining, cost: check.cost } };
+      return { ...told, counter: toCheckedCounter(check) };
     default:
       return refusal?.check === "permissions" ? { ...told, missing: refusal.missing } : told;
   }
+}
+
+function toCheckedLimit({ name, cost, mode }: LimitCheck) {
+  return { name, cost, async: mode === "local" };
+}
+
+function toCheckedCounter({ remaining, cost, nextRefillMs: nextRefillAt }: CounterCheck) {
+  return { remaining, cost, nextRefillAt };
 }
 
 /** A key as it is read. A secret that has ended is left out, also while its row is still there. */

@@ -4,8 +4,11 @@ import { type Explanation, explainVerification, type Inspected, type InspectedLi
 import { keyOf, type StoredKey } from "../domain/key.ts";
 import type { PlannedRequest } from "../domain/key-checks.ts";
 import { ownerOf } from "../domain/owner.ts";
+import { nextBoundaryMs } from "../domain/refill-calendar.ts";
+import type { Holder } from "../domain/refusal-reason.ts";
 import type { Secret } from "../domain/secret.ts";
 import { Unavailable } from "../domain/unavailable.ts";
+import type { UsageCounter } from "../domain/usage.ts";
 import type { Holders } from "../domain/verification.ts";
 import type { InspectingLimiter } from "../ratelimit/limiter.ts";
 import type { Management } from "../store/management.ts";
@@ -30,8 +33,8 @@ export async function explainKey(
   { limiter, clock }: ExplainKeyDeps,
 ): Promise<Explanation> {
   for (let reads = 0; reads < readsMax; reads++) {
-    const { key, owner } = await readHolders(management, await getKey(management, by, { clock }));
-    const inspected = key && (await inspect(limiter, { key, owner }, request.costs ?? costsOfOne));
+    const { key, owner, counters } = await readHolders(management, await getKey(management, by, { clock }));
+    const inspected = key && (await inspect(limiter, { key, owner }, counters, request.costs ?? costsOfOne));
     if (key === undefined || inspected !== undefined)
       return explainVerification(key, owner, request, inspected ?? nothing, clock.nowMs());
   }
@@ -45,26 +48,36 @@ const nothing: Inspected = { limits: [], counters: [] };
 async function readHolders(
   management: Pick<Management, "read">,
   stored: StoredKey | undefined,
-): Promise<Partial<Holders>> {
-  if (stored === undefined) return {};
+): Promise<Partial<Holders> & { readonly counters: Counters }> {
+  if (stored === undefined) return { counters: {} };
   const key = keyOf(stored);
-  if (key.ownerId === undefined) return { key };
-  const owner = await management.read({ kind: "ownerOfKey", keyId: key.id });
-  return { key, owner: owner && ownerOf(owner) };
+  const owner = key.ownerId === undefined ? undefined : await management.read({ kind: "ownerOfKey", keyId: key.id });
+  return { key, owner: owner && ownerOf(owner), counters: { key: stored.counter, owner: owner?.counter } };
 }
 
+/** With the refills that are due, and when the next one is. */
+type Counters = { readonly [Of in Holder]?: UsageCounter | undefined };
+
 /** Undefined: one of the limits no longer exists. */
-async function inspect(limiter: InspectingLimiter, holders: Holders, costs: Costs): Promise<Inspected | undefined> {
+async function inspect(
+  limiter: InspectingLimiter,
+  holders: Holders,
+  stored: Counters,
+  costs: Costs,
+): Promise<Inspected | undefined> {
   const inspecting = limitsOf(holders).map(async ({ of, name, subject, rule }): Promise<InspectedLimit | undefined> => {
     const cost = costOf(costs, name);
     const state = await limiter.inspect(subject, rule, cost);
-    return state && { of, name, state, cost };
+    return state && { of, name, mode: rule.mode, state, cost };
   });
   const limits = await Promise.all(inspecting);
   if (!limits.every((limit) => limit !== undefined)) return undefined;
   const counters = (["key", "owner"] as const).flatMap((of) => {
-    const remaining = holders[of]?.counter?.remaining;
-    return remaining === undefined ? [] : [{ of, remaining, cost: costs.counter }];
+    const counter = stored[of];
+    if (counter === undefined) return [];
+    const { remaining, refill } = counter;
+    const nextRefillMs = refill && nextBoundaryMs(refill.interval, refill.refilledThroughMs);
+    return [{ of, remaining, nextRefillMs, cost: costs.counter }];
   });
   return { limits, counters };
 }

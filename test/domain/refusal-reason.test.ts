@@ -46,27 +46,35 @@ describe("what a check has found", () => {
     [{ check: "permissions", isNeeded: true, ...passed }, "the key has the permissions that were asked for"],
     [{ check: "permissions", isNeeded: false, ...passed }, "no permissions were asked for"],
     [
-      { check: "limit", of: "key", name: undefined, state, cost: 2, ...passed },
-      "the limit of the key suffices: 3 of 10 left, 2 needed",
+      { check: "limit", of: "key", name: undefined, mode: "local", state, cost: 2, ...passed },
+      "the limit of the key suffices: 3 of 10 left, 2 needed (local)",
     ],
     [
       {
         check: "limit",
         of: "owner",
         name: "month",
+        mode: "strict",
         state,
         cost: 4,
         refusal: { check: "limit", of: "owner", name: "month" },
       },
-      "the limit month of the key's owner has not enough left: 3 of 10 left, 4 needed",
+      "the limit month of the key's owner has not enough left: 3 of 10 left, 4 needed (strict)",
     ],
     [
-      { check: "counter", of: "key", remaining: 5, cost: 5, ...passed },
+      { check: "counter", of: "key", remaining: 5, nextRefillMs: undefined, cost: 5, ...passed },
       "the counter of the key suffices: 5 left, 5 needed",
     ],
     [
-      { check: "counter", of: "owner", remaining: 5, cost: 6, refusal: { check: "counter", of: "owner" } },
-      "the counter of the key's owner has not enough left: 5 left, 6 needed",
+      {
+        check: "counter",
+        of: "owner",
+        remaining: 5,
+        nextRefillMs: Date.UTC(2026, 11),
+        cost: 6,
+        refusal: { check: "counter", of: "owner" },
+      },
+      "the counter of the key's owner has not enough left: 5 left, 6 needed, refilled at 2026-12-01T00:00:00.000Z",
     ],
   ])("%j: %s", (check, words) => {
     expect(phraseCheck(check)).toBe(words);

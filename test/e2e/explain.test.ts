@@ -56,11 +56,13 @@ describe.each(engines)("an explanation on $name", (engine) => {
       const client = clientOf(kind, baseUrl, rootKey);
       const ratelimits = [{ name: "day", ...hour, async: false, limit: 9 }];
       const ratelimit = { ...hour, limit: 5 };
-      const given = { apiId: "api", remaining: 7, ratelimit, ratelimits, permissions: ["docs.*"] };
+      const refill = { interval: "monthly", amount: 7 } as const;
+      const given = { apiId: "api", remaining: 7, refill, ratelimit, ratelimits, permissions: ["docs.*"] };
       const { keyId, key } = await client.createKey(given);
       await client.verifyKey({ key });
       const asked = { apiId: "api", permissions: "docs.read AND admin", remaining: { cost: 6 }, ...named("day", 9) };
       const explained = await client.explainKey({ keyId, ...asked });
+      const nextRefillAt = (await client.getKey({ keyId })).refill?.nextRefillAt;
       const message = "the key lacks admin";
       expect(explained).toEqual({
         code: "INSUFFICIENT_PERMISSIONS",
@@ -75,22 +77,22 @@ describe.each(engines)("an explanation on $name", (engine) => {
             name: "limit",
             passed: true,
             of: "key",
-            ratelimit: { limit: 5, remaining: 4, reset: expect.any(Number), cost: 1 },
-            message: "the limit of the key suffices: 4 of 5 left, 1 needed",
+            ratelimit: { limit: 5, remaining: 4, reset: expect.any(Number), cost: 1, async: true },
+            message: "the limit of the key suffices: 4 of 5 left, 1 needed (local)",
           },
           {
             name: "limit",
             passed: false,
             of: "key",
-            ratelimit: { name: "day", limit: 9, remaining: 8, reset: expect.any(Number), cost: 9 },
-            message: "the limit day of the key has not enough left: 8 of 9 left, 9 needed",
+            ratelimit: { name: "day", limit: 9, remaining: 8, reset: expect.any(Number), cost: 9, async: false },
+            message: "the limit day of the key has not enough left: 8 of 9 left, 9 needed (strict)",
           },
           {
             name: "counter",
             passed: true,
             of: "key",
-            counter: { remaining: 6, cost: 6 },
-            message: "the counter of the key suffices: 6 left, 6 needed",
+            counter: { remaining: 6, cost: 6, nextRefillAt },
+            message: `the counter of the key suffices: 6 left, 6 needed, refilled at ${new Date(nextRefillAt ?? 0).toISOString()}`,
           },
         ],
       });

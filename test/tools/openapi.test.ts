@@ -48,5 +48,6 @@ describe("the examples", () => {
 /** The same value without ids, secrets and times, which differ each time. */
 function withoutChance(value: unknown): unknown {
   const text = JSON.stringify(value, (_, each) => (typeof each === "number" && each > 1e12 ? "a time" : each));
-  return JSON.parse(text.replace(/"((key|req|evt|root|live|lk_root)_)\w+"/g, '"$1"'));
+  const withoutTimes = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "a time");
+  return JSON.parse(withoutTimes.replace(/"((key|req|evt|root|live|lk_root)_)\w+"/g, '"$1"'));
 }

@@ -511,6 +511,8 @@ export interface CheckedRatelimit {
   reset: number;
   /** What the verification would take. */
   cost: number;
+  /** true: each replica counts locally, and this is what the one that answers has counted. false: counted globally. */
+  async: boolean;
 }
 
 /** A counter before a verification. */
@@ -519,6 +521,8 @@ export interface CheckedCounter {
   remaining: number;
   /** What the verification would take. */
   cost: number;
+  /** When the next refill is due, Unix time in milliseconds. Absent when it is not refilled. */
+  nextRefillAt?: number;
 }
 
 /** The key to read: exactly one of the two fields. */

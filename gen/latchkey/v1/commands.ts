@@ -1452,6 +1452,12 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "integer",
       "isRequired": true,
       "details": "What the verification would take."
+    },
+    {
+      "name": "async",
+      "type": "boolean",
+      "isRequired": true,
+      "details": "true: each replica counts locally, and this is what the one that answers has counted. false: counted globally."
     }
   ],
   "CheckedCounter": [
@@ -1466,6 +1472,12 @@ export const messages: Readonly<Record<string, readonly CommandField[]>> = {
       "type": "integer",
       "isRequired": true,
       "details": "What the verification would take."
+    },
+    {
+      "name": "nextRefillAt",
+      "type": "integer",
+      "unit": "moment",
+      "details": "When the next refill is due, Unix time in milliseconds. Absent when it is not refilled."
     }
   ],
   "GetKeyRequest": [

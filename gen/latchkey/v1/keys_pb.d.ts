@@ -869,6 +869,13 @@ export declare type CheckedRatelimit = Message<"latchkey.v1.CheckedRatelimit"> &
    * @generated from field: int32 cost = 5;
    */
   cost: number;
+
+  /**
+   * true: each replica counts locally, and this is what the one that answers has counted. false: counted globally.
+   *
+   * @generated from field: bool async = 6;
+   */
+  async: boolean;
 };
 
 /**
@@ -896,6 +903,13 @@ export declare type CheckedCounter = Message<"latchkey.v1.CheckedCounter"> & {
    * @generated from field: int32 cost = 2;
    */
   cost: number;
+
+  /**
+   * When the next refill is due, Unix time in milliseconds. Absent when it is not refilled.
+   *
+   * @generated from field: optional double next_refill_at = 3;
+   */
+  nextRefillAt?: number | undefined;
 };
 
 /**
