@@ -52,7 +52,7 @@ export const ownerCases: Case[] = [
     owners: [withCounter()],
     spends: [{ outcome: "spent", remaining: 49 }],
     verdict: { code: "VALID", remaining: undefined, ownerRemaining: 49, rateLimit: undefined },
-    did: [find, findOwner, "spend for o/acme"],
+    did: [find, findOwner, "spend for c/acme"],
   },
   {
     name: "a key with a counter spends its own and its owner's in one charge, at one cost",
@@ -61,7 +61,7 @@ export const ownerCases: Case[] = [
     owners: [withCounter()],
     spends: [{ outcome: "spent", remaining: 2, sharedRemaining: 47 }],
     verdict: { code: "VALID", remaining: 2, ownerRemaining: 47, rateLimit: undefined },
-    did: [find, findOwner, "spend for key_1,o/acme at 3"],
+    did: [find, findOwner, "spend for key_1,c/acme at 3"],
     balance: 2,
   },
   {
@@ -86,7 +86,7 @@ export const ownerCases: Case[] = [
       ownerRateLimits: state(released),
       reason: { check: "counter", of: "owner" },
     },
-    did: [find, findOwner, take, takeOwner, "spend for key_1,o/acme", "release", "release o/month/acme"],
+    did: [find, findOwner, take, takeOwner, "spend for key_1,c/acme", "release", "release o/month/acme"],
   },
   {
     name: "limits of key and owner are taken together, and a cost by name goes to both",
@@ -145,7 +145,7 @@ export const ownerCases: Case[] = [
     owners: [withCounter(), undefined],
     spends: [{ outcome: "missing" }, { outcome: "spent", remaining: 4 }],
     verdict: { code: "VALID", remaining: 4, rateLimit: undefined },
-    did: [find, findOwner, "spend for key_1,o/acme", findFresh, findOwnerFresh, "spend for key_1"],
+    did: [find, findOwner, "spend for key_1,c/acme", findFresh, findOwnerFresh, "spend for key_1"],
   },
   {
     name: "an owner whose limit is gone likewise",
