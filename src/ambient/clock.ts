@@ -1,6 +1,7 @@
 import { uptime } from "node:os";
 // Not the global, which is looked up again at each use: every decision reads the clock.
 import { performance } from "node:perf_hooks";
+import { threadDelay } from "./event-loop-delay.ts";
 
 /** The only source of time outside this file. */
 export interface Clock {
@@ -8,11 +9,14 @@ export interface Clock {
   nowMs(): number;
   /** Milliseconds since some fixed moment; never steps. For measuring durations. */
   monotonicMs(): number;
+  /** How late this thread's event loop was so far, added up, while it is measured. Never falls. */
+  lateMs(): number;
 }
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
+  lateMs: () => threadDelay.totalMs,
 };
 
 /** The start of this thread's monotonic time, on a clock that all threads share. */
@@ -25,7 +29,7 @@ export function monotonicOriginMs(): number {
 /** A clock whose monotonic time agrees with that of the thread whose time began at `originMs`. */
 export function createThreadClock(originMs: number): Clock {
   const aheadMs = monotonicOriginMs() - originMs;
-  return { nowMs: () => Date.now(), monotonicMs: () => performance.now() + aheadMs };
+  return { ...systemClock, monotonicMs: () => performance.now() + aheadMs };
 }
 
 /**

@@ -1,22 +1,58 @@
-import type { Ambient } from "./ambient.ts";
+// Not the global: see clock.ts.
+import { performance } from "node:perf_hooks";
 
 /** Every block of the event loop that is longer than this is seen. */
 const everyMs = 20;
 
+/** How late an event loop gets to what is due, added up while something ticks it. */
+export class EventLoopDelay {
+  readonly #nowMs: () => number;
+  #tickers = 0;
+  #lastTickMs = 0;
+  #ticksLateMs = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** With the delay of the tick that is due. Whoever asks may have its turn before that tick. */
+  get totalMs(): number {
+    return this.#tickers === 0 ? this.#ticksLateMs : this.#ticksLateMs + this.#sinceDueMs(this.#nowMs());
+  }
+
+  /** Ticks from now on and reports how late each tick was. Returns a function that stops it. */
+  start(onTick: (lateMs: number) => void): () => void {
+    if (this.#tickers++ === 0) this.#lastTickMs = this.#nowMs();
+    const timer = setInterval(() => {
+      const nowMs = this.#nowMs();
+      const lateMs = this.#sinceDueMs(nowMs);
+      this.#ticksLateMs += lateMs;
+      this.#lastTickMs = nowMs;
+      onTick(lateMs);
+    }, everyMs).unref();
+    return () => {
+      clearInterval(timer);
+      this.#tickers--;
+    };
+  }
+
+  /** Timers are exact to a millisecond only: some come early. */
+  #sinceDueMs(nowMs: number): number {
+    return Math.max(0, nowMs - this.#lastTickMs - everyMs);
+  }
+}
+
+/** Of this thread. Deadlines are extended by it. */
+export const threadDelay = new EventLoopDelay(() => performance.now());
+
 /**
- * Measures how late this thread's event loop gets to what is due, with a timer. Returns a function that stops it. Node's
- * own `monitorEventLoopDelay` keeps no counts that can be added up over threads and scrapes.
+ * Measures how late this thread's event loop is, as long as the server runs. Returns a function that stops it. Node's own
+ * `monitorEventLoopDelay` keeps no counts that can be added up over threads and scrapes.
  */
 export function measureEventLoopDelay(
   thread: string,
-  { clock, metrics }: Pick<Ambient, "clock" | "metrics">,
+  metrics: { eventLoopDelayed(thread: string, seconds: number): void },
+  delay = threadDelay,
 ): () => void {
-  let lastMs = clock.monotonicMs();
-  const timer = setInterval(() => {
-    const nowMs = clock.monotonicMs();
-    // Timers are exact to a millisecond only: some come early.
-    metrics.eventLoopDelayed(thread, Math.max(0, nowMs - lastMs - everyMs) / 1000);
-    lastMs = nowMs;
-  }, everyMs).unref();
-  return () => clearInterval(timer);
+  return delay.start((lateMs) => metrics.eventLoopDelayed(thread, lateMs / 1000));
 }

@@ -1,4 +1,5 @@
 import type { Ambient } from "../ambient/ambient.ts";
+import { Deadline } from "../domain/deadlines.ts";
 import { Unavailable } from "../domain/unavailable.ts";
 
 export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" | "metrics"> {
@@ -21,9 +22,9 @@ export interface GroupCommitOptions<Item, Result> extends Pick<Ambient, "clock" 
   readonly onDequeued?: ((item: Item) => void) | undefined;
   /**
    * Commits the items as one. Answers one result per item, in order; throws if the outcome of all is unknown. A result that
-   * is a promise settles its item. `queuedForMs`: how long the first of them was queued.
+   * is a promise settles its item. `queueLeftMs`: how much longer the first of them could have been queued.
    */
-  readonly commit: (items: readonly Item[], queuedForMs: number) => Promise<readonly Result[]>;
+  readonly commit: (items: readonly Item[], queueLeftMs: number) => Promise<readonly Result[]>;
 }
 
 /**
@@ -51,13 +52,14 @@ export class GroupCommit<Item, Result> {
 
   /** Rejects with `Unavailable` when the queue is full or the item waited too long, otherwise with the error of the commit. */
   submit(item: Item): Promise<Awaited<Result>> {
-    const { name, queueMax, clock, onDequeued } = this.#options;
+    const { name, queueMax, queuedMs, clock, onDequeued } = this.#options;
     if (this.#queue.length >= queueMax) {
       onDequeued?.(item);
       return Promise.reject(new Unavailable(`the ${name} queue is full`));
     }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ item, resolve: resolve as (result: Result) => void, reject, sinceMs: clock.monotonicMs() });
+      const deadline = queuedMs && new Deadline(clock, queuedMs());
+      this.#queue.push({ item, resolve: resolve as (result: Result) => void, reject, deadline });
       this.#startWorker();
     });
   }
@@ -117,10 +119,10 @@ export class GroupCommit<Item, Result> {
     const { name, commit, clock, metrics } = this.#options;
     const startedMs = clock.monotonicMs();
     try {
-      const queuedForMs = startedMs - (batch[0] as Waiting<Item, Result>).sinceMs;
+      const queueLeftMs = batch[0]?.deadline?.leftMs ?? Number.POSITIVE_INFINITY;
       const results = await commit(
         batch.map((waiting) => waiting.item),
-        queuedForMs,
+        queueLeftMs,
       );
       if (results.length !== batch.length)
         throw new Error(`${name}: ${results.length} results for ${batch.length} items`);
@@ -139,17 +141,16 @@ export class GroupCommit<Item, Result> {
 
   /** All batches that may be under way are: the items that wait too long for one of them are rejected. */
   #watchQueue(): void {
-    const { queuedMs, name, clock } = this.#options;
-    if (queuedMs === undefined || this.#overdueTimer !== undefined || this.#queue.length === 0) return;
-    const untilMs = () => (this.#queue[0]?.sinceMs ?? Number.POSITIVE_INFINITY) + queuedMs();
+    const first = this.#queue[0]?.deadline;
+    if (first === undefined || this.#overdueTimer !== undefined) return;
     this.#overdueTimer = setTimeout(
       () => {
         this.#overdueTimer = undefined;
-        const nowMs = clock.monotonicMs();
-        while (untilMs() <= nowMs) this.#dequeue(1)[0]?.reject(new Unavailable(`the ${name} queue is too slow`));
+        const error = new Unavailable(`the ${this.#options.name} queue is too slow`);
+        while (this.#queue[0]?.deadline?.hasPassed) this.#dequeue(1)[0]?.reject(error);
         this.#watchQueue();
       },
-      Math.max(1, Math.ceil(untilMs() - clock.monotonicMs())),
+      Math.max(1, Math.ceil(first.leftMs)),
     ).unref();
   }
 }
@@ -158,5 +159,6 @@ interface Waiting<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
-  readonly sinceMs: number;
+  /** Of its time in the queue, if that is bounded. */
+  readonly deadline: Deadline | undefined;
 }

@@ -18,6 +18,6 @@ export interface Core extends RootAccess {
   joinPermits(onRecall: OnRecall): PermitChannel;
   /** Where local windows of several fronts are merged, if the core does that. */
   readonly windows: WindowHub | undefined;
-  /** The round trip from the front to the ledger, as last measured: 0 in the process with the embedded store. */
-  readonly pathMs: number;
+  /** The round trip from the front to the ledger, as last measured. Undefined: the ledger is in this process. */
+  readonly pathMs: number | undefined;
 }

@@ -4,6 +4,7 @@ import { sameValue } from "../config/same-value.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Core } from "../core/core.ts";
 import { LedgerProbe } from "../core/serve/ledger-probe.ts";
+import { slowWaitMaxMs } from "../domain/deadlines.ts";
 import type { WaitingRoom } from "../domain/waiting-room.ts";
 import { Coordinator } from "../ratelimit/coordinator/coordinator.ts";
 import { CachedVerdicts } from "../store/cached-verdicts.ts";
@@ -94,7 +95,7 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
       joinPermits: (onRecall) => coordinator.join(onRecall),
       windows: undefined,
       get pathMs() {
-        return store.roundTripMs?.() ?? 0;
+        return store.roundTripMs?.();
       },
     },
     store,
@@ -116,7 +117,8 @@ export async function openLocalCore(options: LocalCoreOptions): Promise<LocalCor
 }
 
 function probeLedger(store: Store, { clock, metrics }: Ambient): LedgerProbe {
-  const probe = new LedgerProbe(store.permitLanes, clock);
+  const isInProcess = store.roundTripMs === undefined;
+  const probe = new LedgerProbe(store.permitLanes, clock, isInProcess ? slowWaitMaxMs : undefined);
   const help = "Whether the permit ledger answers this coordinator: 1 or 0.";
   metrics.gauge("latchkey_permit_ledger_up", help, () => Number(!probe.isAway));
   return probe;

@@ -98,4 +98,4 @@ const thread = String(setup.thread);
 metrics.gauge("latchkey_thread_connections", "Open connections of each serving thread.", () => onePort.connections, {
   thread,
 });
-measureEventLoopDelay(thread, { clock, metrics });
+measureEventLoopDelay(thread, metrics);

@@ -119,7 +119,7 @@ async function listenToEdges(
       coordinator: opened.coordinator,
       clock,
       log,
-      ledgerPathMs: () => opened.core.pathMs,
+      ledgerPathMs: () => opened.core.pathMs ?? 0,
       shutdownSignal: shutdown.signal,
     }),
   });

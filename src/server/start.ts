@@ -27,7 +27,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     log.setLevel(logLevel);
   });
   reportCertificates(live, { clock, log, metrics });
-  teardown.add("event loop delay", measureEventLoopDelay("main", { clock, metrics }));
+  teardown.add("event loop delay", measureEventLoopDelay("main", metrics));
   const start = settings.role === "coordinator" ? startCoordinator : startFront;
   try {
     const server = await start({ ...options, live, metrics, waitingRoom, teardown });

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../src/ambient/metrics.ts";
@@ -206,8 +207,8 @@ describe("GroupCommit", () => {
     expect(await behind).toBe("b done");
   });
 
-  it("rejects items that are queued for too long, and tells a commit how long its first item was", async () => {
-    const queuedFor: number[] = [];
+  it("rejects items that are queued for too long, and tells a commit what was left of that time for its first item", async () => {
+    const left: number[] = [];
     const clock = new TestClock();
     const held = new HeldCommits<string, string>((item) => `${item} done`);
     const batcher = new GroupCommit<string, string>({
@@ -215,8 +216,8 @@ describe("GroupCommit", () => {
       batchMax: 100,
       queueMax: 100,
       queuedMs: () => 20,
-      commit(items, queuedForMs) {
-        queuedFor.push(queuedForMs);
+      commit(items, queueLeftMs) {
+        left.push(queueLeftMs);
         return held.commit(items);
       },
       clock,
@@ -232,7 +233,20 @@ describe("GroupCommit", () => {
     await held.finish();
     await held.finish();
     expect(await Promise.all([first, inTime])).toEqual(["a done", "c done"]);
-    expect(queuedFor).toEqual([0, 5]);
+    expect(left).toEqual([20, 15]);
+  });
+
+  it("does not count time in which the event loop was late as time in the queue", async () => {
+    const { batcher, commits, clock } = setUp({ queuedMs: () => 20 });
+    const answers = [batcher.submit("a")];
+    await nextTurn();
+    answers.push(batcher.submit("b"));
+    clock.advanceLate(100);
+    // The timer is due.
+    await delay(40);
+    await commits.finish();
+    await commits.finish();
+    expect(await Promise.all(answers)).toEqual(["a done", "b done"]);
   });
 
   it("reports the size and the time of every batch", async () => {

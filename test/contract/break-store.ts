@@ -286,7 +286,8 @@ export function tidies(mistake: string, breakIt: (inner: Store["tidy"]) => Store
 export function onClock(mistake: string, wrong: (clock: Clock) => () => number): BrokenStore {
   return {
     mistake,
-    open: (clock) => createMemoryStore({ nowMs: wrong(clock), monotonicMs: () => clock.monotonicMs() }),
+    open: (clock) =>
+      createMemoryStore({ nowMs: wrong(clock), monotonicMs: () => clock.monotonicMs(), lateMs: () => 0 }),
   };
 }
 

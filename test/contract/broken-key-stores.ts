@@ -110,6 +110,7 @@ export const brokenKeyStores: readonly BrokenStore[] = [
       const inner = createMemoryStore({
         nowMs: () => (reading ? createdAtMs : clock.nowMs()),
         monotonicMs: () => clock.monotonicMs(),
+        lateMs: () => 0,
       });
       const read = <Asked extends Query>(query: Asked) => {
         reading = query.kind !== "keptAnswer";

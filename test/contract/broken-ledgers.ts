@@ -112,7 +112,11 @@ export const brokenLedgers: readonly BrokenStore[] = [
     mistake: "begins a counter by its creator's clock",
     open(clock) {
       let creating: number | undefined;
-      const inner = createMemoryStore({ nowMs: () => creating ?? clock.nowMs(), monotonicMs: () => 0 });
+      const inner = createMemoryStore({
+        nowMs: () => creating ?? clock.nowMs(),
+        monotonicMs: () => 0,
+        lateMs: () => 0,
+      });
       const change: Management["change"] = async (command, record) => {
         if (command.kind === "createKey") creating = command.key.createdAtMs;
         const outcome = inner.management.change(command, record);

@@ -9,6 +9,7 @@ import { metaBytesMax } from "../../src/domain/meta.ts";
 import { WaitingRoom } from "../../src/domain/waiting-room.ts";
 import type { Store } from "../../src/store/store.ts";
 import { nextTurn } from "../batching/next-turn.ts";
+import { deadlineIn } from "../support/deadline-in.ts";
 import { FaultyProxy } from "../support/faulty-proxy.ts";
 import { createKey, testEvent } from "../support/manage.ts";
 import { metaOf, realKey } from "./core-cases.ts";
@@ -31,7 +32,7 @@ function edgeOf(addresses: readonly string[], Kind = Coordinators) {
   const log = createLog("error", () => {});
   const coordinators = new Kind(addresses, { onRecall: () => {}, clock: systemClock, log });
   onTestFinished(() => coordinators.close());
-  return { coordinators, usage: new RemoteUsage(coordinators, new WaitingRoom(50_000), () => 5000) };
+  return { coordinators, usage: new RemoteUsage(coordinators, new WaitingRoom(50_000), () => deadlineIn(5000)) };
 }
 
 /** What became of uses, as their callers know it. */

@@ -41,7 +41,7 @@ export function buildLocalCore(
     ...createRootAccess(checkTestRootKey, store.management, clock),
   };
   return {
-    core: { ...shared, joinPermits: (onRecall) => coordinator.join(onRecall), windows: undefined, pathMs: 0 },
+    core: { ...shared, joinPermits: (onRecall) => coordinator.join(onRecall), windows: undefined, pathMs: undefined },
     served: {
       ...shared,
       windows: new MemoryHub({ nowMs: () => clock.monotonicMs(), windowsMax, freeStandingMax: windowsMax, epoch }),

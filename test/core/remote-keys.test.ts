@@ -9,6 +9,7 @@ import type { Owner } from "../../src/domain/owner.ts";
 import type { FeedNews } from "../../src/store/change-feed.ts";
 import type { Change } from "../../src/store/changes.ts";
 import { foundAs } from "../contract/sample-keys.ts";
+import { deadlineIn } from "../support/deadline-in.ts";
 import { realKey } from "./core-cases.ts";
 
 const epoch = "e";
@@ -35,7 +36,11 @@ function setUp(answered: { transaction: number; epoch?: string }) {
     return create(AnswerSchema, { id: 1, answer } as MessageInitShape<typeof AnswerSchema>).answer;
   };
   const coordinators = { read } as unknown as Coordinators;
-  const keys = new RemoteKeys({ coordinators, timeoutMs: () => 10_000, onOldAnswer: (change) => old.push(change) });
+  const keys = new RemoteKeys({
+    coordinators,
+    newDeadline: () => deadlineIn(10_000),
+    onOldAnswer: (change) => old.push(change),
+  });
   return { keys, old, answer: () => gate.resolve() };
 }
 

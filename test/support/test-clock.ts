@@ -4,6 +4,7 @@ import type { Clock } from "../../src/ambient/clock.ts";
 export class TestClock implements Clock {
   #wallMs: number;
   #monotonicMs = 0;
+  #lateMs = 0;
 
   constructor(wallMs: number | string = "2026-01-15T12:00:00Z") {
     this.#wallMs = new Date(wallMs).getTime();
@@ -15,6 +16,16 @@ export class TestClock implements Clock {
 
   monotonicMs(): number {
     return this.#monotonicMs;
+  }
+
+  lateMs(): number {
+    return this.#lateMs;
+  }
+
+  /** Time in which the event loop stands still. */
+  advanceLate(ms: number): void {
+    this.advance(ms);
+    this.#lateMs += ms;
   }
 
   advance(ms: number): void {

@@ -29,7 +29,7 @@ const limiter = new SharedLimiter({
   askForRow: async () => ({ slot: 0, claim: sharedGuard.claimOf(0) }),
   peekOnMainThread: () => ({ limit: 0, remaining: 0, resetMs: 0 }),
   listener: undefined,
-  clock: { nowMs: () => 0, monotonicMs: () => Atomics.load(flags, 0) },
+  clock: { nowMs: () => 0, monotonicMs: () => Atomics.load(flags, 0), lateMs: () => 0 },
   metrics: createMetrics(),
 });
 // The first asks for the row; from then on everything is decided at once.

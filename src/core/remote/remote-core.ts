@@ -1,5 +1,5 @@
 import type { Ambient } from "../../ambient/ambient.ts";
-import { stageTimeoutMs } from "../../domain/deadlines.ts";
+import { Deadline, stageTimeoutMs } from "../../domain/deadlines.ts";
 import type { WaitingRoom } from "../../domain/waiting-room.ts";
 import { notExecuted, type OnRecall, type PermitChannel } from "../../ratelimit/permit-channel.ts";
 import type { ChangeFeed } from "../../store/change-feed.ts";
@@ -45,10 +45,12 @@ export class RemoteCore implements Core {
    * know the same coordinators do not meet at one for a key.
    */
   readonly usable: Promise<void>;
+  /** For one stage of a verification. */
+  readonly #newDeadline: () => Deadline;
   #onRecall: OnRecall = () => {};
 
   constructor(options: RemoteCoreOptions) {
-    const { addresses, waitingRoom, onOldAnswer } = options;
+    const { addresses, waitingRoom, onOldAnswer, clock } = options;
     const { promise: usable, resolve: onUsable } = Promise.withResolvers<void>();
     this.usable = usable;
     const onRecall: OnRecall = (subject) => this.#onRecall(subject);
@@ -57,22 +59,24 @@ export class RemoteCore implements Core {
     };
     const coordinators = new Coordinators(addresses, { ...options, onRecall, onTried });
     this.coordinators = coordinators;
-    const timeoutMs = () => this.#timeoutMs();
-    const keys = new RemoteKeys({ coordinators, timeoutMs, onOldAnswer });
+    this.#newDeadline = () => new Deadline(clock, stageTimeoutMs(this.pathMs));
+    const keys = new RemoteKeys({ coordinators, newDeadline: this.#newDeadline, onOldAnswer });
     this.keys = keys;
-    this.usage = new RemoteUsage(coordinators, waitingRoom, timeoutMs);
+    this.usage = new RemoteUsage(coordinators, waitingRoom, this.#newDeadline);
     this.windows = new RemoteWindows(coordinators);
     this.changes = {
       async read(since) {
         const value = since ? { since: toWirePosition(since) } : {};
         const asked = coordinators.read("changes", { case: "feed", value });
-        const received = await within(feedTimeoutMs + coordinators.pathMs, asked, "no news in time");
+        const deadline = new Deadline(clock, feedTimeoutMs + coordinators.pathMs);
+        const received = await within(deadline, asked, "no news in time");
         const news = fromWireNews(answerOf(received, "feed"));
         keys.onNews(news);
         return news;
       },
     };
-    ({ check: this.check, manage: this.manage } = remoteAccess(coordinators, () => managementTimeoutMs));
+    const newDeadline = () => new Deadline(clock, managementTimeoutMs);
+    ({ check: this.check, manage: this.manage } = remoteAccess(coordinators, newDeadline));
   }
 
   get pathMs(): number {
@@ -92,7 +96,7 @@ export class RemoteCore implements Core {
       },
       inspect: async (subject) => {
         const asked = this.coordinators.read(subject, { case: "inspection", value: { subject } });
-        return fromWirePermits(await within(this.#timeoutMs(), asked, "the window was not inspected in time"));
+        return fromWirePermits(await within(this.#newDeadline(), asked, "the window was not inspected in time"));
       },
       close() {},
     };
@@ -100,10 +104,5 @@ export class RemoteCore implements Core {
 
   close(): void {
     this.coordinators.close();
-  }
-
-  /** For one stage of a verification. */
-  #timeoutMs(): number {
-    return stageTimeoutMs(this.pathMs);
   }
 }

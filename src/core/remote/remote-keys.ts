@@ -1,4 +1,5 @@
 import type { LookupAnswer } from "../../../gen/latchkey/core/v1/core_pb.js";
+import type { Deadline } from "../../domain/deadlines.ts";
 import type { Key } from "../../domain/key.ts";
 import type { Owner } from "../../domain/owner.ts";
 import { counterOfOwner } from "../../domain/subject.ts";
@@ -13,7 +14,7 @@ import { within } from "./within.ts";
 
 export interface RemoteKeysDeps {
   readonly coordinators: Coordinators;
-  readonly timeoutMs: () => number;
+  readonly newDeadline: () => Deadline;
   /** The answer to a look-up is older than news of this change: it must not be remembered. */
   readonly onOldAnswer: (change: Change) => void;
 }
@@ -99,7 +100,7 @@ export class RemoteKeys implements KeyLookup, OwnerLookup {
   }
 
   #ask(...question: Parameters<Coordinators["read"]>): ReturnType<Coordinators["read"]> {
-    const { coordinators, timeoutMs } = this.#deps;
-    return within(timeoutMs(), coordinators.read(...question), "the look-up was not answered in time");
+    const { coordinators, newDeadline } = this.#deps;
+    return within(newDeadline(), coordinators.read(...question), "the look-up was not answered in time");
   }
 }

@@ -1,3 +1,4 @@
+import type { Deadline } from "../../domain/deadlines.ts";
 import type { Secret } from "../../domain/secret.ts";
 import { type Command, type IdempotencyRecord, targetIdOf } from "../../store/commands.ts";
 import type { Management } from "../../store/management.ts";
@@ -15,9 +16,9 @@ const late = "the coordinator has not answered in time";
  * Manages stored data at a coordinator, which checks the root key with every call. This edge knows no root keys. What changes
  * something is sent once: if its answer is lost, its outcome is unknown.
  */
-export function remoteAccess(coordinators: Coordinators, timeoutMs: () => number): RootAccess {
-  const read = (key: string, question: Question) => within(timeoutMs(), coordinators.read(key, question), late);
-  const change = (key: string, question: Question) => within(timeoutMs(), coordinators.call(key, question), late);
+export function remoteAccess(coordinators: Coordinators, newDeadline: () => Deadline): RootAccess {
+  const read = (key: string, question: Question) => within(newDeadline(), coordinators.read(key, question), late);
+  const change = (key: string, question: Question) => within(newDeadline(), coordinators.call(key, question), late);
 
   return {
     async check(presented: Secret) {

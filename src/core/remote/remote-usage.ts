@@ -1,3 +1,4 @@
+import type { Deadline } from "../../domain/deadlines.ts";
 import type { MaybePromise } from "../../domain/maybe-promise.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { Spend } from "../../domain/verification.ts";
@@ -23,7 +24,7 @@ import { within } from "./within.ts";
 export class RemoteUsage implements UsageLedger {
   readonly #coordinators: Coordinators;
   readonly #waitingRoom: WaitingRoom;
-  readonly #timeoutMs: () => number;
+  readonly #newDeadline: () => Deadline;
   readonly #endOfTurn = new EndOfTurn(() => this.#send());
   /** The charges of this turn in the order in which they are sent: for one subject several if it has many runs. */
   #unsent: UnsentCharge[] = [];
@@ -32,10 +33,10 @@ export class RemoteUsage implements UsageLedger {
   /** Callers that wait for an answer, by subject. */
   readonly #waiting = new Map<string, number>();
 
-  constructor(coordinators: Coordinators, waitingRoom: WaitingRoom, timeoutMs: () => number) {
+  constructor(coordinators: Coordinators, waitingRoom: WaitingRoom, newDeadline: () => Deadline) {
     this.#coordinators = coordinators;
     this.#waitingRoom = waitingRoom;
-    this.#timeoutMs = timeoutMs;
+    this.#newDeadline = newDeadline;
   }
 
   spend([own, shared]: SpentCounters, cost: number): Promise<Spend> {
@@ -76,9 +77,7 @@ export class RemoteUsage implements UsageLedger {
     let isWanted = true;
     try {
       const called = this.#coordinators.call(subject, toWireCharge(subject, runs), { isWanted: () => isWanted });
-      // After a time-out.
-      called.catch(() => {});
-      const received = await within(this.#timeoutMs(), called, "the charge was not answered in time");
+      const received = await within(this.#newDeadline(), called, "the charge was not answered in time");
       const outcome = fromWireOutcome(received, runs);
       if (outcome.outcome === "notExecuted") throw new Unavailable("the use came too late and was not charged");
       answerCallers(callers, runs, outcome.results);

@@ -1,9 +1,11 @@
 import type { Clock } from "../../ambient/clock.ts";
+import { whenPassed } from "../../ambient/with-timeout.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import type { PermitEngine, PermitResult, SubjectAsk } from "../../store/permit-ledger.ts";
 
 const probeEveryMs = 250;
 /** An answer that takes longer counts as none. Longer than the round trip to a ledger on another continent. */
-const answerMs = 400;
+const defaultAnswerMs = 400;
 
 /**
  * Knows whether the permit ledger answers: from what is asked of it, and from probes. The lanes themselves are probed,
@@ -15,6 +17,7 @@ export class LedgerProbe {
   readonly engines: readonly PermitEngine[];
   readonly #lanes: readonly PermitEngine[];
   readonly #clock: Clock;
+  readonly #answerMs: number;
   #isAway = true;
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   /** Lanes whose probe has no answer yet. */
@@ -22,8 +25,9 @@ export class LedgerProbe {
   readonly #timer: NodeJS.Timeout;
 
   /** The ledger counts as away until it has answered once. */
-  constructor(lanes: readonly PermitEngine[], clock: Clock) {
+  constructor(lanes: readonly PermitEngine[], clock: Clock, answerMs = defaultAnswerMs) {
     this.#clock = clock;
+    this.#answerMs = answerMs;
     this.#lanes = lanes;
     this.engines = lanes.map((lane) => ({ exchange: (asks) => this.#exchange(lane, asks) }));
     this.#timer = setInterval(() => this.#probeSilent(), probeEveryMs).unref();
@@ -51,15 +55,14 @@ export class LedgerProbe {
     const judge = () => {
       if (this.#probed.has(lane) && this.#answeredAtMs < probedAtMs) this.#isAway = true;
     };
-    // After what has arrived was read: a busy event loop of our own must not look like a ledger that is away.
-    const timer = setTimeout(() => setImmediate(judge), answerMs).unref();
+    const cancel = whenPassed(new Deadline(this.#clock, this.#answerMs), judge);
     try {
       await lane.exchange([]);
       this.#noteAnswer();
     } catch {
       this.#isAway = true;
     }
-    clearTimeout(timer);
+    cancel();
     this.#probed.delete(lane);
   }
 

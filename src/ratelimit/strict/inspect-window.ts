@@ -1,4 +1,5 @@
 import type { Ambient } from "../../ambient/ambient.ts";
+import { permitTimeoutMs } from "../../domain/deadlines.ts";
 import * as tuning from "../../domain/permit-pool-tuning.ts";
 import type { PermitGrant } from "../../domain/permit-window.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
@@ -6,8 +7,6 @@ import type { PermitChannel } from "../permit-channel.ts";
 
 export interface InspectDeps extends Pick<Ambient, "clock"> {
   readonly channel: Pick<PermitChannel, "inspect">;
-  /** How long a verification waits for a permit. */
-  readonly timeoutMs: () => number;
 }
 
 /**
@@ -19,7 +18,7 @@ export interface InspectDeps extends Pick<Ambient, "clock"> {
 export async function inspectWindow(
   subject: string,
   cost: number,
-  { channel, clock, timeoutMs }: InspectDeps,
+  { channel, clock }: InspectDeps,
 ): Promise<PermitGrant | undefined> {
   const beganMs = clock.monotonicMs();
   let roundTripMs: number | undefined;
@@ -32,7 +31,7 @@ export async function inspectWindow(
     const { left, outstanding } = answer;
     // If the cost fits already, or never will, only the number that is shown can still change.
     const isDecided = cost <= left || cost > left + outstanding;
-    const waitMaxMs = isDecided ? tuning.holdMs + 3 * roundTripMs : timeoutMs();
+    const waitMaxMs = isDecided ? tuning.holdMs + 3 * roundTripMs : permitTimeoutMs(roundTripMs);
     if (outstanding === 0 || waitedMs >= waitMaxMs) return answer;
     // In one process others have returned theirs by now.
     if (attempt > 0) await pause(Math.min(tuning.retryMaxMs, attempt * tuning.retryMinMs));

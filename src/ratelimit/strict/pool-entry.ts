@@ -1,3 +1,4 @@
+import type { Deadline } from "../../domain/deadlines.ts";
 import type { PermitPool } from "../../domain/permit-pool.ts";
 import type { Shortage } from "../../domain/permit-verdict.ts";
 import type { PermitRule } from "../../domain/permit-window.ts";
@@ -23,7 +24,7 @@ export interface Waiting {
   readonly rule: RateLimit;
   readonly cost: number;
   readonly sinceMs: number;
-  readonly untilMs: number;
+  readonly deadline: Deadline;
   readonly resolve: (permit: Permit) => void;
   readonly reject: (error: Unavailable) => void;
 }

@@ -1,5 +1,6 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import { countOf, type Picked } from "../../domain/cost-queue.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import { PermitPool } from "../../domain/permit-pool.ts";
 import type { PermitMessage, PermitVerdict } from "../../domain/permit-verdict.ts";
 import type { RateLimit, RateLimitState } from "../../domain/rate-limit.ts";
@@ -169,8 +170,8 @@ export class StrictLimiter implements InspectingLimiter {
       throw refusal;
     }
     const permit = new Promise<Permit>((resolve, reject) => {
-      const untilMs = nowMs + this.#options.timeoutMs();
-      entry.waiting.push({ rule, cost, resolve, reject, sinceMs: nowMs, untilMs });
+      const deadline = new Deadline(this.#options.clock, this.#options.timeoutMs());
+      entry.waiting.push({ rule, cost, resolve, reject, sinceMs: nowMs, deadline });
     });
     this.#pump(entry, nowMs);
     return permit;
@@ -293,7 +294,7 @@ export class StrictLimiter implements InspectingLimiter {
    */
   #giveUp(entry: Entry, nowMs: number): void {
     let gone = 0;
-    while (gone < entry.waiting.length && (entry.waiting[gone] as Waiting).untilMs <= nowMs) gone++;
+    while (gone < entry.waiting.length && (entry.waiting[gone] as Waiting).deadline.hasPassed) gone++;
     if (gone === 0) return;
     entry.pool.cancelFirst(gone);
     for (const { rule, cost, sinceMs, resolve, reject } of this.#leaveFirst(entry, gone)) {

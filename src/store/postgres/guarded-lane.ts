@@ -1,5 +1,6 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import type { Clock } from "../../ambient/clock.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { LedgerWatch } from "../ledger-watch.ts";
 import { beginText, type GuardedSteps, guardedText, recoverText } from "./guarded-statement.ts";
@@ -87,7 +88,7 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
 
   /** One batch after the other: the next sequence number is used only when the previous one is settled. */
   apply(items: readonly Item[]): Promise<readonly LaneResult<Settled>[]> {
-    const results = this.#underWay.then(() => this.#settleAll(items, this.#deadlineMs()));
+    const results = this.#underWay.then(() => this.#settleAll(items, this.#newDeadline()));
     this.#underWay = results.catch(() => {});
     return results;
   }
@@ -98,22 +99,22 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
    */
   async #settleAll(
     items: readonly Item[],
-    untilMs: number,
+    deadline: Deadline,
     isLastTry = false,
   ): Promise<readonly LaneResult<Settled>[]> {
-    const waited = await this.#settle(items, untilMs, "wait");
+    const waited = await this.#settle(items, deadline, "wait");
     if (waited !== "locked") return waited;
     this.#options.metrics.ledger("locked");
     const around =
-      isLastTry && items.length === 1 ? items.map(() => locked) : await this.#settle(items, untilMs, "skip");
+      isLastTry && items.length === 1 ? items.map(() => locked) : await this.#settle(items, deadline, "skip");
     // Locked rows were skipped, so only the writer's own row can still be locked here.
     if (around === "locked") this.#giveUp("the ledger's own row is locked");
     const again = items.filter((_, at) => around[at] === locked);
-    const isTimeLeft = this.#options.clock.monotonicMs() < untilMs - this.#lockMs;
+    const isTimeLeft = deadline.leftMs > this.#lockMs;
     const retried =
       isLastTry || again.length === 0 || !isTimeLeft
         ? again.map(() => locked)
-        : await this.#settleAll(again, untilMs, true).catch((error: Error) => again.map(() => failedBy(error)));
+        : await this.#settleAll(again, deadline, true).catch((error: Error) => again.map(() => failedBy(error)));
     const next = retried.values();
     return around.map((result) => (result === locked ? (next.next().value as LaneResult<Settled>) : result));
   }
@@ -121,11 +122,11 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
   /** The results, or "locked": a row stayed locked and nothing has happened. */
   async #settle(
     items: readonly Item[],
-    untilMs: number,
+    deadline: Deadline,
     locking: Locking,
   ): Promise<readonly LaneResult<Settled>[] | "locked"> {
     const statement = this.#work(items);
-    const batch: Batch<Item, Row, Settled> = { items, statement, locking, nonce: this.#newId(), untilMs };
+    const batch: Batch<Item, Row, Settled> = { items, statement, locking, nonce: this.#newId(), deadline };
     for (;;) {
       try {
         return this.#resultsOf(batch, await this.#attempt(batch));
@@ -138,8 +139,7 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
         const cause = batch.refusal ?? error;
         if (isDataError(error)) this.#giveUp("the ledger refused a repeated batch", cause);
         if (!isConnectionUsable(error)) this.#connection.discard();
-        if (this.#options.clock.monotonicMs() + pauseMs >= batch.untilMs)
-          this.#giveUp("the ledger did not answer", cause);
+        if (batch.deadline.leftMs <= pauseMs) this.#giveUp("the ledger did not answer", cause);
         this.#options.metrics.ledger("retried");
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
@@ -201,13 +201,14 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
   }
 
   async #run(prepared: PreparedText, values: readonly unknown[], batch: Sending): Promise<GuardedReply> {
-    const leftMs = () => Math.max(1, Math.ceil(batch.untilMs - this.#options.clock.monotonicMs()));
+    const { deadline } = batch;
     const wasConnected = this.#connection.isReady;
-    await this.#connection.ready(leftMs());
+    await this.#connection.ready(deadline);
     // A statement without an answer in time costs the connection. So a batch that spent most of its time on connecting
     // sends nothing, and the next batch finds an open connection.
-    if (!wasConnected && leftMs() < this.#timeoutMs / 3) this.#giveUp("there was no connection in time", batch.refusal);
-    const { rows, doubtful } = await this.#connection.run({ ...prepared, values }, leftMs()).catch((error: unknown) => {
+    if (!wasConnected && deadline.leftMs < this.#timeoutMs / 3)
+      this.#giveUp("there was no connection in time", batch.refusal);
+    const { rows, doubtful } = await this.#connection.run({ ...prepared, values }, deadline).catch((error: unknown) => {
       // A batch without a number cannot have been sent.
       batch.isUnanswered ||= batch.number !== undefined && !isRolledBack(error);
       throw error;
@@ -230,7 +231,7 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
     for (const half of [items.slice(0, middle), items.slice(middle)]) {
       // A half without an answer must not hide the result of the other half.
       const lost = (error: Error) => half.map(() => failedBy(error));
-      results.push(...(await this.#settleAll(half, this.#deadlineMs()).catch(lost)));
+      results.push(...(await this.#settleAll(half, this.#newDeadline()).catch(lost)));
     }
     return results;
   }
@@ -251,8 +252,8 @@ export class GuardedLane<Item extends LaneItem, Row extends KeptRow, Settled> {
     return Math.max(timeoutMs, batchTimeoutMs(roundTrip?.ms ?? 0, this.#writer === undefined ? 2 : 1));
   }
 
-  #deadlineMs(): number {
-    return this.#options.clock.monotonicMs() + this.#timeoutMs;
+  #newDeadline(): Deadline {
+    return new Deadline(this.#options.clock, this.#timeoutMs);
   }
 
   #giveUp(reason: string, cause?: unknown): never {
@@ -282,7 +283,7 @@ interface Batch<Item, Row extends KeptRow, Settled> extends Sending {
 
 /** Where the attempts to send a batch stand. */
 interface Sending {
-  readonly untilMs: number;
+  readonly deadline: Deadline;
   /** Set by the first attempt. */
   number?: { readonly writer: Writer; readonly seq: number };
   /** An attempt may have been applied, or may still be: it was sent, and the server has not said that it failed. */

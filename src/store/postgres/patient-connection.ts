@@ -1,3 +1,5 @@
+import { systemClock } from "../../ambient/clock.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { PgConnection, type PgReply } from "./pg-connection.ts";
 import type { PgServers } from "./pg-servers.ts";
@@ -26,7 +28,7 @@ export class PatientConnection {
   async run(text: string, values: readonly unknown[] = []): Promise<PgReply> {
     // An attempt to connect ends by itself.
     await this.#connection.ready();
-    return this.#connection.session().run({ text, values }, anyTimeMs);
+    return this.#connection.session().run({ text, values }, new Deadline(systemClock, anyTimeMs));
   }
 
   /**

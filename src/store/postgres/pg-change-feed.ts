@@ -1,5 +1,6 @@
 import type { Ambient } from "../../ambient/ambient.ts";
 import { systemClock } from "../../ambient/clock.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import type { ChangeFeed, FeedNews, FeedPosition } from "../change-feed.ts";
 import { changesReadMax, type FeedRow, newsOf } from "../sql/sql-change-feed.ts";
@@ -53,9 +54,8 @@ export class PgChangeFeed implements ChangeFeed {
 
   async #readInTurn(since: FeedPosition | undefined): Promise<FeedNews> {
     // The real clock, because the connection waits with real timers.
-    const untilMs = systemClock.monotonicMs() + readTimeoutMs;
-    const run = (statement: PgStatement) =>
-      this.#connection.run(statement, Math.max(1, untilMs - systemClock.monotonicMs()));
+    const deadline = new Deadline(systemClock, readTimeoutMs);
+    const run = (statement: PgStatement) => this.#connection.run(statement, deadline);
     try {
       const transaction = await this.#beat(run);
       return await this.#readAfter(transaction, since, run);

@@ -1,6 +1,8 @@
 import pg from "pg";
 import { systemClock } from "../../ambient/clock.ts";
 import { sha256 } from "../../ambient/crypto.ts";
+import { withTimeout } from "../../ambient/with-timeout.ts";
+import type { Deadline } from "../../domain/deadlines.ts";
 import { isNoRoom, isStatementElsewhere, isUnconfirmedCommit } from "./pg-error.ts";
 import type { PgServers, TrackedConnection } from "./pg-servers.ts";
 import { clientConfig, StartupSettings } from "./pg-session.ts";
@@ -8,7 +10,6 @@ import { PgSocket } from "./pg-socket.ts";
 import type { RoundTrip } from "./round-trip.ts";
 import { StatementBatch } from "./statement-batch.ts";
 import { queryText } from "./text-query.ts";
-import { withTimeout } from "./with-timeout.ts";
 
 export interface PreparedText {
   /** Prepared under this name, once per connection. */
@@ -44,12 +45,12 @@ export interface PgReply {
  * the rest of a transaction must not run outside it.
  */
 export interface PgSession {
-  run(statement: PgStatement, timeoutMs: number): Promise<PgReply>;
+  run(statement: PgStatement, deadline: Deadline): Promise<PgReply>;
   /**
    * Runs the statements in this order, in one round trip. If one fails, those behind it are not run. Names are ignored. Each
    * reply says whether any of their commits is doubtful.
    */
-  runAll(statements: readonly PgStatement[], timeoutMs: number): Promise<PgReply[]>;
+  runAll(statements: readonly PgStatement[], deadline: Deadline): Promise<PgReply[]>;
   discard(): void;
 }
 
@@ -116,28 +117,28 @@ export class PgConnection {
   }
 
   /** Resolves when there is a connection; throws if the attempt fails, or there is none in time. */
-  async ready(timeoutMs?: number): Promise<void> {
+  async ready(deadline?: Deadline): Promise<void> {
     if (this.#open !== undefined) return;
     if (this.#connecting === undefined) {
       clearTimeout(this.#reopenTimer);
       this.#connecting = this.#connect();
     }
-    await (timeoutMs === undefined
+    await (deadline === undefined
       ? this.#connecting
-      : withTimeout(this.#connecting, timeoutMs, "no connection in time"));
+      : withTimeout(this.#connecting, deadline, () => new Error("no connection in time")));
   }
 
   /** Throws the error of the server or the connection. After a timeout the statement may still be running. */
-  async run(statement: PgStatement, timeoutMs: number): Promise<PgReply> {
-    await this.ready(timeoutMs);
-    return this.session().run(statement, timeoutMs);
+  async run(statement: PgStatement, deadline: Deadline): Promise<PgReply> {
+    await this.ready(deadline);
+    return this.session().run(statement, deadline);
   }
 
   session(): PgSession {
     const open = this.#open;
     return {
-      run: (statement, timeoutMs) => this.#runPrepared(open, statement, timeoutMs),
-      runAll: (statements, timeoutMs) => this.#runAll(open, statements, timeoutMs),
+      run: (statement, deadline) => this.#runPrepared(open, statement, deadline),
+      runAll: (statements, deadline) => this.#runAll(open, statements, deadline),
       discard: () => {
         if (this.#open === open) this.discard();
       },
@@ -172,49 +173,49 @@ export class PgConnection {
     else this.retire();
   }
 
-  async #runPrepared(open: OpenClient | undefined, statement: PgStatement, timeoutMs: number): Promise<PgReply> {
-    if (statement.name === undefined || !this.#keepsPrepared) return this.#run(open, statement, timeoutMs);
+  async #runPrepared(open: OpenClient | undefined, statement: PgStatement, deadline: Deadline): Promise<PgReply> {
+    if (statement.name === undefined || !this.#keepsPrepared) return this.#run(open, statement, deadline);
     try {
-      return await this.#run(open, statement, timeoutMs);
+      return await this.#run(open, statement, deadline);
     } catch (error) {
       if (!isStatementElsewhere(error)) throw error;
       // It failed before it began. From now on the whole text is sent each time, and the server plans it each time.
       this.#keepsPrepared = false;
-      return this.#run(open, statement, timeoutMs);
+      return this.#run(open, statement, deadline);
     }
   }
 
   async #run(
     open: OpenClient | undefined,
     { name, text, values, rowMode }: PgStatement,
-    timeoutMs: number,
+    deadline: Deadline,
   ): Promise<PgReply> {
     const config = { ...(this.#keepsPrepared && name !== undefined && { name }), text, values: [...values] };
     const ask = (client: pg.Client): Promise<Omit<PgReply, "doubtful">> =>
       rowMode === "text" ? queryText(client, config) : client.query(config);
-    const { rows, rowCount } = await this.#answerOf(open, ask, timeoutMs);
+    const { rows, rowCount } = await this.#answerOf(open, ask, deadline);
     return { rows, rowCount, doubtful: this.#doubtful };
   }
 
   async #runAll(
     open: OpenClient | undefined,
     statements: readonly PgStatement[],
-    timeoutMs: number,
+    deadline: Deadline,
   ): Promise<PgReply[]> {
-    const results = await this.#answerOf(open, (client) => StatementBatch.run(client, statements), timeoutMs);
+    const results = await this.#answerOf(open, (client) => StatementBatch.run(client, statements), deadline);
     return results.map(({ rows, rowCount }) => ({ rows, rowCount, doubtful: this.#doubtful }));
   }
 
   async #answerOf<Answer>(
     open: OpenClient | undefined,
     ask: (client: pg.Client) => Promise<Answer>,
-    timeoutMs: number,
+    deadline: Deadline,
   ): Promise<Answer> {
     if (open === undefined || this.#open !== open) throw new Error(connectionLost);
     this.#doubtful = false;
     this.#isRunning = true;
     const sentAtMs = systemClock.monotonicMs();
-    const answer = await withTimeout(ask(open.client), timeoutMs, "no reply in time").finally(() => {
+    const answer = await withTimeout(ask(open.client), deadline, () => new Error("no reply in time")).finally(() => {
       this.#isRunning = false;
     });
     const nowMs = systemClock.monotonicMs();

@@ -58,7 +58,7 @@ export class PgLookups implements KeyLookup, OwnerLookup {
     const common = {
       ...batched,
       onDequeued: (lookup: Lookup) => this.#unsent.remove(lookup),
-      commit: (lookups: readonly Lookup[], queuedForMs: number) => this.#send(lookups, queuedForMs),
+      commit: (lookups: readonly Lookup[], queueLeftMs: number) => this.#send(lookups, queueLeftMs),
     };
     // No more than connections that are open anyway: waiting for a new one takes longer than sharing the next statement.
     const batchesMax = Math.min(keptForLookups, connectionsMax);
@@ -74,7 +74,7 @@ export class PgLookups implements KeyLookup, OwnerLookup {
       name: "owner_lookup",
       queueMax,
       batchesMax,
-      commit: (ownerIds, queuedForMs) => this.#sendOwners(ownerIds, queuedForMs),
+      commit: (ownerIds, queueLeftMs) => this.#sendOwners(ownerIds, queueLeftMs),
     });
   }
 
@@ -91,11 +91,11 @@ export class PgLookups implements KeyLookup, OwnerLookup {
   /** Rejects with `Unavailable`. */
   readonly findOwner = (ownerId: string): Promise<Owner | undefined> => this.#ownerBatches.submit(ownerId);
 
-  async #send(lookups: readonly Lookup[], queuedForMs: number): Promise<readonly MaybePromise<Key | undefined>[]> {
+  async #send(lookups: readonly Lookup[], queueLeftMs: number): Promise<readonly MaybePromise<Key | undefined>[]> {
     const found = new Map<string, TextRow>();
     const digests = lookups.map(({ digest }) => digest);
     const find = async (text: PreparedText, asked: readonly string[]) => {
-      for (const row of await this.#query(text, asked.join(","), queuedForMs))
+      for (const row of await this.#query(text, asked.join(","), queueLeftMs))
         found.set(row[digestColumn] as string, row);
     };
     await find(this.#newest, digests);
@@ -107,16 +107,16 @@ export class PgLookups implements KeyLookup, OwnerLookup {
   }
 
   /** The same owner may be asked for by several callers. */
-  async #sendOwners(ownerIds: readonly string[], queuedForMs: number): Promise<MaybePromise<Owner | undefined>[]> {
-    const rows = await this.#query(this.#owners, [...new Set(ownerIds)], queuedForMs);
+  async #sendOwners(ownerIds: readonly string[], queueLeftMs: number): Promise<MaybePromise<Owner | undefined>[]> {
+    const rows = await this.#query(this.#owners, [...new Set(ownerIds)], queueLeftMs);
     const found = new Map(rows.map((row) => [row[0] as string, readRow<OwnerRow, Owner>(row, ownerNumbers, toOwner)]));
     return ownerIds.map((ownerId) => found.get(ownerId));
   }
 
-  async #query(text: PreparedText, asked: string | readonly string[], queuedForMs: number): Promise<TextRow[]> {
+  async #query(text: PreparedText, asked: string | readonly string[], queueLeftMs: number): Promise<TextRow[]> {
     const { ms } = this.#roundTrip;
     const statement = { ...text, values: [asked], rowMode: "text" } as const;
-    const waitMs = Math.max(1, lookupQueuedMs(ms) - queuedForMs);
+    const waitMs = Math.max(1, queueLeftMs);
     const { rows } = await this.#pool.query(statement, { waitMs, queryMs: lookupStatementMs(ms) }, "lookups");
     return rows as unknown as TextRow[];
   }

@@ -1,4 +1,6 @@
 import { systemClock } from "../../ambient/clock.ts";
+import { whenPassed } from "../../ambient/with-timeout.ts";
+import { Deadline } from "../../domain/deadlines.ts";
 import { Unavailable } from "../../domain/unavailable.ts";
 import { connectionLost, PgConnection, type PgReply, type PgSession, type PgStatement } from "./pg-connection.ts";
 import { isConnectionUsable, isNoRoom, sqlStateOf, toStoreError } from "./pg-error.ts";
@@ -82,11 +84,11 @@ export class PgPool {
   /** For statements that only read: they may be sent a second time. Throws `UniqueViolation` or `Unavailable`. */
   async query(statement: PgStatement, timeouts: Timeouts, kind: Kind = "others"): Promise<PgReply> {
     const waitMs = timeouts.waitMs + this.#openMs(kind);
-    const untilMs = systemClock.monotonicMs() + waitMs + timeouts.queryMs;
-    const leftMs = () => Math.max(1, untilMs - systemClock.monotonicMs());
+    const deadline = new Deadline(systemClock, waitMs + timeouts.queryMs);
     for (let attempts = 1; ; attempts++) {
       try {
-        return await this.#withSession(kind, Math.min(waitMs, leftMs()), (session) => session.run(statement, leftMs()));
+        const waitLeftMs = Math.min(waitMs, deadline.leftMs);
+        return await this.#withSession(kind, waitLeftMs, (session) => session.run(statement, deadline));
       } catch (error) {
         // If the server or a pooler closed the connection just then, another one can answer. All of them may be closed.
         if (!wasClosed(error) || attempts > this.#connections.length) throw toStoreError(error);
@@ -98,11 +100,12 @@ export class PgPool {
   async transaction(statements: readonly PgStatement[], { waitMs, queryMs }: Timeouts): Promise<PgReply[]> {
     const work = async (session: PgSession) => {
       try {
-        const replies = await session.runAll([...beginSafely, ...statements, commit], queryMs);
+        const all = [...beginSafely, ...statements, commit];
+        const replies = await session.runAll(all, new Deadline(systemClock, queryMs));
         if (replies.some(({ doubtful }) => doubtful)) throw new Error("the standby has not confirmed the commit");
         return replies.slice(beginSafely.length, -1);
       } catch (error) {
-        if (isConnectionUsable(error)) await session.run(rollback, queryMs);
+        if (isConnectionUsable(error)) await session.run(rollback, new Deadline(systemClock, queryMs));
         throw error;
       }
     };
@@ -167,16 +170,11 @@ export class PgPool {
     if (queue.length >= queriesQueuedMax)
       return Promise.reject(new Unavailable("too many queries wait for a connection"));
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        // Input that has already arrived is read first: it may free a connection.
-        setImmediate(() => {
-          const at = queue.indexOf(waiter);
-          if (at < 0) return;
-          queue.splice(at, 1);
-          reject(this.#noRoomError ?? new Error("no connection in time"));
-        });
-      }, waitMs);
-      const waiter: Waiter = { resolve, reject, timer };
+      const cancel = whenPassed(new Deadline(systemClock, waitMs), () => {
+        queue.splice(queue.indexOf(waiter), 1);
+        reject(this.#noRoomError ?? new Error("no connection in time"));
+      });
+      const waiter: Waiter = { resolve, reject, cancel };
       queue.push(waiter);
       this.#serve();
       if (queue.includes(waiter)) this.#openMore();
@@ -203,9 +201,9 @@ export class PgPool {
 
   #serve(): void {
     for (let kind = this.#nextKind(); kind !== undefined; kind = this.#nextKind()) {
-      const { timer, resolve } = this.#waiting[kind].shift() as Waiter;
+      const { cancel, resolve } = this.#waiting[kind].shift() as Waiter;
       const connection = this.#free.shift() as PgConnection;
-      clearTimeout(timer);
+      cancel();
       this.#inUse.add(connection);
       if (kind === "others") this.#others++;
       resolve(connection);
@@ -264,8 +262,8 @@ export class PgPool {
 
   #rejectWaiting(error: unknown): void {
     for (const queue of Object.values(this.#waiting)) {
-      for (const { timer, reject } of queue.splice(0)) {
-        clearTimeout(timer);
+      for (const { cancel, reject } of queue.splice(0)) {
+        cancel();
         reject(error);
       }
     }
@@ -295,7 +293,8 @@ type Kind = "lookups" | "others";
 interface Waiter {
   readonly resolve: (connection: PgConnection) => void;
   readonly reject: (error: unknown) => void;
-  readonly timer: NodeJS.Timeout;
+  /** Ends its deadline. */
+  readonly cancel: () => void;
 }
 
 /** Our own, and node-postgres' messages of a connection that was already closed. */

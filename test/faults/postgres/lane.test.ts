@@ -214,6 +214,33 @@ describe.runIf(hasPostgres)("a lane of the ledger", () => {
     expect(await lane.settle([{ subject: "k", cost: 1, count: 1 }])).toEqual([settled(1, 9)]);
   });
 
+  it("does not count time in which this process was late", async () => {
+    const url = await databaseWith(["k"], 10);
+    const proxy = await FaultyProxy.start(Number(new URL(url).port));
+    const { metrics, events } = ledgerEvents();
+    const clock = new TestClock();
+    const timeoutMs = 50;
+    const lane = openLane(through(url, proxy.port), { clock, metrics, timeoutMs });
+    const spend = () => lane.settle([{ subject: "k", cost: 1, count: 1 }]);
+    expect(await spend()).toEqual([settled(1, 9)]);
+    proxy.holding = "answers";
+    const late = spend();
+    await delay(1);
+    clock.advanceLate(1000);
+    // Its timer fires meanwhile.
+    await delay(4 * timeoutMs);
+    proxy.holding = undefined;
+    expect(await late).toEqual([settled(1, 8)]);
+    expect(events).toEqual([]);
+    // The control: the ledger was late.
+    proxy.holding = "answers";
+    const lost = expect(spend()).rejects.toThrow(Unavailable);
+    await delay(1);
+    clock.advance(1000);
+    await lost;
+    expect(events).toEqual(["given-up"]);
+  });
+
   it("treats a commit that the standby has not confirmed as unknown", async () => {
     const server = await PostgresServer.start();
     onTestFinished(() => server.remove());

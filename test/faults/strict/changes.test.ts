@@ -19,6 +19,9 @@ class SettableClock implements Clock {
   monotonicMs(): number {
     return systemClock.monotonicMs() + this.aheadMs;
   }
+  lateMs(): number {
+    return systemClock.lateMs();
+  }
 }
 
 const onPostgres = (ledgerClock: Clock) => openTestStore({ connectionsMax: 2, lanes: 1, ledgerClock });

@@ -50,6 +50,9 @@ class ReplicaClock implements Clock {
   monotonicMs(): number {
     return systemClock.monotonicMs() + this.offsetMs;
   }
+  lateMs(): number {
+    return systemClock.lateMs();
+  }
 }
 
 /** Takes blocks back that were not reported on for a while: how many of their permits were spent cannot be known. */

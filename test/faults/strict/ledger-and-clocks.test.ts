@@ -41,6 +41,10 @@ class WrongClock implements Clock {
   monotonicMs(): number {
     return systemClock.monotonicMs();
   }
+
+  lateMs(): number {
+    return systemClock.lateMs();
+  }
 }
 
 async function startCluster(databaseUrl: string) {

@@ -107,6 +107,16 @@ describe("a verification under a strict limit", () => {
     expect(second.said).toBe("admitted");
     expect(limiter.held).toBe(1);
   });
+
+  it("waits longer if the event loop was late meanwhile", async () => {
+    const { limiter, clock, pass } = setUpLimiter();
+    const waiting = queue(limiter);
+    clock.advanceLate(700);
+    await pass(timeoutMs - 5);
+    expect(waiting.said).toBe("waits");
+    await pass(5);
+    expect(waiting.said).toBe("no permit came in time");
+  });
 });
 
 describe.each([

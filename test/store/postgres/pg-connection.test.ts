@@ -4,6 +4,7 @@ import { PgConnection, type PgConnectionOptions } from "../../../src/store/postg
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { PgSocket } from "../../../src/store/postgres/pg-socket.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
+import { deadlineIn } from "../../support/deadline-in.ts";
 import { startSilentAddress } from "../../support/silent-address.ts";
 import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 import { type SecuredPostgres, startSecuredPostgres } from "./secured-postgres.ts";
@@ -65,7 +66,7 @@ describe.runIf(hasPostgres)("a connection", () => {
     const createSocket = () =>
       new PgSocket({ stepMs: 1000, lookup }).on("connectionAttempt", (ip: string) => tried.push(ip));
     const connection = connectionTo(url.href, { createSocket });
-    expect((await connection.run(ping, 60_000)).rows).toEqual([{ one: 1 }]);
+    expect((await connection.run(ping, deadlineIn(60_000))).rows).toEqual([{ one: 1 }]);
     expect(tried).toEqual(["127.0.0.2", "127.0.0.1"]);
   });
 
@@ -73,10 +74,10 @@ describe.runIf(hasPostgres)("a connection", () => {
     const { url, endings } = await linkTo(await createEmptyDatabase());
     const connection = connectionTo(url);
     await connection.ready();
-    await expect(connection.run(sleep, 50)).rejects.toThrow("no reply in time");
+    await expect(connection.run(sleep, deadlineIn(50))).rejects.toThrow("no reply in time");
     connection.discard();
     await expect.poll(() => endings).toEqual(["ECONNRESET"]);
-    expect((await connection.run(ping, 60_000)).rows).toEqual([{ one: 1 }]);
+    expect((await connection.run(ping, deadlineIn(60_000))).rows).toEqual([{ one: 1 }]);
     connection.close();
     await expect.poll(() => endings).toEqual(["ECONNRESET", "closed"]);
   });
@@ -87,8 +88,8 @@ describe.runIf(hasPostgres)("a connection", () => {
     const session = connection.session();
     connection.discard();
     await connection.ready();
-    await expect(session.run(ping, 60_000)).rejects.toThrow("the connection was lost");
-    expect((await connection.run(ping, 60_000)).rows).toEqual([{ one: 1 }]);
+    await expect(session.run(ping, deadlineIn(60_000))).rejects.toThrow("the connection was lost");
+    expect((await connection.run(ping, deadlineIn(60_000))).rows).toEqual([{ one: 1 }]);
   });
 
   it("that is kept open is opened again when it is lost, before anybody asks", async () => {
@@ -113,9 +114,9 @@ describe.runIf(hasPostgres)("a connection with TLS", () => {
     const { url, endings } = await linkTo(await postgres.url(`?sslmode=verify-full&sslrootcert=${postgres.rightCa}`));
     const connection = connectionTo(url);
     await connection.ready();
-    await expect(connection.run(sleep, 50)).rejects.toThrow("no reply in time");
+    await expect(connection.run(sleep, deadlineIn(50))).rejects.toThrow("no reply in time");
     connection.discard();
     await expect.poll(() => endings).toEqual(["ECONNRESET"]);
-    expect((await connection.run(ping, 60_000)).rows).toEqual([{ one: 1 }]);
+    expect((await connection.run(ping, deadlineIn(60_000))).rows).toEqual([{ one: 1 }]);
   });
 });

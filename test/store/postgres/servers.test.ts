@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "v
 import { PgConnection, type PgConnectionOptions } from "../../../src/store/postgres/pg-connection.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { PgSocket } from "../../../src/store/postgres/pg-socket.ts";
+import { deadlineIn } from "../../support/deadline-in.ts";
 import { isDeep, sized } from "../../support/deep.ts";
 import { FaultyProxy } from "../../support/faulty-proxy.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
@@ -30,7 +31,7 @@ function connect(servers: PgServers, options: PgConnectionOptions = {}): PgConne
 
 /** The port of the server that answers. */
 async function portOf(connection: PgConnection): Promise<number> {
-  const { rows } = await connection.run(whichPort, withinMs);
+  const { rows } = await connection.run(whichPort, deadlineIn(withinMs));
   return rows[0]?.port as number;
 }
 
@@ -95,8 +96,8 @@ describe.runIf(hasPostgres)("of several servers in DATABASE_URL", () => {
 
       // Both accept writes now. A statement without an answer is what a process notices of it.
       await second.query("SELECT pg_promote()");
-      const hanging = expect(busy.run(sleep, withinMs)).rejects.toThrow("Connection terminated");
-      await expect(kept.run(sleep, 50)).rejects.toThrow("no reply in time");
+      const hanging = expect(busy.run(sleep, deadlineIn(withinMs))).rejects.toThrow("Connection terminated");
+      await expect(kept.run(sleep, deadlineIn(50))).rejects.toThrow("no reply in time");
       kept.discard();
       await vi.waitFor(async () => expect(await portOf(kept)).toBe(second.port), { timeout: withinMs });
       // Their connections to the old primary were open all the time, and nothing was wrong with them.
@@ -143,12 +144,12 @@ describe.runIf(hasPostgres)("a primary that is lost without a word", () => {
     // Its port takes connections and never answers, as one behind a lost network.
     first.pause();
     for (const connection of [searching, connecting]) {
-      await expect(connection.run(whichPort, 50)).rejects.toThrow("no reply in time");
+      await expect(connection.run(whichPort, deadlineIn(50))).rejects.toThrow("no reply in time");
       connection.discard();
     }
     // One has given up on the old primary and searches. The other still tries to connect to it, for two seconds.
     await expect(searching.ready()).rejects.toThrow();
-    await expect(searching.ready(100)).rejects.toThrow("no connection in time");
+    await expect(searching.ready(deadlineIn(100))).rejects.toThrow("no connection in time");
     await second.query("SELECT pg_promote()");
     const promotedMs = performance.now();
     for (const connection of [searching, connecting]) {

@@ -6,6 +6,7 @@ import { PgConnection, preparedText } from "../../../src/store/postgres/pg-conne
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { openLane } from "../../faults/postgres/lane-fixture.ts";
 import { logCommits, loggedCommits } from "../../support/commit-log.ts";
+import { deadlineIn } from "../../support/deadline-in.ts";
 import { openTestStore } from "../../support/open-test-store.ts";
 import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 
@@ -74,7 +75,7 @@ describe.runIf(hasPostgres)("on a server with careless defaults", () => {
     const connection = new PgConnection(new PgServers(await carelessDatabase()));
     onTestFinished(() => connection.close());
     const question = preparedText(questionAbout(Object.keys(helpful)));
-    const ask = () => connection.run({ ...question, values: [] }, 2000);
+    const ask = () => connection.run({ ...question, values: [] }, deadlineIn(2000));
     expect((await ask()).rows).toEqual([helpful]);
     connection.discard();
     expect((await ask()).rows).toEqual([helpful]);

@@ -6,6 +6,7 @@ import { PgConnection } from "../../../src/store/postgres/pg-connection.ts";
 import { PgServers } from "../../../src/store/postgres/pg-servers.ts";
 import { UniqueViolation } from "../../../src/store/sql/sql-engine.ts";
 import { through } from "../../faults/postgres/lane-fixture.ts";
+import { deadlineIn } from "../../support/deadline-in.ts";
 import { createEmptyDatabase, hasPostgres } from "../../support/test-database.ts";
 
 describe.runIf(hasPostgres)("a transaction of the pool", () => {
@@ -70,8 +71,8 @@ describe.runIf(hasPostgres)("a transaction of the pool", () => {
     await connection.ready();
     const begin = { text: "BEGIN ISOLATION LEVEL UNHEARD OF", values: [] };
     const add = { text: "INSERT INTO things VALUES ('alone', 1)", values: [] };
-    await expect(connection.session().runAll([begin, add], 5000)).rejects.toMatchObject({ code: "42601" });
-    const found = await connection.run({ text: "SELECT FROM things WHERE id = 'alone'", values: [] }, 5000);
+    await expect(connection.session().runAll([begin, add], deadlineIn(5000))).rejects.toMatchObject({ code: "42601" });
+    const found = await connection.run({ text: "SELECT FROM things WHERE id = 'alone'", values: [] }, deadlineIn(5000));
     expect(found.rowCount).toBe(0);
   });
 });
