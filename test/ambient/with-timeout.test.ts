@@ -39,6 +39,7 @@ describe("work with a deadline", () => {
   it("is waited for longer by as much as the event loop was late", async () => {
     const { clock, waiting, pass } = setUp();
     clock.advanceLate(300);
+    await vi.advanceTimersByTimeAsync(300);
     await pass(440);
     expect(waiting.said).toBe("waits");
     await pass(20);
