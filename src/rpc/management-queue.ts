@@ -8,7 +8,7 @@ const gathered = { untilQuietMs: 40, atMostMs: 100 };
 const busyFrom = { utilisation: 0.7, verificationsPerCall: 20 };
 /** How long a judgement holds. One over a longer time than the maximum says nothing about now. */
 const judgedMs = { min: 50, max: 5000 };
-/** Everyone can make calls that wait, and each holds its body: beyond this number they are begun at once. */
+/** Everyone can make calls that wait, and each holds its body: beyond this number the first of them is begun. */
 const waitingMax = 100;
 /** In one turn of the event loop, calls that have waited are begun for so long. */
 const workMsPerTurn = 1;
@@ -22,12 +22,12 @@ export interface ManagementQueueDeps extends Pick<Ambient, "clock"> {
  * Verifications come first: where they keep a thread busy, management calls wait until none has come for 40 ms, or one waits
  * for 100 ms, and are begun together. One that comes after hundreds of verifications finds none of its code and data in the
  * processor's caches, and takes several times as long as the next one right after it (adr 39). On other threads they are begun
- * at once.
+ * at once. In any case they are begun in order of arrival.
  */
 export class ManagementQueue {
   readonly #clock: Ambient["clock"];
   readonly #utilisation: () => number;
-  /** They begin calls, in order of arrival, and do not throw. */
+  /** They begin calls and do not throw. */
   readonly #waiting: (() => void)[] = [];
   #gatheredUntilMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -60,11 +60,12 @@ export class ManagementQueue {
       this.#calls++;
       const nowMs = this.#clock.monotonicMs();
       this.#judge(nowMs);
-      if (!this.#isBusy || this.#waiting.length >= waitingMax) return begin();
+      if (!this.#isBusy && this.#waiting.length === 0) return begin();
       if (this.#waiting.length === 0) this.#gatheredUntilMs = nowMs + gathered.atMostMs;
       this.#waiting.push(begin);
+      if (this.#waiting.length > waitingMax) this.#waiting.shift()?.();
       clearTimeout(this.#timer);
-      const leftMs = Math.min(gathered.untilQuietMs, this.#gatheredUntilMs - nowMs);
+      const leftMs = this.#isBusy ? Math.min(gathered.untilQuietMs, this.#gatheredUntilMs - nowMs) : 0;
       this.#timer = setTimeout(() => this.#beginSome(), leftMs);
     });
   }

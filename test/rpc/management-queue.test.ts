@@ -90,15 +90,36 @@ describe("on a thread that verifications keep busy", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("they are begun at once where too many wait: each holds its body", async () => {
+  it("the first is begun where too many wait: each holds its body", async () => {
     const { becomeBusy, call, pass, begun } = setUp();
     await becomeBusy();
-    for (let i = 0; i < 100; i++) void call("waits");
+    for (let i = 0; i < 100; i++) void call(`${i}`);
     expect(begun).toEqual([]);
     void call("one more");
-    expect(begun).toEqual(["one more"]);
+    expect(begun).toEqual(["0"]);
     pass(40);
-    expect(begun).toHaveLength(101);
+    expect(begun).toEqual([...Array.from({ length: 100 }, (_, i) => `${i}`), "one more"]);
+  });
+
+  it("they are begun in order of arrival, also behind those that are being begun, and when the thread has time again", async () => {
+    const thread = { utilisation: 1 };
+    const { becomeBusy, call, pass, verify, begun } = setUp(thread);
+    await becomeBusy();
+    for (const name of ["a", "b", "c"]) void call(name, 0.6);
+    pass(40);
+    expect(begun).toEqual(["a", "b"]);
+    void call("d");
+    vi.advanceTimersToNextTimer();
+    expect(begun).toEqual(["a", "b", "c", "d"]);
+
+    void call("e");
+    thread.utilisation = 0.5;
+    verify(1000);
+    pass(30);
+    void call("f");
+    expect(begun.slice(4)).toEqual([]);
+    pass(1);
+    expect(begun.slice(4)).toEqual(["e", "f"]);
   });
 
   it("those that fail do not keep others waiting", async () => {
