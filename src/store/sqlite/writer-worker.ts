@@ -40,8 +40,11 @@ registerRefills(db, () => nowMs);
 let damage: WriterFailure | undefined;
 /** Whether the last transaction that had something to write found no room for it. */
 let hasNoRoom = false;
-/** Of the last checkpoint: the number of rows changed until then, and the pages of log that it found. */
-let checkpoint = { changes: 0, logPages: 0 };
+/**
+ * Of the last checkpoint: the number of rows changed until then, and the pages of log that it found. The first commit makes
+ * one, for the log of a process that was killed: otherwise it would grow with every kill.
+ */
+let checkpoint = { changes: 0, logPages: Number.POSITIVE_INFINITY };
 
 port.on("message", (request: WriterRequest) => {
   if (request === "close") {

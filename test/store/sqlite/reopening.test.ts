@@ -1,4 +1,5 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { unlimitedRootKey } from "../../../src/domain/root-key.ts";
 import { SchemaTooNew } from "../../../src/store/sql/migrate.ts";
@@ -6,7 +7,7 @@ import { DataFolderError } from "../../../src/store/sqlite/data-folder.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-sqlite-store.ts";
 import { foundAs, refillRule, sampleKey, sampleRecord } from "../../contract/sample-keys.ts";
 import { charge, settled } from "../../contract/usage-cases.ts";
-import { createKey, deleteKey, done } from "../../support/manage.ts";
+import { createKey, createKeys, deleteKey, done } from "../../support/manage.ts";
 import { readRows, tamper, testOptions } from "./open-test-engine.ts";
 
 describe("a data file that is opened again", () => {
@@ -87,4 +88,25 @@ describe("a data file that is opened again", () => {
     await expect(opening).rejects.toThrow(reason);
     expect(deaths).toEqual([]);
   });
+});
+
+it("a log that killed processes have left does not grow with each of them", async () => {
+  const logBytes: number[] = [];
+  let folder = dirname(testOptions().file);
+  for (let kill = 0; kill < 6; kill++) {
+    const { options, clock } = testOptions();
+    const file = join(folder, "latchkey.db");
+    const store = await openSqliteStore({ ...options, file });
+    const filler = { filler: "x".repeat(8000) };
+    await createKeys(
+      store.management,
+      Array.from({ length: 60 }, () => sampleKey(clock, { meta: filler })),
+    );
+    logBytes.push(statSync(`${file}-wal`).size);
+    // What a killed process leaves. This one goes on and closes in order.
+    folder = dirname(testOptions().file);
+    for (const name of ["latchkey.db", "latchkey.db-wal"]) copyFileSync(join(dirname(file), name), join(folder, name));
+    await store.close();
+  }
+  expect(logBytes.at(-1)).toBeLessThan(3 * (logBytes[0] as number));
 });
