@@ -7,7 +7,8 @@ import { tempFolder } from "../support/temp-folder.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 import { type CostlyBody, costlyBodiesOf } from "./bodies/costly-bodies.ts";
 
-const cpuMsMax = 5;
+/** 5 ms where nothing else runs. Processors that are shared, or slow, take up to three times as long for the same. */
+const cpuMsMax = 15;
 const answerBytesMax = 4_096;
 const timesMax = 20;
 
