@@ -1,7 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { engines } from "../support/engines.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -21,14 +22,15 @@ const hierarchies = [
 /** The folder of a control group with that bound. Undefined where this user or this machine cannot have one. */
 function createSlowGroup(): string | undefined {
   for (const { root, bound } of hierarchies) {
-    const group = join(root, `latchkey-test-${process.pid}`);
+    const group = join(root, `latchkey-test-${randomUUID()}`);
     try {
       mkdirSync(group);
     } catch {
       continue;
     }
     try {
-      for (const [file, text] of Object.entries(bound)) writeFileSync(join(group, file), text);
+      // No file is created: where this is a folder like any other there is none.
+      for (const [file, text] of Object.entries(bound)) writeFileSync(join(group, file), text, { flag: "r+" });
       return group;
     } catch {
       rmdirSync(group);
@@ -73,7 +75,8 @@ describe.runIf(probe !== undefined).each(engines)("on $name, a process with a fi
     atTestEnd(async () => {
       latchkey.kill("SIGKILL");
       await latchkey.exited;
-      rmdirSync(group);
+      // The kernel may take a moment longer to see that it has gone.
+      await vi.waitFor(() => rmdirSync(group));
     });
     const answers: string[] = [];
     for (let burst = 0; burst < bursts; burst++) {
