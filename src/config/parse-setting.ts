@@ -161,7 +161,7 @@ export function origins(text: string): readonly string[] {
   if (text === "") return [];
   const list = text.split(",").map((origin) => origin.trim());
   for (const origin of list) {
-    // A wildcard is a host that URLs may have, and that no page does.
+    // A URL may have a wildcard as its host, but no page has such an origin.
     const isOrigin = URL.canParse(origin) && /^https?:/.test(origin) && new URL(origin).origin === origin;
     if (!isOrigin || origin.includes("*")) {
       throw new Error("must be origins such as https://app.example.com, separated by commas; wildcards match nothing");

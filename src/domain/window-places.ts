@@ -11,7 +11,7 @@ export interface ApiShare {
 
 /**
  * The places of a bounded table, and how many of them each API holds. An API may take every free place until the table is
- * 90 % full. From then on only APIs that hold less than a tenth of it get new ones, so that one API alone cannot keep the
+ * 90 % full. From then on only APIs that hold less than a tenth of it get new ones, so one API alone cannot lock the
  * others out.
  */
 export class Places {

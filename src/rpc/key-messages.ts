@@ -176,14 +176,14 @@ export function toExplanation({
 
 function toCheck(check: Check): MessageInitShape<typeof KeyCheckSchema> {
   const { check: name, of, refusal } = check;
-  const told = { name, passed: refusal === undefined, of, message: phraseCheck(check) };
+  const common = { name, passed: refusal === undefined, of, message: phraseCheck(check) };
   switch (check.check) {
     case "limit":
-      return { ...told, ratelimit: { ...toRatelimitState(check.state), ...toCheckedLimit(check) } };
+      return { ...common, ratelimit: { ...toRatelimitState(check.state), ...toCheckedLimit(check) } };
     case "counter":
-      return { ...told, counter: toCheckedCounter(check) };
+      return { ...common, counter: toCheckedCounter(check) };
     default:
-      return refusal?.check === "permissions" ? { ...told, missing: refusal.missing } : told;
+      return refusal?.check === "permissions" ? { ...common, missing: refusal.missing } : common;
   }
 }
 

@@ -21,8 +21,8 @@ export interface ManagementQueueDeps extends Pick<Ambient, "clock"> {
 /**
  * Verifications come first: where they keep a thread busy, management calls wait until none has come for 40 ms, or one waits
  * for 100 ms, and are begun together. One that comes after hundreds of verifications finds none of its code and data in the
- * processor's caches, and takes several times as long as the next one right after it (adr 39). On other threads they are begun
- * at once. In any case they are begun in order of arrival.
+ * processor's caches, and takes several times as long as the next one right after it (adr 39). Other threads begin them
+ * immediately. Calls always begin in order of arrival.
  */
 export class ManagementQueue {
   readonly #clock: Ambient["clock"];

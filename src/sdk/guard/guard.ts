@@ -139,7 +139,7 @@ function traceOf(headerOf: (name: string) => string | undefined): CallOptions {
   return { traceparent: headerOf("traceparent"), tracestate: headerOf("tracestate") };
 }
 
-/** Without what is undefined: it must not take away what the route asks for. Anything but an object may have lost it. */
+/** Without what is undefined: it must not take away what the route asks for. A promise or an instance would hide what it asks for. */
 function definedOf(asked: Asked): Asked {
   if (!isPlainObject(asked)) throw new TypeError("perRequest must return a plain object");
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));

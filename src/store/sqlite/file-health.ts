@@ -26,7 +26,7 @@ export class FileHealth implements StoreHealth {
   #doubt: Unavailable | undefined;
   /** For good: it is damaged, or what was written has not reached the disk. */
   #damaged: Unavailable | undefined;
-  /** One for each failure, so that the result of a check tells which of them it came after. */
+  /** A new object for each failure, to see whether a check began before the last one. */
   #failedWrite: Unavailable | undefined;
   #lost: Unavailable | undefined;
   #check: FileCheck | undefined;
