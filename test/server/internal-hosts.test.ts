@@ -2,29 +2,14 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../src/ambient/clock.ts";
-import { createLog } from "../../src/ambient/log.ts";
-import { createMetrics } from "../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../src/ambient/random.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { startInternalListener } from "../../src/server/internal-listener.ts";
 import { sumMetric } from "../support/read-metric.ts";
+import { startEmptyListener } from "./start-empty-listener.ts";
 
 const secret = "shared-secret-of-the-test-0123456789";
 
 async function startListener(secrets: readonly Secret[] = []) {
-  const metrics = createMetrics();
-  const listener = await startInternalListener({
-    clock: systemClock,
-    random: createSystemRandom(),
-    log: createLog("error", () => {}),
-    metrics,
-    host: "127.0.0.1",
-    port: 0,
-    access: { secrets },
-    services: new Map(),
-  });
-  onTestFinished(() => listener.close());
+  const { listener, metrics } = await startEmptyListener({ secrets });
   const refused = async () => sumMetric(await metrics.render(), "latchkey_internal_refused_total");
   return { port: listener.port, refused };
 }

@@ -5,16 +5,13 @@ import https from "node:https";
 import net from "node:net";
 import tls from "node:tls";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../src/ambient/clock.ts";
-import { createLog } from "../../src/ambient/log.ts";
-import { createMetrics } from "../../src/ambient/metrics.ts";
-import { createSystemRandom } from "../../src/ambient/random.ts";
 import { readSettings, type Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
-import { internalAccessOf, startInternalListener } from "../../src/server/internal-listener.ts";
+import { internalAccessOf } from "../../src/server/internal-listener.ts";
 import { type Certificate, expireCertificate, identityOf, makeCertificate } from "../support/make-certificate.ts";
 import { sumMetric } from "../support/read-metric.ts";
 import { tempFolder } from "../support/temp-folder.ts";
+import { startEmptyListener } from "./start-empty-listener.ts";
 
 const secret = "shared-secret-of-the-test-0123456789";
 const otherSecret = "another-secret-of-the-test-0123456789";
@@ -29,7 +26,6 @@ const clientCaPem = readFileSync(clientCa.certificate, "utf8");
 const authorization = `Bearer ${secret}`;
 
 async function startListener(settings: Partial<Settings> = {}) {
-  const metrics = createMetrics();
   const access = (changed: Partial<Settings> = {}) =>
     internalAccessOf({
       ...readSettings({}, () => "").settings,
@@ -38,17 +34,7 @@ async function startListener(settings: Partial<Settings> = {}) {
       ...settings,
       ...changed,
     });
-  const listener = await startInternalListener({
-    clock: systemClock,
-    random: createSystemRandom(),
-    log: createLog("error", () => {}),
-    metrics,
-    host: "127.0.0.1",
-    port: 0,
-    access: access(),
-    services: new Map(),
-  });
-  onTestFinished(() => listener.close());
+  const { listener, metrics } = await startEmptyListener(access());
   const reload = (changed: Partial<Settings>) => listener.reload(access(changed));
   return { port: listener.port, metrics, reload };
 }
