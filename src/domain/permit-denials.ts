@@ -95,7 +95,7 @@ export class PermitDenials extends PermitStock {
 
   protected shortage(): Shortage {
     const remaining = Math.min(this.shownMin, this.reach);
-    return { above: this.reach, state: { limit: this.limit, remaining, resetMs: this.shownEndMs } };
+    return { gen: this.gen, above: this.reach, state: { limit: this.limit, remaining, resetMs: this.shownEndMs } };
   }
 
   protected verdict(admitted = none, denied = none, isFinal = false): PermitVerdict {

@@ -179,9 +179,14 @@ export class PermitPool extends PermitDenials {
     this.endAllMessages();
   }
 
-  /** What the caller is shown. Undefined if no window is open. */
-  state(nowMs: number, callersLimit: number): RateLimitState | undefined {
-    return nowMs >= this.windowEndsMs ? undefined : this.shown(this.permitsHeld, callersLimit);
+  /** What the caller is shown: one that is refused, less than it costs (`below`). Undefined if no window is open. */
+  state(nowMs: number, callersLimit: number, below = Number.POSITIVE_INFINITY): RateLimitState | undefined {
+    return this.shows(this.gen, nowMs) ? this.shown(this.permitsHeld, callersLimit, below) : undefined;
+  }
+
+  /** Whether it is this window that callers are shown. */
+  shows(gen: number, nowMs: number): boolean {
+    return gen === this.gen && nowMs < this.windowEndsMs;
   }
 
   /** The time left in the window, if the ledger's clock is known to be wrong: then `state().resetMs` cannot be used. */

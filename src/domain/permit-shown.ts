@@ -34,14 +34,17 @@ export class PermitShown extends PermitMessages {
     this.shownEndMs = endsAtMs;
   }
 
-  /** `remaining` never rises within a window, but by what the limit does and what requests give back. After a change the limit is the caller's until the ledger tells it. */
-  protected shown(held: number, callersLimit: number): RateLimitState {
+  /**
+   * What a caller is shown, who has asked for more than there is if `below` says how much. `remaining` never rises within a
+   * window, but by what the limit does and what requests give back. After a change the limit is the caller's until the
+   * ledger tells it.
+   */
+  protected shown(held: number, callersLimit: number, below: number): RateLimitState {
+    const limit = this.limitToldBy < this.limitKnownFrom ? callersLimit : this.limit;
     const lowest = Math.min(this.shownMin, this.leftInLedger + held);
-    if (this.limitToldBy < this.limitKnownFrom) {
-      const remaining = Math.max(0, callersLimit - this.limit + lowest);
-      return { limit: callersLimit, remaining, resetMs: this.shownEndMs };
-    }
-    this.shownMin = lowest;
-    return { limit: this.limit, remaining: lowest, resetMs: this.shownEndMs };
+    // A refused caller always sees less than it wanted, even if other replicas hold permits that they will return.
+    const remaining = Math.max(0, Math.min(lowest + limit - this.limit, below - 1));
+    this.shownMin = Math.min(lowest, remaining - limit + this.limit);
+    return { limit, remaining, resetMs: this.shownEndMs };
   }
 }

@@ -23,8 +23,9 @@ export interface PermitVerdict {
   readonly short: Shortage | undefined;
 }
 
-/** Requests for more than `above` could not be served: what they are shown if they give up. */
+/** Requests for more than `above` could not be served: what they are shown if they give up when this window is over. */
 export interface Shortage {
+  readonly gen: number;
   readonly above: number;
   readonly state: RateLimitState;
 }

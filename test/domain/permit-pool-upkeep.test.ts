@@ -25,6 +25,17 @@ describe("lost", () => {
   });
 });
 
+describe("state", () => {
+  it("shows a request that is refused less than it costs, and nobody more than that from then on", () => {
+    const { pool } = poolWith(plenty);
+    const before = pool.state(startMs + 30, 1_000)?.remaining as number;
+    expect(pool.state(startMs + 30, 1_000, before + 1)?.remaining).toBe(before);
+    expect(pool.state(startMs + 30, 1_000, before - 5)?.remaining).toBe(before - 6);
+    expect(pool.state(startMs + 30, 1_000)?.remaining).toBe(before - 6);
+    expect(pool.state(startMs + 30, 1_000, 1)?.remaining).toBe(0);
+  });
+});
+
 describe("release", () => {
   it("lets another request use the permit", () => {
     const { pool } = poolWith({ ...plenty, granted: 1 });
@@ -79,6 +90,15 @@ describe("a change of the key", () => {
     pool.take(startMs + 30);
     pool.answered(ask(pool, startMs + 30), { ...plenty, granted: 1, limit: 1_100, left: 1_050 }, startMs + 30);
     expect(shown()).toBe(before + 100);
+  });
+
+  it("lets nothing rise that was shown while the ledger had not told of it yet", () => {
+    const { pool } = poolWith(exhausted);
+    pool.limitChanged();
+    expect(pool.state(startMs + 30, 1_000)?.remaining).toBe(0);
+    pool.take(startMs + 30);
+    pool.answered(ask(pool, startMs + 30), { ...plenty, granted: 1, left: 3 }, startMs + 30);
+    expect(pool.state(startMs + 30, 1_000)?.remaining).toBe(0);
   });
 
   it("of its limit outdates permits: none is spent, and the next message returns all of them, also those on their way", () => {

@@ -38,7 +38,11 @@ export abstract class LocalServer {
 
   /** Ends every process of the server at once, as a crash of the machine would. */
   kill(): Promise<void> {
-    return this.end(() => this.#signalAll("SIGKILL"));
+    return this.end(() => {
+      // One that is stopped begins no further process, which would live on.
+      this.signal("SIGSTOP");
+      this.#signalAll("SIGKILL");
+    });
   }
 
   /** Stops every process of the server from running, or lets them go on: it holds its connections and says nothing. */

@@ -127,11 +127,16 @@ export class StrictLimiter implements InspectingLimiter {
     return this.stateOf(entry, rule, nowMs);
   }
 
-  /** Before the first answer nothing is known: then as if no window were open. */
-  stateOf(entry: Entry | undefined, rule: RateLimit, nowMs: number): RateLimitState {
-    const state = entry?.pool.state(nowMs, rule.limit);
-    if (state === undefined)
-      return { limit: rule.limit, remaining: rule.limit, resetMs: this.#wallMs(rule.durationMs) };
+  /**
+   * What a caller is shown: one that is refused, less than it costs (`below`). Before the first answer nothing is known:
+   * then as if no window were open.
+   */
+  stateOf(entry: Entry | undefined, rule: RateLimit, nowMs: number, below = Number.POSITIVE_INFINITY): RateLimitState {
+    const state = entry?.pool.state(nowMs, rule.limit, below);
+    if (state === undefined) {
+      const { limit, durationMs } = rule;
+      return { limit, remaining: Math.min(limit, below - 1), resetMs: this.#wallMs(durationMs) };
+    }
     return this.#byOurClock(entry as Entry, state, nowMs);
   }
 
@@ -275,7 +280,8 @@ export class StrictLimiter implements InspectingLimiter {
 
   /** Without a window there is nothing to admit from, and no entry is needed. */
   #permit(entry: Entry | undefined, rule: RateLimit, cost: number, gen: number | undefined, nowMs: number): Permit {
-    return new StrictPermit(this, entry as Entry, rule, cost, gen, this.stateOf(entry, rule, nowMs));
+    const state = this.stateOf(entry, rule, nowMs, gen === undefined ? cost : undefined);
+    return new StrictPermit(this, entry as Entry, rule, cost, gen, state);
   }
 
   #onTick(): void {
@@ -301,7 +307,9 @@ export class StrictLimiter implements InspectingLimiter {
       const { short } = entry;
       if (short !== undefined && short.atMs >= sinceMs && cost > short.above) {
         this.#options.metrics.deniedUnsettled(1);
-        resolve(new StrictPermit(this, entry, rule, cost, undefined, short.state));
+        const isOpen = entry.pool.shows(short.gen, nowMs);
+        const state = isOpen ? this.stateOf(entry, rule, nowMs, cost) : short.state;
+        resolve(new StrictPermit(this, entry, rule, cost, undefined, state));
       } else reject(new Unavailable("no permit came in time"));
     }
     this.#watch(entry, nowMs);

@@ -29,8 +29,7 @@ export class StrictPermit<Entry> implements Permit {
   ) {
     this.outcome = gen === undefined ? "limited" : "admitted";
     this.limit = state.limit;
-    // A refused caller always sees less than it wanted, even if other replicas hold permits that they will return.
-    this.remaining = gen === undefined ? Math.min(state.remaining, cost - 1) : state.remaining;
+    this.remaining = state.remaining;
     this.resetMs = state.resetMs;
     this.owner = owner;
     this.entry = entry;

@@ -43,6 +43,17 @@ describe("permits that other replicas hold until a request has waited for long e
     expect(late.said).toBe("no permit came in time");
   });
 
+  it("let nothing rise that a refused request was shown, when they come back", async () => {
+    const { limiter, channel, pass } = setUpLimiter();
+    const refused = queue(limiter);
+    await channel.grant({ ...heldElsewhere, endsInMs: 60_000 });
+    await pass(460);
+    expect([refused.said, refused.permit?.remaining]).toEqual(["limited", 0]);
+    const next = queue(limiter);
+    await channel.grant({ ...heldElsewhere, granted: 1, left: 4, outstanding: 1, endsInMs: 59_000 });
+    expect([next.said, next.permit?.remaining]).toEqual(["admitted", 0]);
+  });
+
   it("do not show requests that they serve in the end a smaller rest of the window", async () => {
     const { limiter, channel, pass } = setUpLimiter();
     const waiting = queue(limiter);
