@@ -58,7 +58,7 @@ class LongOnesFirst extends BaseSequencer {
 /** Files that `npm test` runs too, at a smaller size. */
 function filesWithTwoSizes(): string[] {
   const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).map((name) => `test/${name}`);
-  const hasTwoSizes = (file: string) => readFileSync(join(root, file), "utf8").includes('support/deep.ts"');
+  const hasTwoSizes = (file: string) => /support\/deep\.ts"|\boneEngine\b/.test(readFileSync(join(root, file), "utf8"));
   return files.filter((file) => file.endsWith(".test.ts") && !file.endsWith(".deep.test.ts") && hasTwoSizes(file));
 }
 

@@ -4,7 +4,7 @@ import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { pgMigrations } from "../../src/store/postgres/pg-migrations.ts";
 import { migrations } from "../../src/store/sql/migrations.ts";
-import { type Engine, engines, type StoreEnvironment } from "../support/engines.ts";
+import { type Engine, oneEngine, type StoreEnvironment } from "../support/engines.ts";
 import { runLatchkey, startLatchkey } from "../support/latchkey-process.ts";
 import { tempFolder } from "../support/temp-folder.ts";
 import { createEmptyDatabase, hasPostgres } from "../support/test-database.ts";
@@ -50,7 +50,7 @@ async function execute(statement: string, { DATABASE_URL, LATCHKEY_DATA_DIR }: S
   await client.query(statement).finally(() => client.end());
 }
 
-describe.each(engines)("latchkey migrate, on $name", (engine) => {
+describe.each(oneEngine)("latchkey migrate, on $name", (engine) => {
   it("lists what an empty store lacks, applies it, lists it as there, and has nothing left to apply", async () => {
     const store = await emptyStore(engine);
     const done = (stdout: string) => ({ code: 0, stdout, stderr: "" });

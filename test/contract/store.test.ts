@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { beforeAll, beforeEach, describe } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe } from "vitest";
 import { systemClock } from "../../src/ambient/clock.ts";
 import { createLog } from "../../src/ambient/log.ts";
 import { createMetrics } from "../../src/ambient/metrics.ts";
@@ -13,6 +13,7 @@ import { createSharedDatabase, hasPostgres } from "../support/test-database.ts";
 import { agreementCase } from "./agreement-case.ts";
 import { createLayeredStore } from "./layered-store.ts";
 import { permitAgreementCase } from "./permit-agreement-case.ts";
+import { rememberRows, reused } from "./reused-store.ts";
 import { checkedStoreContract, describeStoreContract, storeContract } from "./store-contract.ts";
 
 /** At full size only what has sizes. */
@@ -28,20 +29,25 @@ describeStoreContract(
   isDeep ? cases : checkedStoreContract,
 );
 
+const file = join(tempFolder(afterAll), "latchkey.db");
+
 describeStoreContract(
   "SQLite",
-  (clock) =>
-    openSqliteStore({
-      file: join(tempFolder(), "latchkey.db"),
-      clock,
-      // Windows go by the test's clock, also when it is set.
-      windowClock: clock,
-      ...ambient(),
-      log: createLog("error", () => {}),
-      onDeath: (cause) => {
-        throw cause;
-      },
-    }),
+  reused(
+    (clock) =>
+      openSqliteStore({
+        file,
+        clock,
+        // Windows go by the test's clock, also when it is set.
+        windowClock: clock,
+        ...ambient(),
+        log: createLog("error", () => {}),
+        onDeath: (cause) => {
+          throw cause;
+        },
+      }),
+    () => rememberRows(file),
+  ),
   cases,
 );
 
@@ -50,6 +56,7 @@ describe.runIf(hasPostgres)("with a server", () => {
   beforeAll(async () => {
     database = await createSharedDatabase();
   });
+
   beforeEach(() => database.reset());
 
   describeStoreContract(

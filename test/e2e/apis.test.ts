@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { sized } from "../support/deep.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { share } from "./share.ts";
 
@@ -20,7 +21,9 @@ const storedDefaults = {
   refill: { ...defaults.refill, carryOver: false },
 };
 
-describe.each(engines)("on $name", (engine) => {
+const workerCounts = sized([1], [1, 2]);
+
+describe.each(oneEngine)("on $name", (engine) => {
   // Tests of lists leave none behind.
   const server = share(async () => startTestServer({ settings: await engine.settings() }));
 
@@ -88,23 +91,26 @@ describe.each(engines)("on $name", (engine) => {
     await apis.deleteApi({ apiId: "a b/ü" });
   });
 
-  it.each([1, 2])("with explicit APIs and %i threads, neither a key nor an import creates its API", async (workers) => {
-    const settings = { ...(await engine.settings()), apis: "explicit", workers } as const;
-    const { baseUrl, rootKey } = await startTestServer({ settings });
-    const { apis, keys } = latchkeyOf("sdk", baseUrl, rootKey);
-    const refused = { status: 404, message: expect.stringContaining("create it first with apis.createApi") };
-    await expect(keys.createKey({ apiId: "api" })).rejects.toMatchObject(refused);
-    await expect(keys.createKey({ apiId: "api", useDefaults: false })).rejects.toMatchObject(refused);
-    const old = { apiId: "api", keys: [{ digest: sha256("an old key"), remaining: 1 }] };
-    await expect(keys.importKeys(old)).rejects.toMatchObject(refused);
-    expect(await apis.listApis({})).toEqual({ apis: [] });
-    await apis.createApi({ apiId: "api" });
-    const { key } = await keys.createKey({ apiId: "api", remaining: 1 });
-    expect(await keys.importKeys(old)).toEqual({ results: [{ keyId: expect.any(String) }] });
-    for (const each of [key, "an old key"]) {
-      expect(await keys.verifyKey({ key: each })).toMatchObject({ valid: true, remaining: 0 });
-    }
-  });
+  it.each(workerCounts)(
+    "with explicit APIs and %i threads, neither a key nor an import creates its API",
+    async (workers) => {
+      const settings = { ...(await engine.settings()), apis: "explicit", workers } as const;
+      const { baseUrl, rootKey } = await startTestServer({ settings });
+      const { apis, keys } = latchkeyOf("sdk", baseUrl, rootKey);
+      const refused = { status: 404, message: expect.stringContaining("create it first with apis.createApi") };
+      await expect(keys.createKey({ apiId: "api" })).rejects.toMatchObject(refused);
+      await expect(keys.createKey({ apiId: "api", useDefaults: false })).rejects.toMatchObject(refused);
+      const old = { apiId: "api", keys: [{ digest: sha256("an old key"), remaining: 1 }] };
+      await expect(keys.importKeys(old)).rejects.toMatchObject(refused);
+      expect(await apis.listApis({})).toEqual({ apis: [] });
+      await apis.createApi({ apiId: "api" });
+      const { key } = await keys.createKey({ apiId: "api", remaining: 1 });
+      expect(await keys.importKeys(old)).toEqual({ results: [{ keyId: expect.any(String) }] });
+      for (const each of [key, "an old key"]) {
+        expect(await keys.verifyKey({ key: each })).toMatchObject({ valid: true, remaining: 0 });
+      }
+    },
+  );
 
   it("a repeated creation of an API answers it again, and another request under its key is a conflict", async () => {
     const { baseUrl, rootKey } = server();
@@ -116,7 +122,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await apis.listApis({})).apis).toEqual([made]);
   });
 
-  describe.each([1, 2])("with %i threads", (workers) => {
+  describe.each(workerCounts)("with %i threads", (workers) => {
     it("an API is deleted when it has no keys, or with them by force, and is then made anew by a key", async () => {
       const { baseUrl, rootKey } = await startTestServer({ settings: { ...(await engine.settings()), workers } });
       const { apis, keys } = latchkeyOf("sdk", baseUrl, rootKey);

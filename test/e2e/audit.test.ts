@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { ListEventsResponse } from "../../src/sdk/index.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 
-describe.each(engines)("on $name", (engine) => {
+describe.each(oneEngine)("on $name", (engine) => {
   it.each(clientKinds)("every change has one event, listed newest first, over %s", async (kind) => {
     const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
     const { audit, keys } = latchkeyOf(kind, baseUrl, rootKey);

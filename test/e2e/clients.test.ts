@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { ListKeysResponse } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { share } from "./share.ts";
 
-describe.each(engines)("on $name", (engine) => {
+describe.each(oneEngine)("on $name", (engine) => {
   const server = share(async () => startTestServer({ settings: await engine.settings() }));
 
   describe.each(clientKinds)("a client over %s", (kind) => {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { share } from "./share.ts";
 
 const duration = 60_000;
 
-describe.each(engines)("costs on $name", (engine) => {
+describe.each(oneEngine)("costs on $name", (engine) => {
   const server = share(async () => startTestServer({ settings: await engine.settings() }));
 
   it.each(clientKinds)("are taken whole or not at all from counter and limit, over %s", async (kind) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KeysClient } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { engines, oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { hasPostgres } from "../support/test-database.ts";
@@ -49,7 +49,7 @@ async function expectAgreement(keys: readonly (readonly [Created, object])[], cl
   expect(codes.size).toBeGreaterThan(5);
 }
 
-describe.each(engines)("an explanation on $name", (engine) => {
+describe.each(oneEngine)("an explanation on $name", (engine) => {
   it("has every check with its numbers before the take, over every protocol", async () => {
     const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
     for (const kind of clientKinds) {

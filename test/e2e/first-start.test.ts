@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { builtProgram } from "../support/artefact.ts";
 import { isDeep, sized } from "../support/deep.ts";
 import { bash } from "../support/documented-steps.ts";
-import { engines } from "../support/engines.ts";
+import { engines, oneEngine } from "../support/engines.ts";
 import { type LatchkeyProcess, startLatchkey } from "../support/latchkey-process.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { root } from "../support/repository.ts";
@@ -112,51 +112,51 @@ describe.each(sized(engines.slice(0, 1), engines.slice(1)))("on $name", (engine)
   });
 });
 
-if (!isDeep) {
-  describe.each(engines)("on $name", (engine) => {
-    describe("the first start", () => {
-      it("prints where it serves and the file of the root key, which only its owner can read", async () => {
-        const dataDir = join(tempFolder(), "made", "at-start");
-        const file = join(dataDir, engine.rootKeyFile);
-        const latchkey = await startLatchkey({ ...(await engine.environment()), LATCHKEY_DATA_DIR: dataDir });
+describe.each(oneEngine)("on $name", (engine) => {
+  describe("the first start", () => {
+    it("prints where it serves and the file of the root key, which only its owner can read", async () => {
+      const dataDir = join(tempFolder(), "made", "at-start");
+      const file = join(dataDir, engine.rootKeyFile);
+      const latchkey = await startLatchkey({ ...(await engine.environment()), LATCHKEY_DATA_DIR: dataDir });
 
-        expect(latchkey.stdout()).toContain(`on ${latchkey.baseUrl}\n`);
-        expect(latchkey.stdout()).toContain(`${latchkey.internalUrl}/metrics`);
-        // Standard output is no terminal here, but mostly a log.
-        expect(latchkey.stdout()).toContain(`\nRoot key: generated, in ${file}\n`);
-        expect(printedRootKeys(latchkey)).toEqual([]);
-        const rootKey = rootKeyIn(file);
-        expect(rootKey).toMatch(/^lk_root_/);
-        expect(statSync(file).mode & 0o777).toBe(0o600);
-        expect(statSync(dataDir).mode & 0o777).toBe(0o700);
-        expect(await accepts(latchkey, rootKey)).toBe(true);
-        expect(await accepts(latchkey, `${rootKey}0`)).toBe(false);
-      });
-    });
-
-    describe("a later start", () => {
-      it("prints no secret, and the root key of the first still counts until another one is set", async () => {
-        const store = { ...(await engine.environment()), LATCHKEY_DRAIN_MS: "0" };
-        const rootKeyFile = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
-        const first = await startLatchkey(store);
-        const generated = rootKeyIn(rootKeyFile);
-        await stop(first);
-
-        const second = await startLatchkey(store);
-        expect(second.stdout()).toContain(`on ${second.baseUrl}\n`);
-        expect(second.stdout() + second.stderr()).not.toMatch(/lk_root_|Root key/);
-        expect(await accepts(second, generated)).toBe(true);
-        expect(readFileSync(rootKeyFile, "utf8")).toBe(`${generated}\n`);
-        await stop(second);
-
-        const configured = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: firstKey });
-        expect(configured.stdout() + configured.stderr()).not.toContain(firstKey);
-        expect(await accepts(configured, firstKey)).toBe(true);
-        expect(await accepts(configured, generated)).toBe(false);
-      });
+      expect(latchkey.stdout()).toContain(`on ${latchkey.baseUrl}\n`);
+      expect(latchkey.stdout()).toContain(`${latchkey.internalUrl}/metrics`);
+      // Standard output is no terminal here, but mostly a log.
+      expect(latchkey.stdout()).toContain(`\nRoot key: generated, in ${file}\n`);
+      expect(printedRootKeys(latchkey)).toEqual([]);
+      const rootKey = rootKeyIn(file);
+      expect(rootKey).toMatch(/^lk_root_/);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+      expect(await accepts(latchkey, rootKey)).toBe(true);
+      expect(await accepts(latchkey, `${rootKey}0`)).toBe(false);
     });
   });
 
+  describe("a later start", () => {
+    it("prints no secret, and the root key of the first still counts until another one is set", async () => {
+      const store = { ...(await engine.environment()), LATCHKEY_DRAIN_MS: "0" };
+      const rootKeyFile = join(store.LATCHKEY_DATA_DIR, engine.rootKeyFile);
+      const first = await startLatchkey(store);
+      const generated = rootKeyIn(rootKeyFile);
+      await stop(first);
+
+      const second = await startLatchkey(store);
+      expect(second.stdout()).toContain(`on ${second.baseUrl}\n`);
+      expect(second.stdout() + second.stderr()).not.toMatch(/lk_root_|Root key/);
+      expect(await accepts(second, generated)).toBe(true);
+      expect(readFileSync(rootKeyFile, "utf8")).toBe(`${generated}\n`);
+      await stop(second);
+
+      const configured = await startLatchkey({ ...store, LATCHKEY_ROOT_KEY: firstKey });
+      expect(configured.stdout() + configured.stderr()).not.toContain(firstKey);
+      expect(await accepts(configured, firstKey)).toBe(true);
+      expect(await accepts(configured, generated)).toBe(false);
+    });
+  });
+});
+
+if (!isDeep) {
   it.runIf(hasPostgres)("a first start on Postgres leaves the embedded store's root key alone", async () => {
     const [LATCHKEY_DATA_DIR, DATABASE_URL] = [tempFolder(), await createEmptyDatabase()];
     const own = { LATCHKEY_DATA_DIR, LATCHKEY_DRAIN_MS: "0" };

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { TestClock } from "../support/test-clock.ts";
 import { share } from "./share.ts";
 
 const duration = 60_000;
 
-describe.each(engines)("free-standing limits on $name", (engine) => {
+describe.each(oneEngine)("free-standing limits on $name", (engine) => {
   const server = share(async () => startTestServer({ settings: await engine.settings() }));
 
   describe.each([

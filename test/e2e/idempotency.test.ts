@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Secret } from "../../src/domain/secret.ts";
 import { LatchkeyError } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { postJson } from "../support/post-json.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -20,7 +20,7 @@ function codeOf(error: unknown): string | number | undefined {
   return error instanceof ConnectError ? error.code : (error as { code?: number }).code;
 }
 
-describe.each(engines)("on $name", (engine) => {
+describe.each(oneEngine)("on $name", (engine) => {
   const server = share(async () => startTestServer({ settings: await engine.settings() }));
 
   describe("a repeated createKey with the same Idempotency-Key", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
 import { type ClientKind, clientKinds, clientOf } from "../support/clients.ts";
 import { isDeep, sized } from "../support/deep.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { readMetric } from "../support/read-metric.ts";
@@ -110,69 +110,69 @@ describe("one replica", () => {
   });
 });
 
-if (!isDeep) {
-  describe.each(engines)("a key with a local limit, on $name", (engine) => {
-    // Each test has keys of its own.
-    const startOn = share(async () => start(new TestClock(), await engine.settings()));
+describe.each(oneEngine)("a key with a local limit, on $name", (engine) => {
+  // Each test has keys of its own.
+  const startOn = share(async () => start(new TestClock(), await engine.settings()));
 
-    it.each(clientKinds)("is held to it over %s, and each answer says where it stands", async (kind) => {
-      const server = startOn();
-      const client = clientOf(kind, server.baseUrl, server.rootKey);
-      const { key } = await client.createKey({ apiId: "api", ratelimit: { async: true, limit: 2, duration: 5000 } });
-      const reset = server.clock.nowMs() + 5000;
+  it.each(clientKinds)("is held to it over %s, and each answer says where it stands", async (kind) => {
+    const server = startOn();
+    const client = clientOf(kind, server.baseUrl, server.rootKey);
+    const { key } = await client.createKey({ apiId: "api", ratelimit: { async: true, limit: 2, duration: 5000 } });
+    const reset = server.clock.nowMs() + 5000;
 
-      expect(await client.verifyKey({ key })).toMatchObject({
-        valid: true,
-        ratelimit: { limit: 2, remaining: 1, reset },
-      });
-      expect(await client.verifyKey({ key })).toMatchObject({
-        valid: true,
-        ratelimit: { limit: 2, remaining: 0, reset },
-      });
-      expect(await client.verifyKey({ key })).toMatchObject({
-        valid: false,
-        code: "RATE_LIMITED",
-        ratelimit: { limit: 2, remaining: 0, reset },
-      });
+    expect(await client.verifyKey({ key })).toMatchObject({
+      valid: true,
+      ratelimit: { limit: 2, remaining: 1, reset },
     });
-
-    it("uses nothing up when it is limited", async () => {
-      const { client, clock } = startOn();
-      const { key } = await client.createKey({ apiId: "api", remaining: 3, ratelimit: { limit: 1, duration: 1000 } });
-
-      expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 2 });
-      for (let i = 0; i < 5; i++) {
-        expect(await client.verifyKey({ key })).toMatchObject({ code: "RATE_LIMITED", remaining: 2 });
-      }
-      clock.advance(1000);
-      expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 1 });
+    expect(await client.verifyKey({ key })).toMatchObject({
+      valid: true,
+      ratelimit: { limit: 2, remaining: 0, reset },
     });
-
-    it("is not charged for a use that is refused", async () => {
-      const { client } = startOn();
-      const { key } = await client.createKey({ apiId: "api", remaining: 1, ratelimit: { limit: 3, duration: 60_000 } });
-
-      expect(await client.verifyKey({ key })).toMatchObject({ valid: true, ratelimit: { remaining: 2 } });
-      for (let i = 0; i < 5; i++) {
-        const refused = { valid: false, code: "USAGE_EXCEEDED", remaining: 0, ratelimit: { limit: 3, remaining: 2 } };
-        expect(await client.verifyKey({ key })).toMatchObject(refused);
-      }
-    });
-
-    it("takes part in other refusals without being charged", async () => {
-      const { client, clock } = startOn();
-      const ratelimit = { limit: 3, duration: 60_000 };
-      const { key } = await client.createKey({ apiId: "api", enabled: false, ratelimit });
-      const reset = clock.nowMs() + 60_000;
-
-      for (let i = 0; i < 5; i++) {
-        const answer = await client.verifyKey({ key });
-        expect(answer).toMatchObject({ code: "DISABLED", ratelimit: { limit: 3, remaining: 3, reset } });
-      }
-      expect(await client.verifyKey({ key, apiId: "another" })).not.toHaveProperty("ratelimit");
+    expect(await client.verifyKey({ key })).toMatchObject({
+      valid: false,
+      code: "RATE_LIMITED",
+      ratelimit: { limit: 2, remaining: 0, reset },
     });
   });
 
+  it("uses nothing up when it is limited", async () => {
+    const { client, clock } = startOn();
+    const { key } = await client.createKey({ apiId: "api", remaining: 3, ratelimit: { limit: 1, duration: 1000 } });
+
+    expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 2 });
+    for (let i = 0; i < 5; i++) {
+      expect(await client.verifyKey({ key })).toMatchObject({ code: "RATE_LIMITED", remaining: 2 });
+    }
+    clock.advance(1000);
+    expect(await client.verifyKey({ key })).toMatchObject({ valid: true, remaining: 1 });
+  });
+
+  it("is not charged for a use that is refused", async () => {
+    const { client } = startOn();
+    const { key } = await client.createKey({ apiId: "api", remaining: 1, ratelimit: { limit: 3, duration: 60_000 } });
+
+    expect(await client.verifyKey({ key })).toMatchObject({ valid: true, ratelimit: { remaining: 2 } });
+    for (let i = 0; i < 5; i++) {
+      const refused = { valid: false, code: "USAGE_EXCEEDED", remaining: 0, ratelimit: { limit: 3, remaining: 2 } };
+      expect(await client.verifyKey({ key })).toMatchObject(refused);
+    }
+  });
+
+  it("takes part in other refusals without being charged", async () => {
+    const { client, clock } = startOn();
+    const ratelimit = { limit: 3, duration: 60_000 };
+    const { key } = await client.createKey({ apiId: "api", enabled: false, ratelimit });
+    const reset = clock.nowMs() + 60_000;
+
+    for (let i = 0; i < 5; i++) {
+      const answer = await client.verifyKey({ key });
+      expect(answer).toMatchObject({ code: "DISABLED", ratelimit: { limit: 3, remaining: 3, reset } });
+    }
+    expect(await client.verifyKey({ key, apiId: "another" })).not.toHaveProperty("ratelimit");
+  });
+});
+
+if (!isDeep) {
   describe("windows in memory", () => {
     it("are never taken from an open one: a key that finds none gets 503, and the alarm counts it", async () => {
       const { client, clock, internalPort } = await start(new TestClock(), { windowsMax: 2 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/ambient/crypto.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 
@@ -11,7 +11,7 @@ const ratelimits = [
 ];
 const stored = [{ async: true, ...ratelimits[0] }, ratelimits[1]];
 
-describe.each(engines)("limits with names and bounds on costs on $name", (engine) => {
+describe.each(oneEngine)("limits with names and bounds on costs on $name", (engine) => {
   it("are kept as they were given, and set, kept and removed by updates, over every protocol", async () => {
     const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
     for (const kind of clientKinds) {

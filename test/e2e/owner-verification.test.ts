@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import type { LatchkeyClient } from "../../src/sdk/index.ts";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
-import { type Engine, engines } from "../support/engines.ts";
+import { type Engine, engines, oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { startLatchkey } from "../support/latchkey-process.ts";
 import { testRootKey } from "../support/test-root-key.ts";
@@ -18,7 +18,7 @@ async function createKeys({ keys }: LatchkeyClient, ownerId: string, given: obje
   return { first, second, keyIds: [first.keyId, second.keyId] };
 }
 
-describe.each(engines)("what keys of one owner share on $name", (engine) => {
+describe.each(oneEngine)("what keys of one owner share on $name", (engine) => {
   const server = share(async () => startTestServer({ settings: await engine.settings() }));
 
   it.each(clientKinds)("is one balance, charged with the key's own: both or neither, over %s", async (kind) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { clientKinds, latchkeyOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { testRootKey } from "../support/test-root-key.ts";
 
@@ -22,7 +22,7 @@ const storedFull = {
 };
 const plain = { meta: {}, enabled: true, apiIds: [], ratelimits: [], ...moments };
 
-describe.each(engines)("on $name", (engine) => {
+describe.each(oneEngine)("on $name", (engine) => {
   it("owners are created, read, listed, changed and deleted, over every protocol, and read by GET", async () => {
     const { baseUrl, rootKey } = await startTestServer({ settings: await engine.settings() });
     const sdk = latchkeyOf("sdk", baseUrl, rootKey);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { share } from "./share.ts";
@@ -8,7 +8,7 @@ import { share } from "./share.ts";
 const lists = { permissions: ["docs.*", "admin"], ipAllow: ["10.0.0.0/8", "::ffff:192.0.2.1", "2001:db8::/32"] };
 const none = { permissions: [], ipAllow: [] };
 
-describe.each(engines)("permissions and addresses on $name", (engine) => {
+describe.each(oneEngine)("permissions and addresses on $name", (engine) => {
   const start = share(async () => {
     const server = await startTestServer({ settings: await engine.settings() });
     return { ...server, client: rawClient(server).keys };

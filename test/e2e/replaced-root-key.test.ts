@@ -6,6 +6,7 @@ import { createSystemRandom } from "../../src/ambient/random.ts";
 import { formatKey } from "../../src/domain/key-format.ts";
 import { Secret } from "../../src/domain/secret.ts";
 import { createOverNewConnection } from "../support/create-over-new-connection.ts";
+import { sized } from "../support/deep.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { query } from "../support/run-statement.ts";
 import { tempFolder } from "../support/temp-folder.ts";
@@ -15,7 +16,7 @@ import { createTestDatabase, hasPostgres } from "../support/test-database.ts";
 const connections = 24;
 
 describe.runIf(hasPostgres)("a root key that is replaced in the database", () => {
-  it.each([1, 2])("is refused, and the new one is taken, with workers: %i", async (workers) => {
+  it.each(sized([1], [2]))("is refused, and the new one is taken, with workers: %i", async (workers) => {
     const [url, dataDir] = [await createTestDatabase(), tempFolder()];
     const settings = { databaseUrl: new Secret(url), dataDir, workers, rootKeys: [] };
     const { baseUrl } = await startTestServer({ settings });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { VerifyKeyResponse } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { rawClient } from "../support/raw-client.ts";
 import { TestClock } from "../support/test-clock.ts";
@@ -9,7 +9,7 @@ import { share } from "./share.ts";
 
 const windowMs = 60_000;
 
-describe.each(engines)("a key with a strict limit, on $name", (engine) => {
+describe.each(oneEngine)("a key with a strict limit, on $name", (engine) => {
   // Each test has keys of its own. Time only goes on.
   const start = share(async () => {
     const clock = new TestClock();

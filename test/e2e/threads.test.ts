@@ -51,7 +51,7 @@ const isRefused = ({ code }: VerifyKeyResponse) => code === "RATE_LIMITED";
 /** The engine is of no matter to some of these: `npm test` has them on one. */
 const anEngine = sized(engines.slice(0, 1), engines);
 
-describe.each(engines)(`${threads} threads of one process, on $name`, (engine) => {
+describe.each(anEngine)(`${threads} threads of one process, on $name`, (engine) => {
   const shared = share(async () => start(await engine.environment()));
 
   if (!isDeep) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { CreateKeyRequest } from "../../src/sdk/index.ts";
 import { clientKinds, clientOf } from "../support/clients.ts";
-import { engines } from "../support/engines.ts";
+import { oneEngine } from "../support/engines.ts";
 import { startTestServer } from "../support/in-process-server.ts";
 import { postJson } from "../support/post-json.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -11,7 +11,7 @@ import { share } from "./share.ts";
 
 const requestId = expect.stringMatching(/^req_[0-9A-Za-z]+$/);
 
-describe.each(engines)("on $name", (engine) => {
+describe.each(oneEngine)("on $name", (engine) => {
   const startOn = async (clock: TestClock) => startTestServer({ clock, settings: await engine.settings() });
   const shared = share(async () => {
     const clock = new TestClock();

@@ -6,6 +6,7 @@ import { Secret } from "../../src/domain/secret.ts";
 import { bytes, entryOf, META, metaEntry, metaOf, text, valueBytes } from "../rpc/decoding/build-wire.ts";
 import { connectWire, type HeaderValues, type HttpAnswer, type Wire } from "../rpc/exchange.ts";
 import { type CallName, encode, frame, type Protocol, protocols } from "../rpc/protocols.ts";
+import { sized } from "../support/deep.ts";
 import { startTestServer, type TestServer } from "../support/in-process-server.ts";
 import { startCollector } from "../support/otlp-collector.ts";
 import { rawClient } from "../support/raw-client.ts";
@@ -44,7 +45,7 @@ beforeEach(() => {
 
 describe("of 350 secrets sent along every path", () => {
   // With threads, root keys and messages cross from one to the other.
-  it.each([1, 2])(
+  it.each(sized([1], [2]))(
     "none turns up in the log, the metrics, a trace, an error or the files on disk, with workers: %i",
     async (workers) => {
       const dataDir = tempFolder();

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import pg from "pg";
 import type { Settings } from "../../src/config/settings.ts";
 import { Secret } from "../../src/domain/secret.ts";
+import { sized } from "./deep.ts";
 import { tempFolder } from "./temp-folder.ts";
 import { createTestDatabase, hasPostgres } from "./test-database.ts";
 
@@ -65,6 +66,12 @@ const postgres: Engine = {
 
 /** Every engine of this run: `describe.each(engines)("on $name", …)`. */
 export const engines: readonly Engine[] = hasPostgres ? [sqlite, postgres] : [sqlite];
+
+/**
+ * For what does not depend on the engine, because the contract of the stores and the tests of faults show the rest: the
+ * embedded one in `npm test`, Postgres at full size.
+ */
+export const oneEngine: readonly Engine[] = sized([sqlite], engines.slice(1));
 
 function readFolder(folder: string): Buffer {
   return Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))));
