@@ -127,16 +127,10 @@ export class StrictLimiter implements InspectingLimiter {
     return this.stateOf(entry, rule, nowMs);
   }
 
-  /**
-   * What a caller is shown: one that is refused, less than it costs (`below`). Before the first answer nothing is known:
-   * then as if no window were open.
-   */
-  stateOf(entry: Entry | undefined, rule: RateLimit, nowMs: number, below = Number.POSITIVE_INFINITY): RateLimitState {
-    const state = entry?.pool.state(nowMs, rule.limit, below);
-    if (state === undefined) {
-      const { limit, durationMs } = rule;
-      return { limit, remaining: Math.min(limit, below - 1), resetMs: this.#wallMs(durationMs) };
-    }
+  /** As `PermitPool.state`. Before the first answer nothing is known: then as if no window were open. */
+  stateOf(entry: Entry | undefined, { limit, durationMs }: RateLimit, nowMs: number, below = Infinity): RateLimitState {
+    const state = entry?.pool.state(nowMs, limit, below);
+    if (state === undefined) return { limit, remaining: Math.min(limit, below - 1), resetMs: this.#wallMs(durationMs) };
     return this.#byOurClock(entry as Entry, state, nowMs);
   }
 
